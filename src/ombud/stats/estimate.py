@@ -1,0 +1,162 @@
+"""The only number a report may print."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Self
+
+__all__ = ["Estimate", "Kind"]
+
+Kind = Literal["level", "gap", "ratio"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A value with its uncertainty, its support and its name; or a reason why there is none.
+
+    Parameters
+    ----------
+    metric
+        The metric as printed, such as ``"share gap@10"``.
+    value
+        The number, or None when it is undefined.
+    interval
+        Lower and upper end, or None when no interval exists (`method` then says why).
+    method
+        How the interval was made, such as ``"BCa bootstrap"``; ``"none: <why>"`` without one.
+    n
+        How many *independent* units stand behind the value; never rows.
+    unit
+        What those units are: ``"user"``, ``"item"``, ``"text"``.
+    level
+        Coverage the interval aims at.
+    kind
+        ``"level"`` for a quantity of one group, ``"gap"`` for a difference and ``"ratio"`` for a
+        quotient of two groups or two systems.
+    system, label, group
+        What it is about: the audited system, the content label, the group of units.
+        Empty means *all*.
+    against
+        For gaps and ratios, what it is compared with, in the words of `group` or `system`.
+    null
+        The value that would mean "no difference", where there is one.
+    p_value, p_adjusted, correction
+        Two-sided p-value of `null`, the same after correction, and the name of the correction
+        with the size of its family.
+    undefined_replicates
+        In how many bootstrap replicates the statistic did not exist.
+    reason
+        Why `value` is None. Empty otherwise.
+    note
+        Anything a reader must know beside the number.
+
+    Examples
+    --------
+    >>> e = Estimate(metric="share@10", value=0.25, interval=(0.2, 0.31), method="wilson", n=100)
+    >>> str(e)
+    'share@10: 0.25 [0.2, 0.31] (95% wilson, n = 100 rows)'
+    >>> str(Estimate.undefined(metric="share@10", reason="no user has a list", n=0))
+    'share@10: undefined (no user has a list, n = 0 rows)'
+    """
+
+    metric: str
+    value: float | None
+    interval: tuple[float, float] | None
+    method: str
+    n: int
+    unit: str = "row"
+    level: float = 0.95
+    kind: Kind = "level"
+    system: str = ""
+    label: str = ""
+    group: str = ""
+    against: str = ""
+    null: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    correction: str = ""
+    undefined_replicates: int = 0
+    reason: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.value is None:
+            if not self.reason:
+                raise ValueError(f"{self.metric}: an undefined estimate needs a reason")
+            if self.interval is not None:
+                raise ValueError(f"{self.metric}: an undefined estimate cannot have an interval")
+        elif self.reason:
+            raise ValueError(f"{self.metric}: a reason ({self.reason}) beside a defined value")
+        elif not math.isfinite(self.value):
+            raise ValueError(f"{self.metric}: value {self.value} is not finite; say undefined")
+        if self.value is not None and self.interval is None and not self.method.startswith("none"):
+            raise ValueError(f"{self.metric}: no interval; method must start with 'none: <why>'")
+        if self.interval is not None:
+            low, high = self.interval
+            if math.isnan(low) or math.isnan(high) or low > high:
+                raise ValueError(f"{self.metric}: interval ({low}, {high}) is not low to high")
+        if not 0 < self.level < 1:
+            raise ValueError(f"{self.metric}: level {self.level} is not between 0 and 1")
+        if self.n < 0:
+            raise ValueError(f"{self.metric}: n = {self.n} is negative")
+
+    @classmethod
+    def undefined(cls, *, metric: str, reason: str, n: int, **about: Any) -> Self:
+        """Return an estimate that says why it has no value."""
+        return cls(
+            metric=metric,
+            value=None,
+            interval=None,
+            method=f"none: {reason}",
+            n=n,
+            reason=reason,
+            **about,
+        )
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether there is a value."""
+        return self.value is not None
+
+    @property
+    def excludes_null(self) -> bool:
+        """Whether the interval lies wholly on one side of `null`."""
+        if self.interval is None or self.null is None:
+            return False
+        return self.interval[0] > self.null or self.interval[1] < self.null
+
+    def with_(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed (and checked again)."""
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-ready values."""
+        fields = asdict(self)
+        if self.interval is not None:
+            # JSON has no infinity; an open end is written as a word.
+            fields["interval"] = [end if math.isfinite(end) else str(end) for end in self.interval]
+        return fields
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """Rebuild an estimate from `to_dict`; unknown fields are refused by name."""
+        fields = dict(fields)
+        if fields.get("interval") is not None:
+            low, high = fields["interval"]
+            fields["interval"] = (float(low), float(high))
+        return cls(**fields)
+
+    def __str__(self) -> str:
+        about = " / ".join(part for part in (self.system, self.label, self.group) if part)
+        name = f"{self.metric} [{about}]" if about else self.metric
+        if self.against:
+            name += f" against {self.against}"
+        support = f"n = {self.n:,} {self.unit}s"
+        if self.value is None:
+            return f"{name}: undefined ({self.reason}, {support})"
+        shown = f"{name}: {self.value:.4g}"
+        if self.interval is None:
+            return f"{shown} ({self.method}, {support})"
+        low, high = self.interval
+        return f"{shown} [{low:.4g}, {high:.4g}] ({self.level:.0%} {self.method}, {support})"
