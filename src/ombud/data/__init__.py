@@ -1,0 +1,30 @@
+"""Tables, checked: interactions, labels, texts, groups, and what systems answered."""
+
+from ombud.data.card import Card
+from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import Column, read_table
+from ombud.data.groups import Grouping
+from ombud.data.ids import Vocabulary
+from ombud.data.interactions import Interactions
+from ombud.data.labels import Labels, LabelState
+from ombud.data.recommendations import Recommendations
+from ombud.data.texts import Texts
+
+__all__ = [
+    "Card",
+    "Column",
+    "Dataset",
+    "Decisions",
+    "Exclusion",
+    "Grouping",
+    "Interactions",
+    "LabelState",
+    "Labels",
+    "Outcome",
+    "Recommendations",
+    "Texts",
+    "Vocabulary",
+    "read_table",
+]

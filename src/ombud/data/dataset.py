@@ -1,0 +1,71 @@
+"""The tables of one audit, held together and checked against each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ombud.data.card import Card
+from ombud.data.exclusions import Exclusion
+from ombud.data.groups import Grouping
+from ombud.data.interactions import Interactions
+from ombud.data.labels import Labels
+from ombud.data.texts import Texts
+
+__all__ = ["Dataset"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Whatever an audit has: interactions and labels, or texts, or all of them.
+
+    Parameters
+    ----------
+    interactions
+        Users' histories.
+    labels
+        Labels of items.
+    texts
+        Texts to be moderated.
+    users
+        Groups of users.
+    text_groups
+        Groups of texts (identities named in them).
+    card
+        What is known about the data.
+    """
+
+    interactions: Interactions | None = None
+    labels: Labels | None = None
+    texts: Texts | None = None
+    users: Grouping | None = None
+    text_groups: Grouping | None = None
+    card: Card = field(default_factory=lambda: Card(name="unnamed"))
+
+    @property
+    def exclusions(self) -> tuple[Exclusion, ...]:
+        """Everything left out while reading, and everything that does not fit together."""
+        found: list[Exclusion] = []
+        for table in (self.interactions, self.labels, self.texts):
+            if table is not None:
+                found += table.exclusions
+        if self.interactions is not None and self.labels is not None:
+            found += self._unmatched_labels(self.interactions, self.labels)
+        if self.interactions is not None and self.users is not None:
+            absent = int(
+                np.count_nonzero(self.interactions.users.codes(self.users.units.arrow) < 0)
+            )
+            if absent:
+                why = "they are in the table of groups but have no history"
+                found.append(Exclusion("groups", "users", absent, why, len(self.users.units)))
+        return tuple(found)
+
+    @staticmethod
+    def _unmatched_labels(interactions: Interactions, labels: Labels) -> list[Exclusion]:
+        """Labels on items nobody met are no fault, but the reader must see how many there are."""
+        absent = int(np.count_nonzero(interactions.items.codes(labels.items.arrow) < 0))
+        if not absent:
+            return []
+        why = "they carry labels but occur in no history (used only if recommended)"
+        return [Exclusion("labels", "items", absent, why, len(labels.items))]

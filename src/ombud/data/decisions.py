@@ -1,0 +1,186 @@
+"""What moderators answered: one outcome per text, refusals and errors included."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import Column, Frame, first_rows, read_table
+from ombud.errors import DataError
+
+__all__ = ["Decisions", "Outcome"]
+
+
+class Outcome(IntEnum):
+    """What became of one text; only the first two are decisions."""
+
+    ALLOWED = 0
+    FLAGGED = 1
+    REFUSED = 2
+    ERROR = 3
+    UNPARSEABLE = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Outcomes of one moderator, with scores where it gives scores.
+
+    Parameters
+    ----------
+    ids
+        The id of the text of each row. A text has one row for each time it was asked about.
+    outcomes
+        Values of `Outcome`.
+    scores
+        One score a row (higher = more likely flagged), NaN where there is none.
+    categories
+        Names of the moderator's categories, in the order of `category_scores`.
+    category_scores
+        Rows x categories, NaN where not given; or None.
+    repeats
+        0 for the first time a text was asked about, 1 for the second, and so on.
+    version
+        The model version that answered, as the service reported it.
+    exclusions
+        What was left out while reading.
+    """
+
+    ids: NDArray[Any]
+    outcomes: NDArray[np.int8]
+    scores: NDArray[np.float32]
+    categories: tuple[str, ...] = ()
+    category_scores: NDArray[np.float32] | None = None
+    repeats: NDArray[np.int32] | None = None
+    version: str = ""
+    exclusions: tuple[Exclusion, ...] = field(default=())
+
+    @classmethod
+    def from_frame(
+        cls, frame: Frame, *, threshold: float | None = None, version: str = "", source: str = ""
+    ) -> Self:
+        """Read recorded outcomes from a frame or file.
+
+        Parameters
+        ----------
+        frame
+            Has `id` and one of `outcome` (allowed, flagged, refused, error, unparseable),
+            `flagged` (true/false) or `score`; optionally `repeat` and `categories` (JSON object
+            of category to score).
+        threshold
+            With scores only: a text is flagged when its score reaches the threshold.
+        version
+            The version of the system that decided.
+        source
+            The table's name in messages.
+        """
+        columns = [
+            Column("id", "id"),
+            Column("outcome", "text", required=False),
+            Column("flagged", "flag", required=False, nullable=True),
+            Column("score", "number", required=False, nullable=True),
+            Column("repeat", "count", required=False, low=0),
+            Column("categories", "text", required=False, nullable=True),
+        ]
+        table = read_table(frame, columns, source)
+        name = source or (str(frame) if isinstance(frame, str) else "decisions")
+        scores = np.full(table.height, np.nan, dtype=np.float32)
+        if "score" in table.columns:
+            scores = table["score"].cast(pl.Float32).fill_null(float("nan")).to_numpy()
+        outcomes = _outcomes(table, scores, threshold, name)
+        key = ["id", "repeat"] if "repeat" in table.columns else ["id"]
+        again = table.with_row_index("row", offset=1).filter(~pl.struct(key).is_first_distinct())
+        if again.height:
+            rows = first_rows(again["row"].head(5).to_list(), again.height)
+            raise DataError(
+                name,
+                [
+                    f"a text is decided again in {rows}; number the repeats 0, 1, ... "
+                    "in a column 'repeat', or keep one row for each text"
+                ],
+            )
+        repeats = table["repeat"].cast(pl.Int32).to_numpy() if "repeat" in table.columns else None
+        names, matrix = _categories(table, name)
+        return cls(table["id"].to_numpy(), outcomes, scores, names, matrix, repeats, version)
+
+    @property
+    def decided(self) -> NDArray[np.bool_]:
+        """Whether a row is a decision, not a refusal or an error."""
+        return self.outcomes <= Outcome.FLAGGED
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the columns that `from_frame` reads."""
+        words = np.array([outcome.name.lower() for outcome in Outcome], dtype=object)
+        score = pl.Series(self.scores).fill_nan(None)
+        columns: dict[str, Any] = {"id": self.ids, "outcome": words[self.outcomes], "score": score}
+        if self.repeats is not None:
+            columns["repeat"] = self.repeats
+        if self.category_scores is not None:
+            columns["categories"] = [
+                json.dumps(
+                    {
+                        c: float(v)
+                        for c, v in zip(self.categories, row, strict=True)
+                        if not np.isnan(v)
+                    }
+                )
+                for row in self.category_scores
+            ]
+        return pl.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{int(np.count_nonzero(self.outcomes == o)):,} {o.name.lower()}" for o in Outcome
+        )
+        return f"Decisions({counts})"
+
+
+def _outcomes(
+    table: pl.DataFrame, scores: NDArray[np.float32], threshold: float | None, name: str
+) -> NDArray[np.int8]:
+    if "outcome" in table.columns:
+        known = {outcome.name.lower(): int(outcome) for outcome in Outcome}
+        words = table["outcome"].str.to_lowercase()
+        bad = table.with_row_index("row", offset=1).filter(~words.is_in(list(known)))
+        if bad.height:
+            rows = first_rows(bad["row"].head(5).to_list(), bad.height)
+            raise DataError(name, [f"column 'outcome' is none of {', '.join(known)} in {rows}"])
+        return words.replace_strict(known, return_dtype=pl.Int8).to_numpy()
+    if "flagged" in table.columns:
+        flagged = table["flagged"].cast(pl.Int8)
+        return flagged.fill_null(int(Outcome.ERROR)).to_numpy()
+    if "score" in table.columns:
+        if threshold is None:
+            raise DataError(
+                name, ["there are scores but no decisions; give the threshold at which to flag"]
+            )
+        flags = (scores >= threshold).astype(np.int8)
+        return np.where(np.isnan(scores), np.int8(Outcome.ERROR), flags)
+    raise DataError(name, ["one of the columns 'outcome', 'flagged' or 'score' is needed"])
+
+
+def _categories(
+    table: pl.DataFrame, name: str
+) -> tuple[tuple[str, ...], NDArray[np.float32] | None]:
+    if "categories" not in table.columns:
+        return (), None
+    try:
+        rows = [json.loads(cell) if cell else {} for cell in table["categories"].to_list()]
+        names = tuple(sorted({category for row in rows for category in row}))
+        matrix = np.array(
+            [[float(row.get(category, np.nan)) for category in names] for row in rows],
+            dtype=np.float32,
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        fault = f"column 'categories' must hold JSON objects of category to score: {error}"
+        raise DataError(name, [fault]) from None
+    return names, matrix.reshape(len(rows), len(names))

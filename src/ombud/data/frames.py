@@ -1,0 +1,227 @@
+"""Any frame or file in, a checked Polars frame out, with all its faults in one error.
+
+The checks are narwhals expressions: they run in the engine that holds the data (Polars, pandas,
+Arrow, DuckDB, PySpark), and only the columns that are needed are brought over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+import narwhals as nw
+import polars as pl
+
+from ombud.errors import DataError
+
+__all__ = ["Column", "Frame", "first_rows", "open_frame", "read_table"]
+
+Frame = Any
+"""A path, or any frame that narwhals knows."""
+
+Kind = Literal["category", "count", "flag", "id", "number", "text", "time"]
+
+_SCANNERS: dict[str, Callable[[Path], pl.LazyFrame]] = {
+    ".parquet": pl.scan_parquet,
+    ".csv": pl.scan_csv,
+    ".tsv": lambda path: pl.scan_csv(path, separator="\t"),
+    ".jsonl": pl.scan_ndjson,
+    ".ndjson": pl.scan_ndjson,
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column of a table must be.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    kind
+        ``id`` (whole numbers or strings, never missing), ``number``, ``count`` (0 or more, whole),
+        ``flag`` (true/false or 0/1), ``category`` (few distinct values), ``text``, ``time`` (a
+        number or a date).
+    required
+        Whether the table must have it.
+    low, high
+        The permitted range of a number, ends included.
+    nullable
+        Whether single values may be missing.
+    """
+
+    name: str
+    kind: Kind
+    required: bool = True
+    low: float | None = None
+    high: float | None = None
+    nullable: bool = False
+
+
+def first_rows(rows: Sequence[int], total: int) -> str:
+    """Return row numbers as words: the first few, and how many there are in all."""
+    shown = ", ".join(str(row) for row in rows[:5])
+    more = ", ..." if total > 5 else ""
+    return f"row{'s' if total != 1 else ''} {shown}{more} ({total:,} in all)"
+
+
+def open_frame(frame: Frame, source: str = "") -> tuple[nw.LazyFrame[Any], str]:
+    """Return a frame or file as a lazy narwhals frame, and the name to use in messages."""
+    if isinstance(frame, str | Path):
+        return _open_file(Path(frame), source)
+    name = source or f"the {type(frame).__name__} given"
+    if isinstance(frame, dict):
+        try:
+            frame = pl.DataFrame(frame)
+        except (TypeError, pl.exceptions.PolarsError) as error:
+            raise DataError(name, [f"the columns do not make a table: {error}"]) from None
+    try:
+        return nw.from_native(frame).lazy(), name
+    except TypeError:
+        fault = (
+            f"a {type(frame).__name__} is not a table; give a path, or a pandas, Polars, Arrow, "
+            "DuckDB or PySpark frame"
+        )
+        raise DataError(name, [fault]) from None
+
+
+def _open_file(path: Path, source: str) -> tuple[nw.LazyFrame[Any], str]:
+    name = source or path.name
+    scan = _SCANNERS.get(path.suffix.lower())
+    if scan is None:
+        fault = f"files of type {path.suffix or '(none)'!r} are not read"
+        raise DataError(name, [f"{fault}; use one of {', '.join(_SCANNERS)}"])
+    if not path.is_file():
+        raise DataError(name, [f"there is no file {path}"])
+    if path.stat().st_size == 0:
+        raise DataError(name, ["the file is empty (0 bytes); a table with rows was expected"])
+    return nw.from_native(scan(path)), name
+
+
+def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.DataFrame:
+    """Return the named columns of a frame or file as a Polars frame, checked.
+
+    Parameters
+    ----------
+    frame
+        A path (Parquet, CSV, TSV, JSONL) or any frame that narwhals knows.
+    columns
+        What the columns must be; others are ignored.
+    source
+        The name of the table in messages; default, the file's name.
+
+    Raises
+    ------
+    DataError
+        With every fault found, and the first rows of each (counted from 1).
+    """
+    lazy, name = open_frame(frame, source)
+    try:
+        found = lazy.collect_schema()
+        faults = _missing(columns, found.names())
+        present = [column for column in columns if column.name in found.names()]
+        selected = lazy.select([column.name for column in present])
+        counts = _count_faults(selected, present, found) if present else {}
+        table: pl.DataFrame = selected.collect(backend="polars").to_native()
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
+    if present and table.height == 0:
+        faults.append("the table has no rows")
+    for column in present:
+        faults += _faults_of(column, table, counts)
+    if faults:
+        raise DataError(name, faults)
+    return table.with_columns(_cast(column, table.schema[column.name]) for column in present)
+
+
+def _missing(columns: Sequence[Column], found: Sequence[str]) -> list[str]:
+    faults = []
+    for column in columns:
+        if column.required and column.name not in found:
+            near = get_close_matches(column.name, found, n=1)
+            hint = f"; is {near[0]!r} meant? rename it" if near else ""
+            names = ", ".join(found) or "no columns"
+            faults.append(f"column {column.name!r} is missing (found: {names}){hint}")
+    return faults
+
+
+def _count_faults(
+    frame: nw.LazyFrame[Any], columns: Sequence[Column], schema: nw.Schema
+) -> dict[str, int]:
+    """Count missing and out-of-range values of all columns in one pass of the frame's engine."""
+    wanted = {}
+    for column in columns:
+        value = nw.col(column.name)
+        dtype = schema[column.name]
+        wanted[f"{column.name}:null"] = value.is_null().sum()
+        if dtype.is_float():
+            wanted[f"{column.name}:nan"] = value.is_nan().sum()
+        if dtype.is_numeric() and column.low is not None:
+            wanted[f"{column.name}:low"] = (value < column.low).sum()
+        if dtype.is_numeric() and column.high is not None:
+            above = value > column.high
+            # Some engines sort NaN above every number.
+            above = above & ~value.is_nan() if dtype.is_float() else above
+            wanted[f"{column.name}:high"] = above.sum()
+    result: pl.DataFrame = frame.select(**wanted).collect(backend="polars").to_native()
+    return {key: int(result[key][0] or 0) for key in wanted}
+
+
+def _faults_of(column: Column, table: pl.DataFrame, counts: dict[str, int]) -> list[str]:
+    wrong = _wrong_type(column, table.schema[column.name])
+    if wrong:
+        return [f"column {column.name!r}: {wrong}"]
+    value = pl.col(column.name)
+    checks: dict[str, tuple[Callable[[], pl.Expr], str]] = {
+        "null": (value.is_null, "missing"),
+        "nan": (value.is_nan, "not a number (NaN)"),
+        "low": (lambda: value < column.low, f"below {column.low}"),
+        "high": (lambda: (value > column.high).and_(value.is_not_nan()), f"above {column.high}"),
+    }
+    faults = []
+    for key, (condition, words) in checks.items():
+        total = counts.get(f"{column.name}:{key}", 0)
+        if total and not (column.nullable and key in {"null", "nan"}):
+            rows = table.select((condition().arg_true() + 1).head(5)).to_series().to_list()
+            faults.append(f"column {column.name!r} is {words} in {first_rows(rows, total)}")
+    return faults
+
+
+_EXPECTED: dict[Kind, str] = {
+    "category": "strings, whole numbers or true/false (cut numbers into bands first)",
+    "count": "whole numbers",
+    "flag": "true/false or 0/1",
+    "id": "whole numbers or strings, all of one type",
+    "number": "numbers",
+    "text": "strings",
+    "time": "numbers or dates",
+}
+
+
+def _wrong_type(column: Column, dtype: pl.DataType) -> str:
+    text = dtype in {pl.String, pl.Categorical} or isinstance(dtype, pl.Enum)
+    accepted = {
+        "category": text or dtype.is_integer() or dtype == pl.Boolean,
+        "count": dtype.is_integer(),
+        "flag": dtype == pl.Boolean or dtype.is_integer(),
+        "id": text or dtype.is_integer(),
+        "number": dtype.is_numeric(),
+        "text": text,
+        "time": dtype.is_numeric() or dtype.is_temporal(),
+    }[column.kind]
+    if accepted or (dtype == pl.Null and column.nullable):
+        return ""
+    return f"holds {dtype}; {_EXPECTED[column.kind]} were expected"
+
+
+def _cast(column: Column, dtype: pl.DataType) -> pl.Expr:
+    value = pl.col(column.name)
+    if column.kind == "id":
+        return value.cast(pl.Int64) if dtype.is_integer() else value.cast(pl.String)
+    if column.kind == "number":
+        return value if dtype.is_float() else value.cast(pl.Float64)
+    casts = {"category": pl.String, "count": pl.Int64, "flag": pl.Boolean, "text": pl.String}
+    return value.cast(casts[column.kind]) if column.kind in casts else value

@@ -1,0 +1,133 @@
+"""Who is compared with whom: groups of units, overlapping if need be, and their intersections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.data.frames import Column, Frame, read_table
+from ombud.data.ids import Ids, Vocabulary
+from ombud.errors import DataError
+
+__all__ = ["Grouping"]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Units x groups: who belongs to what. A unit may be in several groups or in none.
+
+    Parameters
+    ----------
+    units
+        The ids of the units.
+    names
+        The groups, such as ``"age=18-24"``; an intersection is ``"age=18-24 & gender=f"``.
+    members
+        Units x groups.
+    attributes
+        The attribute (or attributes, for an intersection) of each group. Gaps are formed between
+        a group and the rest of the units for which the attribute is known.
+    """
+
+    units: Vocabulary
+    names: tuple[str, ...]
+    members: NDArray[np.bool_]
+    attributes: tuple[str, ...]
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Frame,
+        *,
+        unit: str = "user",
+        by: Sequence[str],
+        intersections: bool = False,
+        source: str = "",
+    ) -> Self:
+        """Read one group per value of each attribute column.
+
+        Parameters
+        ----------
+        frame
+            Has the unit's id and one column per attribute; a missing value is *unknown*, and its
+            unit is in no group of that attribute.
+        unit
+            The name of the id column.
+        by
+            The attribute columns.
+        intersections
+            Whether to add every pair of values of two different attributes.
+        source
+            The table's name in messages.
+        """
+        name = source or (str(frame) if isinstance(frame, str) else "groups")
+        columns = [Column(unit, "id"), *(Column(c, "category", nullable=True) for c in by)]
+        table = read_table(frame, columns, source)
+        if table[unit].n_unique() < table.height:
+            raise DataError(name, [f"column {unit!r} repeats an id; one row for each is expected"])
+        values = {column: table[column].to_numpy() for column in by}
+        return cls.from_values(table[unit].to_arrow(), values, intersections=intersections)
+
+    @classmethod
+    def from_values(
+        cls, units: Ids, values: dict[str, Any], *, intersections: bool = False
+    ) -> Self:
+        """Build groups from one array of values per attribute; None is unknown."""
+        vocabulary, codes = Vocabulary.encode(units)
+        names: list[str] = []
+        attributes: list[str] = []
+        columns: list[NDArray[np.bool_]] = []
+        for attribute, column in values.items():
+            ordered = np.empty(len(vocabulary), dtype=object)
+            ordered[codes] = np.asarray(column, dtype=object)
+            kinds = sorted({value for value in ordered.tolist() if value is not None}, key=str)
+            if len(kinds) > max(2, len(vocabulary) // 2):
+                raise DataError(
+                    "groups",
+                    [
+                        f"{attribute!r} has {len(kinds):,} values for {len(vocabulary):,} units: "
+                        "nearly every unit would be a group of its own; choose a coarser attribute"
+                    ],
+                )
+            for kind in kinds:
+                names.append(f"{attribute}={kind}")
+                attributes.append(attribute)
+                columns.append(ordered == kind)
+        members = np.array(columns, dtype=bool).T.reshape(len(vocabulary), len(names))
+        grouping = cls(vocabulary, tuple(names), members, tuple(attributes))
+        return grouping.with_intersections() if intersections else grouping
+
+    def with_intersections(self, *, minimum: int = 1) -> Self:
+        """Return the groups and every non-empty pair of groups of different attributes.
+
+        Parameters
+        ----------
+        minimum
+            Pairs with fewer members are left out.
+        """
+        names, attributes = list(self.names), list(self.attributes)
+        columns = list(self.members.T)
+        for a, b in combinations(range(len(self.names)), 2):
+            both = self.members[:, a] & self.members[:, b]
+            if self.attributes[a] != self.attributes[b] and np.count_nonzero(both) >= minimum:
+                names.append(f"{self.names[a]} & {self.names[b]}")
+                attributes.append(f"{self.attributes[a]} & {self.attributes[b]}")
+                columns.append(both)
+        members = np.array(columns, dtype=bool).T.reshape(len(self.units), len(names))
+        return type(self)(self.units, tuple(names), members, tuple(attributes))
+
+    def aligned(self, units: Ids) -> NDArray[np.bool_]:
+        """Return the membership of some units, in their order; an unknown unit is in no group."""
+        rows = self.units.codes(units)
+        return np.where(rows[:, None] >= 0, self.members[rows], False)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"Grouping({len(self.names)} groups of {len(self.units):,} units)"

@@ -1,0 +1,120 @@
+"""Original ids on one side, small integers on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ombud.errors import DataError
+
+__all__ = ["Codes", "Ids", "Vocabulary"]
+
+Ids: TypeAlias = "NDArray[Any] | Sequence[Any] | pa.Array | pa.ChunkedArray"
+Codes: TypeAlias = NDArray[np.int32]
+
+
+def _to_arrow(values: Ids) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values
+    if isinstance(values, np.ndarray) and values.dtype.kind in "UO":
+        return pa.array(values.tolist())
+    return pa.array(values)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if _is_text(values.type) == _is_text(kind):
+        return values.cast(kind)
+    raise DataError(
+        "ids",
+        [
+            f"ids are {values.type} in one table and {kind} in another, so nothing would match; "
+            "cast one of the two columns"
+        ],
+    )
+
+
+class Vocabulary:
+    """The distinct ids of one kind (users, items, texts), sorted, each with a 32-bit code.
+
+    Parameters
+    ----------
+    ids
+        Distinct ids: integers or strings, not both.
+
+    Examples
+    --------
+    >>> vocabulary, codes = Vocabulary.encode(["b", "a", "b"])
+    >>> codes.tolist(), vocabulary.ids.tolist()
+    ([1, 0, 1], ['a', 'b'])
+    >>> vocabulary.codes(["a", "z"]).tolist()
+    [0, -1]
+    """
+
+    __slots__ = ("_arrow", "_ids")
+
+    def __init__(self, ids: Ids) -> None:
+        self._arrow = _to_arrow(ids)
+        self._ids: NDArray[Any] | None = None
+
+    @classmethod
+    def encode(cls, values: Ids) -> tuple[Self, Codes]:
+        """Return the vocabulary of some values and the code of each value."""
+        encoded = _to_arrow(values).dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary).to_numpy()
+        rank = np.empty(len(order), dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        codes = rank[encoded.indices.to_numpy(zero_copy_only=False)]
+        return cls(encoded.dictionary.take(pa.array(order))), codes
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """The ids in code order."""
+        if self._ids is None:
+            self._ids = self._arrow.to_numpy(zero_copy_only=False)
+            self._ids.flags.writeable = False
+        return self._ids
+
+    @property
+    def arrow(self) -> pa.Array:
+        """The ids in code order, as an Arrow array."""
+        return self._arrow
+
+    def __len__(self) -> int:
+        return len(self._arrow)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and bool(self._arrow.equals(other._arrow))
+
+    def __hash__(self) -> int:
+        return hash((len(self._arrow), str(self._arrow.type)))
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self):,} ids of type {self._arrow.type})"
+
+    def codes(self, values: Ids) -> Codes:
+        """Return the code of each value; -1 for a value that is not in the vocabulary."""
+        wanted = _to_arrow(values)
+        if len(wanted) == 0:
+            return np.empty(0, dtype=np.int32)
+        if len(self) == 0:
+            return np.full(len(wanted), -1, dtype=np.int32)
+        if wanted.type != self._arrow.type:
+            wanted = _cast(wanted, self._arrow.type)
+        found = pc.index_in(wanted, value_set=self._arrow)
+        return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
+
+    def take(self, codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
+        """Return the ids of some codes; None where the code is -1."""
+        indices = pa.array(codes, mask=np.asarray(codes) < 0)
+        return np.asarray(self._arrow.take(indices).to_numpy(zero_copy_only=False))

@@ -1,0 +1,244 @@
+"""Who met what: users, items, and a rating where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import Column, Frame, first_rows, read_table
+from ombud.data.ids import Ids, Vocabulary
+from ombud.errors import DataError
+
+__all__ = ["Duplicates", "Interactions"]
+
+Duplicates = Literal["error", "last", "mean", "median"]
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Users' histories as a compact sparse matrix, 32-bit throughout where it fits.
+
+    Build one with `from_frame` or `from_arrays`.
+
+    Parameters
+    ----------
+    users, items
+        The ids behind rows and columns.
+    matrix
+        Users x items; the rating (explicit) or 1 (implicit). Column indices are sorted.
+    explicit
+        Whether there are ratings.
+    rating_scale
+        Lowest and highest permitted rating, when ratings exist.
+    times
+        Time of each stored entry, in the order of ``matrix.data``, or None.
+    exclusions
+        What was left out while reading.
+    """
+
+    users: Vocabulary
+    items: Vocabulary
+    matrix: sparse.csr_array
+    explicit: bool
+    rating_scale: tuple[float, float] | None = None
+    times: NDArray[np.float64] | None = None
+    exclusions: tuple[Exclusion, ...] = field(default=())
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Frame,
+        *,
+        rating_scale: tuple[float, float] | None = None,
+        duplicates: Duplicates = "error",
+        missing: Literal["error", "drop"] = "error",
+        source: str = "",
+    ) -> Self:
+        """Read interactions from any frame or file with columns `user` and `item`.
+
+        Parameters
+        ----------
+        frame
+            Has `user`, `item` and, for explicit feedback, `rating`; optionally `time`.
+        rating_scale
+            Lowest and highest permitted rating; ratings outside are a fault.
+        duplicates
+            What to do when a user has an item more than once: refuse, or keep the ``last`` row
+            (by `time` where there is one), or the ``mean`` or ``median`` rating.
+        missing
+            What to do with rows whose rating is missing or NaN: refuse, or ``drop`` and count.
+        source
+            The table's name in messages.
+        """
+        low, high = rating_scale if rating_scale is not None else (None, None)
+        columns = [
+            Column("user", "id"),
+            Column("item", "id"),
+            Column("rating", "number", False, low, high, nullable=missing == "drop"),
+            Column("time", "time", required=False),
+        ]
+        table = read_table(frame, columns, source)
+        exclusions: list[Exclusion] = []
+        if "rating" in table.columns and missing == "drop":
+            kept = table.filter(pl.col("rating").fill_nan(None).is_not_null())
+            if kept.height < table.height:
+                gone = table.height - kept.height
+                why = "the rating is missing"
+                exclusions.append(Exclusion("interactions", "rows", gone, why, table.height))
+            table = kept
+        name = source or (str(frame) if isinstance(frame, str) else "interactions")
+        return cls._build(table, duplicates, rating_scale, exclusions, name)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        users: Ids,
+        items: Ids,
+        ratings: NDArray[Any] | Iterable[float] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Build interactions from parallel arrays; the options are those of `from_frame`."""
+        columns: dict[str, Any] = {"user": users, "item": items}
+        if ratings is not None:
+            columns["rating"] = np.asarray(ratings, dtype=np.float64)
+        return cls.from_frame(pl.DataFrame(columns), **options)
+
+    @classmethod
+    def _build(
+        cls,
+        table: pl.DataFrame,
+        duplicates: Duplicates,
+        rating_scale: tuple[float, float] | None,
+        exclusions: list[Exclusion],
+        name: str,
+    ) -> Self:
+        explicit = "rating" in table.columns
+        users, rows = Vocabulary.encode(table["user"].to_arrow())
+        items, columns = Vocabulary.encode(table["item"].to_arrow())
+        order = _row_major(rows, columns, len(users))
+        repeated = _repeats(rows, columns, order)
+        if repeated.any():
+            if duplicates == "error":
+                again = order[1:][repeated]
+                words = first_rows((np.sort(again)[:5] + 1).tolist(), len(again))
+                raise DataError(
+                    name,
+                    [
+                        f"the same user and item again in {words}; remove them, or choose "
+                        "duplicates='last', 'mean' or 'median'"
+                    ],
+                )
+            before = table.height
+            why = f"the same user and item again (duplicates={duplicates!r})"
+            table = _merge(table, duplicates)
+            exclusions.append(Exclusion("interactions", "rows", before - table.height, why, before))
+            return cls._build(table, "error", rating_scale, exclusions, name)
+        ratings = table["rating"].to_numpy() if explicit else None
+        data = np.ones(len(order), np.float32) if ratings is None else ratings[order]
+        starts = np.zeros(len(users) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=len(users)), out=starts[1:])
+        small = np.int32 if len(order) < 2**31 else np.int64
+        matrix = sparse.csr_array(
+            (data.astype(np.float32, copy=False), columns[order], starts.astype(small)),
+            shape=(len(users), len(items)),
+        )
+        matrix.has_sorted_indices = True
+        times = _seconds(table["time"])[order] if "time" in table.columns else None
+        if ratings is not None and rating_scale is None:
+            rating_scale = (float(ratings.min()), float(ratings.max()))
+        return cls(users, items, matrix, explicit, rating_scale, times, tuple(exclusions))
+
+    @property
+    def n_users(self) -> int:
+        """How many users there are."""
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(self.items)
+
+    def __len__(self) -> int:
+        return int(self.matrix.nnz)
+
+    @property
+    def density(self) -> float:
+        """Interactions / (users x items)."""
+        return len(self) / (self.n_users * self.n_items)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per interaction, ordered by user and item."""
+        rows = np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.matrix.indptr))
+        columns: dict[str, Any] = {
+            "user": self.users.take(rows),
+            "item": self.items.take(self.matrix.indices),
+        }
+        if self.explicit:
+            columns["rating"] = self.matrix.data
+        if self.times is not None:
+            columns["time"] = self.times
+        return pl.DataFrame(columns)
+
+    def select(self, entries: NDArray[np.bool_]) -> Self:
+        """Return the same users and items with only some entries (in ``matrix.data`` order)."""
+        counts = np.add.reduceat(np.append(entries, False), self.matrix.indptr[:-1], dtype=np.int64)
+        counts[np.diff(self.matrix.indptr) == 0] = 0
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(self.matrix.indptr.dtype)
+        matrix = sparse.csr_array(
+            (self.matrix.data[entries], self.matrix.indices[entries], starts),
+            shape=self.matrix.shape,
+        )
+        matrix.has_sorted_indices = True
+        times = None if self.times is None else self.times[entries]
+        return type(self)(
+            self.users, self.items, matrix, self.explicit, self.rating_scale, times, self.exclusions
+        )
+
+    def __repr__(self) -> str:
+        kind = "explicit" if self.explicit else "implicit"
+        return (
+            f"Interactions({len(self):,} {kind}, {self.n_users:,} users, {self.n_items:,} items, "
+            f"density {self.density:.3%})"
+        )
+
+
+def _row_major(
+    rows: NDArray[np.int32], columns: NDArray[np.int32], n_rows: int
+) -> NDArray[np.integer[Any]]:
+    """Order the entries by row, then by column: two stable passes of a radix-like sort."""
+    by_column = np.argsort(columns, kind="stable")
+    order = by_column[np.argsort(rows[by_column], kind="stable")]
+    return order.astype(np.int32) if len(order) < 2**31 else order
+
+
+def _repeats(
+    rows: NDArray[np.int32], columns: NDArray[np.int32], order: NDArray[np.integer[Any]]
+) -> NDArray[np.bool_]:
+    sorted_rows, sorted_columns = rows[order], columns[order]
+    same: NDArray[np.bool_] = (sorted_rows[1:] == sorted_rows[:-1]) & (
+        sorted_columns[1:] == sorted_columns[:-1]
+    )
+    return same
+
+
+def _merge(table: pl.DataFrame, duplicates: Duplicates) -> pl.DataFrame:
+    if duplicates == "last" or "rating" not in table.columns:
+        if "time" in table.columns:
+            table = table.sort("time", maintain_order=True)
+        return table.unique(["user", "item"], keep="last", maintain_order=True)
+    how = pl.col("rating").mean() if duplicates == "mean" else pl.col("rating").median()
+    others = [pl.col("time").max()] if "time" in table.columns else []
+    return table.group_by("user", "item", maintain_order=True).agg(how, *others)
+
+
+def _seconds(times: pl.Series) -> NDArray[np.float64]:
+    if times.dtype.is_temporal():
+        times = times.cast(pl.Datetime("us")).dt.timestamp("us") / 1e6
+    return times.cast(pl.Float64).to_numpy()

@@ -1,0 +1,238 @@
+"""Which items carry which label: by votes or as applied, and unknown is a state of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import Column, Frame, first_rows, read_table
+from ombud.data.ids import Vocabulary
+from ombud.errors import DataError
+
+__all__ = ["LabelState", "Labels"]
+
+
+class LabelState(IntEnum):
+    """What is known about one label on one item."""
+
+    UNKNOWN = -2
+    DISPUTED = -1
+    NO = 0
+    YES = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Items x labels, each pair in one of four states, with the votes where there are votes.
+
+    Build one with `from_votes` or `from_applied`.
+
+    Parameters
+    ----------
+    items
+        The item ids behind the rows.
+    names
+        The label of each column.
+    states
+        Items x labels, values of `LabelState`.
+    yes, no
+        Vote counts of the same shape, or None when labels were applied, not voted on.
+    rule
+        How states were decided, in words.
+    exclusions
+        What was left out while reading.
+    """
+
+    items: Vocabulary
+    names: tuple[str, ...]
+    states: NDArray[np.int8]
+    yes: NDArray[np.int32] | None = None
+    no: NDArray[np.int32] | None = None
+    rule: str = ""
+    exclusions: tuple[Exclusion, ...] = field(default=())
+
+    @classmethod
+    def from_votes(
+        cls,
+        frame: Frame,
+        *,
+        threshold: float = 0.75,
+        strict: bool = False,
+        refused: tuple[str, ...] = (),
+        source: str = "",
+    ) -> Self:
+        """Read vote totals: columns `item`, `label`, `yes`, `no`.
+
+        A pair is YES when yes / (yes + no) reaches the threshold, NO when no / (yes + no) does,
+        UNKNOWN without votes, DISPUTED otherwise.
+
+        Parameters
+        ----------
+        frame
+            The table.
+        threshold
+            Above one half, at most 1.
+        strict
+            Whether the share must exceed the threshold rather than reach it.
+        refused
+            Labels whose rows are dropped and counted, never stored.
+        source
+            The table's name in messages.
+        """
+        if not 0.5 < threshold <= 1:
+            raise ValueError(f"threshold is {threshold}; it must be above 0.5 and at most 1")
+        columns = [
+            Column("item", "id"),
+            Column("label", "text"),
+            Column("yes", "count", low=0),
+            Column("no", "count", low=0),
+        ]
+        table, exclusions = _read(frame, columns, refused, source)
+        items, names, rows, places = _axes(table)
+        shape = (len(items), len(names))
+        yes, no = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        yes[rows, places] = table["yes"].to_numpy()
+        no[rows, places] = table["no"].to_numpy()
+        total = yes + no
+        states = np.full(shape, LabelState.DISPUTED, dtype=np.int8)
+        states[total == 0] = LabelState.UNKNOWN
+        # Products instead of quotients: 3 of 4 votes is exactly 75%.
+        reaches = np.greater if strict else np.greater_equal
+        states[(total > 0) & reaches(no, threshold * total)] = LabelState.NO
+        states[(total > 0) & reaches(yes, threshold * total)] = LabelState.YES
+        rule = (
+            f"yes or no when {'more than' if strict else 'at least'} {threshold:.0%} of votes agree"
+        )
+        return cls(items, names, states, yes, no, rule, exclusions)
+
+    @classmethod
+    def from_applied(
+        cls,
+        frame: Frame,
+        *,
+        absent: Literal["no", "unknown"] = "unknown",
+        refused: tuple[str, ...] = (),
+        source: str = "",
+    ) -> Self:
+        """Read applied labels: columns `item`, `label` and optionally `present`.
+
+        Parameters
+        ----------
+        frame
+            One row for each applied label. A row whose `label` is missing names an item that was
+            looked at and has none. With `present` (true/false), false is a known *no*.
+        absent
+            What a pair without a row means: ``"unknown"`` (default), or ``"no"`` when every
+            item was labelled in full.
+        refused
+            Labels whose rows are dropped and counted, never stored.
+        source
+            The table's name in messages.
+        """
+        columns = [
+            Column("item", "id"),
+            Column("label", "text", nullable=True),
+            Column("present", "flag", required=False),
+        ]
+        table, exclusions = _read(frame, columns, refused, source)
+        items, names, rows, places = _axes(table)
+        empty = LabelState.NO if absent == "no" else LabelState.UNKNOWN
+        states = np.full((len(items), len(names)), empty, dtype=np.int8)
+        named = places >= 0
+        present = table["present"].to_numpy() if "present" in table.columns else np.ones(len(rows))
+        states[rows[named], places[named]] = present[named].astype(np.int8)
+        return cls(items, names, states, None, None, f"as applied; absent = {absent}", exclusions)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Items x labels: whether the state is YES or NO."""
+        return self.states >= 0
+
+    def counts(self) -> pl.DataFrame:
+        """Return, for each label, how many items are in each state."""
+        return pl.DataFrame(
+            {"label": list(self.names)}
+            | {
+                state.name.lower(): np.count_nonzero(self.states == state, axis=0)
+                for state in reversed(LabelState)
+            }
+        )
+
+    def probability(self, prior: tuple[float, float] = (0.5, 0.5)) -> NDArray[np.float64]:
+        """Return the posterior mean of "has the label" for each pair, from a Beta prior.
+
+        Without votes, a known state is 0 or 1, and an unknown one is NaN.
+        """
+        if self.yes is None or self.no is None:
+            return np.where(self.known, self.states, np.nan).astype(np.float64)
+        a, b = prior
+        return np.asarray((self.yes + a) / (self.yes + self.no + a + b), dtype=np.float64)
+
+    def aligned(self, items: Vocabulary) -> NDArray[np.int8]:
+        """Return the states for the items of another vocabulary; UNKNOWN where it has more."""
+        rows = self.items.codes(items.arrow)
+        return np.where(rows[:, None] >= 0, self.states[rows], np.int8(LabelState.UNKNOWN))
+
+    def select(self, names: tuple[str, ...]) -> Self:
+        """Return only some labels, in the order given."""
+        missing = sorted(set(names) - set(self.names))
+        if missing:
+            raise DataError("labels", [f"there is no label {name!r}" for name in missing])
+        keep = [self.names.index(name) for name in names]
+        yes, no = (None if v is None else v[:, keep] for v in (self.yes, self.no))
+        return type(self)(
+            self.items, names, self.states[:, keep], yes, no, self.rule, self.exclusions
+        )
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per pair that is not UNKNOWN: `item`, `label`, `state`, and votes."""
+        rows, places = np.nonzero(self.states != LabelState.UNKNOWN)
+        columns = {
+            "item": self.items.take(rows),
+            "label": np.array(self.names, dtype=object)[places],
+            "state": self.states[rows, places],
+        }
+        if self.yes is not None and self.no is not None:
+            columns |= {"yes": self.yes[rows, places], "no": self.no[rows, places]}
+        return pl.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        return f"Labels({len(self.names)} labels, {len(self.items):,} items; {self.rule})"
+
+
+def _read(
+    frame: Frame, columns: list[Column], refused: tuple[str, ...], source: str
+) -> tuple[pl.DataFrame, tuple[Exclusion, ...]]:
+    name = source or (str(frame) if isinstance(frame, str) else "labels")
+    table = read_table(frame, columns, source)
+    exclusions: tuple[Exclusion, ...] = ()
+    if refused:
+        kept = table.filter(~pl.col("label").is_in(list(refused)).fill_null(False))
+        if kept.height < table.height:
+            why = "labels that ombud refuses to store"
+            gone = table.height - kept.height
+            exclusions = (Exclusion("labels", "rows", gone, why, table.height),)
+        table = kept
+    again = table.with_row_index("row", offset=1).filter(
+        ~pl.struct("item", "label").is_first_distinct()
+    )
+    if again.height:
+        rows = first_rows(again["row"].head(5).to_list(), again.height)
+        raise DataError(name, [f"the same item and label again in {rows}; keep one row for each"])
+    if table["label"].null_count() == table.height:
+        raise DataError(name, ["no row names a label"])
+    return table, exclusions
+
+
+def _axes(
+    table: pl.DataFrame,
+) -> tuple[Vocabulary, tuple[str, ...], NDArray[np.int32], NDArray[np.int32]]:
+    items, rows = Vocabulary.encode(table["item"].to_arrow())
+    names = Vocabulary(table["label"].drop_nulls().unique().sort().to_arrow())
+    return items, tuple(names.ids.tolist()), rows, names.codes(table["label"].to_arrow())

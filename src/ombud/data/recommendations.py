@@ -1,0 +1,136 @@
+"""What recommenders answered: one ranked list per user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import Column, Frame, first_rows, read_table
+from ombud.data.ids import Ids, Vocabulary
+from ombud.errors import DataError
+
+__all__ = ["Recommendations"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendations:
+    """Ranked lists, best first, as a matrix of item codes.
+
+    Parameters
+    ----------
+    users
+        The user of each list.
+    items
+        Lists x ranks: codes into `catalogue`; -1 where a list has ended.
+    catalogue
+        The item ids behind the codes.
+    scores
+        The system's score of each recommendation, or None.
+    exclusions
+        What was left out while reading.
+    """
+
+    users: NDArray[Any]
+    items: NDArray[np.int32]
+    catalogue: Vocabulary
+    scores: NDArray[np.float32] | None = None
+    exclusions: tuple[Exclusion, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.items.ndim != 2 or len(self.items) != len(self.users):
+            raise ValueError(
+                f"items has shape {self.items.shape}; ({len(self.users)} users, n) was expected"
+            )
+        if self.scores is not None and self.scores.shape != self.items.shape:
+            raise ValueError(f"scores {self.scores.shape} and items {self.items.shape} differ")
+
+    @classmethod
+    def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
+        """Read lists from a frame or file with `user`, `item` and `rank` (or `score`).
+
+        `rank` counts from 1, best first. Without it, lists are ordered by `score`, highest
+        first (ties by row), and without both, by row.
+        """
+        columns = [
+            Column("user", "id"),
+            Column("item", "id"),
+            Column("rank", "count", required=False, low=1),
+            Column("score", "number", required=False),
+        ]
+        table = read_table(frame, columns, source).with_row_index("row", offset=1)
+        name = source or (str(frame) if isinstance(frame, str) else "recommendations")
+        faults = []
+        for key, words in (("item", "recommends an item again"), ("rank", "has a rank again")):
+            if key in table.columns:
+                again = table.filter(pl.struct("user", key).is_duplicated())
+                again = again.filter(~pl.struct("user", key).is_first_distinct())
+                if again.height:
+                    faults.append(
+                        f"a user's list {words} in "
+                        f"{first_rows(again['row'].to_list(), again.height)}"
+                    )
+        if faults:
+            raise DataError(name, faults)
+        if "rank" in table.columns:
+            table = table.sort("rank", maintain_order=True)
+        elif "score" in table.columns:
+            table = table.sort("score", descending=True, maintain_order=True)
+        users, rows = Vocabulary.encode(table["user"].to_arrow())
+        catalogue, codes = Vocabulary.encode(table["item"].to_arrow())
+        order = np.argsort(rows, kind="stable")
+        counts = np.bincount(rows, minlength=len(users))
+        place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        items = np.full((len(users), int(counts.max())), -1, dtype=np.int32)
+        items[rows[order], place] = codes[order]
+        scores = None
+        if "score" in table.columns:
+            scores = np.full(items.shape, np.nan, dtype=np.float32)
+            scores[rows[order], place] = table["score"].to_numpy()[order]
+        return cls(users.ids, items, catalogue, scores)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many items each list holds."""
+        return np.asarray(np.count_nonzero(self.items >= 0, axis=1), dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def top(self, n: int) -> Self:
+        """Return the first n places of every list."""
+        scores = None if self.scores is None else self.scores[:, :n]
+        return type(self)(self.users, self.items[:, :n], self.catalogue, scores, self.exclusions)
+
+    def for_users(self, users: Ids) -> Self:
+        """Return the lists of some users, in their order; an unknown user gets an empty list."""
+        rows = Vocabulary(self.users).codes(users)
+        items = np.where(rows[:, None] >= 0, self.items[rows], np.int32(-1))
+        scores = None
+        if self.scores is not None:
+            scores = np.where(rows[:, None] >= 0, self.scores[rows], np.float32("nan"))
+        return type(self)(np.asarray(users), items, self.catalogue, scores, self.exclusions)
+
+    def in_catalogue(self, catalogue: Vocabulary) -> NDArray[np.int32]:
+        """Return the lists as codes of another vocabulary: -1 ended, -2 not in that vocabulary."""
+        if catalogue is self.catalogue:
+            return self.items
+        new = catalogue.codes(self.catalogue.arrow)
+        new[new < 0] = -2
+        return np.asarray(np.append(new, np.int32(-1))[self.items], dtype=np.int32)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per recommendation: `user`, `item`, `rank` and `score` where known."""
+        rows, places = np.nonzero(self.items >= 0)
+        columns: dict[str, Any] = {
+            "user": np.asarray(self.users)[rows],
+            "item": self.catalogue.take(self.items[rows, places]),
+            "rank": (places + 1).astype(np.int32),
+        }
+        if self.scores is not None:
+            columns["score"] = self.scores[rows, places]
+        return pl.DataFrame(columns)

@@ -1,0 +1,105 @@
+"""Texts to be moderated, with what is known about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import Column, Frame, first_rows, read_table
+from ombud.errors import DataError
+
+__all__ = ["Texts"]
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts with their ids and, where known, whether each should be flagged.
+
+    Parameters
+    ----------
+    ids
+        One id a text, no id twice.
+    texts
+        The texts.
+    truth
+        1 should be flagged, 0 should not, -1 unknown.
+    clusters
+        What texts share (a template, a show, an author), as codes; texts of one cluster are not
+        independent. None when every text stands alone.
+    families
+        The kind of source of each text, such as ``"traditional"``, or None.
+    exclusions
+        What was left out while reading.
+    """
+
+    ids: NDArray[Any]
+    texts: NDArray[np.object_]
+    truth: NDArray[np.int8]
+    clusters: NDArray[np.int32] | None = None
+    families: NDArray[np.object_] | None = None
+    exclusions: tuple[Exclusion, ...] = field(default=())
+
+    @classmethod
+    def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
+        """Read texts from a frame or file.
+
+        Parameters
+        ----------
+        frame
+            Has `text`; optionally `id` (default: the row number), `label` (true = should be
+            flagged, missing = unknown), `cluster` and `family`.
+        source
+            The table's name in messages.
+        """
+        columns = [
+            Column("text", "text"),
+            Column("id", "id", required=False),
+            Column("label", "flag", required=False, nullable=True),
+            Column("cluster", "id", required=False),
+            Column("family", "text", required=False),
+        ]
+        table = read_table(frame, columns, source)
+        name = source or (str(frame) if isinstance(frame, str) else "texts")
+        if "id" in table.columns:
+            again = table.with_row_index("row", offset=1).filter(~pl.col("id").is_first_distinct())
+            if again.height:
+                rows = first_rows(again["row"].head(5).to_list(), again.height)
+                raise DataError(name, [f"column 'id' repeats an id in {rows}"])
+            ids = table["id"].to_numpy()
+        else:
+            ids = np.arange(1, table.height + 1)
+        truth = np.full(table.height, -1, dtype=np.int8)
+        if "label" in table.columns:
+            truth = table["label"].cast(pl.Int8).fill_null(-1).to_numpy()
+        clusters = None
+        if "cluster" in table.columns:
+            clusters = (table["cluster"].rank("dense") - 1).cast(pl.Int32).to_numpy()
+        families = None
+        if "family" in table.columns:
+            families = table["family"].to_numpy().astype(object)
+        return cls(ids, table["text"].to_numpy().astype(object), truth, clusters, families)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the columns that `from_frame` reads."""
+        columns: dict[str, Any] = {
+            "id": self.ids,
+            "text": self.texts,
+            "label": pl.Series(self.truth).replace(-1, None).cast(pl.Boolean),
+        }
+        if self.clusters is not None:
+            columns["cluster"] = self.clusters
+        if self.families is not None:
+            columns["family"] = self.families
+        return pl.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        known = int(np.count_nonzero(self.truth >= 0))
+        return f"Texts({len(self):,} texts, {known:,} with a true label)"

@@ -1,0 +1,247 @@
+"""Names for everything a plan can ask for, and the one door through which plugins come in.
+
+Built-in things register with the same decorators as a plugin's. A plugin is a distribution with
+one entry point::
+
+    [project.entry-points."ombud"]
+    mypack = "mypack._registry"
+
+Its module is imported on the first look-up of a name that is not built in, and what it registers
+is called ``mypack/thing``. ``OMBUD_PLUGINS=none`` turns plugins off.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, is_dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from inspect import Parameter, getdoc, signature
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ombud.errors import RegistryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "KINDS",
+    "Plugin",
+    "create",
+    "describe",
+    "get",
+    "metric",
+    "moderator",
+    "names",
+    "plugins",
+    "preset",
+    "recommender",
+    "register",
+    "section",
+    "source",
+    "world",
+]
+
+KINDS = ("metric", "moderator", "preset", "recommender", "section", "source", "world")
+"""What can be registered: one decorator of the same name each."""
+
+Factory = TypeVar("Factory", bound=Callable[..., Any])
+
+
+@dataclass
+class Plugin:
+    """A distribution that offered things to ombud, and how that went."""
+
+    name: str
+    distribution: str
+    module: str
+    error: str = ""
+    registered: list[str] = field(default_factory=list)
+
+
+_things: dict[str, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
+_plugins: dict[str, Plugin] = {}
+_loaded = {"builtins": False, "plugins": False}
+_prefix: list[str] = []
+
+
+def register(kind: str, name: str) -> Callable[[Factory], Factory]:
+    """Return a decorator that registers a class or function under a name.
+
+    Parameters
+    ----------
+    kind
+        One of `KINDS`.
+    name
+        Lower-case words joined by hyphens. Inside a plugin, ``plugin/`` is put before it.
+    """
+    if kind not in KINDS:
+        raise RegistryError(f"kind {kind!r} is not one of {', '.join(KINDS)}")
+
+    def decorate(factory: Factory) -> Factory:
+        full = f"{_prefix[-1]}/{name}" if _prefix else name
+        known = _things[kind].get(full)
+        if known is not None and known.__qualname__ != factory.__qualname__:
+            raise RegistryError(
+                f"{kind} {full!r} is registered twice: by {known.__module__}.{known.__qualname__} "
+                f"and by {factory.__module__}.{factory.__qualname__}; rename one"
+            )
+        _things[kind][full] = factory
+        if _prefix:
+            _plugins[_prefix[-1]].registered.append(f"{kind}:{full}")
+        if isinstance(factory, type):
+            setattr(factory, "registered_name", full)  # noqa: B010 - any class may be registered
+        return factory
+
+    return decorate
+
+
+def metric(name: str) -> Callable[[Factory], Factory]:
+    """Register a metric."""
+    return register("metric", name)
+
+
+def recommender(name: str) -> Callable[[Factory], Factory]:
+    """Register a recommender."""
+    return register("recommender", name)
+
+
+def moderator(name: str) -> Callable[[Factory], Factory]:
+    """Register a moderator."""
+    return register("moderator", name)
+
+
+def source(name: str) -> Callable[[Factory], Factory]:
+    """Register a data source."""
+    return register("source", name)
+
+
+def world(name: str) -> Callable[[Factory], Factory]:
+    """Register a simulated world."""
+    return register("world", name)
+
+
+def preset(name: str) -> Callable[[Factory], Factory]:
+    """Register a preset: a function that completes a plan."""
+    return register("preset", name)
+
+
+def section(name: str) -> Callable[[Factory], Factory]:
+    """Register a section of the report."""
+    return register("section", name)
+
+
+@contextmanager
+def _registering_for(plugin: str) -> Iterator[None]:
+    _prefix.append(plugin)
+    try:
+        yield
+    finally:
+        _prefix.pop()
+
+
+def _load_builtins() -> None:
+    if not _loaded["builtins"]:
+        _loaded["builtins"] = True
+        import_module("ombud._builtins")
+
+
+def _load_plugin(entry: EntryPoint) -> None:
+    distribution = entry.dist.name if entry.dist is not None else "an unknown distribution"
+    plugin = Plugin(entry.name, distribution, entry.value)
+    _plugins[entry.name] = plugin
+    try:
+        with _registering_for(entry.name):
+            entry.load()
+    except Exception as error:  # a plugin may fail in any way; the audit goes on without it
+        plugin.error = f"{type(error).__name__}: {error}"
+        warnings.warn(
+            f"plugin {entry.name!r} of {distribution} could not be loaded ({plugin.error}); "
+            "its names are missing. 'ombud plugins' shows all plugins.",
+            stacklevel=4,
+        )
+
+
+def _load_plugins() -> None:
+    if not _loaded["plugins"] and os.environ.get("OMBUD_PLUGINS", "") != "none":
+        _loaded["plugins"] = True
+        for entry in entry_points(group="ombud"):
+            _load_plugin(entry)
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Return all registered names of a kind, plugins included, sorted."""
+    _load_builtins()
+    _load_plugins()
+    return tuple(sorted(_things[kind]))
+
+
+def plugins() -> tuple[Plugin, ...]:
+    """Return the plugins found, those that failed included."""
+    _load_builtins()
+    _load_plugins()
+    return tuple(_plugins.values())
+
+
+def get(kind: str, name: str) -> Callable[..., Any]:
+    """Return what is registered under a name.
+
+    Raises
+    ------
+    RegistryError
+        If nothing is; the message names the nearest.
+    """
+    _load_builtins()
+    if name not in _things[kind]:
+        _load_plugins()
+    found = _things[kind].get(name)
+    if found is None:
+        near = get_close_matches(name, _things[kind], n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names(kind))}"
+        raise RegistryError(f"no {kind} is called {name!r}; {hint}")
+    return found
+
+
+def create(kind: str, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
+    """Build what is registered under a name, from plain values, with all faults in one error.
+
+    Parameters
+    ----------
+    kind, name
+        What to build.
+    arguments
+        Its arguments, as a plan or a saved result holds them.
+    """
+    from pydantic import TypeAdapter, ValidationError, validate_call
+
+    factory = get(kind, name)
+    given = dict(arguments or {})
+    takes = signature(factory).parameters
+    if not any(p.kind is Parameter.VAR_KEYWORD for p in takes.values()):
+        unknown = sorted(set(given) - set(takes))
+        if unknown:
+            raise RegistryError(
+                f"{kind} {name!r} does not take {', '.join(unknown)}; "
+                f"it takes {', '.join(takes) or 'no arguments'}"
+            )
+    try:
+        if is_dataclass(factory):
+            return TypeAdapter(factory).validate_python(given)
+        if isinstance(factory, type):
+            return factory(**given)
+        return validate_call(config={"arbitrary_types_allowed": True})(factory)(**given)
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']} (found {e['input']!r:.80})"
+            for e in error.errors()
+        )
+        raise RegistryError(f"{kind} {name!r}: {faults}") from None
+
+
+def describe(kind: str, name: str) -> str:
+    """Return the first line of the documentation of what is registered under a name."""
+    return (getdoc(get(kind, name)) or "").split("\n", 1)[0]

@@ -1,0 +1,60 @@
+"""What ombud audits: two protocols, one method each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+
+if TYPE_CHECKING:
+    from ombud.data.decisions import Decisions
+    from ombud.data.ids import Ids
+    from ombud.data.interactions import Interactions
+    from ombud.data.recommendations import Recommendations
+    from ombud.data.texts import Texts
+
+__all__ = ["Moderator", "Progress", "Recommender", "TrainableRecommender"]
+
+Progress = Callable[[int, int, str], None]
+"""Called with (done, total, note) during long work."""
+
+
+@runtime_checkable
+class Recommender(Protocol):
+    """Anything that answers with ranked lists."""
+
+    name: str
+
+    def recommend(self, users: Ids, n: int, exclude_seen: bool = True) -> Recommendations:
+        """Return the n best items for each user, best first.
+
+        Parameters
+        ----------
+        users
+            User ids.
+        n
+            The length of a list; shorter lists are allowed when the system has no more to give.
+        exclude_seen
+            Whether items of the user's own history are left out. A system that cannot obey
+            (a recorded file) ignores it and says so in its documentation.
+        """
+        ...
+
+
+@runtime_checkable
+class TrainableRecommender(Recommender, Protocol):
+    """A recommender that ombud can train."""
+
+    def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
+        """Train on interactions and return the recommender itself."""
+        ...
+
+
+@runtime_checkable
+class Moderator(Protocol):
+    """Anything that decides which texts to flag."""
+
+    name: str
+
+    def moderate(self, texts: Texts) -> Decisions:
+        """Return one outcome per text, in the order of the texts."""
+        ...

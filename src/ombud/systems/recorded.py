@@ -1,0 +1,120 @@
+"""Past outputs as systems: the simplest way to be audited, and the most used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.frames import Frame
+from ombud.data.ids import Ids, Vocabulary
+from ombud.data.recommendations import Recommendations
+from ombud.data.texts import Texts
+from ombud.registry import moderator, recommender
+
+__all__ = ["RecordedDecisions", "RecordedRecommendations"]
+
+
+@recommender("recorded")
+@dataclass
+class RecordedRecommendations:
+    """A file or frame of past recommendations (`user`, `item`, `rank` or `score`).
+
+    `exclude_seen` is ignored: the record says what was shown.
+
+    Parameters
+    ----------
+    path
+        The file (Parquet, CSV, TSV, JSONL).
+    name
+        The system's name in the report; default, the file's name.
+    """
+
+    path: Path
+    name: str = ""
+    _lists: Recommendations | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
+        self.name = self.name or self.path.stem
+
+    @classmethod
+    def from_frame(cls, frame: Frame, name: str = "recorded") -> RecordedRecommendations:
+        """Wrap recommendations that are already in memory."""
+        system = cls(Path(name), name)
+        system._lists = (
+            frame if isinstance(frame, Recommendations) else Recommendations.from_frame(frame)
+        )
+        return system
+
+    @property
+    def lists(self) -> Recommendations:
+        """All recorded lists."""
+        if self._lists is None:
+            self._lists = Recommendations.from_frame(self.path)
+        return self._lists
+
+    def recommend(self, users: Ids, n: int, exclude_seen: bool = True) -> Recommendations:
+        """Return the recorded lists of some users, cut to n; no list where none was recorded."""
+        return self.lists.top(n).for_users(users)
+
+
+@moderator("recorded")
+@dataclass
+class RecordedDecisions:
+    """A file or frame of past decisions (`id` and `outcome`, `flagged` or `score`).
+
+    Parameters
+    ----------
+    path
+        The file (Parquet, CSV, TSV, JSONL).
+    name
+        The system's name in the report; default, the file's name.
+    threshold
+        With scores only: flag when the score reaches it.
+    """
+
+    path: Path
+    name: str = ""
+    threshold: float | None = None
+    _decisions: Decisions | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
+        self.name = self.name or self.path.stem
+
+    @classmethod
+    def from_frame(
+        cls, frame: Frame, name: str = "recorded", threshold: float | None = None
+    ) -> RecordedDecisions:
+        """Wrap decisions that are already in memory."""
+        system = cls(Path(name), name, threshold)
+        system._decisions = (
+            frame
+            if isinstance(frame, Decisions)
+            else Decisions.from_frame(frame, threshold=threshold)
+        )
+        return system
+
+    def moderate(self, texts: Texts) -> Decisions:
+        """Return the first recorded outcome of each text; ERROR where none was recorded."""
+        if self._decisions is None:
+            self._decisions = Decisions.from_frame(self.path, threshold=self.threshold)
+        past = self._decisions
+        first = np.arange(len(past)) if past.repeats is None else np.flatnonzero(past.repeats == 0)
+        rows = Vocabulary(past.ids[first]).codes(texts.ids)
+        found = rows >= 0
+        rows = first[rows].astype(np.int32)
+        categories = None
+        if past.category_scores is not None:
+            categories = np.where(found[:, None], past.category_scores[rows], np.float32("nan"))
+        return Decisions(
+            texts.ids,
+            np.where(found, past.outcomes[rows], np.int8(Outcome.ERROR)),
+            np.where(found, past.scores[rows], np.float32("nan")),
+            past.categories,
+            categories,
+            version=past.version,
+        )
