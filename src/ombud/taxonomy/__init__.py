@@ -1,0 +1,32 @@
+"""Warnings, delicate topics, identity groups and their terms, as versioned data files.
+
+Every taxonomy is a file in ``files/``, named ``name@version``; a version never changes once
+released. Crosswalks between taxonomies are files too, in ``files/crosswalks/``.
+"""
+
+from __future__ import annotations
+
+from ombud.taxonomy.crosswalk import Crosswalk, Relation, load_crosswalk, read_crosswalk
+from ombud.taxonomy.loading import load_taxonomy, read_taxonomy, taxonomy_names
+from ombud.taxonomy.model import Taxonomy, TaxonomyLabel
+from ombud.taxonomy.refused import is_refused, spelling_key
+from ombud.taxonomy.terms import Term, TermList, load_terms, read_terms, term_list_names
+
+__all__ = [
+    "Crosswalk",
+    "Relation",
+    "Taxonomy",
+    "TaxonomyLabel",
+    "Term",
+    "TermList",
+    "is_refused",
+    "load_crosswalk",
+    "load_taxonomy",
+    "load_terms",
+    "read_crosswalk",
+    "read_taxonomy",
+    "read_terms",
+    "spelling_key",
+    "taxonomy_names",
+    "term_list_names",
+]

@@ -1,0 +1,219 @@
+"""Lists of terms that name identity groups."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from ombud.errors import DataError
+from ombud.taxonomy.loading import load_taxonomy
+from ombud.taxonomy.resources import (
+    find_versioned,
+    parse_commented_csv,
+    rows_in_words,
+    versioned_keys,
+)
+
+__all__ = ["Term", "TermKind", "TermList", "load_terms", "read_terms", "term_list_names"]
+
+TermKind = Literal["neutral", "slur"]
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of one sub-identity. Its text is kept out of the representation.
+
+    Parameters
+    ----------
+    group, sub_identity
+        What it names.
+    text
+        The term as spelled at the source.
+    kind
+        ``"neutral"`` or ``"slur"`` (slang included).
+    """
+
+    group: str
+    sub_identity: str
+    text: str = field(repr=False)
+    kind: TermKind = "neutral"
+
+
+@dataclass(frozen=True)
+class TermList:
+    """Terms in the order of their file; the order matters to published tagging.
+
+    Parameters
+    ----------
+    name
+        The key, or the file it was read from.
+    terms
+        The terms. One spelling may stand under several groups.
+    taxonomy
+        Key of the taxonomy of its groups; empty if they are in none.
+    source, licence
+        Where the terms come from, and on what terms.
+
+    Examples
+    --------
+    >>> terms = load_terms("terms-identity@1")
+    >>> len(terms.terms), len(terms.groups), terms.groups[0]
+    (969, 9, 'non-white')
+    """
+
+    name: str
+    terms: tuple[Term, ...] = field(repr=False)
+    taxonomy: str = ""
+    source: str = field(default="", repr=False)
+    licence: str = field(default="", repr=False)
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Groups that have a term: in the order of the taxonomy, or else of first appearance."""
+        present = dict.fromkeys(term.group for term in self.terms)
+        if self.taxonomy:
+            order = load_taxonomy(self.taxonomy).parent_ids
+            return tuple(group for group in order if group in present)
+        return tuple(present)
+
+    @cached_property
+    def sub_identities(self) -> tuple[tuple[str, str], ...]:
+        """``(group, sub-identity)`` pairs that have a term, by group and first appearance."""
+        present = dict.fromkeys((term.group, term.sub_identity) for term in self.terms)
+        return tuple(sorted(present, key=lambda pair: self.groups.index(pair[0])))
+
+    def where(self, keep: Callable[[Term], bool]) -> TermList:
+        """Return a list of those terms for which `keep` holds, in the same order.
+
+        Examples
+        --------
+        >>> neutral = load_terms("terms-identity@1").where(lambda term: term.kind == "neutral")
+        >>> len(neutral.terms)
+        220
+        """
+        kept = tuple(term for term in self.terms if keep(term))
+        return TermList(f"{self.name} (part)", kept, self.taxonomy, self.source, self.licence)
+
+
+def term_list_names() -> tuple[str, ...]:
+    """Return the keys of all term lists that come with the package.
+
+    Examples
+    --------
+    >>> term_list_names()
+    ('terms-identity@1', 'terms-jigsaw-bias@1')
+    """
+    return versioned_keys(".csv")
+
+
+@cache
+def load_terms(key: str) -> TermList:
+    """Return a term list that comes with the package.
+
+    Parameters
+    ----------
+    key
+        ``name@version``; a bare name means the newest version.
+    """
+    full, file = find_versioned(key, ".csv", "term list")
+    return _parse_csv(file.read_text(encoding="utf-8"), full)
+
+
+def read_terms(source: str | PathLike[str] | Any, *, name: str = "") -> TermList:
+    """Read a term list of your own, with all its faults in one error.
+
+    Parameters
+    ----------
+    source
+        A CSV file, or any data frame that narwhals knows, with columns ``group`` and ``term``, and
+        optionally ``sub_identity`` (default: the group) and ``kind`` (``"neutral"``, the default,
+        or ``"slur"``). A file may start with lines such as ``# taxonomy: identity@1``; groups and
+        sub-identities are then checked against it.
+    name
+        What to call it; by default the file's name.
+    """
+    if isinstance(source, str | PathLike):
+        file = Path(source)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            fault = f"byte {error.start}: not UTF-8; save the file as UTF-8"
+            raise DataError(str(file), [fault]) from None
+        return _parse_csv(text, name or file.name)
+    import narwhals as nw
+
+    frame = nw.from_native(source, eager_only=True)
+    place = name or "term list"
+    missing = [column for column in ("group", "term") if column not in frame.columns]
+    if missing:
+        found = ", ".join(frame.columns)
+        raise DataError(place, [f"found columns {found}; expected also {', '.join(missing)}"])
+    return _checked(enumerate(frame.iter_rows(named=True), start=1), {}, place)
+
+
+def _parse_csv(text: str, place: str) -> TermList:
+    meta, rows = parse_commented_csv(text, place, ("group", "term"))
+    return _checked(rows, meta, place)
+
+
+def _checked(
+    rows: Iterable[tuple[int, dict[str, Any]]], meta: dict[str, str], place: str
+) -> TermList:
+    # Faults name rows, never terms: messages end up in logs.
+    faults: dict[str, list[int]] = {}
+    terms: list[Term] = []
+    seen: set[tuple[str, str, str, str]] = set()
+    taxonomy = load_taxonomy(meta["taxonomy"]) if meta.get("taxonomy") else None
+    for number, row in rows:
+        group, text = row["group"], row["term"]
+        sub, kind = row.get("sub_identity") or group, row.get("kind") or "neutral"
+        problems = _problems(group, sub, text, kind)
+        if not problems:
+            if taxonomy is not None and group not in taxonomy.parent_ids:
+                problems.append(f"group is not one of {taxonomy.key}")
+            elif taxonomy is not None and f"{group}/{sub}" not in taxonomy:
+                problems.append(f"sub_identity is not one of its group in {taxonomy.key}")
+            key = (group, sub, text, kind)
+            if key in seen:
+                problems.append("the same group, sub_identity, term and kind stand already above")
+            seen.add(key)
+        for problem in problems:
+            faults.setdefault(problem, []).append(number)
+        if not problems:
+            terms.append(Term(group, sub, text, cast(TermKind, kind)))
+    if not terms and not faults:
+        raise DataError(place, ["no terms found; expected at least one row"])
+    if faults:
+        raise DataError(place, [f"{rows_in_words(at)}: {what}" for what, at in faults.items()])
+    return TermList(
+        name=place,
+        terms=tuple(terms),
+        taxonomy=taxonomy.key if taxonomy else "",
+        source=meta.get("source", ""),
+        licence=meta.get("licence", ""),
+    )
+
+
+def _problems(group: Any, sub: Any, text: Any, kind: Any) -> list[str]:
+    problems = []
+    if not isinstance(group, str) or not group.strip():
+        problems.append("group is empty; expected the name of a group")
+    if not isinstance(sub, str):
+        problems.append("sub_identity is not a text")
+    if kind not in ("neutral", "slur"):
+        problems.append("kind is unknown; expected neutral or slur")
+    if not isinstance(text, str) or not text.strip():
+        problems.append("term is empty; expected a word or words")
+    elif text != text.strip():
+        problems.append("term starts or ends with a space; remove it")
+    elif len(text) > _LONGEST:
+        problems.append(f"term is longer than {_LONGEST} characters")
+    elif any(unicodedata.category(char) in {"Cc", "Cs"} for char in text):
+        problems.append("term contains a control character or broken Unicode")
+    return problems
