@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "Plugin",
+    "analysis",
     "create",
     "describe",
     "get",
@@ -46,7 +47,7 @@ __all__ = [
     "world",
 ]
 
-KINDS = ("metric", "moderator", "preset", "recommender", "section", "source", "world")
+KINDS = ("analysis", "metric", "moderator", "preset", "recommender", "section", "source", "world")
 """What can be registered: one decorator of the same name each."""
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
@@ -98,6 +99,11 @@ def register(kind: str, name: str) -> Callable[[Factory], Factory]:
         return factory
 
     return decorate
+
+
+def analysis(name: str) -> Callable[[Factory], Factory]:
+    """Register an analysis: something computed from the data alone."""
+    return register("analysis", name)
 
 
 def metric(name: str) -> Callable[[Factory], Factory]:

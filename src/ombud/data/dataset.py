@@ -34,6 +34,8 @@ class Dataset:
         Groups of texts (identities named in them).
     card
         What is known about the data.
+    test
+        Held-out interactions of the same users and items, when the data was split.
     """
 
     interactions: Interactions | None = None
@@ -42,6 +44,7 @@ class Dataset:
     users: Grouping | None = None
     text_groups: Grouping | None = None
     card: Card = field(default_factory=lambda: Card(name="unnamed"))
+    test: Interactions | None = None
 
     @property
     def exclusions(self) -> tuple[Exclusion, ...]:

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ombud.data.frames import Column, Frame, read_table
@@ -101,6 +102,43 @@ class Grouping:
         members = np.array(columns, dtype=bool).T.reshape(len(vocabulary), len(names))
         grouping = cls(vocabulary, tuple(names), members, tuple(attributes))
         return grouping.with_intersections() if intersections else grouping
+
+    @classmethod
+    def from_members(cls, frame: Frame, *, unit: str = "user", source: str = "") -> Self:
+        """Read memberships, one row each: the unit's id, `group`, and optionally `attribute`.
+
+        This form lets a unit be in several groups of one attribute, as texts often are.
+        """
+        columns = [
+            Column(unit, "id"),
+            Column("group", "category"),
+            Column("attribute", "category", required=False),
+        ]
+        table = read_table(frame, columns, source)
+        if "attribute" not in table.columns:
+            table = table.with_columns(attribute=pl.lit("group"))
+        kinds = table.select("attribute", "group").unique(maintain_order=True)
+        if kinds["group"].n_unique() < kinds.height:
+            fault = "a group has two attributes; give each group one attribute"
+            raise DataError(source or "groups", [fault])
+        units, rows = Vocabulary.encode(table[unit].to_arrow())
+        members = np.zeros((len(units), kinds.height), dtype=bool)
+        places = Vocabulary(kinds["group"].to_arrow()).codes(table["group"].to_arrow())
+        members[rows, places] = True
+        names = tuple(kinds["group"].to_list())
+        return cls(units, names, members, tuple(kinds["attribute"].to_list()))
+
+    def to_members(self, unit: str = "user") -> pl.DataFrame:
+        """Return the form that `from_members` reads."""
+        places, rows = np.nonzero(self.members.T)
+        return pl.DataFrame(
+            {
+                unit: self.units.take(rows),
+                "group": np.array(self.names, dtype=object)[places],
+                "attribute": np.array(self.attributes, dtype=object)[places],
+            },
+            schema_overrides={"group": pl.String, "attribute": pl.String},
+        )
 
     def with_intersections(self, *, minimum: int = 1) -> Self:
         """Return the groups and every non-empty pair of groups of different attributes.

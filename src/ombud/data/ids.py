@@ -112,7 +112,7 @@ class Vocabulary:
         if wanted.type != self._arrow.type:
             wanted = _cast(wanted, self._arrow.type)
         found = pc.index_in(wanted, value_set=self._arrow)
-        return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
+        return np.array(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
     def take(self, codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """Return the ids of some codes; None where the code is -1."""

@@ -149,6 +149,28 @@ class Labels:
         states[rows[named], places[named]] = present[named].astype(np.int8)
         return cls(items, names, states, None, None, f"as applied; absent = {absent}", exclusions)
 
+    @classmethod
+    def from_states(cls, frame: Frame, *, rule: str = "as stored", source: str = "") -> Self:
+        """Read what `to_frame` wrote: `item`, `label`, `state` and, with votes, `yes` and `no`."""
+        columns = [
+            Column("item", "id"),
+            Column("label", "text"),
+            Column("state", "number", low=min(LabelState), high=max(LabelState)),
+            Column("yes", "count", required=False, low=0),
+            Column("no", "count", required=False, low=0),
+        ]
+        table, exclusions = _read(frame, columns, (), source)
+        items, names, rows, places = _axes(table)
+        shape = (len(items), len(names))
+        states = np.full(shape, LabelState.UNKNOWN, dtype=np.int8)
+        states[rows, places] = table["state"].to_numpy()
+        votes: dict[str, NDArray[np.int32]] = {}
+        for name in ("yes", "no"):
+            if name in table.columns:
+                votes[name] = np.zeros(shape, np.int32)
+                votes[name][rows, places] = table[name].to_numpy()
+        return cls(items, names, states, votes.get("yes"), votes.get("no"), rule, exclusions)
+
     @property
     def known(self) -> NDArray[np.bool_]:
         """Items x labels: whether the state is YES or NO."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
@@ -122,6 +124,45 @@ class Recommendations:
         new = catalogue.codes(self.catalogue.arrow)
         new[new < 0] = -2
         return np.asarray(np.append(new, np.int32(-1))[self.items], dtype=np.int32)
+
+    def to_lists(self) -> pl.DataFrame:
+        """Return one row per user, empty lists included: `user`, `items` and `scores`."""
+        used = self.items >= 0
+        starts = pa.array(np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64))
+        items = pa.array(self.catalogue.take(self.items[used]), type=self.catalogue.arrow.type)
+        columns = {
+            "user": pa.array(np.asarray(self.users).tolist()),
+            "items": pa.LargeListArray.from_arrays(starts, items),
+        }
+        if self.scores is not None:
+            scores = pa.array(self.scores[used], type=pa.float32())
+            columns["scores"] = pa.LargeListArray.from_arrays(starts, scores)
+        frame = pl.from_arrow(pa.table(columns))
+        assert isinstance(frame, pl.DataFrame)  # a table never becomes a series
+        return frame
+
+    @classmethod
+    def from_lists(cls, frame: pl.DataFrame) -> Self:
+        """Rebuild recommendations from `to_lists`."""
+        lengths = frame["items"].list.len().to_numpy().astype(np.int64)
+        users = frame["user"].to_numpy()
+        items = np.full((len(users), int(lengths.max(initial=0))), -1, dtype=np.int32)
+        used = np.arange(items.shape[1]) < lengths[:, None]
+        flat = frame["items"].explode(empty_as_null=False).drop_nulls()
+        catalogue, codes = Vocabulary.encode(flat.to_arrow())
+        items[used] = codes
+        scores = None
+        if "scores" in frame.columns:
+            scores = np.full(items.shape, np.nan, dtype=np.float32)
+            scores[used] = frame["scores"].explode(empty_as_null=False).to_numpy()
+        return cls(users, items, catalogue, scores)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """Return the lists of several answers, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls.from_lists(pl.concat([part.to_lists() for part in parts]))
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per recommendation: `user`, `item`, `rank` and `score` where known."""

@@ -1,0 +1,305 @@
+"""One sentence of code: ``Audit(data, systems, metrics).run() -> Result``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import getdoc
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.audits.folder import RunFolder
+from ombud.audits.inputs import data_plan, store_data
+from ombud.audits.loading import load_data, load_metrics, load_system
+from ombud.audits.plan import Plan, StatisticsPlan
+from ombud.audits.provenance import fingerprint_data, input_hashes, now, versions
+from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
+from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions
+from ombud.data.exclusions import Exclusion
+from ombud.data.groups import Grouping
+from ombud.data.recommendations import Recommendations
+from ombud.errors import AuditedSystemError, PlanError
+from ombud.metrics.base import Metric, Outputs, Rows, spec_of
+from ombud.metrics.engine import Settings, estimate_metric
+from ombud.rng import generator
+from ombud.stats.estimate import Estimate
+from ombud.systems.base import Moderator, Progress, Recommender, TrainableRecommender
+
+__all__ = ["Audit"]
+
+_CHUNK = 2000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]*\Z")
+
+
+def _silent(done: int, total: int, note: str) -> None:
+    """Show nothing."""
+
+
+@dataclass
+class Audit:
+    """What to audit, on which data, by which metrics.
+
+    Parameters
+    ----------
+    data
+        The tables.
+    systems
+        By name, the recommenders or moderators to audit; live or recorded.
+    metrics
+        What to measure.
+    by
+        Groups of users (or of texts); default, those of the data.
+    seed
+        The seed of everything random.
+    sample
+        Audit a random sample of this many users; default, all with a history.
+    statistics
+        How uncertainty is computed.
+    title
+        The title of the report.
+    plan
+        The plan it was built from, if any.
+
+    Examples
+    --------
+    >>> from ombud.worlds import small_world
+    >>> from ombud.metrics import ShareGap
+    >>> world = small_world(seed=1)
+    >>> result = Audit(world.dataset, world.recommenders(), [ShareGap(k=10)]).run()
+    >>> len(result.estimates) > 0
+    True
+    """
+
+    data: Dataset
+    systems: Mapping[str, Recommender | Moderator]
+    metrics: Sequence[Metric]
+    by: Grouping | None = None
+    seed: int = 0
+    sample: int | None = None
+    statistics: StatisticsPlan = field(default_factory=StatisticsPlan)
+    title: str = "Audit"
+    plan: Plan | None = None
+
+    def __post_init__(self) -> None:
+        if not self.systems:
+            raise PlanError("an audit needs at least one system")
+        if not self.metrics:
+            raise PlanError("an audit needs at least one metric")
+        bad = [name for name in self.systems if not _NAME.match(name)]
+        if bad:
+            raise PlanError(
+                f"system names are letters, digits, spaces and ._+- (they name files); found {bad}"
+            )
+        for metric in self.metrics:
+            if not self._systems_for(metric):
+                raise PlanError(f"{metric.title} measures a {metric.of}; the audit has none")
+
+    @classmethod
+    def from_plan(cls, plan: Plan) -> Self:
+        """Build the audit that a plan describes."""
+        data = load_data(plan)
+        systems = {name: load_system(name, config) for name, config in plan.systems.items()}
+        return cls(
+            data,
+            systems,
+            load_metrics(plan.metrics),
+            seed=plan.seed,
+            sample=plan.sample,
+            statistics=plan.statistics,
+            title=plan.title,
+            plan=plan,
+        )
+
+    def run(self, folder: Path | str | None = None, progress: Progress | None = None) -> Result:
+        """Ask the systems, measure, and estimate.
+
+        Parameters
+        ----------
+        folder
+            Where to store the result. A run that was stopped goes on when it is started again
+            with the same plan and folder. Default: in memory only.
+        progress
+            Called with (done, total, note) during long work.
+        """
+        started = now()
+        progress = progress or _silent
+        store = None if folder is None else self._open(Path(folder))
+        outputs = {
+            name: self._ask(name, system, store, progress) for name, system in self.systems.items()
+        }
+        result = self.score(outputs, store, progress)
+        result = self._signed(result, started, None if folder is None else Path(folder))
+        if store is not None:
+            store.finish(result)
+        return result
+
+    def rescored(
+        self,
+        outputs: Mapping[str, Outputs],
+        folder: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Result:
+        """Measure outputs that are already there, and store the result if a folder is given."""
+        started = now()
+        store = None if folder is None else self._open(folder)
+        if store is not None:
+            for name, answer in outputs.items():
+                store.store_outputs(name, answer)
+        result = self._signed(self.score(outputs, store, progress), started, folder)
+        if store is not None:
+            store.finish(result)
+        return result
+
+    def score(
+        self,
+        outputs: Mapping[str, Outputs],
+        store: RunFolder | None = None,
+        progress: Progress | None = None,
+    ) -> Result:
+        """Measure and estimate from outputs that are already there."""
+        progress = progress or _silent
+        estimates: list[Estimate] = []
+        exclusions = dict.fromkeys(self.data.exclusions)
+        infos = []
+        for number, metric in enumerate(self.metrics):
+            progress(number, len(self.metrics), f"measuring {metric.title}")
+            rows = {
+                name: metric.measure(outputs[name], self.data) for name in self._systems_for(metric)
+            }
+            for name, measured in rows.items():
+                exclusions |= dict.fromkeys(_about_system(name, measured))
+                if store is not None:
+                    store.store_rows(number, name, measured)
+            estimates += estimate_metric(metric, rows, self._groups(metric), self._settings())
+            infos.append(_info(metric, next(iter(rows.values())).unit))
+        progress(len(self.metrics), len(self.metrics), "measured")
+        return Result(
+            plan=self._as_plan(),
+            estimates=tuple(estimates),
+            metrics=tuple(infos),
+            exclusions=tuple(exclusions),
+            card=self.data.card,
+        )
+
+    def _settings(self) -> Settings:
+        return Settings(**self.statistics.model_dump(), seed=self.seed)
+
+    def _systems_for(self, metric: Metric) -> list[str]:
+        wanted = Recommender if metric.of == "recommender" else Moderator
+        return [name for name, system in self.systems.items() if isinstance(system, wanted)]
+
+    def _groups(self, metric: Metric) -> Grouping | None:
+        if self.by is not None:
+            return self.by
+        return self.data.users if metric.of == "recommender" else self.data.text_groups
+
+    def _as_plan(self) -> Plan:
+        if self.plan is not None:
+            return self.plan
+        return Plan(
+            title=self.title,
+            seed=self.seed,
+            sample=self.sample,
+            data=data_plan(self.data),
+            systems={name: {"type": type(s).__name__} for name, s in self.systems.items()},
+            metrics=tuple(spec_of(metric) for metric in self.metrics),
+            statistics=self.statistics,
+        )
+
+    def _open(self, folder: Path) -> RunFolder:
+        plan = self._as_plan()
+        identity = {"plan": plan.model_dump(mode="json"), "data": fingerprint_data(self.data)}
+        store = RunFolder(folder, identity, plan.to_toml())
+        if self.plan is None:
+            store_data(self.data, folder)
+        return store
+
+    def _users(self) -> NDArray[Any]:
+        if self.data.interactions is None:
+            raise PlanError("a recommender is audited, but the data has no interactions")
+        users = self.data.interactions.users.ids
+        if self.sample is None or self.sample >= len(users):
+            return users
+        chosen = generator(self.seed, "sample").choice(len(users), self.sample, replace=False)
+        return users[np.sort(chosen)]
+
+    def _ask(
+        self,
+        name: str,
+        system: Recommender | Moderator,
+        store: RunFolder | None,
+        progress: Progress,
+    ) -> Outputs:
+        kind = Recommendations if isinstance(system, Recommender) else Decisions
+        known = None if store is None else store.outputs(name, kind)
+        if known is not None:
+            return known
+        if isinstance(system, Recommender):
+            answer: Outputs = self._recommend(name, system, store, progress)
+        else:
+            if self.data.texts is None:
+                raise PlanError("a moderator is audited, but the data has no texts")
+            answer = system.moderate(self.data.texts)
+        if store is not None:
+            store.store_outputs(name, answer)
+        return answer
+
+    def _recommend(
+        self, name: str, system: Recommender, store: RunFolder | None, progress: Progress
+    ) -> Recommendations:
+        n = max(metric.depth for metric in self.metrics)
+        users = self._users()
+        assert self.data.interactions is not None  # _users has checked
+        if isinstance(system, TrainableRecommender):
+            system.fit(self.data.interactions, progress=progress)
+        parts = []
+        for number, start in enumerate(range(0, len(users), _CHUNK)):
+            progress(start, len(users), f"asking {name}")
+            asked = users[start : start + _CHUNK]
+            ask = _asker(name, system, asked, n)
+            parts.append(ask() if store is None else store.part(name, number, ask))
+        progress(len(users), len(users), f"asked {name}")
+        return Recommendations.concat(parts)
+
+    def _signed(self, result: Result, started: str, folder: Path | None) -> Result:
+        provenance = {
+            "schema_version": RESULT_SCHEMA,
+            "started": started,
+            "finished": now(),
+            "seed": self.seed,
+            "versions": versions(),
+            "data": fingerprint_data(self.data),
+            "inputs": {} if self.plan is None else input_hashes(self.plan),
+        }
+        return Result(**{**vars(result), "provenance": provenance, "folder": folder})
+
+
+def _asker(
+    name: str, system: Recommender, users: NDArray[Any], n: int
+) -> Callable[[], Recommendations]:
+    def ask() -> Recommendations:
+        answer = system.recommend(users, n)
+        if len(answer) != len(users):
+            raise AuditedSystemError(
+                f"{name} answered with {len(answer)} lists; one for each of {len(users)} users "
+                "was expected"
+            )
+        return answer
+
+    return ask
+
+
+def _about_system(name: str, rows: Rows) -> list[Exclusion]:
+    return [
+        Exclusion(f"{name}: {e.where}", e.what, e.count, e.reason, e.of) for e in rows.exclusions
+    ]
+
+
+def _info(metric: Metric, unit: str) -> MetricInfo:
+    summary = (getdoc(type(metric)) or "").split("\n\n", 1)[0].replace("\n", " ")
+    return MetricInfo(spec_of(metric), metric.title, summary, unit, metric.null)

@@ -1,0 +1,90 @@
+"""The folder of a run: each step is stored when it is done, and a killed run goes on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ombud.audits.result import RESULT_SCHEMA, Result
+from ombud.data.decisions import Decisions
+from ombud.data.recommendations import Recommendations
+from ombud.data.store import inside, read_json, write_json, write_parquet, write_text
+from ombud.errors import ResultError
+from ombud.metrics.base import Outputs, Rows
+
+__all__ = ["RunFolder"]
+
+
+class RunFolder:
+    """Stores the steps of one run.
+
+    Parameters
+    ----------
+    path
+        The folder; made if need be.
+    fingerprint
+        What identifies the run. A folder that holds another run is refused.
+    plan
+        The plan, as TOML text.
+    """
+
+    def __init__(self, path: Path, fingerprint: Mapping[str, Any], plan: str) -> None:
+        self.path = path
+        marker = path / "run.json"
+        if marker.exists():
+            found = {k: v for k, v in read_json(marker).items() if k != "schema_version"}
+            differing = sorted(k for k in fingerprint if found.get(k) != fingerprint[k])
+            if differing:
+                raise ResultError(
+                    f"{path} holds another run (different: {', '.join(differing)}). "
+                    "Choose another folder, or delete this one."
+                )
+        elif path.exists() and any(path.iterdir()):
+            raise ResultError(f"{path} is not empty and holds no run; choose another folder")
+        write_json(marker, {**fingerprint, "schema_version": RESULT_SCHEMA})
+        write_text(path / "plan.toml", plan)
+
+    def outputs(self, system: str, kind: type[Outputs]) -> Outputs | None:
+        """Return the stored answers of a system, or None."""
+        path = inside(self.path / "outputs", f"{system}.parquet")
+        if not path.exists():
+            return None
+        frame = pl.read_parquet(path)
+        if kind is Recommendations:
+            return Recommendations.from_lists(frame)
+        return Decisions.from_frame(frame)
+
+    def store_outputs(self, system: str, outputs: Outputs) -> None:
+        """Store all answers of a system, and forget its parts."""
+        path = inside(self.path / "outputs", f"{system}.parquet")
+        frame = outputs.to_lists() if isinstance(outputs, Recommendations) else outputs.to_frame()
+        write_parquet(path, frame)
+        for part in self._parts(system):
+            part.unlink()
+
+    def part(self, system: str, number: int, ask: Callable[[], Recommendations]) -> Recommendations:
+        """Return one stored part of a system's answers, asking for it when it is not there."""
+        path = inside(self.path / "outputs" / "parts", f"{system}-{number:06d}.parquet")
+        if path.exists():
+            return Recommendations.from_lists(pl.read_parquet(path))
+        answer = ask()
+        write_parquet(path, answer.to_lists())
+        return answer
+
+    def _parts(self, system: str) -> list[Path]:
+        return sorted((self.path / "outputs" / "parts").glob(f"{system}-??????.parquet"))
+
+    def store_rows(self, metric: int, system: str, rows: Rows) -> None:
+        """Store what a metric measured on a system."""
+        path = inside(self.path / "rows" / f"{metric:02d}", f"{system}.parquet")
+        write_parquet(path, rows.to_frame())
+
+    def finish(self, result: Result) -> None:
+        """Store estimates and tables, and the provenance last: then the result is complete."""
+        for name, table in result.tables.items():
+            write_parquet(inside(self.path / "tables", f"{name}.parquet"), table)
+        write_json(self.path / "estimates.json", result.to_dict())
+        write_json(self.path / "provenance.json", dict(result.provenance))

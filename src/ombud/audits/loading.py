@@ -1,0 +1,121 @@
+"""From a plan to the data, systems and metrics it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ombud import registry
+from ombud.audits.plan import Plan
+from ombud.data.card import Card
+from ombud.data.dataset import Dataset
+from ombud.data.frames import open_frame
+from ombud.data.groups import Grouping
+from ombud.data.interactions import Interactions
+from ombud.data.labels import Labels
+from ombud.data.store import hash_file
+from ombud.data.texts import Texts
+from ombud.errors import OmbudError, PlanError
+from ombud.metrics.base import Metric
+from ombud.systems.base import Moderator, Recommender
+
+__all__ = ["load_data", "load_metrics", "load_system"]
+
+
+def load_data(plan: Plan) -> Dataset:
+    """Read the data that a plan names; the faults of all its files come in one error."""
+    if plan.data.source is not None:
+        kind = "source" if plan.data.source in registry.names("source") else "world"
+        made = registry.create(kind, plan.data.source, plan.data.options)
+        data = made if isinstance(made, Dataset) else made.dataset
+        if not isinstance(data, Dataset):
+            raise PlanError(f"{kind} {plan.data.source!r} did not give a data set")
+        return data
+    return _load_files(plan)
+
+
+def _load_files(plan: Plan) -> Dataset:
+    asked = plan.data
+    tables: dict[str, Any] = {}
+    faults: list[str] = []
+    hashes: dict[str, str] = {}
+    loaders: dict[str, Callable[[str], Any]] = {
+        "interactions": lambda path: Interactions.from_frame(
+            path,
+            rating_scale=asked.rating_scale,
+            duplicates=asked.duplicates,
+            missing=asked.missing,
+        ),
+        "labels": lambda path: _labels(path, plan),
+        "texts": Texts.from_frame,
+        "users": lambda path: _groups(path, "user", plan),
+        "text_groups": lambda path: _groups(path, "id", plan),
+    }
+    for name, load in loaders.items():
+        path = getattr(asked, name)
+        if path is None:
+            continue
+        try:
+            tables[name] = load(path)
+            hashes[Path(path).name] = hash_file(Path(path))
+        except OmbudError as error:
+            faults.append(str(error))
+    if faults:
+        raise PlanError("\n".join(faults))
+    if not tables:
+        raise PlanError("the plan names no data; give [data] a source, or interactions or texts")
+    unknowns = tables["labels"].rule if "labels" in tables else ""
+    card = Card(name=plan.title, title=plan.title, hashes=hashes, unknowns=unknowns)
+    return Dataset(**tables, card=card)
+
+
+def _labels(path: str, plan: Plan) -> Labels:
+    columns = open_frame(path)[0].collect_schema().names()
+    if "state" in columns:
+        return Labels.from_states(path)
+    if "yes" in columns or "no" in columns:
+        return Labels.from_votes(path, threshold=plan.data.threshold)
+    return Labels.from_applied(path, absent=plan.data.absent)
+
+
+def _groups(path: str, unit: str, plan: Plan) -> Grouping:
+    columns = open_frame(path)[0].collect_schema().names()
+    if "group" in columns and "group" not in plan.by:
+        grouping = Grouping.from_members(path, unit=unit)
+        return grouping.with_intersections() if plan.intersections else grouping
+    by = plan.by or tuple(c for c in columns if c != unit)
+    return Grouping.from_frame(path, unit=unit, by=by, intersections=plan.intersections)
+
+
+def load_system(name: str, config: dict[str, Any]) -> Recommender | Moderator:
+    """Build a system from its part of a plan."""
+    options = dict(config)
+    kind = options.pop("type", None)
+    if kind is None:
+        known = registry.names("recommender") + registry.names("moderator")
+        raise PlanError(f"system {name!r} has no type; one of {', '.join(sorted(set(known)))}")
+    moderates = options.pop("moderates", kind not in registry.names("recommender"))
+    made: Recommender | Moderator = registry.create(
+        "moderator" if moderates else "recommender", kind, options
+    )
+    return made
+
+
+def load_metrics(specs: tuple[dict[str, Any], ...]) -> tuple[Metric, ...]:
+    """Build metrics from their part of a plan; all faults in one error."""
+    metrics: list[Metric] = []
+    faults: list[str] = []
+    for spec in specs:
+        options = dict(spec)
+        name = options.pop("name", None)
+        if name is None:
+            faults.append(f"a metric has no name: {spec}")
+            continue
+        try:
+            metrics.append(registry.create("metric", name, options))
+        except OmbudError as error:
+            faults.append(str(error))
+    if faults:
+        raise PlanError("\n".join(faults))
+    return tuple(metrics)

@@ -1,0 +1,149 @@
+"""What to audit, as a file: everything a run needs, and nothing else."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ombud.errors import PlanError
+
+__all__ = ["PLAN_SCHEMA", "DataPlan", "Plan", "StatisticsPlan"]
+
+PLAN_SCHEMA = 1
+"""The version of the plan's form that this ombud writes, and the newest it reads."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataPlan(_Strict):
+    """Where the data is: files in the standard form, or a registered source."""
+
+    source: str | None = None
+    """A registered source or world (``ombud data list``) instead of files."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Arguments of the source."""
+    interactions: str | None = None
+    """File with `user`, `item` and optionally `rating`, `time`."""
+    rating_scale: tuple[float, float] | None = None
+    """Lowest and highest permitted rating."""
+    duplicates: Literal["error", "last", "mean", "median"] = "error"
+    """What to do when a user has an item more than once."""
+    missing: Literal["error", "drop"] = "error"
+    """What to do with rows whose rating is missing."""
+    labels: str | None = None
+    """File with `item`, `label` and votes (`yes`, `no`), or `present`, or nothing more."""
+    absent: Literal["no", "unknown"] = "unknown"
+    """For applied labels: what a pair without a row means."""
+    threshold: float = 0.75
+    """For votes: the share of votes that makes a state known."""
+    users: str | None = None
+    """File with `user` and one column per attribute."""
+    texts: str | None = None
+    """File with `text` and optionally `id`, `label`, `cluster`, `family`."""
+    text_groups: str | None = None
+    """File with `id` and one column per attribute of the texts."""
+
+
+class StatisticsPlan(_Strict):
+    """How uncertainty is computed."""
+
+    level: float = Field(default=0.95, gt=0, lt=1)
+    """Coverage of the intervals."""
+    replicates: int = Field(default=2000, ge=100, le=100_000)
+    """Bootstrap replicates."""
+    interval: Literal["bca", "percentile"] = "bca"
+    """How intervals are made from replicates."""
+    correction: Literal["benjamini-hochberg", "holm", "none"] = "benjamini-hochberg"
+    """Correction for many comparisons."""
+    minimum: int = Field(default=10, ge=2)
+    """Groups with fewer units get no number."""
+
+
+class Plan(_Strict):
+    """What to audit: data, systems, metrics and groups.
+
+    A plan is a TOML file; paths in it are relative to the file. ``ombud run PLAN`` runs it.
+    """
+
+    schema_version: int = Field(default=PLAN_SCHEMA, ge=1)
+    """The version of this form."""
+    title: str = "Audit"
+    """The title of the report."""
+    preset: str | None = None
+    """A registered preset that fills in what the plan leaves open."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Options of the preset."""
+    seed: int = Field(default=0, ge=0)
+    """The seed of everything random."""
+    sample: int | None = Field(default=None, ge=1)
+    """Audit a random sample of this many users; default, all."""
+    data: DataPlan = DataPlan()
+    """Where the data is."""
+    systems: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """By name: a `type` (a registered recommender or moderator) and its arguments."""
+    metrics: tuple[dict[str, Any], ...] = ()
+    """Each a `name` (a registered metric) and its options."""
+    analyses: tuple[dict[str, Any], ...] = ()
+    """Each a `name` (a registered analysis of the data alone) and its options."""
+    by: tuple[str, ...] = ()
+    """Attributes to compare groups by."""
+    intersections: bool = False
+    """Whether pairs of attributes make groups too."""
+    statistics: StatisticsPlan = StatisticsPlan()
+    """How uncertainty is computed."""
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read a plan from a TOML file; all its faults come in one error."""
+        path = Path(path)
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise PlanError(f"there is no plan {path}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise PlanError(f"{path} is not TOML: {error}") from None
+        return cls.from_dict(content, str(path)).relative_to(path.parent)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any], source: str = "the plan") -> Self:
+        """Check plain values and return the plan; all faults in one error."""
+        version = content.get("schema_version", PLAN_SCHEMA)
+        if isinstance(version, int) and version > PLAN_SCHEMA:
+            raise PlanError(
+                f"{source} has schema version {version}; this ombud reads up to {PLAN_SCHEMA}. "
+                "Install a newer ombud: pip install --upgrade ombud"
+            )
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            faults = [
+                f"  - {'.'.join(map(str, e['loc'])) or 'plan'}: {e['msg']}" for e in error.errors()
+            ]
+            count = f"{len(faults)} fault{'s' if len(faults) != 1 else ''}"
+            raise PlanError("\n".join([f"{source}: {count}", *faults])) from None
+
+    def relative_to(self, folder: Path) -> Self:
+        """Return the plan with its paths made absolute from a folder."""
+        names = ("interactions", "labels", "users", "texts", "text_groups")
+        paths = {
+            name: str((folder / value).resolve())
+            for name in names
+            if (value := getattr(self.data, name)) is not None
+        }
+        systems = {
+            name: config
+            | ({"path": str((folder / config["path"]).resolve())} if "path" in config else {})
+            for name, config in self.systems.items()
+        }
+        data = self.data.model_copy(update=paths)
+        return self.model_copy(update={"data": data, "systems": systems})
+
+    def to_toml(self) -> str:
+        """Return the plan as TOML text."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))

@@ -1,0 +1,80 @@
+"""Measure again from stored outputs, without asking any system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from ombud.audits.audit import Audit
+from ombud.audits.loading import load_data, load_metrics
+from ombud.audits.plan import Plan
+from ombud.audits.result import Result
+from ombud.data.decisions import Decisions
+from ombud.data.recommendations import Recommendations
+from ombud.errors import ResultError
+from ombud.metrics.base import Outputs
+from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
+
+__all__ = ["rescore"]
+
+
+def rescore(
+    folder: Path | str,
+    *,
+    plan: Plan | None = None,
+    into: Path | str | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Compute the metrics of a result again.
+
+    Parameters
+    ----------
+    folder
+        A result folder, finished or with all its outputs stored.
+    plan
+        Take metrics, groups and statistics from this plan; default, the result's own.
+    into
+        Write the new result to this folder; default, in memory only.
+    progress
+        Called with (done, total, note) during long work.
+    """
+    folder = Path(folder)
+    stored = Plan.load(folder / "plan.toml")
+    asked = (
+        stored
+        if plan is None
+        else plan.model_copy(update={"data": stored.data, "systems": stored.systems})
+    )
+    outputs = _outputs(folder)
+    systems: dict[str, Recommender | Moderator] = {
+        name: RecordedRecommendations.from_frame(answer, name)
+        if isinstance(answer, Recommendations)
+        else RecordedDecisions.from_frame(answer, name)
+        for name, answer in outputs.items()
+    }
+    audit = Audit(
+        load_data(asked),
+        systems,
+        load_metrics(asked.metrics),
+        seed=asked.seed,
+        sample=asked.sample,
+        statistics=asked.statistics,
+        title=asked.title,
+        plan=asked,
+    )
+    return audit.rescored(outputs, None if into is None else Path(into), progress)
+
+
+def _outputs(folder: Path) -> dict[str, Outputs]:
+    found: dict[str, Outputs] = {}
+    for path in sorted((folder / "outputs").glob("*.parquet")):
+        frame = pl.read_parquet(path)
+        is_lists = "items" in frame.columns
+        found[path.stem] = (
+            Recommendations.from_lists(frame) if is_lists else Decisions.from_frame(frame)
+        )
+    if not found:
+        raise ResultError(f"{folder} holds no outputs; run the audit first: ombud run PLAN")
+    return found

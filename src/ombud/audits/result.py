@@ -1,0 +1,170 @@
+"""A result is a folder: plan, outputs, per-unit rows, estimates, provenance.
+
+::
+
+    plan.toml                    what was asked
+    outputs/<system>.parquet     what each system answered
+    rows/<metric>/<system>.parquet   what was measured on each unit
+    estimates.json               every number of the report, with its uncertainty
+    provenance.json              versions, seeds, hashes, times; written last
+    inputs/*.parquet             the data, when it did not come from files
+
+Nothing in the folder is ever executed: it is read as TOML, JSON and Parquet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+
+from ombud.audits.plan import Plan
+from ombud.data.card import Card
+from ombud.data.exclusions import Exclusion
+from ombud.data.store import inside, read_json
+from ombud.errors import ResultError
+from ombud.stats.estimate import Estimate
+
+__all__ = ["RESULT_SCHEMA", "MetricInfo", "Result"]
+
+RESULT_SCHEMA = 1
+"""The version of the folder's form that this ombud writes, and the newest it reads."""
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """What a report needs to know of a metric, without its code.
+
+    Parameters
+    ----------
+    spec
+        Registered name and options.
+    title
+        The name as printed.
+    summary
+        One sentence: what it is.
+    unit
+        What is resampled.
+    null
+        The value that means "nothing found", or None.
+    """
+
+    spec: dict[str, Any]
+    title: str
+    summary: str = ""
+    unit: str = "row"
+    null: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Everything an audit found, and how.
+
+    Parameters
+    ----------
+    plan
+        What was asked.
+    estimates
+        Every number, with its uncertainty.
+    metrics
+        What was measured.
+    exclusions
+        What was left out, and why.
+    provenance
+        Versions, seeds, hashes, times.
+    card
+        What is known about the data.
+    tables
+        Further tables by name (columns as plain lists), made by presets.
+    folder
+        Where it is stored, or None.
+    """
+
+    plan: Plan
+    estimates: tuple[Estimate, ...]
+    metrics: tuple[MetricInfo, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    card: Card = field(default_factory=lambda: Card(name="unnamed"))
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    folder: Path | None = None
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The audited systems, in the order of the plan."""
+        return tuple(dict.fromkeys(e.system for e in self.estimates if e.system))
+
+    def select(self, **about: str) -> tuple[Estimate, ...]:
+        """Return the estimates whose fields equal those given, such as ``system="mine"``."""
+        return tuple(e for e in self.estimates if all(getattr(e, k) == v for k, v in about.items()))
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per estimate."""
+        rows = [e.to_dict() for e in self.estimates]
+        for row in rows:
+            ends = row.pop("interval") or [None, None]
+            row["low"], row["high"] = (None if end is None else float(end) for end in ends)
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `estimates.json` holds."""
+        return {
+            "schema_version": RESULT_SCHEMA,
+            "estimates": [e.to_dict() for e in self.estimates],
+            "metrics": [vars(info) for info in self.metrics],
+            "exclusions": [e.to_dict() for e in self.exclusions],
+            "card": self.card.model_dump(mode="json"),
+            "tables": sorted(self.tables),
+        }
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Self:
+        """Read a finished result. Nothing from the folder is executed.
+
+        Raises
+        ------
+        ResultError
+            If the folder is not a finished result, or was written by a newer ombud.
+        """
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise ResultError(f"there is no result folder {folder}")
+        if not (folder / "provenance.json").exists():
+            raise ResultError(
+                f"{folder} is not a finished result (it has no provenance.json). "
+                "If a run was stopped, start it again with the same plan and folder: it goes on."
+            )
+        provenance = read_json(folder / "provenance.json")
+        content = read_json(folder / "estimates.json")
+        for name, found in (("provenance", provenance), ("estimates", content)):
+            _check_version(folder / f"{name}.json", found)
+        try:
+            return cls(
+                plan=Plan.load(folder / "plan.toml"),
+                estimates=tuple(Estimate.from_dict(e) for e in content["estimates"]),
+                metrics=tuple(MetricInfo(**info) for info in content["metrics"]),
+                exclusions=tuple(Exclusion(**e) for e in content["exclusions"]),
+                provenance=provenance,
+                card=Card.model_validate(content["card"]),
+                tables={
+                    name: pl.read_parquet(inside(folder / "tables", f"{name}.parquet"))
+                    for name in content["tables"]
+                },
+                folder=folder,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ResultError(f"{folder / 'estimates.json'} is damaged: {error}") from None
+
+
+def _check_version(path: Path, content: Mapping[str, Any]) -> None:
+    version = content.get("schema_version")
+    if not isinstance(version, int):
+        raise ResultError(f"{path} has no schema_version; it was not written by ombud")
+    if version > RESULT_SCHEMA:
+        raise ResultError(
+            f"{path} has schema version {version}; this ombud reads up to {RESULT_SCHEMA}. "
+            "Install a newer ombud: pip install --upgrade ombud"
+        )

@@ -1,0 +1,18 @@
+"""Metrics: what is measured on each user or text, and how one number is made of many."""
+
+from ombud.metrics.base import Metric, Outputs, Rows, spec_of
+from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.shares import HistoryShare, LabelShare, ShareGap, label_share
+
+__all__ = [
+    "HistoryShare",
+    "LabelShare",
+    "Metric",
+    "Outputs",
+    "Rows",
+    "Settings",
+    "ShareGap",
+    "estimate_metric",
+    "label_share",
+    "spec_of",
+]

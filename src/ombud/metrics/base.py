@@ -1,0 +1,156 @@
+"""A metric has two halves: measure each unit, then make one number of many units.
+
+The engine (`ombud.metrics.engine`) gives every metric its interval, groups, gaps and corrections;
+a metric's author writes no statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    TypeAlias,
+    runtime_checkable,
+)
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ombud.data.exclusions import Exclusion
+from ombud.errors import ResultError
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.data.decisions import Decisions
+    from ombud.data.recommendations import Recommendations
+    from ombud.stats.statistics import Statistic
+
+__all__ = ["Metric", "Outputs", "Rows", "spec_of"]
+
+Outputs: TypeAlias = "Recommendations | Decisions"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a metric measured: one row per unit, one layer per label.
+
+    Parameters
+    ----------
+    unit
+        What a unit is, in the singular: ``"user"``, ``"text"``.
+    ids
+        The unit of each row.
+    columns
+        For each column the statistic needs, an array of units x labels. NaN means that the unit
+        says nothing about that label.
+    labels
+        The content labels of the second axis; ``("",)`` when there are none.
+    clusters
+        What units share, as codes: clusters are resampled instead of units. None when units are
+        independent.
+    exclusions
+        Units that were left out, and why.
+    notes
+        For each label (or ``""`` for all) what a reader must know beside the numbers.
+    """
+
+    unit: str
+    ids: NDArray[Any]
+    columns: Mapping[str, NDArray[np.floating[Any]]]
+    labels: tuple[str, ...] = ("",)
+    clusters: NDArray[np.int32] | None = None
+    exclusions: tuple[Exclusion, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, values in self.columns.items():
+            if values.shape != (len(self.ids), len(self.labels)):
+                raise ValueError(
+                    f"column {name!r} has shape {values.shape}; "
+                    f"({len(self.ids)} units, {len(self.labels)} labels) was expected"
+                )
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per unit, with a column ``name|label`` for each column and label."""
+        columns: dict[str, Any] = {"unit": self.ids}
+        if self.clusters is not None:
+            columns["cluster"] = self.clusters
+        for name, values in self.columns.items():
+            for place, label in enumerate(self.labels):
+                columns[f"{name}|{label}"] = values[:, place]
+        return pl.DataFrame(columns)
+
+    @classmethod
+    def from_frame(cls, frame: pl.DataFrame, unit: str) -> Self:
+        """Rebuild rows from `to_frame`."""
+        pairs = [column.split("|", 1) for column in frame.columns if "|" in column]
+        names = list(dict.fromkeys(name for name, _ in pairs))
+        labels = tuple(dict.fromkeys(label for _, label in pairs))
+        if len(names) * len(labels) != len(pairs):
+            raise ResultError("the rows of a metric do not have one column for each label")
+        columns = {
+            name: np.stack([frame[f"{name}|{label}"].to_numpy() for label in labels], axis=1)
+            for name in names
+        }
+        clusters = frame["cluster"].to_numpy() if "cluster" in frame.columns else None
+        return cls(unit, frame["unit"].to_numpy(), columns, labels, clusters)
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """What the engine needs to know of a metric.
+
+    A metric is a frozen dataclass whose fields are its options, registered with
+    ``@ombud.registry.metric("name")``; name and fields are stored with a result, so that it can
+    be computed again.
+    """
+
+    registered_name: ClassVar[str]
+    """The name in plans; set by the decorator."""
+
+    @property
+    def title(self) -> str:
+        """The name as printed, such as ``"share gap@10"``."""
+        ...
+
+    @property
+    def of(self) -> Literal["recommender", "moderator"]:
+        """The kind of system it measures."""
+        ...
+
+    @property
+    def null(self) -> float | None:
+        """The value that would mean "nothing found", or None if there is no such value."""
+        ...
+
+    @property
+    def statistic(self) -> Statistic:
+        """How one number is made of many units."""
+        ...
+
+    @property
+    def contrast(self) -> Literal["difference", "ratio"]:
+        """How two groups or two systems are compared."""
+        ...
+
+    @property
+    def depth(self) -> int:
+        """How many places of a list it looks at; 0 for a moderator's metric."""
+        ...
+
+    def measure(self, outputs: Outputs, data: Dataset) -> Rows:
+        """Return one row per unit."""
+        ...
+
+
+def spec_of(metric: Metric) -> dict[str, Any]:
+    """Return the registered name and the options of a metric, as a plan would hold them."""
+    options = {f.name: getattr(metric, f.name) for f in fields(metric) if f.init}  # type: ignore[arg-type]
+    return {"name": metric.registered_name} | {k: v for k, v in options.items() if v is not None}

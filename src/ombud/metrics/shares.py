@@ -1,0 +1,254 @@
+"""How much of a list, and of a history, carries a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Vocabulary
+from ombud.data.labels import Labels, LabelState
+from ombud.data.recommendations import Recommendations
+from ombud.errors import PlanError
+from ombud.metrics.base import Outputs, Rows
+from ombud.registry import metric
+from ombud.stats.statistics import Mean
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.data.interactions import Interactions
+
+__all__ = ["HistoryShare", "LabelShare", "ShareGap", "Unknown", "label_share"]
+
+Unknown = Literal["exclude", "no", "yes"]
+"""How items with an unknown or disputed label count: not at all, as *no*, or as *yes*."""
+
+
+def label_share(
+    lists: sparse.csr_array, states: NDArray[np.int8], unknown: Unknown
+) -> NDArray[np.float64]:
+    """Return, for each list and label, the share of the list's items that carry the label.
+
+    Parameters
+    ----------
+    lists
+        Lists x items; whatever is stored counts as one item.
+    states
+        Items x labels, values of `LabelState`.
+    unknown
+        How items that are neither YES nor NO count.
+
+    Returns
+    -------
+    Lists x labels; NaN where no item counts.
+
+    Examples
+    --------
+    >>> lists = sparse.csr_array(np.array([[1, 1, 1, 0], [0, 0, 0, 1]], dtype=np.float32))
+    >>> states = np.array([[1], [0], [-2], [-2]], dtype=np.int8)
+    >>> label_share(lists, states, "exclude").ravel().tolist()
+    [0.5, nan]
+    >>> label_share(lists, states, "no").ravel().round(3).tolist()
+    [0.333, 0.0]
+    """
+    ones = sparse.csr_array(
+        (np.ones(lists.nnz, dtype=np.float32), lists.indices, lists.indptr), shape=lists.shape
+    )
+    wanted = states == LabelState.YES if unknown != "yes" else states != LabelState.NO
+    carrying = np.asarray(ones @ wanted.astype(np.float32), dtype=np.float64)
+    if unknown == "exclude":
+        counted = np.asarray(ones @ (states >= 0).astype(np.float32), dtype=np.float64)
+    else:
+        counted = np.diff(lists.indptr)[:, None].astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share: NDArray[np.float64] = np.where(counted > 0, carrying / counted, np.nan)
+    return share
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What the three share metrics have in common."""
+
+    k: int = 10
+    unknown: Unknown = "exclude"
+
+    registered_name: ClassVar[str]
+    of: ClassVar[Literal["recommender"]] = "recommender"
+    null: ClassVar[float | None] = None
+    contrast: ClassVar[Literal["difference"]] = "difference"
+    statistic: ClassVar[Mean] = Mean()
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise PlanError(f"k is {self.k}; a list has at least 1 place")
+
+    @property
+    def depth(self) -> int:
+        """How many places of a list are looked at."""
+        return self.k
+
+
+@metric("label-share")
+@dataclass(frozen=True)
+class LabelShare(_Share):
+    r"""Share of recommended items that carry a label, averaged over users.
+
+    .. math:: \frac{1}{|U|} \sum_u \frac{|\{i \in L_u^k : w \in i\}|}{|L_u^k|}
+
+    - **Unit of resampling**: the user.
+    - **Undefined**: when no user has a list with an item whose label is known.
+    - **Does not capture**: rank within the list, how severe the content is, or whether the user
+      wanted it; an average can hide users who are shown nothing else.
+
+    Parameters
+    ----------
+    k
+        How many places of each list count.
+    unknown
+        How items with an unknown or disputed label count: ``exclude`` (the share is among items
+        whose label is known), as ``no``, or as ``yes``.
+
+    References
+    ----------
+    Kovacs, Kazemian, Chee and Dean, *Datasets for Navigating Sensitive Topics in Recommendation
+    Systems*.
+    """
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return f"label share@{self.k}"
+
+    def measure(self, outputs: Outputs, data: Dataset) -> Rows:
+        """Return the share of each label in each user's list."""
+        return _measure(self, outputs, data, "list")
+
+
+@metric("history-share")
+@dataclass(frozen=True)
+class HistoryShare(_Share):
+    r"""Share of items in users' own histories that carry a label, averaged over users.
+
+    .. math:: \frac{1}{|U|} \sum_u \frac{|\{i \in H_u : w \in i\}|}{|H_u|}
+
+    - **Unit of resampling**: the user.
+    - **Undefined**: when no user has a history with an item whose label is known.
+    - **Does not capture**: whether the user liked what they met.
+
+    Parameters
+    ----------
+    k
+        Only for symmetry with the other share metrics: users with a list are measured.
+    unknown
+        How items with an unknown or disputed label count.
+    """
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return "history share"
+
+    def measure(self, outputs: Outputs, data: Dataset) -> Rows:
+        """Return the share of each label in each user's history."""
+        return _measure(self, outputs, data, "history")
+
+
+@metric("share-gap")
+@dataclass(frozen=True)
+class ShareGap(_Share):
+    r"""Share of a label in a user's list minus its share in the user's own history.
+
+    .. math:: \frac{1}{|U|} \sum_u \left( \frac{|\{i \in L_u^k : w \in i\}|}{|L_u^k|}
+              - \frac{|\{i \in H_u : w \in i\}|}{|H_u|} \right)
+
+    Above 0, the lists hold more of the label than the same users' histories do.
+
+    - **Unit of resampling**: the user (both shares move together).
+    - **Undefined**: when no user has both shares.
+    - **Does not capture**: why; a gap may come from popularity, from missing labels that differ
+      between popular and rare items, or from the recommender.
+
+    Parameters
+    ----------
+    k
+        How many places of each list count.
+    unknown
+        How items with an unknown or disputed label count, in lists and in histories alike.
+    """
+
+    null: ClassVar[float | None] = 0.0
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return f"share gap@{self.k}"
+
+    def measure(self, outputs: Outputs, data: Dataset) -> Rows:
+        """Return, for each user and label, list share minus history share."""
+        return _measure(self, outputs, data, "gap")
+
+
+def _measure(
+    asked: _Share, outputs: Outputs, data: Dataset, part: Literal["list", "history", "gap"]
+) -> Rows:
+    interactions, labels = _needs(data)
+    if not isinstance(outputs, Recommendations):
+        raise PlanError("a share metric measures recommendations, not a moderator's decisions")
+    exclusions: list[Exclusion] = []
+    outputs = outputs.top(asked.k)
+    rows = interactions.users.codes(outputs.users)
+    has_list, has_history = outputs.lengths > 0, rows >= 0
+    has_history[has_history] = np.diff(interactions.matrix.indptr)[rows[has_history]] > 0
+    kept = has_list & has_history
+    for lacking, why in (
+        (~has_list, "no list was recommended"),
+        (has_list & ~has_history, "a list, but no history to compare it with"),
+    ):
+        if lacking.any():
+            count = int(np.count_nonzero(lacking))
+            exclusions.append(Exclusion("users", "users", count, why, len(outputs)))
+    lists, items, unlabelled = _list_matrix(outputs, interactions, labels)
+    if unlabelled:
+        why = f"in no history and without labels (treated as unknown={asked.unknown!r})"
+        exclusions.append(Exclusion("recommendations", "places", unlabelled, why))
+    states = labels.aligned(items)
+    shares = label_share(lists[kept], states, asked.unknown) if part != "history" else 0.0
+    if part != "list":
+        codes = items.codes(interactions.items.arrow)
+        history = label_share(interactions.matrix[rows[kept]], states[codes], asked.unknown)
+        shares = history if part == "history" else shares - history
+    return Rows(
+        unit="user",
+        ids=np.asarray(outputs.users)[kept],
+        columns={"value": np.asarray(shares)},
+        labels=labels.names,
+        exclusions=tuple(exclusions),
+    )
+
+
+def _needs(data: Dataset) -> tuple[Interactions, Labels]:
+    if data.interactions is None or data.labels is None:
+        lacking = "interactions" if data.interactions is None else "labels"
+        raise PlanError(f"share metrics need interactions and labels; the data has no {lacking}")
+    return data.interactions, data.labels
+
+
+def _list_matrix(
+    outputs: Recommendations, interactions: Interactions, labels: Labels
+) -> tuple[sparse.csr_array, Vocabulary, int]:
+    """Return lists x items over all items anyone knows, and how many places nobody knows."""
+    every = np.concatenate([interactions.items.ids, labels.items.ids, outputs.catalogue.ids])
+    items, _ = Vocabulary.encode(every)
+    codes = outputs.in_catalogue(items)
+    used = codes >= 0
+    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])
+    lists = sparse.csr_array(
+        (np.ones(int(starts[-1]), dtype=np.float32), codes[used], starts),
+        shape=(len(codes), len(items)),
+    )
+    new = (interactions.items.codes(items.arrow) < 0) & (labels.items.codes(items.arrow) < 0)
+    return lists, items, int(np.count_nonzero(new[lists.indices]))
