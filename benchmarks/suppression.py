@@ -1,0 +1,130 @@
+"""Suppression benchmarks: tagging texts by terms, against one ``re`` pattern per term.
+
+Run: ``python benchmarks/suppression.py`` (the peer alone takes about 20 CPU minutes);
+``--quick`` runs the peer on a named part of the texts and scales its time up.
+The last line is one JSON object. Times are CPU seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import resource
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.taxonomy import load_terms
+from ombud.text import TermMatcher, fold
+
+SUFFIXES = ("", "s", "es")
+QUICK_PEER_TEXTS = 5_000
+ENDINGS = np.array(["", "", "", "", "", ",", ".", "!", "?", ":", ";", '"', ")", " -", "…"])
+ACCENTS = str.maketrans("aeiou", "áèïöū")
+
+
+def synthetic_texts(n: int, terms: list[str], seed: int = 20261115) -> list[str]:
+    """Return texts of invented words, some with terms, capitals, punctuation and accents."""
+    rng = np.random.default_rng(seed)
+    letters = np.array(list("etaoinshrdlucmfwypvbgk"))
+    weights = 1 / np.arange(1, len(letters) + 1)
+    lengths = rng.integers(1, 10, 30_000)
+    stream = "".join(rng.choice(letters, lengths.sum(), p=weights / weights.sum()))
+    cuts = np.concatenate(([0], np.cumsum(lengths)))
+    words = [stream[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    words = [word.translate(ACCENTS) if i % 50 == 0 else word for i, word in enumerate(words)]
+    words = [word.capitalize() if i % 7 == 0 else word for i, word in enumerate(words)]
+    vocabulary = np.array([*words, *terms], dtype=object)
+    # Frequencies fall with rank; one word in 30 is a term, hyphenated ones included.
+    chance = np.concatenate((1 / np.arange(3, len(words) + 3), np.ones(len(terms))))
+    chance[: len(words)] *= 29 / 30 / chance[: len(words)].sum()
+    chance[len(words) :] *= 1 / 30 / len(terms)
+    sizes = rng.integers(3, 20, n)
+    chosen = vocabulary[rng.choice(len(vocabulary), sizes.sum(), p=chance)]
+    chosen = chosen + ENDINGS[rng.integers(0, len(ENDINGS), len(chosen))].astype(object)
+    ends = np.concatenate(([0], np.cumsum(sizes)))
+    return [" ".join(chosen[a:b]) for a, b in zip(ends, ends[1:], strict=False)]
+
+
+def re_per_term(texts: list[str], patterns: list[str]) -> NDArray[np.int64]:
+    """Return pair codes (text * patterns + pattern) by one compiled pattern per term."""
+    compiled = [re.compile(rf"(?<!\w){re.escape(pattern)}(?!\w)").search for pattern in patterns]
+    pairs = []
+    for row, text in enumerate(texts):
+        text = fold(text)
+        pairs += [row * len(patterns) + i for i, search in enumerate(compiled) if search(text)]
+    return np.asarray(pairs, dtype=np.int64)
+
+
+def cpu_seconds(work: Callable[[], NDArray[np.int64]]) -> tuple[float, NDArray[np.int64]]:
+    start = time.process_time()
+    answer = work()
+    return time.process_time() - start, answer
+
+
+def peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def tagging(quick: bool, n: int) -> dict[str, object]:
+    """Tag `n` texts with 2,384 patterns, by both engines and by ``re``."""
+    spellings = dict.fromkeys(fold(term.text) for term in load_terms("terms-identity@1").terms)
+    patterns = list(dict.fromkeys(fold(term + end) for term in spellings for end in SUFFIXES))
+    texts = synthetic_texts(n, list(spellings))
+    size = sum(len(text.encode()) for text in texts) / 1e6
+    print(f"{len(patterns)} patterns, {n} texts, {size:.0f} MB")
+    before = peak_mib()
+    figures: dict[str, object] = {"tagging_texts": n, "tagging_patterns": len(patterns)}
+    answers = {}
+    for engine in ("python", "ahocorasick"):
+        if engine == "ahocorasick" and find_spec("ahocorasick_rs") is None:
+            print("ahocorasick_rs is not installed: accelerator left out")
+            continue
+
+        def tag(engine: str = engine) -> NDArray[np.int64]:
+            found = TermMatcher(patterns, engine=engine).match(texts)  # type: ignore[arg-type]
+            return found.text_index * len(patterns) + found.term_index
+
+        seconds, answers[engine] = min((cpu_seconds(tag) for _ in range(3)), key=lambda run: run[0])
+        figures[f"tagging_{engine}_cpu_s"] = round(seconds, 3)
+        print(f"{engine}: {seconds:.2f} CPU s, {len(answers[engine])} pairs")
+    figures["tagging_peak_mib"] = round(peak_mib())
+    figures["tagging_peak_mib_above_texts"] = round(peak_mib() - before)
+    part = min(QUICK_PEER_TEXTS, n) if quick else n
+    seconds, reference = cpu_seconds(lambda: re_per_term(texts[:part], patterns))
+    if part < n:
+        print(f"re per term: {seconds:.1f} CPU s for the first {part} texts, scaled to {n}")
+        figures["tagging_re_scaled_from_texts"] = part
+        seconds *= n / part
+    figures["tagging_re_cpu_s"] = round(seconds, 1)
+    limit = part * len(patterns)
+    equal = all(np.array_equal(found[found < limit], reference) for found in answers.values())
+    figures["tagging_equal_to_re"] = equal
+    figures["tagging_vs_re"] = round(seconds / float(str(figures["tagging_python_cpu_s"])), 1)
+    if "ahocorasick" in answers:
+        fast = float(str(figures["tagging_ahocorasick_cpu_s"]))
+        figures["tagging_accelerated_vs_re"] = round(seconds / fast, 1)
+    return figures
+
+
+PARTS: dict[str, Callable[[bool, int], dict[str, object]]] = {"tagging": tagging}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="scale the peer up from a part")
+    parser.add_argument("--texts", type=int, default=500_000)
+    parser.add_argument("--only", choices=sorted(PARTS), action="append")
+    options = parser.parse_args()
+    figures: dict[str, object] = {}
+    for name in options.only or PARTS:
+        figures |= PARTS[name](options.quick, options.texts)
+    print(json.dumps({"benchmark": "suppression", "quick": options.quick, "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()

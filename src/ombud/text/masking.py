@@ -1,0 +1,42 @@
+"""Mask words for display."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["mask"]
+
+
+def mask(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Replace all but the first character of each span by asterisks.
+
+    Spaces stay, so that lines break as before; the text keeps its length. Spans that overlap are
+    masked as one, so that no term inside another shows its first letter.
+
+    Parameters
+    ----------
+    text
+        The text.
+    spans
+        ``(start, end)`` positions, as `TermMatcher.match` gives them with ``spans=True``.
+
+    Examples
+    --------
+    >>> mask("He said darn it", [(8, 12)])
+    'He said d*** it'
+    >>> mask("a rotten egg", [(2, 12), (9, 12)])
+    'a r***** ***'
+    """
+    shown = list(text)
+    covered = -1
+    for start, end in sorted((int(start), int(end)) for start, end in spans):
+        if not 0 <= start < end <= len(text):
+            raise ValueError(
+                f"span ({start}, {end}) is not inside a text of {len(text)} characters"
+            )
+        first = start + 1 if start >= covered else covered
+        for position in range(first, end):
+            if not text[position].isspace():
+                shown[position] = "*"
+        covered = max(covered, end)
+    return "".join(shown)

@@ -1,0 +1,189 @@
+"""Exact whole-word matching of thousands of terms in many texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from ombud.errors import DataError
+from ombud.text.engines import AutomatonEngine, Engine, Ints, TokenEngine
+from ombud.text.folding import fold, fold_offsets
+
+__all__ = ["EngineName", "Matches", "TermMatcher", "as_texts"]
+
+EngineName = Literal["auto", "python", "ahocorasick"]
+
+
+def as_texts(texts: Any, source: str = "texts") -> Sequence[str]:
+    """Return texts as a sequence of strings, or say which rows are none.
+
+    Parameters
+    ----------
+    texts
+        A list, an array, or a series of any data frame library.
+    source
+        What to call it in an error.
+    """
+    if isinstance(texts, str | bytes):
+        raise DataError(source, ["found a single text; expected a list or series of texts"])
+    if hasattr(texts, "to_list"):
+        texts = texts.to_list()
+    elif hasattr(texts, "tolist"):
+        texts = texts.tolist()
+    elif hasattr(texts, "to_pylist"):
+        texts = texts.to_pylist()
+    rows: Sequence[Any] = texts if isinstance(texts, list | tuple) else list(texts)
+    bad = [row for row, text in enumerate(rows) if not isinstance(text, str)]
+    if bad:
+        shown = ", ".join(str(row) for row in bad[:10])
+        kinds = ", ".join(sorted({type(rows[row]).__name__ for row in bad}))
+        raise DataError(
+            source,
+            [f"{len(bad)} rows are not text ({kinds}), first at {shown}: drop or fill them first"],
+        )
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Which terms occur in which texts.
+
+    Parameters
+    ----------
+    text_index, term_index
+        One entry per match, sorted by text, then start, then term.
+    start, end
+        Where, in the *original* text; None if not asked for (then every pair stands once).
+    shape
+        Number of texts and of terms.
+    """
+
+    text_index: Ints = field(repr=False)
+    term_index: Ints = field(repr=False)
+    shape: tuple[int, int]
+    start: Ints | None = field(default=None, repr=False)
+    end: Ints | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.text_index)
+
+    def to_sparse(self) -> sparse.csr_array[Any]:
+        """Return a Boolean matrix, texts x terms."""
+        seen = np.ones(len(self), dtype=np.int64)
+        counts = sparse.csr_array((seen, (self.text_index, self.term_index)), shape=self.shape)
+        counts.sum_duplicates()
+        return counts.astype(np.bool_)
+
+
+class TermMatcher:
+    r"""Finds all of many terms in texts, as whole words, in one pass.
+
+    A term matches where ``(?<!\w)term(?!\w)`` does, after `ombud.text.fold` of both: upper and
+    lower case, and composed and decomposed accents, are alike. Terms may have several words and
+    punctuation. Overlapping terms are all reported.
+
+    Parameters
+    ----------
+    terms
+        The terms. Spellings that fold to the same are each reported.
+    suffixes
+        Endings that a term may have; ``("", "s", "es")`` also finds plurals.
+    engine
+        ``"ahocorasick"`` needs the extra ``matching``; ``"python"`` needs nothing; ``"auto"``
+        takes the first if it is installed. The answer is the same.
+
+    Examples
+    --------
+    >>> matcher = TermMatcher(["new york", "York", "c++"], engine="python")
+    >>> matcher.contains(["In New York, C++!", "a yorkshire"]).toarray().tolist()
+    [[True, True, True], [False, False, False]]
+    """
+
+    def __init__(
+        self,
+        terms: Sequence[str],
+        *,
+        suffixes: Sequence[str] = ("",),
+        engine: EngineName = "auto",
+    ) -> None:
+        terms = as_texts(terms, "terms")
+        blank = [index for index, term in enumerate(terms) if not term.strip() or "\0" in term]
+        faults = [f"term {index} is empty or holds a NUL character" for index in blank]
+        if not terms:
+            faults.append("found no terms; expected at least one")
+        if not suffixes:
+            faults.append("found no suffixes; use ('',) for the terms as they are")
+        if faults:
+            raise DataError("terms", faults)
+        self.n_terms = len(terms)
+        owners: dict[str, set[int]] = {}
+        for index, term in enumerate(terms):
+            for suffix in suffixes:
+                owners.setdefault(fold(term + suffix), set()).add(index)
+        self.n_patterns = len(owners)
+        # Pattern p belongs to the terms owner[first[p]:first[p + 1]].
+        sizes = [len(indices) for indices in owners.values()]
+        self._first = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        self._owner = np.asarray(
+            [index for indices in owners.values() for index in sorted(indices)], dtype=np.int64
+        )
+        if engine == "auto":
+            engine = "ahocorasick" if find_spec("ahocorasick_rs") is not None else "python"
+        self.engine_name = engine
+        patterns = list(owners)
+        self._engine: Engine = (
+            AutomatonEngine(patterns) if engine == "ahocorasick" else TokenEngine(patterns)
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"TermMatcher({self.n_terms} terms, {self.n_patterns} patterns, "
+            f"engine={self.engine_name!r})"
+        )
+
+    def _spread(self, patterns: Ints) -> tuple[Ints, Ints]:
+        """Return, for matched patterns, which match and which term: one row per owner."""
+        counts = (self._first[1:] - self._first[:-1])[patterns]
+        match = np.repeat(np.arange(len(patterns), dtype=np.int64), counts)
+        within = np.arange(len(match), dtype=np.int64) - np.repeat(
+            np.cumsum(counts) - counts, counts
+        )
+        return match, self._owner[self._first[patterns][match] + within]
+
+    def match(self, texts: Iterable[str], *, spans: bool = False) -> Matches:
+        """Return all matches.
+
+        Parameters
+        ----------
+        texts
+            A list, an array, or a series of any data frame library.
+        spans
+            Also say where. Every occurrence is then reported, otherwise every pair once.
+        """
+        rows = as_texts(texts)
+        shape = (len(rows), self.n_terms)
+        if not spans:
+            text, pattern = self._engine.pairs(rows)
+            at, term = self._spread(pattern)
+            unique = np.unique(text[at] * self.n_terms + term)
+            return Matches(unique // self.n_terms, unique % self.n_terms, shape)
+        text, pattern, start, end = self._engine.occurrences(rows)
+        # Engines go through the texts in order, so a text's matches lie together.
+        matched, begins = np.unique(text, return_index=True)
+        edges = np.append(begins, len(text))
+        for row, a, b in zip(matched, edges[:-1], edges[1:], strict=True):
+            if not rows[row].isascii():
+                first, last = fold_offsets(rows[row])
+                start[a:b], end[a:b] = first[start[a:b]], last[end[a:b] - 1]
+        at, term = self._spread(pattern)
+        found = np.unique(np.column_stack((text[at], start[at], end[at], term)), axis=0)
+        return Matches(found[:, 0], found[:, 3], shape, found[:, 1], found[:, 2])
+
+    def contains(self, texts: Iterable[str]) -> sparse.csr_array[Any]:
+        """Return a Boolean matrix, texts x terms: which text contains which term."""
+        return self.match(texts).to_sparse()
