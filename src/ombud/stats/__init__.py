@@ -1,5 +1,136 @@
 """Statistics on plain arrays; needs numpy and scipy alone."""
 
+from ombud.stats.agreement import (
+    Measurement,
+    alpha_estimate,
+    alpha_sample,
+    codes,
+    krippendorff_alpha,
+)
+from ombud.stats.bootstrap import estimate, resample
+from ombud.stats.bootstrapped import Bootstrapped, Contrast, How, Test
+from ombud.stats.effects import Effect, cliffs_delta, welch
 from ombud.stats.estimate import Estimate, Kind
+from ombud.stats.intervals import Interval, Intervals, Method, intervals_of_draws
+from ombud.stats.kappa import Weights, cohen_kappa, kappa_error, kappa_estimate, kappa_sample
+from ombud.stats.means import (
+    Located,
+    mean_estimate,
+    mean_interval,
+    median_estimate,
+    median_interval,
+)
+from ombud.stats.multiplicity import Correction, adjust, benjamini_hochberg, holm
+from ombud.stats.paired import (
+    PairedCounts,
+    mcnemar,
+    paired_counts,
+    paired_mean_estimate,
+    paired_mean_interval,
+    paired_proportion_estimate,
+    paired_proportion_interval,
+)
+from ombud.stats.permutation import (
+    NO,
+    UNKNOWN,
+    YES,
+    LabelTests,
+    SignTests,
+    label_tests,
+    sign_flip_test,
+)
+from ombud.stats.proportions import Bounds, exact, proportion, wilson
+from ombud.stats.ratios import (
+    Against,
+    Ratios,
+    rate_ratio,
+    rate_ratio_estimate,
+    ratio_of_means,
+    ratio_of_means_estimate,
+)
+from ombud.stats.replicates import Replicates, Sample
+from ombud.stats.statistics import (
+    Custom,
+    Floats,
+    Mean,
+    Median,
+    OfSums,
+    Quantile,
+    RatioOfSums,
+    Statistic,
+    WeightedMean,
+    as_rows,
+)
 
-__all__ = ["Estimate", "Kind"]
+__all__ = [
+    "Against",
+    "Bootstrapped",
+    "Bounds",
+    "Contrast",
+    "Correction",
+    "Custom",
+    "Effect",
+    "Estimate",
+    "Floats",
+    "How",
+    "Interval",
+    "Intervals",
+    "Kind",
+    "LabelTests",
+    "Located",
+    "Mean",
+    "Measurement",
+    "Median",
+    "Method",
+    "NO",
+    "OfSums",
+    "PairedCounts",
+    "Quantile",
+    "RatioOfSums",
+    "Ratios",
+    "Replicates",
+    "Sample",
+    "SignTests",
+    "Statistic",
+    "Test",
+    "UNKNOWN",
+    "WeightedMean",
+    "Weights",
+    "YES",
+    "adjust",
+    "alpha_estimate",
+    "alpha_sample",
+    "as_rows",
+    "benjamini_hochberg",
+    "cliffs_delta",
+    "codes",
+    "cohen_kappa",
+    "estimate",
+    "exact",
+    "holm",
+    "intervals_of_draws",
+    "kappa_error",
+    "kappa_estimate",
+    "kappa_sample",
+    "krippendorff_alpha",
+    "label_tests",
+    "mcnemar",
+    "mean_estimate",
+    "mean_interval",
+    "median_estimate",
+    "median_interval",
+    "paired_counts",
+    "paired_mean_estimate",
+    "paired_mean_interval",
+    "paired_proportion_estimate",
+    "paired_proportion_interval",
+    "proportion",
+    "rate_ratio",
+    "rate_ratio_estimate",
+    "ratio_of_means",
+    "ratio_of_means_estimate",
+    "resample",
+    "sign_flip_test",
+    "welch",
+    "wilson",
+]
