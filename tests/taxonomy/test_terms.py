@@ -47,6 +47,15 @@ def test_a_frame_of_ones_own(frame: type) -> None:
     assert {term.kind for term in terms.terms} == {"neutral"}
 
 
+def test_a_frame_is_checked_against_a_taxonomy_on_request() -> None:
+    frame = pl.DataFrame(
+        {"group": ["lgbt", "cats"], "sub_identity": ["gay", "x"], "term": ["a", "b"]}
+    )
+    with pytest.raises(DataError, match="row 2: group is not one of identity@1"):
+        read_terms(frame, taxonomy="identity@1")
+    assert read_terms(frame[:1], taxonomy="identity@1").taxonomy == "identity@1"
+
+
 def test_a_file_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(

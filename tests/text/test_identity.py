@@ -55,6 +55,7 @@ def test_default_mode_by_hand() -> None:
     assert tags.hits.toarray()[0].tolist() == [True, True, False, False, True]
     assert tags.counts() == {"cats": 2, "dogs": 2}
     assert len(tags) == 4
+    assert tags.columns()["dogs"].tolist() == [True, True, False, False]
 
 
 def test_published_mode_by_hand() -> None:

@@ -7,6 +7,7 @@ released. Crosswalks between taxonomies are files too, in ``files/crosswalks/``.
 from __future__ import annotations
 
 from ombud.taxonomy.crosswalk import Crosswalk, Relation, load_crosswalk, read_crosswalk
+from ombud.taxonomy.describing import taxonomy_page
 from ombud.taxonomy.loading import load_taxonomy, read_taxonomy, taxonomy_names
 from ombud.taxonomy.model import Taxonomy, TaxonomyLabel
 from ombud.taxonomy.refused import is_refused, spelling_key
@@ -28,5 +29,6 @@ __all__ = [
     "read_terms",
     "spelling_key",
     "taxonomy_names",
+    "taxonomy_page",
     "term_list_names",
 ]

@@ -125,7 +125,9 @@ def load_terms(key: str) -> TermList:
     return _parse_csv(file.read_text(encoding="utf-8"), full)
 
 
-def read_terms(source: str | PathLike[str] | Any, *, name: str = "") -> TermList:
+def read_terms(
+    source: str | PathLike[str] | Any, *, name: str = "", taxonomy: str = ""
+) -> TermList:
     """Read a term list of your own, with all its faults in one error.
 
     Parameters
@@ -133,10 +135,12 @@ def read_terms(source: str | PathLike[str] | Any, *, name: str = "") -> TermList
     source
         A CSV file, or any data frame that narwhals knows, with columns ``group`` and ``term``, and
         optionally ``sub_identity`` (default: the group) and ``kind`` (``"neutral"``, the default,
-        or ``"slur"``). A file may start with lines such as ``# taxonomy: identity@1``; groups and
-        sub-identities are then checked against it.
+        or ``"slur"``). A file may start with lines such as ``# taxonomy: identity@1``.
     name
         What to call it; by default the file's name.
+    taxonomy
+        Key of the taxonomy that groups and sub-identities must belong to; by default the one that
+        the file names, or none.
     """
     if isinstance(source, str | PathLike):
         file = Path(source)
@@ -145,7 +149,7 @@ def read_terms(source: str | PathLike[str] | Any, *, name: str = "") -> TermList
         except UnicodeDecodeError as error:
             fault = f"byte {error.start}: not UTF-8; save the file as UTF-8"
             raise DataError(str(file), [fault]) from None
-        return _parse_csv(text, name or file.name)
+        return _parse_csv(text, name or file.name, taxonomy)
     import narwhals as nw
 
     frame = nw.from_native(source, eager_only=True)
@@ -154,11 +158,14 @@ def read_terms(source: str | PathLike[str] | Any, *, name: str = "") -> TermList
     if missing:
         found = ", ".join(frame.columns)
         raise DataError(place, [f"found columns {found}; expected also {', '.join(missing)}"])
-    return _checked(enumerate(frame.iter_rows(named=True), start=1), {}, place)
+    meta = {"taxonomy": taxonomy}
+    return _checked(enumerate(frame.iter_rows(named=True), start=1), meta, place)
 
 
-def _parse_csv(text: str, place: str) -> TermList:
+def _parse_csv(text: str, place: str, taxonomy: str = "") -> TermList:
     meta, rows = parse_commented_csv(text, place, ("group", "term"))
+    if taxonomy:
+        meta["taxonomy"] = taxonomy
     return _checked(rows, meta, place)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,132 +18,30 @@ from ombud.text.folding import fold
 __all__ = ["AutomatonEngine", "Engine", "Ints", "TokenEngine"]
 
 Ints = NDArray[np.int64]
-_TOKEN = re.compile(r"\w+")
+Bools = NDArray[np.bool_]
+Codes = NDArray[np.uint32]
 _BLOCK_TEXTS = 4_000
 _BLOCK_CHARACTERS = 1_000_000
 # Patterns hold no NUL, so none can reach across the seam of two texts.
 _SEAM = "\0"
-
-
-class Engine(Protocol):
-    """Finds patterns in texts."""
-
-    def pairs(self, texts: Iterable[str]) -> tuple[Ints, Ints]:
-        """Return text and pattern indices, each pair once."""
-        ...
-
-    def occurrences(self, texts: Iterable[str]) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return text and pattern indices, start and end in the folded text, of all matches."""
-        ...
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
-
-
-def _positions(text: str, pattern: str) -> Iterator[int]:
-    start = text.find(pattern)
-    while start >= 0:
-        end = start + len(pattern)
-        if (start == 0 or not _is_word(text[start - 1])) and (
-            end == len(text) or not _is_word(text[end])
-        ):
-            yield start
-        start = text.find(pattern, start + 1)
-
-
-class TokenEngine:
-    """Splits texts into words, looks words up, and verifies patterns of several words.
-
-    Every run of word characters inside a pattern must be a whole word of a text that contains the
-    pattern. So one such run, the longest, is looked up among the words of the text, and only then
-    is the text searched for the pattern.
-
-    Parameters
-    ----------
-    patterns
-        Folded, distinct, not empty.
-    """
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self._patterns = patterns
-        self._single: dict[str, int] = {}
-        self._several: dict[str, list[int]] = {}
-        self._wordless: list[int] = []
-        for index, pattern in enumerate(patterns):
-            runs = _TOKEN.findall(pattern)
-            if not runs:
-                self._wordless.append(index)
-            elif runs[0] == pattern:
-                self._single[pattern] = index
-            else:
-                self._several.setdefault(max(runs, key=len), []).append(index)
-        self._words = frozenset((*self._single, *self._several))
-        heads = sorted({re.escape(patterns[index][0]) for index in self._wordless})
-        self._wordless_head = re.compile("|".join(heads)).search if heads else None
-
-    def _candidates(self, text: str) -> Iterator[int]:
-        for word in self._words.intersection(_TOKEN.findall(text)):
-            if word in self._single:
-                yield self._single[word]
-            for index in self._several.get(word, ()):
-                if self._patterns[index] in text:
-                    yield index
-        if self._wordless_head is not None and self._wordless_head(text):
-            for index in self._wordless:
-                if self._patterns[index] in text:
-                    yield index
-
-    def pairs(self, texts: Iterable[str]) -> tuple[Ints, Ints]:
-        """Return text and pattern indices, each pair once."""
-        rows: list[int] = []
-        found: list[int] = []
-        words, single, several = self._words, self._single, self._several
-        split: Callable[[str], list[str]] = _TOKEN.findall
-        simple = self._wordless_head is None
-        for row, text in enumerate(texts):
-            text = fold(text)
-            # The plain case is spelt out here: this loop is the hot path of tagging.
-            if simple:
-                for word in words.intersection(split(text)):
-                    if word in single:
-                        rows.append(row)
-                        found.append(single[word])
-                    if word in several:
-                        for index in several[word]:
-                            if next(_positions(text, self._patterns[index]), None) is not None:
-                                rows.append(row)
-                                found.append(index)
-                continue
-            for index in self._candidates(text):
-                if next(_positions(text, self._patterns[index]), None) is not None:
-                    rows.append(row)
-                    found.append(index)
-        return np.asarray(rows, dtype=np.int64), np.asarray(found, dtype=np.int64)
-
-    def occurrences(self, texts: Iterable[str]) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return text and pattern indices, start and end in the folded text, of all matches."""
-        hits: list[tuple[int, int, int]] = []
-        for row, text in enumerate(texts):
-            text = fold(text)
-            hits += [
-                (row, index, start)
-                for index in self._candidates(text)
-                for start in _positions(text, self._patterns[index])
-            ]
-        rows, found, starts = np.asarray(hits, dtype=np.int64).reshape(-1, 3).T
-        sizes = np.asarray([len(pattern) for pattern in self._patterns], dtype=np.int64)
-        return rows, found, starts, starts + sizes[found]
+_RUN = re.compile(r"\w+")
+_FILTER_BITS = 20
 
 
 @cache
-def _word_table() -> NDArray[np.bool_]:
-    every = (_is_word(chr(code)) for code in range(0x110000))
+def _word_table() -> Bools:
+    r"""Return which characters ``\w`` matches."""
+    every = (chr(code).isalnum() or code == ord("_") for code in range(0x110000))
     return np.fromiter(every, dtype=np.bool_, count=0x110000)
 
 
-class AutomatonEngine:
-    """Aho-Corasick automaton (``ahocorasick_rs``) over blocks of texts.
+def _codes(folded: str) -> Codes:
+    """Return the characters with a seam on either side: entry p + 1 is character p."""
+    return np.frombuffer((_SEAM + folded + _SEAM).encode("utf-32-le"), dtype=np.uint32)
+
+
+class Engine(ABC):
+    """Finds patterns in texts, block by block.
 
     Parameters
     ----------
@@ -151,54 +50,144 @@ class AutomatonEngine:
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        require("ahocorasick_rs", "matching")
-        import ahocorasick_rs as automata
+        self._patterns = list(patterns)
 
-        self._automaton: Any = automata.AhoCorasick(
-            list(patterns),
-            matchkind=automata.MatchKind.Standard,
-            implementation=automata.Implementation.DFA,
-        )
+    @abstractmethod
+    def _find(self, folded: str, codes: Codes, word: Bools) -> tuple[Ints, Ints, Ints]:
+        """Return pattern, start and end of all whole-word matches in a folded block."""
 
     def pairs(self, texts: Iterable[str]) -> tuple[Ints, Ints]:
         """Return text and pattern indices, each pair once."""
         rows, found, _, _ = self.occurrences(texts)
-        if not len(rows):
-            return rows, found
-        width = int(found.max()) + 1
+        width = len(self._patterns)
         unique = np.unique(rows * width + found)
         return unique // width, unique % width
 
     def occurrences(self, texts: Iterable[str]) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return text and pattern indices, start and end in the folded text, of all matches."""
-        parts = []
+        """Return text and pattern index, start and end in the folded text, in order of texts."""
+        parts = [(np.empty(0, dtype=np.int64),) * 4]
         offset = 0
         for block in _blocks(texts):
-            rows, found, starts, ends = self._scan(block)
-            parts.append((rows + offset, found, starts, ends))
+            folded, first = _fold_block(block)
+            codes = _codes(folded)
+            found, starts, ends = self._find(folded, codes, _word_table()[codes])
+            rows = np.searchsorted(first, starts, side="right") - 1
+            order = np.argsort(rows, kind="stable")
+            rows, found, starts, ends = rows[order], found[order], starts[order], ends[order]
+            parts.append((rows + offset, found, starts - first[rows], ends - first[rows]))
             offset += len(block)
-        if not parts:
-            parts = [(np.empty(0, dtype=np.int64),) * 4]
         rows, found, starts, ends = (np.concatenate(part) for part in zip(*parts, strict=True))
         return rows, found, starts, ends
 
-    def _scan(self, block: list[str]) -> tuple[Ints, Ints, Ints, Ints]:
-        joined = _SEAM.join(block)
-        if joined.isascii():
-            folded, sizes = joined.lower(), [len(text) for text in block]
-        else:
-            parts = [fold(text) for text in block]
-            folded, sizes = _SEAM.join(parts), [len(text) for text in parts]
+
+class TokenEngine(Engine):
+    r"""Looks words up, many at a time, and verifies patterns of several words.
+
+    Every run of word characters inside a pattern must be a whole word of a text that contains the
+    pattern. So only the longest run of each pattern is looked up. Words of a block are hashed
+    together in numpy; those that pass a Bloom-like filter are compared exactly.
+
+    Parameters
+    ----------
+    patterns
+        Folded, distinct, not empty, without NUL.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        super().__init__(patterns)
+        # Word -> the patterns that it is part of, and where in them it stands.
+        self._holders: dict[str, list[tuple[int, int]]] = {}
+        self._wordless: list[int] = []
+        for index, pattern in enumerate(self._patterns):
+            longest = max(_RUN.finditer(pattern), key=lambda run: len(run[0]), default=None)
+            if longest is None:
+                self._wordless.append(index)
+            else:
+                self._holders.setdefault(longest[0], []).append((index, longest.start()))
+        self._filter = np.zeros(1 << _FILTER_BITS, dtype=np.bool_)
+        codes = _codes(_SEAM.join(self._holders))
+        _, _, hashes = _hashed_words(codes, _word_table()[codes])
+        self._filter[hashes] = True
+
+    def _find(self, folded: str, codes: Codes, word: Bools) -> tuple[Ints, Ints, Ints]:
+        starts, ends, hashes = _hashed_words(codes, word)
+        likely = self._filter[hashes]
+        hits: list[tuple[int, int]] = []
+        for start, end in zip(starts[likely].tolist(), ends[likely].tolist(), strict=True):
+            for index, within in self._holders.get(folded[start:end], ()):
+                pattern = self._patterns[index]
+                begin = start - within
+                if len(pattern) == end - start or (
+                    begin >= 0
+                    and folded.startswith(pattern, begin)
+                    and not word[begin]
+                    and not word[begin + len(pattern) + 1]
+                ):
+                    hits.append((index, begin))
+        hits += self._find_wordless(folded, word)
+        found, begins = np.asarray(hits, dtype=np.int64).reshape(-1, 2).T
+        sizes = np.asarray([len(pattern) for pattern in self._patterns], dtype=np.int64)
+        return found, begins, begins + sizes[found]
+
+    def _find_wordless(self, folded: str, word: Bools) -> Iterator[tuple[int, int]]:
+        present = set(folded) if self._wordless else set()
+        for index in self._wordless:
+            pattern = self._patterns[index]
+            begin = folded.find(pattern) if pattern[0] in present else -1
+            while begin >= 0:
+                if not word[begin] and not word[begin + len(pattern) + 1]:
+                    yield index, begin
+                begin = folded.find(pattern, begin + 1)
+
+
+class AutomatonEngine(Engine):
+    """Aho-Corasick automaton (``ahocorasick_rs``), then a test for whole words.
+
+    Parameters
+    ----------
+    patterns
+        Folded, distinct, not empty, without NUL.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        super().__init__(patterns)
+        require("ahocorasick_rs", "matching")
+        import ahocorasick_rs as automata
+
+        self._automaton: Any = automata.AhoCorasick(
+            self._patterns,
+            matchkind=automata.MatchKind.Standard,
+            implementation=automata.Implementation.DFA,
+        )
+
+    def _find(self, folded: str, codes: Codes, word: Bools) -> tuple[Ints, Ints, Ints]:
         hits = self._automaton.find_matches_as_indexes(folded, overlapping=True)
         found, starts, ends = np.asarray(hits, dtype=np.int64).reshape(-1, 3).T
-        codes = np.frombuffer((_SEAM + folded + _SEAM).encode("utf-32-le"), dtype=np.uint32)
-        word = _word_table()[codes]
-        # word[p] is about the character before position p of the folded block.
         whole = ~word[starts] & ~word[ends + 1]
-        found, starts, ends = found[whole], starts[whole], ends[whole]
-        first = np.concatenate(([0], np.cumsum(np.asarray(sizes, dtype=np.int64) + 1)[:-1]))
-        rows = np.searchsorted(first, starts, side="right") - 1
-        return rows, found, starts - first[rows], ends - first[rows]
+        return found[whole], starts[whole], ends[whole]
+
+
+def _hashed_words(codes: Codes, word: Bools) -> tuple[Ints, Ints, NDArray[np.uint32]]:
+    """Return start, end and hash of every word; equal words have equal hashes."""
+    edges = np.flatnonzero(word[1:] != word[:-1])
+    starts, ends = edges[0::2], edges[1::2]
+    body = codes[1:]
+    # A sum over neighbouring letters, wrapping round: one running sum gives the hash of any word.
+    left = body[:-1] * np.uint32(0x9E3779B1) + np.uint32(0x7F4A7C15)
+    right = body[1:] * np.uint32(0x85EBCA6B) + np.uint32(0x165667B1)
+    sums = np.zeros(len(body), dtype=np.uint32)
+    np.cumsum(left * right, dtype=np.uint32, out=sums[1:])
+    hashes = (sums[ends - 1] - sums[starts] + left[starts]) * np.uint32(0xC2B2AE35)
+    return starts, ends, hashes >> np.uint32(32 - _FILTER_BITS)
+
+
+def _fold_block(block: list[str]) -> tuple[str, Ints]:
+    """Return the folded texts joined by seams, and where each begins."""
+    parts = [text.lower() if text.isascii() else fold(text) for text in block]
+    sizes = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
+    first = np.zeros(len(block), dtype=np.int64)
+    np.cumsum(sizes[:-1] + 1, out=first[1:])
+    return _SEAM.join(parts), first
 
 
 def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:

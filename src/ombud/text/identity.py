@@ -85,6 +85,10 @@ class IdentityTags:
             )
         return self.membership[:, self.groups.index(group)]
 
+    def columns(self) -> dict[str, Bools]:
+        """Return one Boolean column per group, for a data frame or a grouping."""
+        return {group: self.of(group) for group in self.groups}
+
     def counts(self) -> dict[str, int]:
         """Return the number of texts per group."""
         return dict(zip(self.groups, self.membership.sum(axis=0).tolist(), strict=True))

@@ -158,7 +158,10 @@ def _columns(tags: IdentityTags, manual: Any) -> dict[str, NDArray[np.int8]]:
         faults.append(f"no column is named as a group; expected some of {', '.join(tags.groups)}")
     columns = {}
     for group in shared:
-        values = [_label(value) for value in manual[group]]
+        labels = manual[group]
+        if isinstance(labels, np.ndarray) and labels.dtype == np.bool_:
+            labels = labels.tolist()
+        values = [value if type(value) is bool else _label(value) for value in labels]
         if len(values) != len(tags):
             faults.append(
                 f"{group}: found {len(values)} labels; expected {len(tags)}, one per text"
