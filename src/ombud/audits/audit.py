@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import getdoc
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.audits.describing import describe_metric
 from ombud.audits.folder import RunFolder
 from ombud.audits.inputs import data_plan, store_data
 from ombud.audits.loading import load_data, load_metrics, load_system
@@ -32,6 +33,7 @@ from ombud.systems.base import Moderator, Progress, Recommender, TrainableRecomm
 
 __all__ = ["Audit"]
 
+System: TypeAlias = Recommender | Moderator
 _CHUNK = 2000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]*\Z")
 
@@ -49,7 +51,8 @@ class Audit:
     data
         The tables.
     systems
-        By name, the recommenders or moderators to audit; live or recorded.
+        The recommenders or moderators to audit, live or recorded; in a mapping, by the name the
+        report should use.
     metrics
         What to measure.
     by
@@ -76,7 +79,7 @@ class Audit:
     """
 
     data: Dataset
-    systems: Mapping[str, Recommender | Moderator]
+    systems: Mapping[str, System] | Sequence[System]
     metrics: Sequence[Metric]
     by: Grouping | None = None
     seed: int = 0
@@ -86,6 +89,11 @@ class Audit:
     plan: Plan | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.systems, Mapping):
+            named = {system.name: system for system in self.systems}
+            if len(named) < len(self.systems):
+                raise PlanError("two systems have the same name; give them names in a mapping")
+            self.systems = named
         if not self.systems:
             raise PlanError("an audit needs at least one system")
         if not self.metrics:
@@ -130,7 +138,7 @@ class Audit:
         progress = progress or _silent
         store = None if folder is None else self._open(Path(folder))
         outputs = {
-            name: self._ask(name, system, store, progress) for name, system in self.systems.items()
+            name: self._ask(name, system, store, progress) for name, system in self._named().items()
         }
         result = self.score(outputs, store, progress)
         result = self._signed(result, started, None if folder is None else Path(folder))
@@ -186,12 +194,16 @@ class Audit:
             card=self.data.card,
         )
 
+    def _named(self) -> Mapping[str, System]:
+        assert isinstance(self.systems, Mapping)  # __post_init__ has seen to it
+        return self.systems
+
     def _settings(self) -> Settings:
         return Settings(**self.statistics.model_dump(), seed=self.seed)
 
     def _systems_for(self, metric: Metric) -> list[str]:
         wanted = Recommender if metric.of == "recommender" else Moderator
-        return [name for name, system in self.systems.items() if isinstance(system, wanted)]
+        return [name for name, system in self._named().items() if isinstance(system, wanted)]
 
     def _groups(self, metric: Metric) -> Grouping | None:
         if self.by is not None:
@@ -206,7 +218,7 @@ class Audit:
             seed=self.seed,
             sample=self.sample,
             data=data_plan(self.data),
-            systems={name: {"type": type(s).__name__} for name, s in self.systems.items()},
+            systems={name: {"type": type(s).__name__} for name, s in self._named().items()},
             metrics=tuple(spec_of(metric) for metric in self.metrics),
             statistics=self.statistics,
         )
@@ -231,7 +243,7 @@ class Audit:
     def _ask(
         self,
         name: str,
-        system: Recommender | Moderator,
+        system: System,
         store: RunFolder | None,
         progress: Progress,
     ) -> Outputs:
@@ -301,5 +313,5 @@ def _about_system(name: str, rows: Rows) -> list[Exclusion]:
 
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
-    summary = (getdoc(type(metric)) or "").split("\n\n", 1)[0].replace("\n", " ")
-    return MetricInfo(spec_of(metric), metric.title, summary, unit, metric.null)
+    said = describe_metric(getdoc(type(metric)) or "")
+    return MetricInfo(spec_of(metric), metric.title, unit=unit, null=metric.null, **said)

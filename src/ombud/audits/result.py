@@ -50,6 +50,12 @@ class MetricInfo:
         What is resampled.
     null
         The value that means "nothing found", or None.
+    reading
+        What it means to be above or below, in words.
+    undefined
+        When there is no number.
+    limits
+        What it does not capture.
     """
 
     spec: dict[str, Any]
@@ -57,6 +63,9 @@ class MetricInfo:
     summary: str = ""
     unit: str = "row"
     null: float | None = None
+    reading: str = ""
+    undefined: str = ""
+    limits: str = ""
 
 
 @dataclass(frozen=True, eq=False)
