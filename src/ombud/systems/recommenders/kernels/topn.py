@@ -1,0 +1,157 @@
+"""The n best columns of each row of scores, ties to the lower column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.systems.recommenders.kernels._jit import kernel, prange
+
+__all__ = ["factor_scores", "mask_seen", "select"]
+
+_TILE = 512
+
+
+@kernel(parallel=True)
+def factor_scores(
+    left: NDArray[np.float32],
+    right_t: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    out: NDArray[np.float32],
+) -> None:
+    """Write ``bias + left @ right_t``, every cell summed in the same order.
+
+    A BLAS product would split its sums by the number of threads and by the shape of the block;
+    here a score depends on nothing but the two vectors.
+    """
+    n_rows, n_factors = left.shape
+    n_columns = right_t.shape[1]
+    for quad in prange((n_rows + 3) // 4):
+        first = 4 * quad
+        count = min(4, n_rows - first)
+        rows = np.zeros((4, n_factors), np.float32)
+        rows[:count] = left[first : first + count]
+        s0 = np.empty(_TILE, np.float32)
+        s1 = np.empty(_TILE, np.float32)
+        s2 = np.empty(_TILE, np.float32)
+        s3 = np.empty(_TILE, np.float32)
+        for start in range(0, n_columns, _TILE):
+            stop = min(start + _TILE, n_columns)
+            width = stop - start
+            s0[:width] = bias[start:stop]
+            s1[:width] = bias[start:stop]
+            s2[:width] = bias[start:stop]
+            s3[:width] = bias[start:stop]
+            for f in range(n_factors):
+                values = right_t[f, start:stop]
+                a, b, c, d = rows[0, f], rows[1, f], rows[2, f], rows[3, f]
+                for j in range(width):
+                    s0[j] += a * values[j]
+                    s1[j] += b * values[j]
+                    s2[j] += c * values[j]
+                    s3[j] += d * values[j]
+            out[first, start:stop] = s0[:width]
+            if count > 1:
+                out[first + 1, start:stop] = s1[:width]
+            if count > 2:
+                out[first + 2, start:stop] = s2[:width]
+            if count > 3:
+                out[first + 3, start:stop] = s3[:width]
+
+
+@kernel(parallel=True)
+def mask_seen(
+    scores: NDArray[np.float32],
+    rows: NDArray[np.int32],
+    indptr: NDArray[np.integer[Any]],
+    indices: NDArray[np.int32],
+) -> None:
+    """Set to -inf what row ``rows[r]`` of a sparse matrix holds; a negative row holds nothing."""
+    for r in prange(len(rows)):
+        row = rows[r]
+        if row >= 0:
+            for p in range(indptr[row], indptr[row + 1]):
+                scores[r, indices[p]] = -np.inf
+
+
+@kernel(parallel=True)
+def select(
+    scores: NDArray[np.float32], items: NDArray[np.int32], best: NDArray[np.float32]
+) -> None:
+    """Fill ``items`` and ``best`` with the best columns of each row, best first.
+
+    Ties go to the lower column. NaN and -inf are never chosen; where a row has too few columns
+    to give, ``items`` is -1 and ``best`` is NaN.
+    """
+    n = items.shape[1]
+    n_columns = scores.shape[1]
+    for r in prange(scores.shape[0]):
+        # A binary heap, worst on top; worse = lower score, or the same score and higher column.
+        value = np.full(n, -np.inf, np.float32)
+        column = np.full(n, -1, np.int32)
+        held = 0
+        worst = np.float32(-np.inf)
+        for j in range(n_columns):
+            score = scores[r, j]
+            if not score > worst:
+                continue
+            if held < n:
+                k = held
+                held += 1
+                while k > 0:
+                    parent = (k - 1) >> 1
+                    # Columns come in rising order: on a tie the newcomer is the worse one.
+                    if value[parent] < score:
+                        break
+                    value[k] = value[parent]
+                    column[k] = column[parent]
+                    k = parent
+            else:
+                k = 0
+                while True:
+                    child = 2 * k + 1
+                    if child >= n:
+                        break
+                    other = child + 1
+                    if other < n and (
+                        value[other] < value[child]
+                        or (value[other] == value[child] and column[other] > column[child])
+                    ):
+                        child = other
+                    if value[child] >= score:
+                        break
+                    value[k] = value[child]
+                    column[k] = column[child]
+                    k = child
+            value[k] = score
+            column[k] = j
+            if held == n:
+                worst = value[0]
+        for last in range(held - 1, -1, -1):
+            best[r, last] = value[0]
+            items[r, last] = column[0]
+            score = value[last]
+            moved = column[last]
+            k = 0
+            while True:
+                child = 2 * k + 1
+                if child >= last:
+                    break
+                other = child + 1
+                if other < last and (
+                    value[other] < value[child]
+                    or (value[other] == value[child] and column[other] > column[child])
+                ):
+                    child = other
+                if value[child] > score or (value[child] == score and column[child] < moved):
+                    break
+                value[k] = value[child]
+                column[k] = column[child]
+                k = child
+            value[k] = score
+            column[k] = moved
+        for k in range(held, n):
+            items[r, k] = -1
+            best[r, k] = np.nan
