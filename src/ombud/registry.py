@@ -21,7 +21,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import Parameter, getdoc, signature
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from ombud.errors import RegistryError
 
@@ -222,30 +222,57 @@ def create(kind: str, name: str, arguments: Mapping[str, Any] | None = None) -> 
     arguments
         Its arguments, as a plan or a saved result holds them.
     """
-    from pydantic import TypeAdapter, ValidationError, validate_call
-
     factory = get(kind, name)
     given = dict(arguments or {})
     takes = signature(factory).parameters
+    faults: list[str] = []
     if not any(p.kind is Parameter.VAR_KEYWORD for p in takes.values()):
         unknown = sorted(set(given) - set(takes))
         if unknown:
-            raise RegistryError(
-                f"{kind} {name!r} does not take {', '.join(unknown)}; "
-                f"it takes {', '.join(takes) or 'no arguments'}"
-            )
+            known = ", ".join(takes) or "no arguments"
+            faults.append(f"it does not take {', '.join(unknown)}; it takes {known}")
+    for place, parameter in takes.items():
+        needed = parameter.default is Parameter.empty and parameter.kind in _NAMED
+        if needed and place not in given:
+            faults.append(f"it needs {place}")
+    for place, hint in _hints(factory).items():
+        if place in given and place in takes:
+            given[place] = _checked(place, hint, given[place], faults)
+    if faults:
+        raise RegistryError(f"{kind} {name!r}: {'; '.join(faults)}")
+    return factory(**given)
+
+
+_NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+
+
+def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of the arguments; none where they cannot be resolved."""
+    has_init = isinstance(factory, type) and not is_dataclass(factory)
     try:
-        if is_dataclass(factory):
-            return TypeAdapter(factory).validate_python(given)
-        if isinstance(factory, type):
-            return factory(**given)
-        return validate_call(config={"arbitrary_types_allowed": True})(factory)(**given)
-    except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']} (found {e['input']!r:.80})"
-            for e in error.errors()
+        return get_type_hints(factory.__init__ if has_init else factory, include_extras=True)
+    except NameError:  # a type imported for the type checker alone
+        return {}
+
+
+def _checked(place: str, hint: Any, value: Any, faults: list[str]) -> Any:
+    """Return the value as its type wants it, or note a fault."""
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+    from pydantic.errors import PydanticSchemaGenerationError
+
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(
+            hint, config=ConfigDict(arbitrary_types_allowed=True)
         )
-        raise RegistryError(f"{kind} {name!r}: {faults}") from None
+    except PydanticSchemaGenerationError:
+        return value
+    except PydanticUserError:  # a type with a configuration of its own
+        adapter = TypeAdapter(hint)
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        faults += [f"{place}: {e['msg']} (found {e['input']!r:.80})" for e in error.errors()]
+        return value
 
 
 def describe(kind: str, name: str) -> str:

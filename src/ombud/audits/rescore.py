@@ -12,6 +12,7 @@ from ombud.audits.plan import Plan
 from ombud.audits.result import Result
 from ombud.data.decisions import Decisions
 from ombud.data.recommendations import Recommendations
+from ombud.data.store import inside
 from ombud.errors import ResultError
 from ombud.metrics.base import Outputs
 from ombud.systems.base import Moderator, Progress, Recommender
@@ -47,7 +48,7 @@ def rescore(
         if plan is None
         else plan.model_copy(update={"data": stored.data, "systems": stored.systems})
     )
-    outputs = _outputs(folder)
+    outputs = _outputs(folder, tuple(stored.systems))
     systems: dict[str, Recommender | Moderator] = {
         name: RecordedRecommendations.from_frame(answer, name)
         if isinstance(answer, Recommendations)
@@ -67,14 +68,15 @@ def rescore(
     return audit.rescored(outputs, None if into is None else Path(into), progress)
 
 
-def _outputs(folder: Path) -> dict[str, Outputs]:
+def _outputs(folder: Path, systems: tuple[str, ...]) -> dict[str, Outputs]:
     found: dict[str, Outputs] = {}
-    for path in sorted((folder / "outputs").glob("*.parquet")):
+    for name in systems:
+        path = inside(folder / "outputs", f"{name}.parquet")
+        if not path.exists():
+            continue
         frame = pl.read_parquet(path)
         is_lists = "items" in frame.columns
-        found[path.stem] = (
-            Recommendations.from_lists(frame) if is_lists else Decisions.from_frame(frame)
-        )
+        found[name] = Recommendations.from_lists(frame) if is_lists else Decisions.from_frame(frame)
     if not found:
         raise ResultError(f"{folder} holds no outputs; run the audit first: ombud run PLAN")
     return found

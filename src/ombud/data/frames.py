@@ -123,10 +123,15 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         found = lazy.collect_schema()
         faults = _missing(columns, found.names())
         present = [column for column in columns if column.name in found.names()]
+        mixed = [column for column in present if found[column.name] == nw.Object]
+        for column in mixed:
+            fault = f"column {column.name!r}: holds values of several types"
+            faults.append(f"{fault}; {_EXPECTED[column.kind]} were expected")
+        present = [column for column in present if column not in mixed]
         selected = lazy.select([column.name for column in present])
         counts = _count_faults(selected, present, found) if present else {}
         table: pl.DataFrame = selected.collect(backend="polars").to_native()
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
         raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
     if present and table.height == 0:
         faults.append("the table has no rows")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.metrics.base import Metric, Rows
+from ombud.metrics.shared import add_shared
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.bootstrapped import Bootstrapped
@@ -108,13 +109,16 @@ def estimate_metric(
         for name in systems
         for values in _aligned(rows[name], units, metric.statistic.columns)
     ]
+    columns = _columns(members, groups, len(units))
     replicates = resample(
         samples,
-        groups=_columns(members, groups, len(units)),
+        groups=columns,
         clusters=_clusters(rows, units),
         replicates=settings.replicates,
         rng=generator(settings.seed, "bootstrap", metric.title),
     )
+    shared = [rows[name].shared for name in systems]
+    add_shared(replicates, shared, units, columns, generator(settings.seed, "shared", metric.title))
     maker = _Maker(metric, first.unit, rows, replicates, layout, settings)
     levels = [
         maker.level(s, w, g)

@@ -1,0 +1,118 @@
+"""Data sets: which there are, what they hold, and whether a file is in the standard form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from inspect import getdoc
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ombud import registry
+from ombud.cli.console import JsonOption, console, print_json, speaks_plainly
+from ombud.data import Decisions, Grouping, Interactions, Labels, Recommendations, Texts
+from ombud.data.frames import open_frame
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="List and describe data sets, and check files.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class Form(StrEnum):
+    """The standard forms of a file."""
+
+    INTERACTIONS = "interactions"
+    LABELS = "labels"
+    RECOMMENDATIONS = "recommendations"
+    TEXTS = "texts"
+    DECISIONS = "decisions"
+    USERS = "users"
+
+
+def _labels(path: Path) -> Labels:
+    columns = open_frame(path)[0].collect_schema().names()
+    return Labels.from_votes(path) if "yes" in columns else Labels.from_applied(path)
+
+
+def _users(path: Path) -> Grouping:
+    columns = open_frame(path)[0].collect_schema().names()
+    return Grouping.from_frame(path, by=[c for c in columns if c != "user"])
+
+
+_READERS: dict[Form, Callable[[Path], Any]] = {
+    Form.INTERACTIONS: Interactions.from_frame,
+    Form.LABELS: _labels,
+    Form.RECOMMENDATIONS: Recommendations.from_frame,
+    Form.TEXTS: Texts.from_frame,
+    Form.DECISIONS: lambda path: Decisions.from_frame(path, threshold=0.5),
+    Form.USERS: _users,
+}
+
+
+@app.command("list")
+@speaks_plainly
+def list_(as_json: Annotated[bool, JsonOption] = False) -> None:
+    """List the data sources and simulated worlds that a plan can name.
+
+    \b
+    Example:
+      ombud data list
+    """
+    things = {
+        kind: {name: registry.describe(kind, name) for name in registry.names(kind)}
+        for kind in ("source", "world")
+    }
+    if as_json:
+        print_json(things)
+        return
+    table = Table("name", "kind", "what it is", box=None)
+    for kind, names in things.items():
+        for name, words in names.items():
+            table.add_row(name, kind, words)
+    console.print(table)
+
+
+@app.command()
+@speaks_plainly
+def describe(
+    name: Annotated[str, typer.Argument(help="A source or world of 'ombud data list'.")],
+) -> None:
+    """Show the documentation of a source: what it holds, its licence, its known harms.
+
+    \b
+    Example:
+      ombud data describe small
+    """
+    kind = "source" if name in registry.names("source") else "world"
+    text = getdoc(registry.get(kind, name)) or ""
+    console.print(text, markup=False, highlight=False)
+
+
+@app.command()
+@speaks_plainly
+def check(
+    path: Annotated[Path, typer.Argument(help="A Parquet, CSV, TSV or JSONL file.")],
+    form: Annotated[Form, typer.Option("--as", help="What the file should hold.")],
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Check a file against the standard form; all faults in one message, with row numbers.
+
+    \b
+    Example:
+      ombud data check ratings.parquet --as interactions
+    """
+    table = _READERS[form](path)
+    left_out = [str(e) for e in getattr(table, "exclusions", ())]
+    if as_json:
+        print_json({"path": str(path), "form": form, "found": repr(table), "left_out": left_out})
+        return
+    console.print(f"{path.name}: {table!r}", markup=False, highlight=False, soft_wrap=True)
+    for words in left_out:
+        console.print(f"  {words}", markup=False, highlight=False)

@@ -1,0 +1,76 @@
+"""What is installed, and whether it works."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+from rich.table import Table
+
+from ombud import registry
+from ombud.audits.provenance import versions
+from ombud.cli.console import JsonOption, console, print_json, speaks_plainly
+
+__all__ = ["doctor", "plugins"]
+
+_EXTRAS = {
+    "models": ("numba",),
+    "tuning": ("optuna",),
+    "duckdb": ("duckdb",),
+    "spark": ("pyspark",),
+    "regress": ("statsmodels",),
+    "peers": ("implicit", "lenskit", "surprise"),
+    "moderators": ("sklearn", "profanity_check"),
+}
+
+
+@speaks_plainly
+def plugins(as_json: Annotated[bool, JsonOption] = False) -> None:
+    """List plugins and everything that is registered.
+
+    \b
+    Example:
+      ombud plugins --json
+    """
+    found = registry.plugins()
+    things = {
+        kind: {name: registry.describe(kind, name) for name in registry.names(kind)}
+        for kind in registry.KINDS
+    }
+    if as_json:
+        print_json({"plugins": [vars(p) for p in found], "registered": things})
+        return
+    for plugin in found:
+        state = f"failed: {plugin.error}" if plugin.error else f"{len(plugin.registered)} things"
+        console.print(f"plugin {plugin.name} ({plugin.distribution}): {state}", markup=False)
+    if not found:
+        console.print("no plugins; everything below is built in")
+    table = Table("kind", "name", "what it is", box=None)
+    for kind, names in things.items():
+        for name, words in names.items():
+            table.add_row(kind, name, words)
+    console.print(table)
+
+
+@speaks_plainly
+def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
+    """Show versions and which extras are installed, and how to install the others.
+
+    \b
+    Example:
+      ombud doctor
+    """
+    extras: dict[str, Any] = {
+        extra: all(find_spec(module) is not None for module in modules)
+        for extra, modules in _EXTRAS.items()
+    }
+    if as_json:
+        print_json({"versions": versions(), "extras": extras})
+        return
+    table = Table("package", "version", box=None)
+    for name, version in versions().items():
+        table.add_row(name, version)
+    console.print(table)
+    for extra, there in extras.items():
+        words = "installed" if there else f"absent; pip install 'ombud[{extra}]'"
+        console.print(f"extra {extra}: {words}", markup=False, highlight=False)

@@ -1,0 +1,57 @@
+"""All commands of ``ombud``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import ombud
+from ombud.cli import audits, data, demo, doctor
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="ombud",
+    help="Audit recommenders and content moderators: what people are shown, what they may say.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: ombud demo",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ombud {ombud.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Audit recommenders and content moderators: what people are shown, what they may say."""
+
+
+for _command in (
+    demo.demo,
+    audits.run,
+    audits.report,
+    audits.rescore,
+    audits.compare,
+    audits.check,
+    doctor.plugins,
+    doctor.doctor,
+):
+    app.command()(_command)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

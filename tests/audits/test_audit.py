@@ -1,0 +1,250 @@
+"""Audits end to end: memory, folder, stop and go on, measure again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ombud.audits import Audit, Plan, Result
+from ombud.audits.compare import compare
+from ombud.audits.rescore import rescore
+from ombud.data import Interactions, Recommendations
+from ombud.errors import AuditedSystemError, PlanError, ResultError
+from ombud.metrics import LabelShare, ShareGap
+from ombud.systems import RecordedRecommendations
+from ombud.worlds import World, small_world
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return small_world(seed=3)
+
+
+def audit(world: World, **options: object) -> Audit:
+    metrics = [ShareGap(k=10), LabelShare(k=10)]
+    return Audit(world.dataset, world.recommenders(), metrics, **options)  # type: ignore[arg-type]
+
+
+def test_memory_and_folder_give_the_same_numbers(world: World, tmp_path: Path) -> None:
+    in_memory = audit(world).run()
+    stored = audit(world).run(tmp_path / "r")
+    assert in_memory.estimates == stored.estimates
+    loaded = Result.load(tmp_path / "r")
+    assert loaded.estimates == stored.estimates
+    assert loaded.exclusions == stored.exclusions
+    assert loaded.metrics == stored.metrics
+    assert loaded.provenance["seed"] == 0 and loaded.provenance["versions"]["ombud"]
+    assert rescore(tmp_path / "r").estimates == stored.estimates
+
+
+def test_a_finished_run_asks_nobody_again(world: World, tmp_path: Path) -> None:
+    class Counting(RecordedRecommendations):
+        asked = 0
+
+        def recommend(self, users: object, n: int, exclude_seen: bool = True) -> Recommendations:
+            type(self).asked += 1
+            return super().recommend(users, n)  # type: ignore[arg-type]
+
+    lists = world.recommenders()[0].recommend(world.interactions.users.ids, 10)
+    system = Counting.from_frame(lists, "one")
+    first = Audit(world.dataset, {"one": system}, [ShareGap()]).run(tmp_path / "r")
+    asked = Counting.asked
+    again = Audit(world.dataset, {"one": system}, [ShareGap()]).run(tmp_path / "r")
+    assert asked > 0 and Counting.asked == asked
+    assert again.estimates == first.estimates
+
+
+def test_another_run_does_not_overwrite(world: World, tmp_path: Path) -> None:
+    audit(world).run(tmp_path / "r")
+    with pytest.raises(ResultError, match=r"holds another run \(different: plan\)"):
+        audit(world, seed=9).run(tmp_path / "r")
+    with pytest.raises(ResultError, match=r"different: data"):
+        audit(small_world(seed=4)).run(tmp_path / "r")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear diary")
+    with pytest.raises(ResultError, match="not empty and holds no run"):
+        audit(world).run(tmp_path / "mine")
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from ombud.audits import Audit, audit as module
+from ombud.metrics import ShareGap
+from ombud.worlds import small_world
+
+module._CHUNK = 20
+world = small_world(seed=3)
+inner = world.recommenders()[0]
+
+class Slow:
+    name = "slow"
+    def recommend(self, users, n, exclude_seen=True):
+        with Path(sys.argv[2]).open("a") as log:
+            log.write("\\n".join(map(str, users)) + "\\n")
+        time.sleep(float(sys.argv[3]))
+        return inner.recommend(users, n)
+
+Audit(world.dataset, [Slow()], [ShareGap(k=5)]).run(sys.argv[1])
+"""
+
+
+def test_killed_and_started_again_it_goes_on(tmp_path: Path) -> None:
+    log = tmp_path / "asked.txt"
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "r"), str(log)]
+    process = subprocess.Popen([*command, "0.2"])
+    deadline = time.monotonic() + 60
+    parts = tmp_path / "r" / "outputs" / "parts"
+    while len(list(parts.glob("*.parquet"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = len(list(parts.glob("*.parquet")))
+    assert kept >= 3
+    with pytest.raises(ResultError, match="start it again with the same plan and folder"):
+        Result.load(tmp_path / "r")
+    subprocess.run([*command, "0"], check=True)
+    asked = log.read_text().split()
+    users = small_world(seed=3).interactions.n_users
+    # Only the part that was being asked for when the process died is asked for again.
+    assert len(set(asked)) == users and len(asked) <= users + 20
+    result = Result.load(tmp_path / "r")
+    assert result.estimates[0].n > 0
+    assert not list(parts.glob("*.parquet"))
+    assert not list((tmp_path / "r").rglob("*.part"))
+
+
+def test_a_plan_from_files(world: World, tmp_path: Path) -> None:
+    files = world.write(tmp_path, 10)
+    plan = {
+        "title": "From files",
+        "data": {n: files[n].name for n in ("interactions", "labels", "users")},
+        "systems": {"mine": {"type": "recorded", "path": "recommendations/neutral.parquet"}},
+        "metrics": [{"name": "share-gap", "k": 10}],
+    }
+    path = tmp_path / "plan.toml"
+    path.write_text(Plan.from_dict(plan).to_toml())
+    result = Audit.from_plan(Plan.load(path)).run(tmp_path / "r")
+    live = Audit(world.dataset, {"mine": world.recommenders()[0]}, [ShareGap(k=10)]).run()
+    assert [e.value for e in result.estimates] == pytest.approx([e.value for e in live.estimates])
+    assert set(result.provenance["inputs"]) == {
+        "interactions.parquet",
+        "labels.parquet",
+        "users.parquet",
+        "neutral.parquet",
+    }
+
+
+def test_all_faults_of_all_files_in_one_error(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("user,itm\n1,2\n")
+    (tmp_path / "b.csv").write_text("item,label,yes,no\n1,w,-1,0\n")
+    plan = Plan.from_dict(
+        {"data": {"interactions": "a.csv", "labels": "b.csv", "users": "absent.csv"}}
+    ).relative_to(tmp_path)
+    with pytest.raises(PlanError) as caught:
+        Audit.from_plan(plan)
+    for words in ("'item' is missing", "'yes' is below 0", "there is no file"):
+        assert words in str(caught.value)
+
+
+def test_plans_say_all_their_faults(tmp_path: Path) -> None:
+    with pytest.raises(PlanError) as caught:
+        Plan.from_dict({"seed": -1, "colour": "red", "statistics": {"level": 2}})
+    assert "3 faults" in str(caught.value)
+    with pytest.raises(PlanError, match="schema version 99; this ombud reads up to 1"):
+        Plan.from_dict({"schema_version": 99})
+    with pytest.raises(PlanError, match="there is no plan"):
+        Plan.load(tmp_path / "absent.toml")
+    (tmp_path / "bad.toml").write_text("= =")
+    with pytest.raises(PlanError, match="is not TOML"):
+        Plan.load(tmp_path / "bad.toml")
+
+
+def test_audits_that_cannot_be(world: World) -> None:
+    systems = world.recommenders()
+    with pytest.raises(PlanError, match="at least one system"):
+        Audit(world.dataset, [], [ShareGap()])
+    with pytest.raises(PlanError, match="at least one metric"):
+        Audit(world.dataset, systems, [])
+    with pytest.raises(PlanError, match="the same name"):
+        Audit(world.dataset, [systems[0], systems[0]], [ShareGap()])
+    with pytest.raises(PlanError, match="they name files"):
+        Audit(world.dataset, {"../up": systems[0]}, [ShareGap()])
+
+    class Short:
+        name = "short"
+
+        def recommend(self, users: object, n: int, exclude_seen: bool = True) -> Recommendations:
+            return systems[0].recommend(world.interactions.users.ids[:3], n)
+
+    with pytest.raises(AuditedSystemError, match="short answered with 3 lists"):
+        Audit(world.dataset, [Short()], [ShareGap()]).run()
+
+
+def test_a_sample_of_users(world: World) -> None:
+    result = Audit(world.dataset, world.recommenders()[:1], [LabelShare(unknown="no")], sample=50)
+    assert {e.n for e in result.run().estimates if not e.group} == {50}
+
+
+def test_damaged_and_newer_results(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    audit(world).run(folder)
+    file = folder / "estimates.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps(content | {"schema_version": 99}))
+    with pytest.raises(ResultError, match="schema version 99; this ombud reads up to 1"):
+        Result.load(folder)
+    file.write_text(json.dumps(content | {"tables": ["../../secret"]}))
+    with pytest.raises(ResultError, match="leads out of the folder"):
+        Result.load(folder)
+    file.write_text("{")
+    with pytest.raises(ResultError, match="is not JSON"):
+        Result.load(folder)
+    file.write_text(json.dumps(content | {"estimates": [{"metric": "x"}]}))
+    with pytest.raises(ResultError, match="is damaged"):
+        Result.load(folder)
+    with pytest.raises(ResultError, match="there is no result folder"):
+        Result.load(tmp_path / "absent")
+
+
+def test_two_results_are_compared_on_the_same_users(world: World, tmp_path: Path) -> None:
+    neutral, planted = world.recommenders()[:2]
+    metrics = [ShareGap(k=10)]
+    before = Audit(world.dataset, {"mine": neutral}, metrics).run(tmp_path / "a")
+    after = Audit(world.dataset, {"mine": planted}, metrics).run(tmp_path / "b")
+    changes = compare(before, after)
+    direct = Audit(world.dataset, {"after": planted, "before": neutral}, metrics).run()
+    gaps = {e.label: e for e in direct.estimates if e.against == "before"}
+    assert len(changes) == len(gaps)
+    for change in changes:
+        assert change.value == pytest.approx(gaps[change.label].value)
+        assert change.interval == pytest.approx(gaps[change.label].interval)
+    other = Audit(world.dataset, {"mine": planted}, [LabelShare()]).run(tmp_path / "c")
+    with pytest.raises(ResultError, match="share no metric"):
+        compare(before, other)
+
+
+def test_users_without_history_and_unknown_items_are_counted(world: World) -> None:
+    lists = pl.DataFrame({"user": ["ghost", "u"], "item": ["nowhere", "i"], "rank": [1, 1]})
+    interactions = Interactions.from_frame({"user": ["u", "v"], "item": ["i", "j"]})
+    from ombud.data import Dataset, Labels
+
+    labels = Labels.from_applied({"item": ["i", "z"], "label": ["w", "w"]})
+    result = Audit(
+        Dataset(interactions, labels),
+        {"mine": RecordedRecommendations.from_frame(lists)},
+        [ShareGap(k=1)],
+    ).run()
+    text = "\n".join(map(str, result.exclusions))
+    assert "mine: users: 1 of 2 users left out: no list was recommended" in text
+    assert "labels: 1 of 2 items left out: they carry labels but occur in no history" in text
+    assert np.all([e.n <= 1 for e in result.estimates])

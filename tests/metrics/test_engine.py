@@ -1,0 +1,149 @@
+"""One engine: levels, groups, gaps, corrections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ombud.data import Dataset, Grouping
+from ombud.metrics.base import Outputs, Rows, spec_of
+from ombud.metrics.engine import REST, Settings, estimate_metric
+from ombud.stats import Mean
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A metric whose rows are given."""
+
+    k: int = 10
+    registered_name: ClassVar[str] = "plain"
+    title: ClassVar[str] = "plain"
+    of: ClassVar[Literal["recommender"]] = "recommender"
+    null: ClassVar[float | None] = 0.0
+    contrast: ClassVar[Literal["difference", "ratio"]] = "difference"
+    statistic: ClassVar[Mean] = Mean()
+    depth: ClassVar[int] = 10
+
+    def measure(self, outputs: Outputs, data: Dataset) -> Rows:
+        raise AssertionError("the engine does not measure")
+
+
+def rows(values: Any, ids: Any = None, labels: tuple[str, ...] = ("",)) -> Rows:
+    array = np.asarray(values, dtype=np.float64).reshape(-1, len(labels))
+    return Rows(
+        "user", np.arange(len(array)) if ids is None else np.asarray(ids), {"value": array}, labels
+    )
+
+
+def test_levels_against_the_t_test(rng: np.random.Generator) -> None:
+    values = rng.normal(0.1, 1, 400)
+    (e,) = estimate_metric(Plain(), {"a": rows(values)})
+    test = stats.ttest_1samp(values, 0)
+    assert e.value == pytest.approx(values.mean())
+    assert e.interval is not None and e.p_value is not None
+    wanted = test.confidence_interval()
+    assert e.interval == pytest.approx((wanted.low, wanted.high), abs=0.01)
+    assert e.p_value == pytest.approx(test.pvalue, rel=0.15)
+    assert (e.n, e.unit, e.system) == (400, "user", "a")
+
+
+def test_systems_are_compared_on_the_same_people(rng: np.random.Generator) -> None:
+    person = rng.normal(0, 3, 300)
+    one, two = person + 0.2 + rng.normal(0, 0.5, 300), person + rng.normal(0, 0.5, 300)
+    found = estimate_metric(Plain(), {"one": rows(one), "two": rows(two)})
+    (gap,) = [e for e in found if e.against == "two"]
+    paired = stats.ttest_rel(one, two).confidence_interval()
+    assert gap.interval == pytest.approx((paired.low, paired.high), abs=0.02)
+    assert gap.excludes_null
+
+
+def test_units_are_matched_by_id_not_by_place(rng: np.random.Generator) -> None:
+    values = rng.normal(0, 1, 50)
+    order = rng.permutation(50)
+    found = estimate_metric(Plain(), {"a": rows(values), "b": rows(values[order], order)})
+    (gap,) = [e for e in found if e.kind == "gap"]
+    assert gap.value == pytest.approx(0, abs=1e-12)
+
+
+def test_groups_and_their_gaps(rng: np.random.Generator) -> None:
+    kind = np.array(["x", "y", "z", None], dtype=object)[rng.integers(0, 4, 600)]
+    values = rng.normal(0, 1, 600) + (kind == "x")
+    groups = Grouping.from_values(np.arange(600), {"kind": kind})
+    found = estimate_metric(Plain(), {"a": rows(values)}, groups)
+    level = {e.group: e for e in found if e.kind == "level"}
+    assert set(level) == {"", "kind=x", "kind=y", "kind=z"}
+    assert level["kind=x"].value == pytest.approx(values[kind == "x"].mean())
+    assert level["kind=x"].n == np.count_nonzero(kind == "x")
+    gap = {e.group: e for e in found if e.kind == "gap"}
+    others = np.isin(kind.astype(str), ["y", "z"])
+    assert gap["kind=x"].value == pytest.approx(values[kind == "x"].mean() - values[others].mean())
+    assert gap["kind=x"].against == REST
+    welch = stats.ttest_ind(values[kind == "x"], values[others], equal_var=False)
+    wanted = welch.confidence_interval()
+    assert gap["kind=x"].interval == pytest.approx((wanted.low, wanted.high), abs=0.03)
+
+
+def test_two_groups_make_one_comparison() -> None:
+    groups = Grouping.from_values(np.arange(40), {"sex": ["f", "m"] * 20})
+    found = estimate_metric(Plain(), {"a": rows(np.arange(40.0) % 7)}, groups)
+    (gap,) = [e for e in found if e.kind == "gap"]
+    assert (gap.group, gap.against) == ("sex=f", "sex=m")
+
+
+def test_small_groups_get_words_not_numbers() -> None:
+    groups = Grouping.from_values(np.arange(40), {"age": ["old"] * 3 + ["new"] * 37})
+    found = estimate_metric(Plain(), {"a": rows(np.arange(40.0))}, groups)
+    old = [e for e in found if e.group == "age=old"]
+    assert old and all(not e.is_defined for e in old)
+    assert all(e.reason.startswith("not enough data: 3 users") for e in old)
+
+
+def test_undefined_is_said() -> None:
+    (e,) = estimate_metric(Plain(), {"a": rows([np.nan] * 20)})
+    assert e.value is None and e.reason and e.n == 0
+    (e,) = estimate_metric(Plain(), {"a": rows([])})
+    assert e.reason == "no user could be measured"
+
+
+def test_corrections_cover_each_family(rng: np.random.Generator) -> None:
+    labels = tuple(f"w{i}" for i in range(20))
+    measured = {"a": rows(rng.normal(0, 1, (200, 20)), labels=labels)}
+    found = estimate_metric(Plain(), measured, None, Settings(correction="holm"))
+    assert {e.correction for e in found} == {"holm over 20"}
+    raw = np.array([e.p_value for e in found])
+    adjusted = np.array([e.p_adjusted for e in found])
+    assert np.all(adjusted >= raw) and adjusted.min() == pytest.approx(min(1, 20 * raw.min()))
+
+
+def test_the_same_seed_gives_the_same_numbers(rng: np.random.Generator) -> None:
+    measured = {"a": rows(rng.normal(0, 1, 100))}
+    first = estimate_metric(Plain(), measured, None, Settings(seed=3))
+    assert first == estimate_metric(Plain(), measured, None, Settings(seed=3))
+    assert first != estimate_metric(Plain(), measured, None, Settings(seed=4))
+
+
+def test_clusters_widen_the_interval(rng: np.random.Generator) -> None:
+    shared = np.repeat(rng.normal(0, 1, 30), 20)
+    values = (shared + rng.normal(0, 0.3, 600))[:, None]
+    cluster = np.repeat(np.arange(30, dtype=np.int32), 20)
+    alone = Rows("text", np.arange(600), {"value": values})
+    together = Rows("text", np.arange(600), {"value": values}, clusters=cluster)
+    (a,) = estimate_metric(Plain(), {"s": alone})
+    (b,) = estimate_metric(Plain(), {"s": together})
+    assert a.interval is not None and b.interval is not None
+    assert b.interval[1] - b.interval[0] > 3 * (a.interval[1] - a.interval[0])
+    assert b.n == 30
+
+
+def test_rows_round_trip_and_check_their_shape() -> None:
+    measured = rows(np.arange(6.0).reshape(3, 2), labels=("a|b", ""))
+    again = Rows.from_frame(measured.to_frame(), "user")
+    assert again.labels == ("a|b", "")
+    assert np.array_equal(again.columns["value"], measured.columns["value"])
+    with pytest.raises(ValueError, match="was expected"):
+        Rows("user", np.arange(2), {"value": np.zeros((3, 1))})
+    assert spec_of(Plain(k=3)) == {"name": "plain", "k": 3}
