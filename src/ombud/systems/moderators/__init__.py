@@ -1,0 +1,50 @@
+"""Moderators: services over HTTP, models on this machine, and the runner that asks services."""
+
+from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators.anthropic import AnthropicMessages
+from ombud.systems.moderators.asker import Asker, Reply
+from ombud.systems.moderators.cache import AnswerCache
+from ombud.systems.moderators.callables import CallableModerator
+from ombud.systems.moderators.estimate import Price, RunEstimate
+from ombud.systems.moderators.glin import GlinProfanity
+from ombud.systems.moderators.google import GoogleModerateText
+from ombud.systems.moderators.hatesonar import HateSonar
+from ombud.systems.moderators.http import HttpModerator
+from ombud.systems.moderators.huggingface import HuggingFaceModerator
+from ombud.systems.moderators.keyword import KeywordModerator
+from ombud.systems.moderators.llama_guard import LlamaGuard
+from ombud.systems.moderators.openai import OpenAIModeration, thresholds_from_replies
+from ombud.systems.moderators.perspective import Perspective
+from ombud.systems.moderators.profanity_check import ProfanityCheck
+from ombud.systems.moderators.runner import Runner, RunReport, RunStoppedError
+from ombud.systems.moderators.service import Service
+from ombud.systems.moderators.settings import RunSettings
+from ombud.systems.moderators.sklearn_pipeline import SklearnModerator
+
+__all__ = [
+    "Answer",
+    "AnswerCache",
+    "AnthropicMessages",
+    "Asker",
+    "CallableModerator",
+    "GlinProfanity",
+    "GoogleModerateText",
+    "HateSonar",
+    "HttpModerator",
+    "HuggingFaceModerator",
+    "KeywordModerator",
+    "LlamaGuard",
+    "OpenAIModeration",
+    "Perspective",
+    "Price",
+    "ProfanityCheck",
+    "Reply",
+    "RunEstimate",
+    "RunReport",
+    "RunSettings",
+    "RunStoppedError",
+    "Runner",
+    "Service",
+    "SklearnModerator",
+    "thresholds_from_replies",
+]

@@ -1,0 +1,116 @@
+"""What one reply of a moderation service means."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ombud.data.decisions import Decisions, Outcome
+
+__all__ = ["Answer", "decisions_of", "error", "highest_ratio", "is_refusal", "unparseable"]
+
+REASON_LENGTH = 200
+REFUSAL = re.compile(
+    r"^(i'm sorry|i am sorry|sorry,|i apologi[sz]e|i (can't|cannot|can not|won't|will not)\b"
+    r"|i'm (not able|unable)|i am (not able|unable)|i do not feel|i don't feel)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outcome of asking once about one text.
+
+    Parameters
+    ----------
+    outcome
+        What became of the text.
+    score
+        Higher means more likely flagged; NaN when the service gives none.
+    categories
+        Score by category, as the service names them.
+    version
+        The model that answered, as the service reported it; empty when it does not say.
+    reason
+        Why there is no decision, in words.
+    """
+
+    outcome: Outcome
+    score: float = math.nan
+    categories: Mapping[str, float] = field(default_factory=dict)
+    version: str = ""
+    reason: str = ""
+
+
+def _plain(text: str) -> str:
+    printable = "".join(c if c.isprintable() else " " for c in text[: 4 * REASON_LENGTH])
+    return " ".join(printable.split())[:REASON_LENGTH]
+
+
+def error(reason: str) -> Answer:
+    """Return an answer that says the service could not be asked or did not answer."""
+    return Answer(Outcome.ERROR, reason=_plain(reason))
+
+
+def unparseable(reason: str, version: str = "") -> Answer:
+    """Return an answer that says the service replied with something it does not document."""
+    return Answer(Outcome.UNPARSEABLE, version=version, reason=_plain(reason))
+
+
+def is_refusal(text: str) -> bool:
+    """Return whether an answer begins the way models begin to decline."""
+    return REFUSAL.match(text.strip().lower().replace("\u2019", "'")) is not None
+
+
+def highest_ratio(
+    scores: Mapping[str, float], categories: Iterable[str], thresholds: Mapping[str, float]
+) -> float:
+    """Return the largest score divided by its threshold, over the categories that count.
+
+    A category without a threshold is divided by 1. NaN when none of the categories was scored.
+
+    Examples
+    --------
+    >>> highest_ratio({"hate": 0.2, "violence": 0.3}, ["hate", "violence"], {"hate": 0.4})
+    0.5
+    """
+    return max(
+        (scores[c] / thresholds.get(c, 1.0) for c in categories if c in scores), default=math.nan
+    )
+
+
+def decisions_of(ids: Any, answers: Sequence[Answer], repeats: int = 1) -> Decisions:
+    """Return answers as decisions.
+
+    Parameters
+    ----------
+    ids
+        The id of each text.
+    answers
+        All texts asked for the first time, then all for the second time, and so on.
+    repeats
+        How many times each text was asked about.
+    """
+    names = tuple(sorted({name for answer in answers for name in answer.categories}))
+    matrix = None
+    if names:
+        column = {name: i for i, name in enumerate(names)}
+        matrix = np.full((len(answers), len(names)), np.nan, dtype=np.float32)
+        for row, answer in enumerate(answers):
+            for name, score in answer.categories.items():
+                matrix[row, column[name]] = score
+    ids = np.asarray(ids)
+    rounds = np.repeat(np.arange(repeats, dtype=np.int32), len(ids)) if repeats > 1 else None
+    return Decisions(
+        np.tile(ids, repeats),
+        np.array([answer.outcome for answer in answers], dtype=np.int8),
+        np.array([answer.score for answer in answers], dtype=np.float32),
+        names,
+        matrix,
+        rounds,
+        version=", ".join(sorted({answer.version for answer in answers if answer.version})),
+    )

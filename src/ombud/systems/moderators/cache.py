@@ -1,0 +1,198 @@
+"""Every answer ever given, on disk: one SQLite file that survives a kill at any moment.
+
+A *call* is written twice: when a text is about to be sent, and when its reply is there. Both
+writes are committed (write-ahead log, ``synchronous=FULL``) before they count. So after a kill -9
+or a power cut the file knows three kinds of texts: answered (never asked again), never sent, and
+*in flight* (sent, reply not on disk). Only the last are uncertain; there are never more of them
+than requests under way, plus the replies of one commit that was being written (milliseconds).
+
+Texts are not stored, only their hashes. Raw replies are stored as they came, without keys.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Self
+
+from ombud.errors import ResultError
+
+__all__ = ["AnswerCache", "Call", "Key", "default_path", "text_hash"]
+
+APPLICATION = 0x6F6D6264
+SCHEMA_VERSION = 1
+SCHEMA = """
+CREATE TABLE systems (id INTEGER PRIMARY KEY, system TEXT, version TEXT, UNIQUE (system, version));
+CREATE TABLE calls (
+    system INTEGER NOT NULL REFERENCES systems,
+    text BLOB NOT NULL,
+    repeat INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    asked REAL NOT NULL,
+    answered REAL,
+    status INTEGER,
+    outcome TEXT,
+    reason TEXT,
+    raw BLOB,
+    UNIQUE (system, text, repeat, attempt)
+);
+"""
+INSERT = "INSERT INTO calls (system, text, repeat, attempt, asked) VALUES (?, ?, ?, ?, ?)"
+UPDATE = (
+    "UPDATE calls SET answered = ?, status = ?, outcome = ?, reason = ?, raw = ? "
+    "WHERE system = ? AND text = ? AND repeat = ? AND attempt = ? AND answered IS NULL"
+)
+LATEST = (
+    "SELECT text, repeat, max(attempt), asked, answered, status, outcome, reason, raw FROM calls "
+    "WHERE system = ? GROUP BY text, repeat"
+)
+
+Key = tuple[bytes, int]
+"""A text's hash, and 0 for the first time it is asked about, 1 for the second, ..."""
+
+
+def text_hash(text: str) -> bytes:
+    """Return the 16-byte hash by which a text is known in the cache."""
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
+def default_path() -> Path:
+    """Return ``$OMBUD_CACHE/moderators.sqlite``, by default in ``.ombud`` of this folder."""
+    return Path(os.environ.get("OMBUD_CACHE") or ".ombud") / "moderators.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One time a text was sent: the last attempt for its key.
+
+    `answered` is None while in flight; `raw` is None when no reply came.
+    """
+
+    attempt: int
+    asked: float
+    answered: float | None
+    status: int | None
+    outcome: str
+    reason: str
+    raw: bytes | None
+
+
+class AnswerCache:
+    """The calls of one system and version in a cache file.
+
+    Parameters
+    ----------
+    path
+        The file; it is made when absent, readable by its owner only.
+    system, version
+        Whose calls.
+    """
+
+    def __init__(self, path: Path, system: str, version: str) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._db = sqlite3.connect(self.path, timeout=60, check_same_thread=False)
+            self._prepare()
+            with self._db:
+                names = (system, version)
+                self._db.execute(
+                    "INSERT OR IGNORE INTO systems (system, version) VALUES (?, ?)", names
+                )
+                query = "SELECT id FROM systems WHERE system = ? AND version = ?"
+                self._system: int = self._db.execute(query, names).fetchone()[0]
+        except (OSError, sqlite3.DatabaseError) as fault:
+            raise ResultError(
+                f"answer cache {self.path}: {fault}. Name another file, or repair this one"
+            ) from None
+        self._lock_name = blake2b(f"{system}\x1f{version}".encode(), digest_size=6).hexdigest()
+
+    def _prepare(self) -> None:
+        application = self._db.execute("PRAGMA application_id").fetchone()[0]
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        empty = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        if not empty and application != APPLICATION:
+            raise ResultError(f"{self.path} is a database, but not an answer cache of ombud")
+        if version > SCHEMA_VERSION:
+            raise ResultError(f"{self.path} was written by a newer ombud; update ombud")
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        if empty:
+            self._db.executescript(
+                f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION}; "
+                f"PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            )
+
+    def latest(self) -> dict[Key, Call]:
+        """Return the last call of every text that was ever sent."""
+        rows = self._db.execute(LATEST, (self._system,))
+        return {(text, repeat): Call(*rest) for text, repeat, *rest in rows}
+
+    def write(
+        self, asked: Sequence[tuple[Key, int, float]], answered: Sequence[tuple[Key, Call]]
+    ) -> None:
+        """Write some calls in one transaction; on return they are on disk.
+
+        Parameters
+        ----------
+        asked
+            Key, attempt and time of texts about to be sent.
+        answered
+            Keys and calls whose reply is there.
+        """
+        with self._db:
+            if asked:
+                self._db.executemany(
+                    INSERT, [(self._system, *key, attempt, when) for key, attempt, when in asked]
+                )
+            if answered:
+                self._db.executemany(
+                    UPDATE,
+                    [
+                        (
+                            c.answered,
+                            c.status,
+                            c.outcome,
+                            c.reason,
+                            c.raw,
+                            self._system,
+                            *key,
+                            c.attempt,
+                        )
+                        for key, c in answered
+                    ],
+                )
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the right to ask this system; a killed process lets go of it by itself."""
+        try:
+            import fcntl
+        except ImportError:  # Windows: two runs at once are not noticed there
+            yield
+            return
+        with open(f"{self.path}.{self._lock_name}.lock", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ResultError(
+                    f"another run is asking the same system with the cache {self.path}; "
+                    "wait for it, or name another cache"
+                ) from None
+            yield
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

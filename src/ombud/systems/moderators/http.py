@@ -1,0 +1,138 @@
+"""Any in-house service that takes JSON and answers JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ombud.data.decisions import Outcome
+from ombud.errors import PlanError
+from ombud.registry import moderator
+from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators.service import Service, digest, number
+
+__all__ = ["HttpModerator", "at_path", "filled"]
+
+SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
+
+
+@moderator("http")
+@dataclass(kw_only=True)
+class HttpModerator(Service):
+    """A service of one's own: a template for the question, paths into the answer.
+
+    Parameters
+    ----------
+    template
+        The JSON that is posted; ``{text}`` inside any of its strings stands for the text.
+    score_path
+        Where the score is, as keys and positions joined by full stops: ``results.0.score``.
+    threshold
+        Flag when the score reaches it.
+    flag_path
+        Where the decision is; it takes precedence over the threshold.
+    flagged_values, allowed_values
+        What at `flag_path` means flagged and allowed, compared as lower-case text. Anything else
+        is *unparseable*.
+    categories_path
+        Where an object of category to score is, if there is one.
+    version_path
+        Where the model's version is, if the reply says it.
+    version
+        Of the service, when the reply does not say it: part of the cache's key.
+    headers_sent
+        Other headers. A key belongs in `key_env`, and is refused here.
+    key_header, key_prefix
+        How the key is sent.
+    """
+
+    template: dict[str, Any] = field(default_factory=lambda: {"text": "{text}"})
+    score_path: str = ""
+    threshold: float | None = None
+    flag_path: str = ""
+    flagged_values: list[str] = field(default_factory=lambda: ["true", "1"])
+    allowed_values: list[str] = field(default_factory=lambda: ["false", "0"])
+    categories_path: str = ""
+    version_path: str = ""
+    version: str = ""
+    headers_sent: dict[str, str] = field(default_factory=dict)
+    key_header: str = "Authorization"
+    key_prefix: str = "Bearer "
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        faults = []
+        if filled(self.template, "a") == filled(self.template, "b"):
+            faults.append("the template does not hold {text}")
+        if not self.flag_path and not (self.score_path and self.threshold is not None):
+            faults.append("give flag_path, or score_path and threshold")
+        secret = sorted(h for h in self.headers_sent if h.lower() in SECRET_HEADERS)
+        if secret:
+            faults.append(f"{', '.join(secret)} may hold a key: use key_env and key_header")
+        if any(c in "\r\n" for pair in self.headers_sent.items() for part in pair for c in part):
+            faults.append("a header holds a line break")
+        if faults:
+            raise PlanError(f"{self.name}: {'; '.join(faults)}")
+
+    @property
+    def identity(self) -> str:
+        """Version, address and template."""
+        return f"{self.version}#{digest(self.base_url, self.template)}"
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers of every question."""
+        return {**self.headers_sent, **super().headers()}
+
+    def key_headers(self, key: str) -> Mapping[str, str]:
+        """Return the header that carries a key."""
+        return {self.key_header: f"{self.key_prefix}{key}"}
+
+    def question(self, text: str) -> Any:
+        """Return the JSON of a question about one text."""
+        return filled(self.template, text)
+
+    def read(self, reply: Any) -> Answer:
+        """Return what the JSON of a good reply means."""
+        score = number(at_path(reply, self.score_path)) if self.score_path else float("nan")
+        version = str(at_path(reply, self.version_path)) if self.version_path else self.version
+        found = at_path(reply, self.categories_path) if self.categories_path else {}
+        categories = {str(c): number(s) for c, s in found.items()}
+        if self.flag_path:
+            value = str(at_path(reply, self.flag_path)).lower()
+            if value not in {*self.flagged_values, *self.allowed_values}:
+                raise ValueError(f"{value!r:.40} means neither flagged nor allowed")
+            flagged = value in self.flagged_values
+        else:
+            flagged = score >= (self.threshold or 0.0)
+        return Answer(Outcome(flagged), score, categories, version)
+
+
+def filled(template: Any, text: str) -> Any:
+    """Return a template with a text put in the place of ``{text}``.
+
+    Examples
+    --------
+    >>> filled({"docs": [{"body": "{text}"}], "lang": "en"}, "hello")
+    {'docs': [{'body': 'hello'}], 'lang': 'en'}
+    """
+    if isinstance(template, str):
+        return template.replace("{text}", text)
+    if isinstance(template, dict):
+        return {key: filled(value, text) for key, value in template.items()}
+    if isinstance(template, list):
+        return [filled(value, text) for value in template]
+    return template
+
+
+def at_path(reply: Any, path: str) -> Any:
+    """Return what stands at a path of keys and positions; LookupError when nothing does.
+
+    Examples
+    --------
+    >>> at_path({"results": [{"score": 0.5}]}, "results.0.score")
+    0.5
+    """
+    for step in path.split("."):
+        reply = reply[int(step)] if isinstance(reply, list) else reply[step]
+    return reply

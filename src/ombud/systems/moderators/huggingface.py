@@ -1,0 +1,105 @@
+"""A Hugging Face text classifier as a moderator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ombud.data.decisions import Decisions
+from ombud.data.texts import Texts
+from ombud.errors import PlanError, require
+from ombud.registry import moderator
+from ombud.systems.moderators.local import clean_texts, scored
+
+__all__ = ["HuggingFaceModerator"]
+
+
+@moderator("huggingface")
+@dataclass(kw_only=True)
+class HuggingFaceModerator:
+    """A text-classification pipeline of the package ``transformers``.
+
+    Weights are read from safetensors only and no code of the model's repository is run: a plan
+    may name any model. Texts are cut at the model's longest input.
+
+    Parameters
+    ----------
+    model
+        A folder, or a name on the hub.
+    revision
+        Commit of the model; a branch name moves, and so would the audit.
+    flagged
+        Labels that mean flagged; the score of a text is the sum of theirs.
+    threshold
+        Flag when the score reaches it.
+    batch
+        Texts in one pass.
+    name
+        The system's name in the report; default, the model's name.
+    """
+
+    model: str = ""
+    revision: str = "main"
+    flagged: list[str]
+    threshold: float = 0.5
+    batch: int = 32
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.model.rstrip("/").rpartition("/")[2] or "huggingface"
+        self._pipeline: Callable[..., Any] | None = None
+
+    @classmethod
+    def from_pipeline(
+        cls,
+        pipeline: Callable[..., Any],
+        *,
+        flagged: list[str],
+        threshold: float = 0.5,
+        name: str = "huggingface",
+    ) -> HuggingFaceModerator:
+        """Wrap a text-classification pipeline that is already in memory."""
+        system = cls(flagged=flagged, threshold=threshold, name=name)
+        system._pipeline = pipeline
+        return system
+
+    def moderate(self, texts: Texts) -> Decisions:
+        """Return one outcome a text, in the order of the texts."""
+        if self._pipeline is None:
+            self._pipeline = self._load()
+        rows = clean_texts(texts)
+        given = (
+            self._pipeline(rows, top_k=None, truncation=True, batch_size=self.batch) if rows else []
+        )
+        tables = [{entry["label"]: float(entry["score"]) for entry in row} for row in given]
+        labels = tuple(sorted({label for table in tables for label in table}))
+        if tables and (unknown := sorted(set(self.flagged) - set(labels))):
+            raise PlanError(
+                f"{self.name} has no label {', '.join(unknown)}; its labels are {', '.join(labels)}"
+            )
+        columns = {
+            label: np.array([t.get(label, np.nan) for t in tables], dtype=np.float32)
+            for label in labels
+        }
+        scores = np.zeros(len(rows), dtype=np.float32)
+        for label in self.flagged if tables else ():
+            scores += columns[label]
+        return scored(texts, scores, self.threshold, columns, f"{self.model}@{self.revision}")
+
+    def _load(self) -> Callable[..., Any]:
+        if not self.model:
+            raise PlanError(f"{self.name}: name a model, or use from_pipeline")
+        require("transformers", "huggingface")
+        from transformers import pipeline
+
+        loaded: Callable[..., Any] = pipeline(
+            "text-classification",
+            model=self.model,
+            revision=self.revision,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
+        return loaded

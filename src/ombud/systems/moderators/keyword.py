@@ -1,0 +1,83 @@
+"""A list of words: the oldest moderator, and still the most common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ombud.data.decisions import Decisions
+from ombud.data.texts import Texts
+from ombud.errors import DataError, PlanError
+from ombud.registry import moderator
+from ombud.systems.moderators.local import clean_texts
+
+__all__ = ["KeywordModerator"]
+
+
+@moderator("keyword")
+@dataclass(kw_only=True)
+class KeywordModerator:
+    """Flags a text that holds any term of a list as a whole word, in any case.
+
+    The score is the number of different terms found.
+
+    Parameters
+    ----------
+    terms
+        The terms.
+    path
+        A file of terms, one a line, UTF-8; blank lines and lines that begin with ``#`` are
+        skipped.
+    builtin
+        A term list of ombud, such as ``identity@1``, of which the slurs count.
+    plurals
+        Whether a term with ``s`` or ``es`` after it counts as well.
+    name
+        The system's name in the report.
+    """
+
+    terms: list[str] = field(default_factory=list, repr=False)
+    path: Path | None = None
+    builtin: str = ""
+    plurals: bool = False
+    name: str = "keyword"
+
+    def __post_init__(self) -> None:
+        if not (self.terms or self.path or self.builtin):
+            raise PlanError(f"{self.name}: give terms, path or builtin (such as 'identity@1')")
+
+    def all_terms(self) -> list[str]:
+        """Return every term of all lists, each once, sorted."""
+        found = set(self.terms)
+        if self.path is not None:
+            found |= set(_lines(Path(self.path)))
+        if self.builtin:
+            from ombud.taxonomy import load_terms
+
+            found |= {t.text for t in load_terms(self.builtin).terms if t.kind == "slur"}
+        return sorted(found)
+
+    def moderate(self, texts: Texts) -> Decisions:
+        """Return one outcome a text, in the order of the texts."""
+        from ombud.text import TermMatcher
+
+        matcher = TermMatcher(self.all_terms(), suffixes=("", "s", "es") if self.plurals else ("",))
+        matches = matcher.match(clean_texts(texts))
+        counts = np.bincount(matches.text_index, minlength=len(texts))
+        outcomes = (counts > 0).astype(np.int8)
+        return Decisions(np.asarray(texts.ids), outcomes, counts.astype(np.float32))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as fault:
+        raise DataError(
+            str(path), [f"the list of terms cannot be read: {fault.strerror}"]
+        ) from None
+    except UnicodeDecodeError as fault:
+        where = f"byte {fault.start:,}"
+        raise DataError(str(path), [f"the list of terms is not UTF-8 at {where}"]) from None
+    return [term for line in lines if (term := line.strip()) and not term.startswith("#")]

@@ -1,0 +1,89 @@
+"""Perspective (Comment Analyzer API), version v1alpha1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ombud.data.decisions import Outcome
+from ombud.registry import moderator
+from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators.estimate import Price
+from ombud.systems.moderators.service import Service, digest, number, share
+
+__all__ = ["Perspective"]
+
+
+@moderator("perspective")
+@dataclass(kw_only=True)
+class Perspective(Service):
+    """Perspective: the probability that readers find a comment toxic.
+
+    The service has announced its end for the end of 2026; its address can be changed, and
+    recorded decisions (`RecordedDecisions`) outlive it. The key travels in a header, not in the
+    address, where logs would keep it.
+
+    Parameters
+    ----------
+    attributes
+        What to score, such as ``TOXICITY``, ``IDENTITY_ATTACK``; all that are named count.
+    threshold
+        Flag when an attribute's score reaches it.
+    thresholds
+        By attribute, where it differs.
+    language
+        Of the texts; empty to let the service guess.
+    version
+        Of the API.
+    """
+
+    own_host: ClassVar[str] = "commentanalyzer.googleapis.com"
+
+    base_url: str = "https://commentanalyzer.googleapis.com"
+    key_env: str = "PERSPECTIVE_API_KEY"
+    price: Price = field(default_factory=lambda: Price(0.0))
+    max_bytes: int = 20_480
+    attributes: list[str] = field(default_factory=lambda: ["TOXICITY"])
+    threshold: float = 0.7
+    thresholds: dict[str, float] = field(default_factory=dict)
+    language: str = "en"
+    version: str = "v1alpha1"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share(self.threshold, "threshold", self.name)
+        for attribute, value in self.thresholds.items():
+            share(value, f"the threshold of {attribute}", self.name)
+
+    @property
+    def url(self) -> str:
+        """Where questions are posted."""
+        return f"{self.base_url}/{self.version}/comments:analyze"
+
+    @property
+    def identity(self) -> str:
+        """Version, attributes and language."""
+        return f"{self.version}#{digest(sorted(self.attributes), self.language)}"
+
+    def key_headers(self, key: str) -> Mapping[str, str]:
+        """Return the header that carries a key."""
+        return {"X-Goog-Api-Key": key}
+
+    def question(self, text: str) -> Any:
+        """Return the JSON of a question about one text."""
+        question: dict[str, Any] = {
+            "comment": {"text": text},
+            "requestedAttributes": {attribute: {} for attribute in self.attributes},
+            "doNotStore": True,
+        }
+        if self.language:
+            question["languages"] = [self.language]
+        return question
+
+    def read(self, reply: Any) -> Answer:
+        """Return what the JSON of a good reply means."""
+        found = reply["attributeScores"]
+        scores = {a: number(found[a]["summaryScore"]["value"]) for a in self.attributes}
+        flagged = any(s >= self.thresholds.get(a, self.threshold) for a, s in scores.items())
+        return Answer(Outcome(flagged), max(scores.values()), scores, self.version)

@@ -1,0 +1,42 @@
+"""The classifier of the package ``alt-profanity-check``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ombud.data.decisions import Decisions
+from ombud.data.texts import Texts
+from ombud.errors import require
+from ombud.registry import moderator
+from ombud.systems.moderators.local import clean_texts, in_chunks, package_version, scored
+
+__all__ = ["ProfanityCheck"]
+
+
+@moderator("profanity-check")
+@dataclass(kw_only=True)
+class ProfanityCheck:
+    """A linear model on bags of words, trained on 200,000 labelled comments and tweets.
+
+    The package opens its own model with joblib, which runs code from that file: as trustworthy
+    as the rest of the installed package, and no more.
+
+    Parameters
+    ----------
+    threshold
+        Flag when the probability reaches it.
+    name
+        The system's name in the report.
+    """
+
+    threshold: float = 0.5
+    name: str = "profanity-check"
+
+    def moderate(self, texts: Texts) -> Decisions:
+        """Return one outcome a text, in the order of the texts."""
+        require("profanity_check", "moderators")
+        from profanity_check import predict_prob
+
+        scores = in_chunks(predict_prob, clean_texts(texts))
+        version = package_version("alt-profanity-check")
+        return scored(texts, scores, self.threshold, version=version)

@@ -1,0 +1,181 @@
+"""What all services over HTTP share."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ombud.errors import PlanError
+from ombud.systems.moderators.answers import Answer, error, unparseable
+from ombud.systems.moderators.cache import default_path
+from ombud.systems.moderators.estimate import Price, RunEstimate
+from ombud.systems.moderators.keys import check_address, read_key, redact
+from ombud.systems.moderators.runner import Runner, RunReport
+from ombud.systems.moderators.settings import RunSettings
+
+if TYPE_CHECKING:
+    from ombud.data.decisions import Decisions
+    from ombud.data.texts import Texts
+    from ombud.systems.base import Progress
+
+__all__ = ["Service", "digest", "number", "share"]
+
+SHORTEST_SECRET = 8
+
+
+@dataclass(kw_only=True)
+class Service:
+    """A moderation service that is asked over HTTP.
+
+    Parameters
+    ----------
+    name
+        The system's name in reports and in the cache; default, the name it is registered under.
+    base_url
+        The service's address; another one for a proxy or a compatible server. The key goes only
+        to the service's own host, to this machine, or to hosts named in ``OMBUD_KEY_HOSTS``.
+    key_env
+        The environment variable that holds the key; empty for none.
+    cache
+        The file of answers; default ``moderators.sqlite`` in ``$OMBUD_CACHE`` or ``.ombud``.
+    run
+        Pace, patience, repeats, budget.
+    price
+        For the estimate.
+    max_bytes
+        The longest text that is sent; a longer one is an error with that reason.
+    """
+
+    own_host: ClassVar[str] = ""
+    known_categories: ClassVar[tuple[str, ...]] = ()
+
+    name: str = ""
+    base_url: str = ""
+    key_env: str = ""
+    cache: Path | None = None
+    run: RunSettings = field(default_factory=RunSettings)
+    price: Price = field(default_factory=Price)
+    max_bytes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        self.name = self.name or getattr(type(self), "registered_name", type(self).__name__)
+        self.base_url = self.base_url.rstrip("/")
+        check_address(self.url)
+        # No field: a plan does not set it, and a saved result does not hold it.
+        self._last_report: RunReport | None = None
+
+    @property
+    def last_report(self) -> RunReport | None:
+        """What came of the last call of `moderate`."""
+        return self._last_report
+
+    @property
+    def url(self) -> str:
+        """Where questions are posted."""
+        return self.base_url
+
+    @property
+    def identity(self) -> str:
+        """Everything that changes what the service would answer."""
+        raise NotImplementedError
+
+    @property
+    def prompt_characters(self) -> int:
+        """What the prompt adds to each text."""
+        return 0
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers of every question, the key among them."""
+        key = read_key(self.key_env, self.url, self.own_host, self.name)
+        return self.key_headers(key) if key else {}
+
+    def key_headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers that carry a key."""
+        return {"Authorization": f"Bearer {key}"}
+
+    def redact(self, body: bytes) -> bytes:
+        """Return a reply without the key; a word of under eight characters is no secret."""
+        key = os.environ.get(self.key_env, "").strip() if self.key_env else ""
+        return redact(body, key) if len(key) >= SHORTEST_SECRET else body
+
+    def question(self, text: str) -> Any:
+        """Return the JSON of a question about one text."""
+        raise NotImplementedError
+
+    def body(self, texts: Sequence[str]) -> bytes:
+        """Return the body of a question."""
+        (text,) = texts
+        return json.dumps(self.question(text), ensure_ascii=False).encode()
+
+    def split(self, body: bytes, count: int) -> list[bytes]:
+        """Return the reply to several texts as one reply a text."""
+        raise ValueError(f"{self.name} takes one text in a request")
+
+    def read(self, reply: Any) -> Answer:
+        """Return what the JSON of a good reply means; may raise when it is not as documented."""
+        raise NotImplementedError
+
+    def parse(self, status: int, body: bytes) -> Answer:
+        """Return what a reply to one text means; never raises."""
+        try:
+            reply = json.loads(body)
+        except (ValueError, RecursionError):
+            if status != 200:
+                return error(f"the service answered {status}")
+            return unparseable("the reply is not JSON")
+        if status != 200:
+            return error(f"the service answered {status}{_said(reply)}")
+        try:
+            return self.read(reply)
+        except (LookupError, TypeError, ValueError, AttributeError) as fault:
+            what = f"{type(fault).__name__} {fault}"
+            return unparseable(f"the reply is not as documented: {what}")
+
+    def runner(self) -> Runner:
+        """Return the runner that asks this service."""
+        if self.run.batch > 1 and type(self).split is Service.split:
+            raise PlanError(f"{self.name} takes one text in a request; batch must be 1")
+        return Runner(self, self.cache or default_path(), self.run)
+
+    def estimate(self, texts: Texts) -> RunEstimate:
+        """Return what asking about some texts would cost and take; asks nothing."""
+        return self.runner().estimate(texts)
+
+    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
+        """Return one outcome a text and repeat; `last_report` has reasons and notices."""
+        self._last_report = self.runner().run(texts, progress=progress)
+        return self._last_report.decisions
+
+
+def _said(reply: Any) -> str:
+    for name in ("error", "message", "detail"):
+        if isinstance(reply, dict) and reply.get(name):
+            reply = reply[name]
+    return f": {reply}" if isinstance(reply, str) else ""
+
+
+def number(value: Any) -> float:
+    """Return a finite number of a reply; TypeError or ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"a number was expected, not {type(value).__name__}")
+    if not math.isfinite(value):
+        raise ValueError("a score is not finite")
+    return float(value)
+
+
+def share(value: float, name: str, system: str) -> float:
+    """Return a threshold, or say that it is not above 0 and at most 1."""
+    if not 0 < value <= 1:
+        raise PlanError(f"{system}: {name} is {value}; it must be above 0 and at most 1")
+    return value
+
+
+def digest(*parts: object) -> str:
+    """Return eight hexadecimal digits that change with any of the parts."""
+    return blake2b(repr(parts).encode(), digest_size=4).hexdigest()

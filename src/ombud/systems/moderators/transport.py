@@ -1,0 +1,183 @@
+"""How questions travel: httpx for the world, a lean client for plain HTTP nearby.
+
+Measured on two shared cores against a stub that answers in 20 ms, 128 questions at a time
+(``benchmarks/moderators.py`` measures it again): httpx 0.28 carries about 130 a second, because
+its pool looks through all connections for every request; aiohttp 3,500; `PlainTransport` 5,500.
+A paid service behind TLS allows far fewer than httpx can carry, and there proxies, certificates
+and HTTP details matter more than speed. A model server on the own network is the other way round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Protocol
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from ombud.systems.moderators.asker import Reply
+
+__all__ = ["HttpxTransport", "PlainTransport", "Transport", "TransportError", "transport_for"]
+
+MAX_HEAD = 64 * 1024
+MAX_BODY = 16 * 1024 * 1024
+
+
+class TransportError(Exception):
+    """No whole reply came back; the question may be asked again."""
+
+
+class Transport(Protocol):
+    """Posts a body and returns the reply, or raises `TransportError`."""
+
+    async def post(self, body: bytes) -> Reply:
+        """Post a body."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class HttpxTransport:
+    """Posts through httpx: TLS, proxies, HTTP as it is in the world. Redirects are not followed."""
+
+    def __init__(
+        self, url: str, headers: Mapping[str, str], timeout: float, connections: int
+    ) -> None:
+        import httpx
+
+        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+        self._url = url
+        self._client = httpx.AsyncClient(headers=dict(headers), timeout=timeout, limits=limits)
+
+    async def post(self, body: bytes) -> Reply:
+        """Post a body."""
+        import httpx
+
+        try:
+            async with self._client.stream("POST", self._url, content=body) as response:
+                chunks, size = [], 0
+                async for chunk in response.aiter_bytes():
+                    size += len(chunk)
+                    if size > MAX_BODY:
+                        raise TransportError(f"the reply is over {MAX_BODY:,} bytes")
+                    chunks.append(chunk)
+                wait = response.headers.get("retry-after", "")
+                return Reply(response.status_code, b"".join(chunks), wait)
+        except httpx.TimeoutException:
+            raise TransportError("no reply in time") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as fault:
+            raise TransportError(f"{type(fault).__name__}: {fault}") from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+
+_Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class PlainTransport:
+    """Posts over HTTP/1.1 without TLS on connections that stay open; no proxies, no redirects."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout: float) -> None:
+        parts = urlsplit(url)
+        self._address = (parts.hostname or "", parts.port or 80)
+        self._timeout = timeout
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        lines = [f"POST {target} HTTP/1.1", f"Host: {parts.netloc}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        if any("\r" in line or "\n" in line for line in lines):
+            raise ValueError("a header or address holds a line break")
+        self._head = "\r\n".join(lines).encode("ascii") + b"\r\nContent-Length: "
+        self._idle: list[_Connection] = []
+
+    async def post(self, body: bytes) -> Reply:
+        """Post a body."""
+        connection: _Connection | None = None
+        try:
+            async with asyncio.timeout(self._timeout):
+                connection = await self._connect()
+                reader, writer = connection
+                writer.write(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
+                reply, stays_open = await _read_reply(reader)
+        except TimeoutError:
+            raise TransportError("no reply in time") from None
+        except asyncio.IncompleteReadError:
+            raise TransportError("the connection was closed before the reply was whole") from None
+        except (OSError, ValueError, asyncio.LimitOverrunError) as fault:
+            raise TransportError(f"{type(fault).__name__}: {fault}") from None
+        else:
+            if stays_open:
+                self._idle.append(connection)
+                connection = None
+            return reply
+        finally:
+            if connection is not None:
+                connection[1].close()
+
+    async def _connect(self) -> _Connection:
+        while self._idle:
+            reader, writer = self._idle.pop()
+            if not reader.at_eof() and not writer.is_closing():
+                return reader, writer
+            writer.close()
+        return await asyncio.open_connection(*self._address, limit=MAX_HEAD)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for _, writer in self._idle:
+            writer.close()
+        self._idle.clear()
+
+
+async def _read_reply(reader: asyncio.StreamReader) -> tuple[Reply, bool]:
+    status, headers = _read_head(await reader.readuntil(b"\r\n\r\n"))
+    while 100 <= status < 200:
+        status, headers = _read_head(await reader.readuntil(b"\r\n\r\n"))
+    stays_open = headers.get(b"connection", b"").lower() != b"close"
+    if b"chunked" in headers.get(b"transfer-encoding", b"").lower():
+        body = await _read_chunks(reader)
+    elif b"content-length" in headers:
+        size = int(headers[b"content-length"])
+        if not 0 <= size <= MAX_BODY:
+            raise ValueError(f"the reply announces {size:,} bytes")
+        body = await reader.readexactly(size)
+    elif status in {204, 304}:
+        body = b""
+    else:
+        stays_open = False
+        body = await reader.read(MAX_BODY)
+    return Reply(status, body, headers.get(b"retry-after", b"").decode("latin-1")), stays_open
+
+
+def _read_head(head: bytes) -> tuple[int, dict[bytes, bytes]]:
+    first, *lines = head[:-4].split(b"\r\n")
+    if not first.startswith(b"HTTP/1."):
+        raise ValueError("the reply is not HTTP/1.1")
+    pairs = (line.partition(b":") for line in lines)
+    return int(first[9:12]), {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+    chunks, total = [], 0
+    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+        total += size
+        if size < 0 or total > MAX_BODY:
+            raise ValueError(f"the reply is over {MAX_BODY:,} bytes")
+        chunks.append((await reader.readexactly(size + 2))[:-2])
+    while await reader.readuntil(b"\r\n") != b"\r\n":
+        pass
+    return b"".join(chunks)
+
+
+def transport_for(
+    url: str, headers: Mapping[str, str], timeout: float, connections: int
+) -> Transport:
+    """Return the lean client for plain HTTP without a proxy, httpx for everything else."""
+    parts = urlsplit(url)
+    proxied = parts.scheme in getproxies() and not proxy_bypass(parts.hostname or "")
+    if parts.scheme == "http" and not proxied:
+        return PlainTransport(url, headers, timeout)
+    return HttpxTransport(url, headers, timeout, connections)
