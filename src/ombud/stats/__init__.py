@@ -63,6 +63,9 @@ from ombud.stats.statistics import (
 )
 
 __all__ = [
+    "NO",
+    "UNKNOWN",
+    "YES",
     "Against",
     "Bootstrapped",
     "Bounds",
@@ -82,7 +85,6 @@ __all__ = [
     "Measurement",
     "Median",
     "Method",
-    "NO",
     "OfSums",
     "PairedCounts",
     "Quantile",
@@ -93,10 +95,8 @@ __all__ = [
     "SignTests",
     "Statistic",
     "Test",
-    "UNKNOWN",
     "WeightedMean",
     "Weights",
-    "YES",
     "adjust",
     "alpha_estimate",
     "alpha_sample",

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
+
+from ombud.stats import exact, proportion, wilson
+
+METHODS = {"wilson": wilson, "exact": exact}
+
+
+@pytest.mark.parametrize("method", ["wilson", "exact"])
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+def test_ends_equal_scipy(method: str, level: float) -> None:
+    k, n = np.array([0, 1, 7, 20, 19, 500]), np.array([20, 20, 20, 20, 20, 1000])
+    low, high = METHODS[method](k, n, level)
+    for i in range(len(k)):
+        theirs = binomtest(int(k[i]), int(n[i])).proportion_ci(level, method=method)
+        assert (low[i], high[i]) == pytest.approx((theirs.low, theirs.high), abs=1e-10)
+
+
+def test_ends_equal_statsmodels() -> None:
+    module = pytest.importorskip("statsmodels.stats.proportion")
+    for name, theirs in (("wilson", "wilson"), ("exact", "beta")):
+        expected = module.proportion_confint(7, 31, method=theirs)
+        assert METHODS[name](7, 31) == pytest.approx(expected)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("n", [10, 40, 200])
+def test_coverage_is_what_is_claimed(n: int) -> None:
+    """No draws are needed: coverage at a true value is a sum of binomial probabilities."""
+    truth = np.linspace(0.01, 0.99, 197)[:, None]
+    k = np.arange(n + 1)
+    chance = binom.pmf(k, n, truth)
+    covered = {}
+    for name, method in METHODS.items():
+        low, high = method(k, n)
+        covered[name] = (chance * ((low <= truth) & (truth <= high))).sum(axis=1)
+    assert covered["exact"].min() >= 0.95
+    assert covered["wilson"].mean() == pytest.approx(0.95, abs=0.012)
+    assert covered["wilson"].min() > 0.83
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.floats(0.5, 0.99))
+def test_properties(a: int, b: int, level: float) -> None:
+    k, n = a, a + b
+    for method in METHODS.values():
+        low, high = (float(end) for end in method(k, n, level))
+        if n == 0:
+            assert np.isnan(low) and np.isnan(high)
+            continue
+        assert 0 <= low <= k / n <= high <= 1 and low < high
+        mirrored = method(n - k, n, level)
+        assert (1 - mirrored.high, 1 - mirrored.low) == pytest.approx((low, high), abs=1e-9)
+
+
+def test_estimates() -> None:
+    assert proportion(0, 0, metric="p").reason == "no units"
+    e = proportion(3, 10, metric="p", method="exact", unit="text", level=0.9)
+    theirs = binomtest(3, 10).proportion_ci(0.9)
+    assert e.interval == pytest.approx((theirs.low, theirs.high))
+    assert (e.value, e.n, e.unit, e.method) == (0.3, 10, "text", "exact (Clopper-Pearson)")
+
+
+def test_impossible_counts_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 counts are not .* the first is 5 of 4"):
+        wilson([5, 1, -1], [4, 2, 2])
+    with pytest.raises(ValueError, match="level is 1"):
+        exact(1, 2, 1)
