@@ -32,8 +32,13 @@ PIECES = st.sampled_from(
     + ["שלום", "של", "אב", "مرحبا", "\u200f", "한", "ㅎ", "\u1112\u1161\u11ab", "中", "中文"]
     + ["👩\u200d🚀", "👩", "ﬁ", "fi", "Σ", "ς", "\ufffd", "𝒜", "\u0345", "ᾳ"]
 )
-TERM = st.lists(PIECES, min_size=1, max_size=4).map("".join).filter(lambda term: term.strip())
+# Few characters, so that near misses at word boundaries are common.
+TERM = st.one_of(
+    st.lists(PIECES, min_size=1, max_size=4).map("".join),
+    st.text("aab -+", min_size=1, max_size=5),
+).filter(lambda term: term.strip())
 TEXT = st.one_of(
+    st.text("aab -+", max_size=16),
     st.lists(PIECES, max_size=14).map("".join),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=10),
     st.just("a\0b"),
@@ -110,6 +115,30 @@ def test_a_hand_worked_example(engine: str) -> None:
     assert found.start.tolist() == [5, 13, 18]
     assert found.end.tolist() == [11, 17, 22]
     assert found.term_index.tolist() == [3, 1, 1]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("term", "text", "there"),
+    [
+        ("b aaa", "b aaa", True),
+        ("b aaa", "xb aaa", False),
+        ("aaa b", "aaa bx", False),
+        ("aaa b", "aaa b_", False),
+        ("+aaa", "x+aaa", False),
+        ("+aaa", "x +aaa", True),
+        ("aaa+", "aaa+x", False),
+        ("+", "a+ b", False),
+        ("+", "a +b", False),
+        ("+", "a + b", True),
+        ("+", "++", True),
+        ("aaa", "aaa\u0301", False),
+        ("bbb", "bbb\u0301", True),
+    ],
+)
+def test_edges_of_words(engine: str, term: str, text: str, there: bool) -> None:
+    assert TermMatcher([term], engine=engine).contains([text]).toarray().tolist() == [[there]]
+    assert bool(by_re([term], [text])) == there
 
 
 @pytest.mark.parametrize("engine", ENGINES)

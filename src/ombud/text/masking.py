@@ -10,8 +10,8 @@ __all__ = ["mask"]
 def mask(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Replace all but the first character of each span by asterisks.
 
-    Spaces stay, so that lines break as before; the text keeps its length. Spans that overlap are
-    masked as one, so that no term inside another shows its first letter.
+    Spaces stay, so that lines break as before; the text keeps its length. A term
+    inside another does not show its first letter.
 
     Parameters
     ----------
@@ -28,15 +28,12 @@ def mask(text: str, spans: Iterable[tuple[int, int]]) -> str:
     'a r***** ***'
     """
     shown = list(text)
-    covered = -1
-    for start, end in sorted((int(start), int(end)) for start, end in spans):
+    for start, end in spans:
         if not 0 <= start < end <= len(text):
             raise ValueError(
                 f"span ({start}, {end}) is not inside a text of {len(text)} characters"
             )
-        first = start + 1 if start >= covered else covered
-        for position in range(first, end):
+        for position in range(start + 1, end):
             if not text[position].isspace():
                 shown[position] = "*"
-        covered = max(covered, end)
     return "".join(shown)

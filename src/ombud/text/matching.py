@@ -85,7 +85,8 @@ class TermMatcher:
 
     A term matches where ``(?<!\w)term(?!\w)`` does, after `ombud.text.fold` of both: upper and
     lower case, and composed and decomposed accents, are alike. Terms may have several words and
-    punctuation. Overlapping terms are all reported.
+    punctuation. Overlapping terms are all reported. As in ``re``, a combining mark without a
+    composed form ends a word; a hyphen or a second space in the text is not the term's space.
 
     Parameters
     ----------
