@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ombud.worlds.moderators import PlantedModerator
     from ombud.worlds.recommenders import NeutralRecommender
 
-__all__ = ["World", "WorldTruth", "build_world"]
+__all__ = ["World", "WorldTruth", "build_world", "card_of"]
 
 
 @dataclass(frozen=True, eq=False)
