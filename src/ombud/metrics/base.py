@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.decisions import Decisions
     from ombud.data.recommendations import Recommendations
+    from ombud.metrics.shared import SharedDraws
     from ombud.stats.statistics import Statistic
 
 __all__ = ["Metric", "Outputs", "Rows", "spec_of"]
@@ -59,6 +60,9 @@ class Rows:
         Units that were left out, and why.
     notes
         For each label (or ``""`` for all) what a reader must know beside the numbers.
+    shared
+        What would have been measured under other states of what all units share (doubtful
+        labels), to be carried into the intervals; None when nothing of the kind is known.
     """
 
     unit: str
@@ -68,6 +72,7 @@ class Rows:
     clusters: NDArray[np.int32] | None = None
     exclusions: tuple[Exclusion, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    shared: SharedDraws | None = None
 
     def __post_init__(self) -> None:
         for name, values in self.columns.items():
