@@ -131,6 +131,8 @@ def test_coverage_over_units(measurement, rng) -> None:
 
 
 def test_undefined_is_said(rng) -> None:
+    for measurement in ("nominal", "ordinal", "interval"):
+        assert np.isnan(krippendorff_alpha([[1, 1], [1, 1]], measurement))
     alone = alpha_estimate([[1, NAN], [NAN, 2]], rng=rng)
     assert alone.reason == "no unit has two ratings" and alone.n == 0
     equal = alpha_estimate([[3.3, 3.3], [3.3, 3.3]], "interval", rng=rng)

@@ -156,6 +156,17 @@ def test_whole_run_agrees_with_scipy_up_to_monte_carlo_error(rng) -> None:
     assert ours.interval == pytest.approx(tuple(theirs.confidence_interval), abs=0.06 * error)
 
 
+def test_expanded_intervals_are_nearly_those_of_t(rng) -> None:
+    values = rng.normal(size=25)
+    drawn = resample([Sample(values)], replicates=40_000, rng=rng)
+    found = drawn.interval(0, method="expanded")
+    theirs = scipy_stats.ttest_1samp(values, 0).confidence_interval()
+    assert found.method == "expanded percentile bootstrap"
+    assert found.ends == pytest.approx(tuple(theirs), abs=0.02)
+    together = drawn.intervals(method="expanded")
+    assert together.at(0, 0) == found
+
+
 def test_one_pass_accelerations_equal_single_ones(rng) -> None:
     values = rng.exponential(size=(50, 3))
     values[:6, 1] = np.nan

@@ -34,6 +34,16 @@ def test_means_of_skewed_units(method: str, n: int, allowance: float, rng) -> No
     assert covered == pytest.approx(0.95, abs=within(runs, allowance))
 
 
+@pytest.mark.parametrize("n", [8, 15, 40])
+def test_expanded_intervals_of_few_units(n: int, rng) -> None:
+    runs = 3000
+    values = rng.normal(size=(n, runs))
+    drawn = resample(Sample.many(values), replicates=2000, rng=rng)
+    covered = share_covered(drawn, 0.0, "expanded")
+    assert covered == pytest.approx(0.95, abs=within(runs, 0.01))
+    assert share_covered(drawn, 0.0, "percentile") < covered
+
+
 @pytest.mark.parametrize("statistic", [Median(), Quantile(0.8)], ids=["median", "q80"])
 def test_quantiles(statistic, rng) -> None:
     runs, n = 600, 100

@@ -43,8 +43,15 @@ def test_statistics_run_with_numpy_and_scipy_alone() -> None:
     ]
 
 
-def test_everything_public_is_exported_and_sorted() -> None:
+def test_everything_public_is_exported() -> None:
+    import importlib
+    import pkgutil
+
     import ombud.stats as stats
 
-    assert list(stats.__all__) == sorted(stats.__all__)
-    assert all(hasattr(stats, name) for name in stats.__all__)
+    helpers = {"known_rows", "normal_quantile", "without_each"}
+    public: set[str] = set()
+    for found in pkgutil.iter_modules(stats.__path__):
+        if not found.name.startswith("_"):
+            public |= set(importlib.import_module(f"ombud.stats.{found.name}").__all__)
+    assert set(stats.__all__) == public - helpers

@@ -137,7 +137,7 @@ def alpha_sample(
     if measurement not in ("nominal", "ordinal"):
         raise ValueError(f"measurement is {measurement!r}; expected nominal, ordinal or interval")
     code, names = codes(ratings, categories)
-    count = max(len(names), 1)
+    count = max(len(names), 2)  # one category alone has no pairs of categories
     units, raters = code.shape
     known = ~np.isnan(code)
     cell = np.arange(units)[:, None] * count + np.where(known, code, 0)

@@ -55,6 +55,10 @@ def resample(
     Sum-type statistics (`OfSums`) of all samples are one matrix product per block of units and
     group. Beside the draws themselves, memory stays below about 600 MiB whatever the sizes.
 
+    Bootstrap intervals of few units are short: nominal 95 % intervals of a mean covered 0.87 to
+    0.90 with 10 units, 0.92 with 30, 0.94 with 100 and 0.945 with 1,000 in simulation. The method
+    ``"expanded"`` corrects this for symmetric values.
+
     References
     ----------
     Efron and Tibshirani (1993), *An Introduction to the Bootstrap*; Davison and Hinkley (1997),

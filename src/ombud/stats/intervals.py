@@ -7,15 +7,19 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 
 from ombud.stats.statistics import Floats
 
 __all__ = ["Interval", "Intervals", "Method", "intervals_of_draws"]
 
-Method = Literal["bca", "percentile"]
+Method = Literal["bca", "expanded", "percentile"]
 
-_NAMES = {"bca": "BCa bootstrap", "percentile": "percentile bootstrap"}
+_NAMES = {
+    "bca": "BCa bootstrap",
+    "expanded": "expanded percentile bootstrap",
+    "percentile": "percentile bootstrap",
+}
 _FALLBACK = "percentile bootstrap (BCa undefined)"
 # Ends closer than this, relative to their size, differ by rounding only.
 _SAME = 1e-12
@@ -94,6 +98,11 @@ def _bca_shares(z0: Floats, acceleration: Floats, level: float) -> tuple[Floats,
     return share(-z), share(z)
 
 
+def _expanded_tail(least: npt.NDArray[np.int64], tail: float) -> Floats:
+    n = np.maximum(least, 2).astype(np.float64)
+    return np.asarray(ndtr(np.sqrt(n / (n - 1)) * stdtrit(n - 1, tail)))
+
+
 def intervals_of_draws(
     draws: Floats,
     point: Floats,
@@ -101,6 +110,7 @@ def intervals_of_draws(
     *,
     level: float,
     acceleration: Floats | None = None,
+    least: npt.NDArray[np.int64] | None = None,
 ) -> Intervals:
     """Turn replicates into intervals, one per column.
 
@@ -116,6 +126,9 @@ def intervals_of_draws(
         Coverage to aim at.
     acceleration
         For BCa intervals (Efron 1987), NaN where undefined; None for percentile intervals.
+    least
+        For expanded percentile intervals (Hesterberg 2015), the units of the smallest part;
+        they are widened by what a t interval of so many units is wider than a normal one.
 
     Notes
     -----
@@ -137,6 +150,9 @@ def intervals_of_draws(
         undefined[part] = len(draws) - defined
         shares_low = np.full(len(defined), tail)
         shares_high = np.full(len(defined), 1 - tail)
+        if least is not None:
+            shares_low = _expanded_tail(least[part], tail)
+            shares_high = 1 - shares_low
         if acceleration is not None:
             centre, a = point[part], acceleration[part]
             with np.errstate(all="ignore"):
@@ -151,6 +167,8 @@ def intervals_of_draws(
         low[part] = _at_shares(ordered, defined, shares_low)
         high[part] = _at_shares(ordered, defined, shares_high)
     method = np.full(columns, _NAMES["percentile"], dtype=object)
+    if least is not None:
+        method[:] = _NAMES["expanded"]
     if acceleration is not None:
         method[:] = np.where(corrected, _NAMES["bca"], _FALLBACK)
     reason = _reasons(low, high, point, n, undefined, len(draws))

@@ -143,7 +143,12 @@ class Replicates:
         return present
 
     def intervals(self, *, level: float = 0.95, method: Method = "bca") -> Intervals:
-        """Return all intervals at once, as arrays of shape (samples, groups)."""
+        """Return all intervals at once, as arrays of shape (samples, groups).
+
+        ``"bca"`` corrects for skewness and is the default; ``"expanded"`` is a percentile interval
+        widened for few units (below about 100 the other two are too short); ``"percentile"`` is
+        the plain one.
+        """
         shape = self.point.shape
         flat = intervals_of_draws(
             self.draws.reshape(len(self.draws), -1),
@@ -151,6 +156,7 @@ class Replicates:
             self.n.ravel(),
             level=level,
             acceleration=self.accelerations.ravel() if method == "bca" else None,
+            least=self.n.ravel() if method == "expanded" else None,
         )
         return Intervals(
             flat.low.reshape(shape),
