@@ -1,7 +1,13 @@
 """Everything that ombud itself registers; imported on the first look-up of a name."""
 
-import ombud.metrics.accuracy  # noqa: F401
-import ombud.systems.moderators  # noqa: F401
-import ombud.systems.recommenders  # noqa: F401
-import ombud.systems.recorded  # noqa: F401
-import ombud.worlds.presets  # noqa: F401
+from importlib import import_module
+
+for _module in (
+    "ombud.metrics",
+    "ombud.report.sections",
+    "ombud.systems.moderators",
+    "ombud.systems.recommenders",
+    "ombud.systems.recorded",
+    "ombud.worlds.presets",
+):
+    import_module(_module)

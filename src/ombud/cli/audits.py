@@ -19,9 +19,10 @@ from ombud.cli.console import (
     progress_bar,
     speaks_plainly,
 )
+from ombud.cli.tables import estimate_table
 from ombud.errors import PlanError
 from ombud.report import Report
-from ombud.report.terminal import estimate_table, summary_table
+from ombud.report.terminal import summary_table
 
 __all__ = ["check", "compare", "report", "rescore", "run", "show_result"]
 
@@ -29,8 +30,10 @@ FolderOption = typer.Option("--folder", "-o", help="Where to store the result.")
 ResultArgument = typer.Argument(help="A result folder.", metavar="RESULT")
 
 
-def show_result(result: Result, as_json: bool, path: Path) -> None:
-    """Print the short table and where the report is; or the estimates as JSON."""
+def show_result(result: Result, as_json: bool) -> None:
+    """Write the report, and print the short table and where it is; or all estimates as JSON."""
+    assert result.folder is not None  # every command stores its result
+    (path,) = Report(result).save(result.folder / "report.html")
     if as_json:
         print_json(result.to_dict() | {"folder": str(result.folder), "report": str(path)})
         return
@@ -57,8 +60,7 @@ def run(
     audit = Audit.from_plan(Plan.load(plan))
     with progress_bar() as progress:
         result = audit.run(target, progress)
-    path = Report(result).save(target / "report.html")
-    show_result(result, as_json, path)
+    show_result(result, as_json)
 
 
 @speaks_plainly
@@ -76,7 +78,8 @@ def report(
       ombud report plan.result --to tables.tex
     """
     path = to or result / "report.html"
-    console.print(str(Report(Result.load(result)).save(path)), markup=False, soft_wrap=True)
+    for written in Report(Result.load(result)).save(path):
+        console.print(str(written), markup=False, highlight=False, soft_wrap=True)
 
 
 @speaks_plainly
@@ -99,7 +102,7 @@ def rescore(
     asked = None if plan is None else Plan.load(plan)
     with progress_bar() as progress:
         again = rescore_result(result, plan=asked, into=folder, progress=progress)
-    show_result(again, as_json, Report(again).save(folder / "report.html"))
+    show_result(again, as_json)
 
 
 @speaks_plainly

@@ -11,7 +11,6 @@ from ombud.audits import Audit, Plan
 from ombud.cli.audits import show_result
 from ombud.cli.console import JsonOption, console, progress_bar, speaks_plainly
 from ombud.data.store import write_text
-from ombud.report import Report
 
 __all__ = ["demo", "write_demo"]
 
@@ -69,4 +68,4 @@ def demo(
     target = folder / "result"
     with progress_bar() as progress:
         result = Audit.from_plan(Plan.load(plan)).run(target, progress)
-    show_result(result, as_json, Report(result).save(target / "report.html"))
+    show_result(result, as_json)

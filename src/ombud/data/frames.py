@@ -1,7 +1,7 @@
 """Any frame or file in, a checked Polars frame out, with all its faults in one error.
 
-The checks are narwhals expressions: they run in the engine that holds the data (Polars, pandas,
-Arrow, DuckDB, PySpark), and only the columns that are needed are brought over.
+Frames come through narwhals (Polars, pandas, Arrow, DuckDB, PySpark), and only the columns that are
+needed are brought over, once.
 """
 
 from __future__ import annotations
@@ -129,12 +129,12 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
             faults.append(f"{fault}; {_EXPECTED[column.kind]} were expected")
         present = [column for column in present if column not in mixed]
         selected = lazy.select([column.name for column in present])
-        counts = _count_faults(selected, present, found) if present else {}
         table: pl.DataFrame = selected.collect(backend="polars").to_native()
     except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
         raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
     if present and table.height == 0:
         faults.append("the table has no rows")
+    counts = _count_faults(table, present) if present else {}
     for column in present:
         faults += _faults_of(column, table, counts)
     if faults:
@@ -153,26 +153,25 @@ def _missing(columns: Sequence[Column], found: Sequence[str]) -> list[str]:
     return faults
 
 
-def _count_faults(
-    frame: nw.LazyFrame[Any], columns: Sequence[Column], schema: nw.Schema
-) -> dict[str, int]:
-    """Count missing and out-of-range values of all columns in one pass of the frame's engine."""
+def _count_faults(table: pl.DataFrame, columns: Sequence[Column]) -> dict[str, int]:
+    """Count missing and out-of-range values of all columns in one pass."""
     wanted = {}
     for column in columns:
-        value = nw.col(column.name)
-        dtype = schema[column.name]
-        wanted[f"{column.name}:null"] = value.is_null().sum()
+        value = pl.col(column.name)
+        dtype = table.schema[column.name]
+        wanted[f"{column.name}:null"] = value.null_count()
         if dtype.is_float():
             wanted[f"{column.name}:nan"] = value.is_nan().sum()
         if dtype.is_numeric() and column.low is not None:
             wanted[f"{column.name}:low"] = (value < column.low).sum()
         if dtype.is_numeric() and column.high is not None:
             above = value > column.high
-            # Some engines sort NaN above every number.
-            above = above & ~value.is_nan() if dtype.is_float() else above
-            wanted[f"{column.name}:high"] = above.sum()
-    result: pl.DataFrame = frame.select(**wanted).collect(backend="polars").to_native()
-    return {key: int(result[key][0] or 0) for key in wanted}
+            # Polars sorts NaN above every number.
+            wanted[f"{column.name}:high"] = (
+                above.and_(value.is_not_nan()) if dtype.is_float() else above
+            ).sum()
+    counts = table.select(**wanted)
+    return {key: int(counts[key][0] or 0) for key in wanted}
 
 
 def _faults_of(column: Column, table: pl.DataFrame, counts: dict[str, int]) -> list[str]:

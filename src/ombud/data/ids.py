@@ -44,6 +44,22 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
     )
 
 
+def _encode_whole_numbers(array: pa.Array) -> tuple[pa.Array, Codes] | None:
+    """Encode whole numbers of a small range by counting; None when that does not fit."""
+    if not pa.types.is_integer(array.type) or array.null_count or len(array) == 0:
+        return None
+    numbers = array.to_numpy(zero_copy_only=False)
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > 4 * len(numbers) + 1024:
+        return None
+    offsets = numbers - low
+    present = np.zeros(high - low + 1, dtype=bool)
+    present[offsets] = True
+    ranks = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    ids = np.flatnonzero(present).astype(numbers.dtype) + low
+    return pa.array(ids, type=array.type), ranks[offsets]
+
+
 class Vocabulary:
     """The distinct ids of one kind (users, items, texts), sorted, each with a 32-bit code.
 
@@ -70,7 +86,11 @@ class Vocabulary:
     @classmethod
     def encode(cls, values: Ids) -> tuple[Self, Codes]:
         """Return the vocabulary of some values and the code of each value."""
-        encoded = _to_arrow(values).dictionary_encode()
+        array = _to_arrow(values)
+        small = _encode_whole_numbers(array)
+        if small is not None:
+            return cls(small[0]), small[1]
+        encoded = array.dictionary_encode()
         order = pc.sort_indices(encoded.dictionary).to_numpy()
         rank = np.empty(len(order), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)

@@ -122,37 +122,24 @@ class Interactions:
         explicit = "rating" in table.columns
         users, rows = Vocabulary.encode(table["user"].to_arrow())
         items, columns = Vocabulary.encode(table["item"].to_arrow())
-        order = _row_major(rows, columns, len(users))
-        repeated = _repeats(rows, columns, order)
-        if repeated.any():
+        ratings = table["rating"].to_numpy() if explicit else None
+        if ratings is not None and rating_scale is None:
+            rating_scale = (float(ratings.min()), float(ratings.max()))
+        order = None
+        if "time" in table.columns:
+            # Row numbers travel through the matrix, so that times end up in its order.
+            order = _matrix(rows, columns, np.arange(1, table.height + 1), users, items)
+        data = np.ones(table.height, np.float32) if ratings is None else ratings
+        matrix = _matrix(rows, columns, data.astype(np.float32, copy=False), users, items)
+        if matrix.nnz < table.height:
             if duplicates == "error":
-                again = order[1:][repeated]
-                words = first_rows((np.sort(again)[:5] + 1).tolist(), len(again))
-                raise DataError(
-                    name,
-                    [
-                        f"the same user and item again in {words}; remove them, or choose "
-                        "duplicates='last', 'mean' or 'median'"
-                    ],
-                )
+                raise DataError(name, [_repeats(table)])
             before = table.height
             why = f"the same user and item again (duplicates={duplicates!r})"
             table = _merge(table, duplicates)
             exclusions.append(Exclusion("interactions", "rows", before - table.height, why, before))
             return cls._build(table, "error", rating_scale, exclusions, name)
-        ratings = table["rating"].to_numpy() if explicit else None
-        data = np.ones(len(order), np.float32) if ratings is None else ratings[order]
-        starts = np.zeros(len(users) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows, minlength=len(users)), out=starts[1:])
-        small = np.int32 if len(order) < 2**31 else np.int64
-        matrix = sparse.csr_array(
-            (data.astype(np.float32, copy=False), columns[order], starts.astype(small)),
-            shape=(len(users), len(items)),
-        )
-        matrix.has_sorted_indices = True
-        times = _seconds(table["time"])[order] if "time" in table.columns else None
-        if ratings is not None and rating_scale is None:
-            rating_scale = (float(ratings.min()), float(ratings.max()))
+        times = None if order is None else _seconds(table["time"])[order.data - 1]
         return cls(users, items, matrix, explicit, rating_scale, times, tuple(exclusions))
 
     @property
@@ -209,23 +196,32 @@ class Interactions:
         )
 
 
-def _row_major(
-    rows: NDArray[np.int32], columns: NDArray[np.int32], n_rows: int
-) -> NDArray[np.integer[Any]]:
-    """Order the entries by row, then by column: two stable passes of a radix-like sort."""
-    by_column = np.argsort(columns, kind="stable")
-    order = by_column[np.argsort(rows[by_column], kind="stable")]
-    return order.astype(np.int32) if len(order) < 2**31 else order
+def _matrix(
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    data: NDArray[Any],
+    users: Vocabulary,
+    items: Vocabulary,
+) -> sparse.csr_array:
+    """Return users x items with sorted columns; repeated pairs are summed (and so noticed)."""
+    shape = (len(users), len(items))
+    matrix = sparse.coo_array((data, (rows, columns)), shape=shape).tocsr()
+    matrix.sum_duplicates()
+    if matrix.nnz < 2**31:
+        matrix.indices = matrix.indices.astype(np.int32, copy=False)
+        matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
+    return matrix
 
 
-def _repeats(
-    rows: NDArray[np.int32], columns: NDArray[np.int32], order: NDArray[np.integer[Any]]
-) -> NDArray[np.bool_]:
-    sorted_rows, sorted_columns = rows[order], columns[order]
-    same: NDArray[np.bool_] = (sorted_rows[1:] == sorted_rows[:-1]) & (
-        sorted_columns[1:] == sorted_columns[:-1]
+def _repeats(table: pl.DataFrame) -> str:
+    again = table.with_row_index("row", offset=1).filter(
+        ~pl.struct("user", "item").is_first_distinct()
     )
-    return same
+    words = first_rows(again["row"].head(5).to_list(), again.height)
+    return (
+        f"the same user and item again in {words}; remove them, or choose "
+        "duplicates='last', 'mean' or 'median'"
+    )
 
 
 def _merge(table: pl.DataFrame, duplicates: Duplicates) -> pl.DataFrame:

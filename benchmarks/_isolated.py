@@ -1,0 +1,53 @@
+"""Run one case in a process of its own and report what it cost."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Case", "finish", "main_of_case", "measure"]
+
+Case = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def measure(script: str, case: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a case returned, with its CPU seconds and peak memory in MiB.
+
+    Parameters
+    ----------
+    script
+        The benchmark's file; it must call `main_of_case` when its first argument is ``--case``.
+    case
+        The name of the case.
+    options
+        Plain values handed to the case.
+    """
+    command = [sys.executable, script, "--case", case, json.dumps(options)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(script).parent)
+    if done.returncode:
+        raise RuntimeError(f"{case} failed:\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    print(f"  {case}: {result['cpu']:.2f} CPU s, peak {result['mib']:.0f} MiB", flush=True)
+    return result
+
+
+def main_of_case(cases: Mapping[str, Case]) -> None:
+    """Run the case named on the command line; a case may return its own CPU seconds."""
+    case, options = cases[sys.argv[2]], json.loads(sys.argv[3])
+    started = time.process_time()
+    result = dict(case(options))
+    result.setdefault("cpu", time.process_time() - started)
+    result["mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(result))
+
+
+def finish(name: str, figures: Mapping[str, float]) -> None:
+    """Print the last line of a benchmark."""
+    rounded = {key: round(float(value), 4) for key, value in figures.items()}
+    print(json.dumps({"benchmark": name, "figures": rounded}))
