@@ -2,6 +2,7 @@
 
 from ombud.metrics.amplification import Amplification, UserAmplification
 from ombud.metrics.base import Metric, Outputs, Rows, spec_of
+from ombud.metrics.calibration import Miscalibration
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.metrics.shares import HistoryShare, LabelShare, ShareGap, label_share
 
@@ -10,6 +11,7 @@ __all__ = [
     "HistoryShare",
     "LabelShare",
     "Metric",
+    "Miscalibration",
     "Outputs",
     "Rows",
     "Settings",
