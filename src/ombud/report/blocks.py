@@ -1,0 +1,240 @@
+"""What a report consists of, whatever it is written as: HTML, Markdown, LaTeX or JSON.
+
+Nothing here is markup. Text is plain; what is strong or a name from the data is said by type, and
+each writer escapes in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from ombud.report.text import shorten, visible
+
+__all__ = [
+    "Block",
+    "Bullets",
+    "Cell",
+    "Column",
+    "Definitions",
+    "Figure",
+    "Name",
+    "Note",
+    "Paragraph",
+    "Part",
+    "Section",
+    "Strong",
+    "Table",
+    "Tone",
+    "figures_in",
+    "paragraph",
+    "tables_in",
+]
+
+Tone: TypeAlias = Literal["", "above", "below", "maybe", "none", "undefined"]
+"""How a cell is marked, beside its words: never by colour alone."""
+
+
+@dataclass(frozen=True)
+class Strong:
+    """Words that stand out."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name that came from data; its writing direction stays its own, and long ones are cut."""
+
+    text: str
+
+    @property
+    def shown(self) -> str:
+        """The name, visible and short enough for a sentence."""
+        return shorten(self.text, 80)
+
+
+Part: TypeAlias = str | Strong | Name
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Running text."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def plain(self) -> str:
+        """The text alone."""
+        return "".join(_plain(part) for part in self.parts)
+
+
+def _plain(part: Part) -> str:
+    if isinstance(part, Name):
+        return part.shown
+    return visible(part if isinstance(part, str) else part.text)
+
+
+def paragraph(*parts: Part) -> Paragraph:
+    """Return a paragraph of parts.
+
+    Examples
+    --------
+    >>> paragraph("On ", Name("violence"), ", ", Strong("nothing"), ".").plain
+    'On violence, nothing.'
+    """
+    return Paragraph(parts)
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of short paragraphs."""
+
+    items: tuple[Paragraph, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Parameters
+    ----------
+    title
+        Its heading.
+    align
+        Where its cells stand.
+    header
+        Whether its cells name their rows.
+    """
+
+    title: str
+    align: Literal["left", "right"] = "left"
+    header: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: plain text, and how it is marked."""
+
+    text: str
+    tone: Tone = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns, with a caption.
+
+    Parameters
+    ----------
+    name
+        Lower-case words joined by hyphens; unique in the report.
+    columns, rows
+        Each row has one cell for each column.
+    caption
+        What the table shows.
+    notes
+        Below the table, one sentence each.
+    folded
+        Whether HTML shows it only when asked (and on paper always).
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str
+    notes: tuple[str, ...] = ()
+    folded: bool = False
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(
+                    f"table {self.name!r}: a row has {len(row)} cells; {len(self.columns)} expected"
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A picture with words.
+
+    Parameters
+    ----------
+    name
+        Lower-case words joined by hyphens; also the name of its files.
+    spec
+        Vega-Lite, with its data inside and without colours: the theme brings them.
+    title, caption
+        Above and below the picture.
+    alt
+        What it shows, for those who do not see it.
+    table
+        The name of the table that has the same numbers.
+    """
+
+    name: str
+    spec: dict[str, Any]
+    title: str
+    caption: str
+    alt: str
+    table: str = ""
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Terms and what they mean."""
+
+    items: tuple[tuple[str, Paragraph], ...]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something the reader must not miss."""
+
+    blocks: tuple[Paragraph | Bullets, ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report under a heading; sections nest.
+
+    Parameters
+    ----------
+    title
+        The heading.
+    blocks
+        The content.
+    order
+        Where the section stands among those of the report: lower is earlier. The built-in
+        sections stand at 100, 200, ..., 1000, so that others can stand between them.
+    name
+        The anchor; set from the registered name.
+    """
+
+    title: str
+    blocks: tuple[Block, ...]
+    order: int = 550
+    name: str = ""
+
+
+Block: TypeAlias = (
+    "Paragraph | Bullets | Table | Figure | Definitions | Note | Section"  # a section may nest
+)
+
+
+def _walk(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        if isinstance(block, Section):
+            yield from _walk(block.blocks)
+
+
+def figures_in(blocks: Iterable[Block]) -> tuple[Figure, ...]:
+    """Return all figures, in order."""
+    return tuple(block for block in _walk(blocks) if isinstance(block, Figure))
+
+
+def tables_in(blocks: Iterable[Block]) -> tuple[Table, ...]:
+    """Return all tables, in order."""
+    return tuple(block for block in _walk(blocks) if isinstance(block, Table))

@@ -1,0 +1,183 @@
+"""Points with intervals, as Vega-Lite without colours: the theme brings them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ombud.report.format import estimate_text, p_text
+from ombud.report.text import shorten, unique_names
+from ombud.report.themes import SHAPES
+from ombud.stats.estimate import Estimate
+
+__all__ = ["NAME_LENGTH", "interval_chart"]
+
+NAME_LENGTH = 36
+"""Longer names are cut in the middle; tables have them whole."""
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_WIDTH = 560
+_X_AXIS = {"tickCount": 6, "grid": True}
+_LEGEND_CHARACTERS = 50
+
+
+def interval_chart(
+    rows: Sequence[tuple[Estimate, str, str]],
+    order: Sequence[str],
+    *,
+    x_title: str,
+    pick: tuple[Sequence[str], str] | None = None,
+    break_at: str = "",
+) -> dict[str, Any]:
+    """Return points with intervals, as Vega-Lite.
+
+    Parameters
+    ----------
+    rows
+        Estimates, each with the name of its row and of its series (such as its system).
+    order
+        The rows, from top to bottom; estimates of other rows are not drawn.
+    x_title
+        What is measured.
+    pick
+        Labels that the reader can choose from, and the one shown first.
+    break_at
+        Where row names go on in a second line.
+    """
+    wanted = set(order)
+    rows = [row for row in rows if row[1] in wanted]
+    names = unique_names((name or "all" for name in order), NAME_LENGTH * (2 if break_at else 1))
+    series = unique_names((s or "all" for _, _, s in rows), NAME_LENGTH)
+    labels = unique_names((e.label or "all" for e, _, _ in rows), NAME_LENGTH)
+    ends = _finite_ends([e for e, _, _ in rows])
+    data = [
+        _datum(e, names[name or "all"], series[s or "all"], labels[e.label or "all"], ends)
+        for e, name, s in rows
+    ]
+    kinds = list(series.values())
+    coloured = len(kinds) > 1
+    axis: dict[str, Any] = {"title": None, "grid": True, "ticks": False}
+    if break_at:
+        axis |= {"labelExpr": f"split(datum.label, '{break_at}')", "labelLineHeight": 13}
+    sort = [names[name or "all"] for name in order]
+    encoding: dict[str, Any] = {
+        "y": {"field": "row", "type": "nominal", "sort": sort, "axis": axis}
+    }
+    if len(kinds) > 1:
+        encoding["yOffset"] = {"field": "series", "type": "nominal", "sort": kinds}
+    step = (
+        (30 if break_at else 22)
+        if len(kinds) == 1
+        else max(7, min(13, 30 // len(kinds))) * len(kinds) + 8
+    )
+    null = next((e.null for e, _, _ in rows if e.null is not None), None)
+    layers = _layers(kinds if coloured else [], x_title)
+    if null is not None:
+        layers.insert(0, _null_line(null))
+    spec: dict[str, Any] = {
+        "$schema": _SCHEMA,
+        "width": _WIDTH,
+        "height": {"step": step},
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": data},
+        "encoding": encoding,
+        "layer": layers,
+    }
+    if len(kinds) > 1:
+        spec["height"] = {"step": step, "for": "position"}
+    if pick is not None:
+        options, first = pick
+        choice = {"input": "select", "options": [labels[o] for o in options], "name": "Label "}
+        spec["params"] = [{"name": "label_shown", "value": labels[first], "bind": choice}]
+        spec["transform"] = [{"filter": "datum.label === label_shown"}]
+    return spec
+
+
+def _finite_ends(estimates: Sequence[Estimate]) -> tuple[float, float]:
+    ends = [v for e in estimates if e.interval for v in e.interval if math.isfinite(v)]
+    ends += [e.value for e in estimates if e.value is not None]
+    return (min(ends), max(ends)) if ends else (0.0, 0.0)
+
+
+def _datum(
+    e: Estimate, row: str, series: str, label: str, ends: tuple[float, float]
+) -> dict[str, Any]:
+    datum: dict[str, Any] = {"row": row, "series": series, "label": label}
+    if e.value is None:
+        return datum | {"why": "not defined", "text": f"not defined: {shorten(e.reason, 120)}"}
+    datum |= {
+        "value": _rounded(e.value),
+        "text": estimate_text(e),
+        "n": f"{e.n:,}",
+        "p": p_text(e.p_adjusted if e.p_adjusted is not None else e.p_value),
+    }
+    if e.interval is not None:
+        # An open end is drawn to the edge of the picture; the text says that it is open.
+        low, high = (min(max(end, ends[0]), ends[1]) for end in e.interval)
+        datum |= {"low": _rounded(low), "high": _rounded(high)}
+    return datum
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def _layers(coloured: Sequence[str], x_title: str) -> list[dict[str, Any]]:
+    colour: dict[str, Any] = {}
+    shape: dict[str, Any] = {}
+    if coloured:
+        columns = max(1, _LEGEND_CHARACTERS // (max(map(len, coloured)) + 4))
+        legend = {"title": None, "orient": "top", "direction": "horizontal", "columns": columns}
+        names = list(coloured)
+        by = {"field": "series", "type": "nominal", "legend": legend}
+        colour = {"color": {**by, "scale": {"domain": names}}}
+        shapes = {"domain": names, "range": list(SHAPES[: len(names)])}
+        shape = {"shape": {**by, "scale": shapes}}
+    x = {
+        "type": "quantitative",
+        "title": x_title,
+        "scale": {"zero": False},
+        "axis": _X_AXIS,
+    }
+    tooltip = [
+        {"field": "row", "type": "nominal", "title": "About"},
+        {"field": "series", "type": "nominal", "title": "System"},
+        {"field": "text", "type": "nominal", "title": "Estimate"},
+        {"field": "n", "type": "nominal", "title": "n"},
+        {"field": "p", "type": "nominal", "title": "p"},
+    ]
+    defined = [{"filter": "isValid(datum.value)"}]
+    return [
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.75},
+            "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, **colour},
+        },
+        {
+            "transform": defined,
+            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
+            "encoding": {"x": {"field": "value", **x}, **colour, **shape, "tooltip": tooltip},
+        },
+        {
+            "transform": [{"filter": "isValid(datum.why)"}],
+            "mark": {"type": "text", "align": "left", "dx": 4, "fontStyle": "italic"},
+            "encoding": {
+                "x": {"value": 0},
+                "text": {"field": "why", "type": "nominal"},
+                "tooltip": [tooltip[0], tooltip[1], tooltip[2]],
+            },
+        },
+    ]
+
+
+def _null_line(null: float) -> dict[str, Any]:
+    return {
+        "data": {"values": [{}]},
+        "mark": {"type": "rule", "style": "null-line"},
+        "encoding": {
+            "x": {"datum": null, "type": "quantitative", "axis": _X_AXIS},
+            "y": None,
+            "yOffset": None,
+        },
+    }

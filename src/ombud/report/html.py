@@ -1,0 +1,149 @@
+"""A report as one HTML file: no network, no evaluation of text, hostile names inert.
+
+A policy inside the file (CSP) forbids every load and every script but the two that are embedded,
+which it names by hash. Figures are drawn by Vega's expression *interpreter*, so that the policy
+need not permit ``eval``; a static picture of each stands in the file for paper and for browsers
+without scripts.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from ombud.report.blocks import Block, Figure, Name, Part, Section, Strong, figures_in
+from ombud.report.static import VEGALITE, to_svg
+from ombud.report.text import visible
+from ombud.report.themes import DARK, LIGHT
+
+__all__ = ["script_json", "to_html"]
+
+
+def to_html(
+    title: str, sections: Sequence[Section], about: Sequence[str] = (), *, interactive: bool = True
+) -> str:
+    """Return a whole HTML page.
+
+    Parameters
+    ----------
+    title
+        The title of the report.
+    sections
+        The content.
+    about
+        Short facts under the title.
+    interactive
+        Whether figures answer to the pointer; without it the file is smaller and has no script.
+    """
+    figures = figures_in(sections)
+    scripts: list[str] = []
+    if figures and interactive:
+        scripts = [_bundle(), _resource("report.js")]
+    specs = {figure.name: figure.spec for figure in figures} if scripts else {}
+    return str(
+        _environment()
+        .get_template("report.html")
+        .render(
+            title=title,
+            about=about,
+            sections=sections,
+            style=_resource("style.css"),
+            scripts=scripts,
+            policy=_policy(scripts),
+            specs=script_json({"figures": specs, "light": LIGHT, "dark": DARK}),
+            pictures={figure.name: _picture(figure) for figure in figures},
+        )
+    )
+
+
+def script_json(content: Any) -> str:
+    r"""Return JSON that cannot end the script element it stands in.
+
+    Examples
+    --------
+    >>> script_json({"a": "</script>&\u2028"})
+    '{"a":"\\u003c/script\\u003e\\u0026\\u2028"}'
+    """
+    text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    hashes = [base64.b64encode(sha256(s.encode("utf-8")).digest()).decode() for s in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes) or "'none'"
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+@lru_cache(maxsize=1)
+def _bundle() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script, from the installed vl-convert."""
+    import vl_convert
+
+    snippet = "window.vegaEmbed = vegaEmbed;"
+    script = str(vl_convert.javascript_bundle(snippet, vl_version=VEGALITE))
+    script = script.replace("\r\n", "\n")
+    lowered = script.lower()
+    for forbidden in ("</script", "<!--", "<script", "\r", "\0"):
+        if forbidden in lowered:
+            raise RuntimeError(
+                f"the script of the installed vl-convert holds {forbidden!r} and cannot be "
+                "embedded; install another version, or write the report with interactive=False"
+            )
+    # Wrapped, so that its many short global names cannot meet those of another script.
+    return f"(function(){{{script}}})();"
+
+
+def _resource(name: str) -> str:
+    return (files("ombud.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _picture(figure: Figure) -> str:
+    """Return the static picture as a data address; inside an image, nothing in it can act."""
+    return "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure.spec).encode()).decode()
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: Any) -> Any:
+        return value if isinstance(value, Markup) else visible(str(value))
+
+    def trusted(text: str) -> Markup:
+        return Markup(text)
+
+    environment = Environment(
+        loader=PackageLoader("ombud.report", "templates"),
+        autoescape=True,
+        finalize=shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"trusted": trusted, "kind": _kind, "part_kind": _part_kind}
+    environment.filters["split_number"] = _split_number
+    return environment
+
+
+def _kind(block: Block) -> str:
+    return type(block).__name__.lower()
+
+
+def _part_kind(part: Part) -> str:
+    return {Strong: "strong", Name: "name"}.get(type(part), "text")
+
+
+def _split_number(text: str) -> tuple[str, str]:
+    """Return the value and its interval apart, so that a line may break between them only."""
+    value, bracket, rest = text.partition(" [")
+    return (value, bracket.strip() + rest) if bracket and rest.count(",") else (text, "")

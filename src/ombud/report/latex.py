@@ -1,0 +1,95 @@
+"""The tables of a report as LaTeX, for a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ombud.report.blocks import Section, Table, tables_in
+from ombud.report.text import visible
+
+__all__ = ["escape_latex", "to_latex"]
+
+_SIGNS = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "%": r"\%",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "[": "{[}",
+    "]": "{]}",
+    "`": r"\textasciigrave{}",
+    "-": "{-}",
+    "\u2212": "$-$",
+    "\u2013": "--",
+    "∞": r"$\infty$",
+    "…": r"\ldots{}",
+    "·": r"$\cdot$",
+    "▲": r"$\blacktriangle$",
+    "▼": r"$\blacktriangledown$",
+    "△": r"$\vartriangle$",
+    "▽": r"$\triangledown$",
+    "⟨": r"$\langle$",
+    "⟩": r"$\rangle$",
+    "\u201c": "``",
+    "\u201d": "''",
+}
+_TABLE = str.maketrans(_SIGNS)
+_LONG = 35
+
+
+def escape_latex(text: str) -> str:
+    r"""Return text that LaTeX prints as it is.
+
+    Examples
+    --------
+    >>> escape_latex(r"50% of a_b \\input{x}")
+    '50\\% of a\\_b \\textbackslash{}\\textbackslash{}input\\{x\\}'
+    """
+    return visible(text).translate(_TABLE)
+
+
+def to_latex(sections: Sequence[Section]) -> str:
+    r"""Return every table with rules of ``booktabs``; long ones as ``longtable``.
+
+    The text goes into a document with ``\usepackage{booktabs,longtable,amssymb,textcomp}`` and
+    ``\usepackage[T1]{fontenc}``.
+    """
+    head = (
+        "% Tables of an audit report, made by ombud.\n"
+        "% Needs: \\usepackage[T1]{fontenc} \\usepackage{booktabs,longtable,amssymb,textcomp}\n"
+        "% Names in other scripts than Latin need XeLaTeX or LuaLaTeX and a font that has them.\n"
+    )
+    return head + "".join(f"\n{_table(table)}" for table in tables_in(sections))
+
+
+def _table(table: Table) -> str:
+    columns = "".join("r" if column.align == "right" else "l" for column in table.columns)
+    if any(len(cell.text) > 60 for row in table.rows for cell in row):
+        width = f"p{{{0.9 / len(table.columns):.2f}\\linewidth}}"
+        columns = width * len(table.columns)
+    heads = _row([column.title for column in table.columns])
+    rows = "".join(_row([cell.text for cell in row]) for row in table.rows)
+    caption = f"\\caption{{{escape_latex(table.caption)}}}\\label{{tab:{table.name}}}"
+    notes = "".join(f"\\par\\footnotesize {escape_latex(note)}\n" for note in table.notes)
+    if len(table.rows) > _LONG:
+        return (
+            f"\\begin{{longtable}}{{{columns}}}\n{caption}\\\\\n\\toprule\n{heads}\\midrule\n"
+            f"\\endhead\n\\bottomrule\n\\endfoot\n{rows}\\end{{longtable}}\n{notes}"
+        )
+    return (
+        f"\\begin{{table}}\n\\centering\n{caption}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n"
+        f"{heads}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n{notes}\\end{{table}}\n"
+    )
+
+
+def _row(texts: Sequence[str]) -> str:
+    return f"{' & '.join(escape_latex(text) for text in texts)} \\\\\n"

@@ -1,0 +1,31 @@
+"""The numbers, measure by measure."""
+
+from __future__ import annotations
+
+from ombud.audits.result import Result
+from ombud.registry import section
+from ombud.report.blocks import Block, Section
+from ombud.report.findings import families
+from ombud.report.sections.names import slug
+from ombud.report.tables import detail_table, wide_table
+
+__all__ = ["numbers"]
+
+
+@section("numbers")
+def numbers(result: Result) -> Section | None:
+    """Give every value over all units, with its interval, n and p-values."""
+    blocks: list[Block] = []
+    for family in families(result):
+        if family.kind != "overall":
+            continue
+        title = family.metric.title
+        base = slug(result, title)
+        tables: list[Block] = [
+            wide_table(family, name=f"{base}-overall-table", caption=f"{title}, by system")
+        ]
+        tables.append(
+            detail_table(family, name=f"{base}-overall-details", caption=f"{title}, in detail")
+        )
+        blocks.append(Section(title, tuple(tables)))
+    return Section("The numbers", tuple(blocks), order=400) if blocks else None

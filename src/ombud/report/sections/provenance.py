@@ -1,0 +1,69 @@
+"""Where the numbers come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ombud.audits.result import Result
+from ombud.registry import section
+from ombud.report.blocks import Block, Cell, Column, Definitions, Section, Table, paragraph
+
+__all__ = ["provenance"]
+
+_CARD = (
+    ("source", "Source"),
+    ("licence", "Licence"),
+    ("citation", "Citation"),
+    ("known_harms", "Known harms"),
+    ("unknowns", "Unknowns"),
+)
+
+
+@section("provenance")
+def provenance(result: Result) -> Section:
+    """Give the data card, versions, seeds, hashes, times and the plan."""
+    card = result.card
+    about = [("Data", paragraph(card.title or card.name))]
+    about += [(title, paragraph(getattr(card, f))) for f, title in _CARD if getattr(card, f)]
+    about += [
+        (str(name), paragraph(f"{value:,}" if isinstance(value, int) else str(value)))
+        for name, value in card.facts.items()
+    ]
+    blocks: list[Block] = [Section("The data", (Definitions(tuple(about)),))]
+    rows = [*_flat("", result.provenance), *_flat("data file", card.hashes)]
+    if rows:
+        table = Table(
+            "provenance-table",
+            (Column("What", header=True), Column("Value")),
+            tuple((Cell(key), Cell(value)) for key, value in rows),
+            "Versions, seeds, times, and SHA-256 hashes of the inputs.",
+        )
+        blocks.append(Section("The run", (table,)))
+    plan = result.plan.model_dump(mode="json", exclude_none=True)
+    rows = [row for row in _flat("", plan) if row[1]]
+    table = Table(
+        "plan-table",
+        (Column("Setting", header=True), Column("Value")),
+        tuple((Cell(key), Cell(value)) for key, value in rows),
+        "The plan of this audit: what to run again to get the same numbers.",
+        folded=True,
+    )
+    blocks.append(Section("The plan", (table,)))
+    return Section("Where the numbers come from", tuple(blocks), order=1000)
+
+
+def _flat(prefix: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return nested values as rows of dotted names."""
+    rows: list[tuple[str, str]] = []
+    for key, value in values.items():
+        name = f"{prefix}.{key}" if prefix else str(key)
+        if isinstance(value, Mapping):
+            rows += _flat(name, value)
+        elif isinstance(value, (list, tuple)):
+            for place, one in enumerate(value, 1):
+                nested = isinstance(one, Mapping)
+                rows += _flat(f"{name} {place}", one) if nested else [(f"{name} {place}", str(one))]
+        else:
+            rows.append((name, str(value)))
+    return rows

@@ -1,0 +1,202 @@
+"""Tables made of estimates; the only way a number comes into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ombud.report.blocks import Cell, Column, Table, Tone
+from ombud.report.findings import Family, Sign, effect, reading
+from ombud.report.format import estimate_text, p_text, shared_decimals
+from ombud.report.text import count, shorten
+from ombud.report.words import support
+from ombud.stats.estimate import Estimate
+
+__all__ = ["MARKS", "MOST_ROWS", "detail_table", "group_table", "number_cells", "wide_table"]
+
+MARKS: dict[Sign, str] = {
+    "above": "▲",
+    "below": "▼",
+    "above uncorrected": "△",
+    "below uncorrected": "▽",
+}
+"""The sign before a number: filled when it stands after correction, hollow when only before."""
+
+MOST_ROWS = 300
+"""Longer tables are cut, and say so."""
+
+_TONES: dict[Sign, Tone] = {
+    "above": "above",
+    "below": "below",
+    "above uncorrected": "maybe",
+    "below uncorrected": "maybe",
+    "undefined": "undefined",
+}
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass
+class _Notes:
+    """Reasons and remarks below a table, each with a letter that cells refer to."""
+
+    keys: dict[str, str] = field(default_factory=dict)
+
+    def key(self, text: str) -> str:
+        if text not in self.keys:
+            number = len(self.keys)
+            letter = _LETTERS[number % 26] + (str(number // 26) if number >= 26 else "")
+            self.keys[text] = letter
+        return self.keys[text]
+
+    def lines(self) -> tuple[str, ...]:
+        return tuple(f"({key}) {text}" for text, key in self.keys.items())
+
+
+def number_cells(estimates: Iterable[Estimate], notes: _Notes | None = None) -> list[Cell]:
+    """Return one cell for each estimate, all with the same decimals.
+
+    Parameters
+    ----------
+    estimates
+        What to print.
+    notes
+        Where reasons go, so that cells stay short; default, reasons stand in the cells.
+    """
+    some = list(estimates)
+    places = shared_decimals(some)
+    return [_cell(e, places, notes) for e in some]
+
+
+def _cell(estimate: Estimate, places: int | None, notes: _Notes | None) -> Cell:
+    sign = reading(estimate)
+    text = estimate_text(estimate, places, signed=estimate.null == 0)
+    if notes is not None and estimate.value is None:
+        text = f"not defined ({notes.key('Not defined: ' + estimate.reason + '.')})"
+    elif notes is not None and estimate.interval is None:
+        value, _, why = text.partition(" (")
+        text = f"{value} ({notes.key(why.removesuffix(')').capitalize() + '.')})"
+    if notes is not None and estimate.note:
+        text += f" ({notes.key(estimate.note)})"
+    if notes is not None and estimate.undefined_replicates:
+        words = "In some bootstrap replicates the number did not exist; they were left out."
+        text += f" ({notes.key(words)})"
+    mark = MARKS.get(sign, "")
+    return Cell(f"{mark} {text}" if mark else text, _TONES.get(sign, ""))
+
+
+def _name(text: str) -> Cell:
+    return Cell(shorten(text or "all"))
+
+
+def _cut(rows: Sequence[Estimate], most: int) -> tuple[list[Estimate], str]:
+    """Return at most `most` rows, in order: first those that stand, then the largest."""
+    if len(rows) <= most:
+        return list(rows), ""
+    ranks = {"above": 0, "below": 0, "above uncorrected": 1, "below uncorrected": 1}
+    by_weight = sorted(rows, key=lambda e: (ranks.get(reading(e), 2), -effect(e)))
+    kept = {id(e) for e in by_weight[:most]}
+    words = (
+        f" Shown: {most:,} of {len(rows):,} rows, those that remain after correction first, then "
+        "the largest; all are in the JSON form of this report."
+    )
+    return [e for e in rows if id(e) in kept], words
+
+
+def wide_table(family: Family, *, name: str, caption: str) -> Table:
+    """Return a table of labels by systems."""
+    systems, labels = family.systems, family.labels
+    notes = _Notes()
+    at = {(e.label, e.system): e for e in family.estimates}
+    columns = [Column("Label", header=True)] if any(labels) else [Column("About", header=True)]
+    body: list[list[Cell]] = [[_name(label)] for label in labels]
+    for system in systems:
+        some = [at[label, system] for label in labels if (label, system) in at]
+        cells = iter(number_cells(some, notes))
+        columns.append(Column(shorten(system, 60) or "value", "right"))
+        for row, label in zip(body, labels, strict=True):
+            row.append(next(cells) if (label, system) in at else Cell("not measured", "undefined"))
+    first = family.estimates[0]
+    ends = "; ".join(
+        filter(None, (f"{first.level:.0%} interval in brackets", support(family.estimates)))
+    )
+    rows = tuple(tuple(row) for row in body)
+    return Table(name, tuple(columns), rows, f"{caption} ({ends}).", notes.lines())
+
+
+def detail_table(
+    family: Family, *, name: str, caption: str, folded: bool = True, most: int = MOST_ROWS
+) -> Table:
+    """Return one row for each estimate, with n and p-values."""
+    shown, words = _cut(family.estimates, most)
+    notes = _Notes()
+    fixed: list[tuple[str, Callable[[Estimate], str]]] = [
+        ("Label", lambda e: e.label),
+        ("System", lambda e: e.system),
+        ("Against", lambda e: e.against),
+    ]
+    used = [(title, get) for title, get in fixed if any(get(e) for e in family.estimates)]
+    has_p = any(e.p_value is not None for e in shown)
+    columns = [Column(title, header=place == 0) for place, (title, _) in enumerate(used)]
+    columns += [Column(_value_title(family), "right"), Column("n", "right")]
+    columns += [Column("p", "right"), Column("p corrected", "right")] if has_p else []
+    rows = []
+    for estimate, cell in zip(shown, number_cells(shown, notes), strict=True):
+        row = [*(_name(get(estimate)) for _, get in used), cell, Cell(f"{estimate.n:,}")]
+        if has_p:
+            row += [Cell(p_text(estimate.p_value)), Cell(p_text(estimate.p_adjusted))]
+        rows.append(tuple(row))
+    ends = f"{family.estimates[0].level:.0%} interval in brackets"
+    return Table(
+        name, tuple(columns), tuple(rows), f"{caption} ({ends}).{words}", notes.lines(), folded
+    )
+
+
+def _value_title(family: Family) -> str:
+    if family.kind in {"overall", "group"}:
+        return family.metric.title
+    return "ratio" if any(e.kind == "ratio" for e in family.estimates) else "difference"
+
+
+def group_table(
+    levels: Family | None, contrasts: Family | None, *, name: str, caption: str, folded: bool
+) -> Table:
+    """Return one row for each label and group of one system: its level and its contrast."""
+    base = levels or contrasts
+    if base is None:
+        raise ValueError("a table of groups needs levels or contrasts")
+    level_at = {(e.label, e.group): e for e in levels.estimates} if levels else {}
+    gap_at = {(e.label, e.group): e for e in contrasts.estimates} if contrasts else {}
+    keys = list(dict.fromkeys([*level_at, *gap_at]))
+    weights = [gap_at.get(key) or level_at[key] for key in keys]
+    kept, words = _cut(weights, MOST_ROWS)
+    chosen = {(e.label, e.group) for e in kept}
+    keys = [key for key in keys if key in chosen]
+    notes = _Notes()
+    columns = [Column("Label", header=True)] if any(label for label, _ in keys) else []
+    columns.append(Column("Group", header=True))
+    body: list[list[Cell]] = [
+        [_name(part) for part in key] if len(columns) == 2 else [_name(key[1])] for key in keys
+    ]
+    for at, title in ((level_at, base.metric.title), (gap_at, "against the rest")):
+        if not at:
+            continue
+        columns += [Column(title, "right")]
+        cells = iter(number_cells([at[key] for key in keys if key in at], notes))
+        for row, key in zip(body, keys, strict=True):
+            row.append(next(cells) if key in at else Cell("not measured", "undefined"))
+    columns.append(Column("n", "right"))
+    for row, key in zip(body, keys, strict=True):
+        row.append(Cell(f"{(level_at.get(key) or gap_at[key]).n:,}"))
+    rest = dict.fromkeys(e.against for e in gap_at.values() if e.against)
+    ends = f"{base.estimates[0].level:.0%} interval in brackets"
+    if rest:
+        ends += f"; the rest is {' or '.join(rest)}"
+    unit = base.estimates[0].unit
+    return Table(
+        name,
+        tuple(columns),
+        tuple(tuple(row) for row in body),
+        f"{caption} ({ends}; n counts {count(2, unit).removeprefix('2 ')}).{words}",
+        notes.lines(),
+        folded,
+    )

@@ -1,0 +1,88 @@
+"""The short table that a terminal shows after a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ombud.audits.result import Result
+from ombud.report.blocks import Tone
+from ombud.report.findings import Family, effect, families, reading
+from ombud.report.tables import number_cells
+from ombud.report.text import shorten
+from ombud.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+__all__ = ["summary_table"]
+
+_STYLES: dict[Tone, str] = {
+    "above": "bold yellow",
+    "below": "bold cyan",
+    "undefined": "dim italic",
+}
+
+
+def summary_table(result: Result, *, rows: int = 12) -> Table:
+    """Return the values over all units: labels down, systems across, the largest effects first.
+
+    Names from the data are shown as plain text: no markup, no control character reaches the
+    terminal.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    rows
+        At most this many labels of each metric; the caption says how many more there are.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    overall = [family for family in families(result) if family.kind == "overall"]
+    systems = tuple(dict.fromkeys(s for family in overall for s in family.systems))
+    table = Table(title=Text(shorten(result.plan.title, 80)), title_justify="left")
+    table.add_column("Measure", overflow="fold")
+    labelled = any(label for family in overall for label in family.labels)
+    if labelled:
+        table.add_column("Label", overflow="fold")
+    for system in systems:
+        table.add_column(Text(shorten(system, 30) or "value"), justify="right")
+    hidden = 0
+    for family in overall:
+        labels = _largest(family, rows)
+        hidden += len(family.labels) - len(labels)
+        at = {(e.label, e.system): e for e in family.estimates}
+        for place, label in enumerate(labels):
+            first = [Text(shorten(family.metric.title, 30) if place == 0 else "")]
+            name = [Text(shorten(label, 40) or "all")] if labelled else []
+            cells = [_text(at.get((label, system))) for system in systems]
+            table.add_row(*first, *name, *cells, end_section=place == len(labels) - 1)
+    level = f"{result.plan.statistics.level:.0%}"
+    caption = f"In brackets: {level} intervals. Marked: differs from 'no difference'"
+    corrected = result.plan.statistics.correction != "none"
+    caption += " after correction." if corrected else "."
+    if hidden:
+        caption += f" {hidden:,} labels with smaller values are in the report."
+    table.caption = Text(caption)
+    table.caption_justify = "left"
+    return table
+
+
+def _largest(family: Family, most: int) -> Sequence[str]:
+    largest = dict.fromkeys(family.labels, -1.0)
+    for e in family.estimates:
+        stands = 1e9 if reading(e) in {"above", "below"} else 0.0
+        largest[e.label] = max(largest[e.label], effect(e) + stands)
+    return sorted(largest, key=lambda label: -largest[label])[:most]
+
+
+def _text(estimate: Estimate | None) -> Text:
+    from rich.text import Text
+
+    if estimate is None:
+        return Text("not measured", style="dim italic")
+    cell = number_cells([estimate])[0]
+    return Text(shorten(cell.text, 80), style=_STYLES.get(cell.tone, ""))
