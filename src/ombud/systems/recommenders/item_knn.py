@@ -124,15 +124,16 @@ class ItemKNN(NeighbourModel):
             code = np.empty((count, n_items, size), np.int32)
             held = np.zeros((count, n_items), np.int32)
             # Portions only so that progress is seen and an interrupt is taken.
-            bounds = np.linspace(0, n_items, 33).astype(np.int64)
-            for part in range(32):
-                progress(part, 32, "portions of items")
+            portions = 1 + min(63, len(indices) // 500_000)
+            bounds = np.linspace(0, n_items, portions + 1).astype(np.int64)
+            for part in range(portions):
+                progress(part, portions, "portions of items")
                 similar_items.all_pairs(
                     bounds[part], bounds[part + 1], starts, users, place, indptr, row_items,
                     row_values, ranked_scale, original, least, value, code, held,
                 )  # fmt: skip
             similar_items.merge(value, code, held, original, codes, similar)
-        progress(32, 32, "portions of items")
+        progress(portions, portions, "portions of items")
         return _Lists(np.arange(n_items, dtype=np.int32), codes, similar)
 
     def _set(self, state: _State) -> None:

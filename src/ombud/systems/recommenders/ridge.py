@@ -12,7 +12,8 @@ __all__ = ["Solver", "solve_rows"]
 
 Solver = Literal["cg", "cholesky"]
 
-_SLICES = 16
+_BATCHES = 64
+_WORK = 200_000_000
 
 
 def solve_rows(
@@ -65,7 +66,9 @@ def solve_rows(
     kernel: Callable[..., None] = (
         least_squares.solve_cg if solver == "cg" else least_squares.solve_cholesky
     )
-    bounds = sgd.balanced_ranges(np.diff(indptr), 16 * _SLICES)
+    # Slices only so that progress is seen and an interrupt is taken; a small problem has one.
+    slices = int(np.clip(len(indices) * fixed.shape[1] // _WORK, 1, 32))
+    bounds = sgd.balanced_ranges(np.diff(indptr), _BATCHES * slices)
     with workers(threads):
         if alpha is None:
             dense = np.empty((0, fixed.shape[1]), np.float32)
@@ -74,9 +77,9 @@ def solve_rows(
             dense = least_squares.gram(fixed)
             slopes = (alpha, 0.0, alpha, 1.0)
         numbers = [np.float32(x) for x in (*slopes, ridge, ridge_per_entry)]
-        for part in range(_SLICES):
-            limits = bounds[16 * part : 16 * part + 17]
+        for part in range(slices):
+            limits = bounds[_BATCHES * part : _BATCHES * (part + 1) + 1]
             kernel(limits, indptr, indices, values, fixed, dense, *numbers, steps, out)
             if tick is not None:
-                tick((part + 1) / _SLICES)
+                tick((part + 1) / slices)
     return out

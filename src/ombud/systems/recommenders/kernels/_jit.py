@@ -19,7 +19,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 prange = numba.prange
 
-# numba's built-in thread pool must not be entered from two Python threads at once.
+# GNU OpenMP, numba's usual choice, spins between kernels (1 ms of CPU time for each) and forbids a
+# later fork; numba's own pool does neither, but must not be entered by two Python threads at once.
+_config: Any = numba.config
+if _config.THREADING_LAYER == "default":
+    _config.THREADING_LAYER = "workqueue"
 _pool = RLock()
 
 
@@ -60,7 +64,7 @@ def kernel(
 @contextmanager
 def workers(threads: int | None) -> Iterator[int]:
     """Run kernels with so many threads (None: all there are), one caller at a time."""
-    most = int(getattr(numba.config, "NUMBA_NUM_THREADS"))  # noqa: B009 - set at run time
+    most = int(_config.NUMBA_NUM_THREADS)
     count = most if threads is None else max(1, min(threads, most))
     with _pool:
         before = numba.get_num_threads()
