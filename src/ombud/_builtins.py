@@ -4,9 +4,11 @@ from importlib import import_module
 
 for _module in (
     "ombud.metrics",
+    "ombud.metrics.accuracy",
     "ombud.report.sections",
     "ombud.systems.moderators",
     "ombud.systems.recommenders",
+    "ombud.systems.recommenders.adapters",
     "ombud.systems.recorded",
     "ombud.worlds.presets",
 ):
