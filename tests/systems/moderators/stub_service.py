@@ -93,6 +93,10 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
+        self.stub.connections.add(self)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.stub.connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
@@ -195,6 +199,7 @@ class StubService:
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.requests: list[tuple[str, dict[str, str], Any]] = []
+        self.connections: set[Connection] = set()
         self.port = 0
 
     def next_fault(self, texts: list[str]) -> str:
@@ -223,6 +228,10 @@ class StubService:
     def __exit__(self, *_: object) -> None:
         async def stop() -> None:
             self._server.close()
+            for connection in list(self.connections):
+                connection.transport.abort()
+            while self.connections:
+                await asyncio.sleep(0.001)
 
         asyncio.run_coroutine_threadsafe(stop(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -26,6 +26,7 @@ __all__ = ["AnswerCache", "Call", "Key", "default_path", "text_hash"]
 
 APPLICATION = 0x6F6D6264
 SCHEMA_VERSION = 1
+RESERVE_BYTES = 2**21
 SCHEMA = """
 CREATE TABLE systems (id INTEGER PRIMARY KEY, system TEXT, version TEXT, UNIQUE (system, version));
 CREATE TABLE calls (
@@ -111,7 +112,9 @@ class AnswerCache:
             raise ResultError(
                 f"answer cache {self.path}: {fault}. Name another file, or repair this one"
             ) from None
-        self._lock_name = blake2b(f"{system}\x1f{version}".encode(), digest_size=6).hexdigest()
+        run = blake2b(f"{system}\x1f{version}".encode(), digest_size=6).hexdigest()
+        self._lock_file = self.path.with_name(f"{self.path.name}.{run}.lock")
+        self._reserve_file = self.path.with_name(f"{self.path.name}.{run}.reserve")
 
     def _prepare(self) -> None:
         application = self._db.execute("PRAGMA application_id").fetchone()[0]
@@ -169,6 +172,16 @@ class AnswerCache:
                     ],
                 )
 
+    def reserve(self) -> None:
+        """Set room aside on the disk, so that replies under way fit when it is full."""
+        with suppress(OSError):  # without the reserve a full disk is still noticed
+            self._reserve_file.write_bytes(bytes(RESERVE_BYTES))
+
+    def rescue(self, answered: Sequence[tuple[Key, Call]]) -> None:
+        """Write replies after a failed write, in the room set aside."""
+        self._reserve_file.unlink(missing_ok=True)
+        self.write([], answered)
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the right to ask this system; a killed process lets go of it by itself."""
@@ -177,7 +190,7 @@ class AnswerCache:
         except ImportError:  # Windows: two runs at once are not noticed there
             yield
             return
-        with open(f"{self.path}.{self._lock_name}.lock", "w") as file:
+        with open(self._lock_file, "w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -185,7 +198,10 @@ class AnswerCache:
                     f"another run is asking the same system with the cache {self.path}; "
                     "wait for it, or name another cache"
                 ) from None
-            yield
+            try:
+                yield
+            finally:
+                self._reserve_file.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the file."""

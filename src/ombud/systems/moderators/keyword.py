@@ -31,7 +31,7 @@ class KeywordModerator:
         A file of terms, one a line, UTF-8; blank lines and lines that begin with ``#`` are
         skipped.
     builtin
-        A term list of ombud, such as ``identity@1``, of which the slurs count.
+        A term list of ombud, such as ``terms-identity@1``, of which the slurs count.
     plurals
         Whether a term with ``s`` or ``es`` after it counts as well.
     name
@@ -46,7 +46,9 @@ class KeywordModerator:
 
     def __post_init__(self) -> None:
         if not (self.terms or self.path or self.builtin):
-            raise PlanError(f"{self.name}: give terms, path or builtin (such as 'identity@1')")
+            raise PlanError(
+                f"{self.name}: give terms, path or builtin (such as 'terms-identity@1')"
+            )
 
     def all_terms(self) -> list[str]:
         """Return every term of all lists, each once, sorted."""

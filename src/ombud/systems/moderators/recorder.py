@@ -64,17 +64,29 @@ class Recorder:
                 await loop.run_in_executor(self._thread, self._cache.write, asked, answered)
             except Exception as fault:  # a full disk among others; the workers learn of it
                 self.failure = fault
-                self._answered = answered + self._answered
+                await self._rescue(answered)
             else:
                 self.failure = None
-                self.committed += len(answered)
-                self.answers += sum(call.outcome != "error" for _, call in answered)
+                self._count(answered)
             for done in waiting:
                 if not done.done():
                     if self.failure is None:
                         done.set_result(None)
                     else:
                         done.set_exception(self.failure)
+
+    async def _rescue(self, answered: list[tuple[Key, Call]]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._thread, self._cache.rescue, answered)
+        except Exception:  # tried again with the next commit, the last of them in `close`
+            self._answered = answered + self._answered
+        else:
+            self._count(answered)
+
+    def _count(self, answered: list[tuple[Key, Call]]) -> None:
+        self.committed += len(answered)
+        self.answers += sum(call.outcome != "error" for _, call in answered)
 
     @property
     def unwritten(self) -> int:

@@ -100,6 +100,7 @@ class Runner:
                 progress(0, len(work.questions), str(estimate))
             session = Session(self.asker, cache, self.settings, work.questions)
             if work.questions:
+                cache.reserve()
                 _in_thread(session, progress)
             if session.stopped:
                 raise self._stopped(session)
@@ -184,21 +185,27 @@ class Runner:
 def _in_thread(session: Session, progress: Progress | None) -> None:
     # An own thread, so that a run works inside a notebook's event loop too, and so that Ctrl-C
     # reaches this thread and not the requests under way.
+    # An event, because a Thread.join that Ctrl-C interrupts takes the thread for ended (3.11).
     failures: list[BaseException] = []
+    ended = threading.Event()
 
     def work() -> None:
         try:
             session.run()
         except BaseException as failure:
             failures.append(failure)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=work, name="ombud-runner", daemon=True)
-    thread.start()
-    while thread.is_alive():
+    threading.Thread(target=work, name="ombud-runner", daemon=True).start()
+    while True:
         try:
-            thread.join(POLL_SECONDS)
+            while not ended.wait(POLL_SECONDS):
+                if progress is not None:
+                    progress(session.done, session.total, session.stopped)
             if progress is not None:
                 progress(session.done, session.total, session.stopped)
+            break
         except KeyboardInterrupt:
             if session.interrupted:
                 raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -127,9 +128,11 @@ class PlainTransport:
 
     async def close(self) -> None:
         """Close all connections."""
-        for _, writer in self._idle:
+        while self._idle:
+            _, writer = self._idle.pop()
             writer.close()
-        self._idle.clear()
+            with suppress(OSError):
+                await writer.wait_closed()
 
 
 async def _read_reply(reader: asyncio.StreamReader) -> tuple[Reply, bool]:
@@ -148,7 +151,7 @@ async def _read_reply(reader: asyncio.StreamReader) -> tuple[Reply, bool]:
         body = b""
     else:
         stays_open = False
-        body = await reader.read(MAX_BODY)
+        body = await _read_to_end(reader)
     return Reply(status, body, headers.get(b"retry-after", b"").decode("latin-1")), stays_open
 
 
@@ -158,6 +161,16 @@ def _read_head(head: bytes) -> tuple[int, dict[bytes, bytes]]:
         raise ValueError("the reply is not HTTP/1.1")
     pairs = (line.partition(b":") for line in lines)
     return int(first[9:12]), {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+async def _read_to_end(reader: asyncio.StreamReader) -> bytes:
+    chunks, total = [], 0
+    while chunk := await reader.read(MAX_HEAD):
+        total += len(chunk)
+        if total > MAX_BODY:
+            raise ValueError(f"the reply is over {MAX_BODY:,} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:

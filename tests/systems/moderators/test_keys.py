@@ -1,0 +1,138 @@
+"""Keys go where they belong and are written nowhere."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ombud.data.texts import Texts
+from ombud.errors import OmbudError, PlanError
+from ombud.systems.moderators import (
+    AnthropicMessages,
+    HttpModerator,
+    OpenAIModeration,
+    Perspective,
+    RunSettings,
+)
+from ombud.systems.moderators.keys import read_key, redact
+from ombud.systems.moderators.transport import HttpxTransport
+
+SECRET = 'sk-secret-0123456789"abcdef'
+
+
+def texts_of(*rows: str) -> Texts:
+    n = len(rows)
+    return Texts(np.arange(n), np.array(rows, dtype=object), np.full(n, -1, dtype=np.int8))
+
+
+def test_a_key_is_never_written(
+    stub_with: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.chdir(tmp_path)
+    stub = stub_with(key=SECRET)
+    said: list[str] = []
+
+    def note(*arguments: Any) -> None:
+        said.append(str(arguments))
+
+    run = RunSettings(retries=1, backoff=0.01, concurrency=1)
+    for transport in ("plain", "httpx"):
+        if transport == "httpx":
+            monkeypatch.setattr(
+                "ombud.systems.moderators.session.transport_for",
+                lambda url, headers, timeout, n: HttpxTransport(url, headers, timeout, n),
+            )
+        for system in (
+            Perspective(name=f"p-{transport}", base_url=stub.url, run=run),
+            OpenAIModeration(name=f"o-{transport}", base_url=f"{stub.url}/v1", run=run),
+            AnthropicMessages(name=f"a-{transport}", base_url=stub.url, run=run),
+        ):
+            monkeypatch.setenv(system.key_env, SECRET)
+            # Faults whose body repeats all headers, the key among them.
+            stub.faults["b"].extend(["400"])
+            stub.faults["c"].extend(["500", "500"])
+            stub.faults["d"].extend(["403"])
+            try:
+                system.moderate(texts_of("a", "b", "c", "d"), progress=note)
+            except OmbudError as stopped:
+                said.append("".join(traceback.format_exception(stopped)))
+            assert stub.asked["d"], "the faults were not reached"
+            said += [repr(system), str(system.__dict__), str(system.estimate(texts_of("e")))]
+            said += [str(system.runner().collect(texts_of("a", "b", "c", "d"))), system.identity]
+    assert any("403" in text for text in said)
+    assert sum("key removed" in text for text in said) >= 6, "the stub did not repeat the key"
+    said += [record.getMessage() + str(record.args) for record in caplog.records]
+    said += list(capfd.readouterr())
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(path.suffix == ".sqlite" for path in files)
+    for form in (SECRET, SECRET.replace('"', '\\"'), "0123456789"):
+        assert not any(form in text for text in said)
+        assert not any(form.encode() in path.read_bytes() for path in files)
+
+
+def test_a_key_goes_only_to_its_own_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    own = "api.openai.com"
+    for url in ("https://api.openai.com/v1", "http://127.0.0.1:1/v1", "http://localhost/v1"):
+        assert read_key("OPENAI_API_KEY", url, own, "x") == SECRET
+    for url in (
+        "https://evil.example/v1",
+        "https://api.openai.com.evil.example/v1",
+        "https://127.0.0.1.evil.example/v1",
+        "https://evil.example/api.openai.com",
+    ):
+        with pytest.raises(PlanError, match="OMBUD_KEY_HOSTS"):
+            read_key("OPENAI_API_KEY", url, own, "x")
+        stolen = OpenAIModeration(base_url=url, cache=tmp_path / "a.sqlite")
+        with pytest.raises(PlanError, match="OMBUD_KEY_HOSTS"):
+            stolen.moderate(texts_of("a"))
+    with pytest.raises(PlanError, match="https://"):
+        read_key("OPENAI_API_KEY", "http://api.openai.com/v1", own, "x")
+    monkeypatch.setenv("OMBUD_KEY_HOSTS", "other.example, proxy.example")
+    assert read_key("OPENAI_API_KEY", "https://proxy.example/v1", own, "x") == SECRET
+
+
+def test_a_key_that_is_absent_or_odd(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "https://api.openai.com/v1"
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(PlanError, match="set the environment variable OPENAI_API_KEY"):
+        read_key("OPENAI_API_KEY", url, "api.openai.com", "x")
+    monkeypatch.setenv("OPENAI_API_KEY", "line\nbreak-secret")
+    with pytest.raises(PlanError) as caught:
+        read_key("OPENAI_API_KEY", url, "api.openai.com", "x")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(PlanError) as caught:
+        read_key("sk-a-key-pasted-here", url, "api.openai.com", "x")
+    assert "pasted" not in str(caught.value)
+    assert read_key("", url, "", "x") == ""
+
+
+def test_a_key_in_the_wrong_place_stops_before_anything_is_asked(
+    stub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OWN_KEY", raising=False)
+    system = HttpModerator(
+        base_url=f"{stub.url}/plain",
+        score_path="score",
+        threshold=0.5,
+        key_env="OWN_KEY",
+        cache=tmp_path / "a.sqlite",
+    )
+    with pytest.raises(PlanError, match="OWN_KEY"):
+        system.moderate(texts_of("a"))
+    assert not stub.asked
+
+
+def test_redaction_knows_the_escaped_form() -> None:
+    assert b"secret" not in redact(b'x "sk-secret-0123456789\\"abcdef" y', SECRET)
+    assert redact(b"abc", "") == b"abc"

@@ -1,0 +1,252 @@
+"""Moderators on this machine: lists, functions, pipelines, packaged models."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ombud import registry
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.texts import Texts
+from ombud.errors import AuditedSystemError, DataError, MissingExtraError, PlanError, RegistryError
+from ombud.systems.base import Moderator
+from ombud.systems.moderators import (
+    Answer,
+    CallableModerator,
+    HuggingFaceModerator,
+    KeywordModerator,
+    SklearnModerator,
+)
+
+
+def texts_of(*rows: str) -> Texts:
+    n = len(rows)
+    return Texts(np.arange(n), np.array(rows, dtype=object), np.full(n, -1, dtype=np.int8))
+
+
+ODD = texts_of("", " ", "a\ud800b", "\0", "\u202eabc", "word " * 20_000, "ﷺ́" * 100, "plain")
+
+
+def check_contract(system: Moderator) -> Decisions:
+    """Any texts go in, one outcome each comes out, twice the same."""
+    assert isinstance(system, Moderator) and system.name
+    decisions = system.moderate(ODD)
+    assert decisions.ids.tolist() == ODD.ids.tolist()
+    assert set(decisions.outcomes.tolist()) <= {0, 1}
+    np.testing.assert_array_equal(decisions.outcomes, system.moderate(ODD).outcomes)
+    assert len(system.moderate(texts_of())) == 0
+    one = system.moderate(texts_of("plain"))
+    assert one.outcomes[0] == decisions.outcomes[-1]
+    assert one.scores[0] == pytest.approx(decisions.scores[-1], abs=1e-5, nan_ok=True)
+    return decisions
+
+
+def test_keywords_match_whole_words_in_any_case(tmp_path: Path) -> None:
+    listed = tmp_path / "terms.txt"
+    listed.write_text("# a list\n\nbad thing\nugh\n", encoding="utf-8")
+    system = KeywordModerator(terms=["Foo"], path=listed)
+    rows = ["a FOO!", "food", "Bad  thing", "bad thing, ugh", "foos", ""]
+    decisions = system.moderate(texts_of(*rows))
+    assert decisions.outcomes.tolist() == [1, 0, 0, 1, 0, 0]
+    assert decisions.scores.tolist() == [1, 0, 0, 2, 0, 0]
+    plurals = KeywordModerator(terms=["foo"], plurals=True)
+    assert plurals.moderate(texts_of("foos", "food")).outcomes.tolist() == [1, 0]
+    check_contract(system)
+
+
+def test_keywords_from_the_built_in_list_are_slurs_only() -> None:
+    from ombud.taxonomy import load_terms
+
+    system = registry.create("moderator", "keyword", {"builtin": "terms-identity@1"})
+    terms = load_terms("terms-identity@1").terms
+    slurs = {t.text for t in terms if t.kind == "slur"}
+    assert set(system.all_terms()) == slurs
+    neutral = next(t.text for t in terms if t.kind != "slur" and t.text not in slurs)
+    assert neutral not in system.all_terms()
+    assert not any(slur in repr(system) for slur in slurs)
+
+
+def test_keyword_faults(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="give terms, path or builtin"):
+        KeywordModerator()
+    with pytest.raises(DataError, match="cannot be read"):
+        KeywordModerator(path=tmp_path / "absent").moderate(texts_of("a"))
+    latin = tmp_path / "latin.txt"
+    latin.write_bytes(b"ok\ncaf\xe9\n")
+    with pytest.raises(DataError, match="not UTF-8 at byte 6"):
+        KeywordModerator(path=latin).moderate(texts_of("a"))
+
+
+def test_a_function_may_answer_in_every_documented_way() -> None:
+    answers: dict[str, Any] = {
+        "yes": True,
+        "no": np.bool_(False),
+        "high": 0.9,
+        "low": np.float32(0.2),
+        "refused": Outcome.REFUSED,
+        "answer": Answer(Outcome.FLAGGED, 0.7, {"hate": 0.7}),
+        "none": None,
+        "nan": float("nan"),
+    }
+
+    def function(texts: list[str]) -> list[Any]:
+        if "boom" in texts:
+            raise ValueError("no such word")
+        return [answers[text] for text in texts]
+
+    decisions = CallableModerator(function=function).moderate(texts_of(*answers, "boom"))
+    assert decisions.outcomes.tolist() == [1, 0, 1, 0, 2, 1, 3, 3, 3]
+    assert decisions.categories == ("hate",)
+    assert decisions.scores[2] == pytest.approx(0.9)
+
+
+def test_a_function_that_answers_too_little() -> None:
+    with pytest.raises(AuditedSystemError, match="given 2 texts and returned 1"):
+        CallableModerator(function=lambda texts: [True]).moderate(texts_of("a", "b"))
+
+
+def test_a_plan_cannot_name_a_function() -> None:
+    assert "callable" not in registry.names("moderator")
+    with pytest.raises(RegistryError):
+        registry.create("moderator", "callable", {"function": "os:system"})
+
+
+def fitted(*, probabilities: bool = True) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    model = LogisticRegression(C=100) if probabilities else LinearSVC()
+    rows = ["bad words here", "bad bad", "lovely day", "nice and lovely"] * 3
+    return make_pipeline(TfidfVectorizer(), model).fit(rows, ["flag", "flag", "keep", "keep"] * 3)
+
+
+@pytest.mark.parametrize("probabilities", [True, False])
+def test_a_pipeline_in_memory(probabilities: bool) -> None:
+    pipeline = fitted(probabilities=probabilities)
+    threshold = 0.5 if probabilities else 0.0
+    system = SklearnModerator.from_pipeline(pipeline, flagged="flag", threshold=threshold)
+    rows = ["bad", "lovely", "bad bad day"]
+    expected = [int(label == "flag") for label in pipeline.predict(rows)]
+    assert system.moderate(texts_of(*rows)).outcomes.tolist() == expected
+    other = SklearnModerator.from_pipeline(pipeline, flagged="keep", threshold=threshold)
+    assert other.moderate(texts_of(*rows)).outcomes.tolist() == [1 - e for e in expected]
+    with pytest.raises(PlanError, match="no class 'hate'"):
+        SklearnModerator.from_pipeline(pipeline, flagged="hate").moderate(texts_of("a"))
+    check_contract(system)
+
+
+def test_pickles_are_refused_unopened(tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+
+    class Trap:
+        def __reduce__(self) -> Any:
+            return Path.write_text, (trap, "sprung")
+
+    for name in ("model.pkl", "model.joblib", "model"):
+        (tmp_path / name).write_bytes(pickle.dumps(Trap()))
+        with pytest.raises(PlanError, match="can run code"):
+            registry.create("moderator", "sklearn", {"path": str(tmp_path / name)})
+    assert not trap.exists()
+
+
+@pytest.mark.skipif(find_spec("skops") is None, reason="skops is not installed")
+def test_a_pipeline_from_a_skops_file(tmp_path: Path) -> None:
+    import skops.io
+
+    skops.io.dump(fitted(), tmp_path / "model.skops")
+    arguments = {"path": str(tmp_path / "model.skops"), "flagged": "flag"}
+    system = registry.create("moderator", "sklearn", arguments)
+    assert system.name == "model"
+    assert system.moderate(texts_of("bad", "lovely")).outcomes.tolist() == [1, 0]
+    skops.io.dump(CallableModerator(function=len), tmp_path / "odd.skops")
+    odd = SklearnModerator(path=tmp_path / "odd.skops")
+    with pytest.raises(PlanError, match="does not trust"):
+        odd.moderate(texts_of("a"))
+
+
+def fake_pipeline(texts: list[str], **options: Any) -> list[list[dict[str, Any]]]:
+    assert options["truncation"] is True and options["top_k"] is None
+    rows = []
+    for text in texts:
+        bad = 0.8 if "bad" in text else 0.1
+        rows.append([{"label": "toxic", "score": bad}, {"label": "fine", "score": 1 - bad}])
+    return rows
+
+
+def test_hugging_face_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = HuggingFaceModerator.from_pipeline(fake_pipeline, flagged=["toxic"])
+    decisions = system.moderate(texts_of("bad", "good"))
+    assert decisions.outcomes.tolist() == [1, 0]
+    assert decisions.categories == ("fine", "toxic")
+    check_contract(system)
+    with pytest.raises(PlanError, match=r"no label hate; its labels are fine, toxic"):
+        HuggingFaceModerator.from_pipeline(fake_pipeline, flagged=["hate"]).moderate(texts_of("a"))
+    asked: dict[str, Any] = {}
+
+    def pipeline(task: str, **options: Any) -> Any:
+        asked.update(options, task=task)
+        return fake_pipeline
+
+    module = ModuleType("transformers")
+    module.pipeline = pipeline  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "transformers", module)
+    monkeypatch.setattr("ombud.systems.moderators.huggingface.require", lambda *_: None)
+    named = registry.create(
+        "moderator", "huggingface", {"model": "org/guard", "revision": "abc", "flagged": ["toxic"]}
+    )
+    assert named.name == "guard"
+    assert named.moderate(texts_of("bad")).version == "org/guard@abc"
+    assert asked["trust_remote_code"] is False
+    assert asked["model_kwargs"] == {"use_safetensors": True}
+    assert asked["revision"] == "abc"
+
+
+@pytest.mark.skipif(find_spec("transformers") is not None, reason="transformers is installed")
+def test_a_missing_extra_says_what_to_install() -> None:
+    system = HuggingFaceModerator(model="org/guard", flagged=["toxic"])
+    with pytest.raises(MissingExtraError, match=r"pip install 'ombud\[huggingface\]'"):
+        system.moderate(texts_of("a"))
+
+
+PACKAGED = [
+    ("profanity-check", "profanity_check"),
+    ("hatesonar", "hatesonar"),
+    ("glin-profanity", "glin_profanity"),
+]
+
+
+@pytest.mark.parametrize(("name", "module"), PACKAGED)
+def test_packaged_models_work(name: str, module: str) -> None:
+    if find_spec(module) is None:
+        pytest.skip(f"{module} is not installed; it is in the extra 'moderators'")
+    system = registry.create("moderator", name)
+    check_contract(system)
+    mild = texts_of("what bollocks, you stupid idiot", "the library opens at nine")
+    decisions = system.moderate(mild)
+    assert decisions.outcomes.tolist() == [1, 0]
+    assert name.split("-")[0] in decisions.version
+
+
+@pytest.mark.skipif(find_spec("hatesonar") is None, reason="hatesonar is not installed")
+def test_hatesonar_scores_are_those_of_its_classes() -> None:
+    hate = registry.create("moderator", "hatesonar", {"flagged": ["hate_speech"]})
+    both = registry.create("moderator", "hatesonar")
+    texts = texts_of("the library opens at nine", "you stupid idiot")
+    a, b = hate.moderate(texts), both.moderate(texts)
+    assert a.category_scores is not None
+    np.testing.assert_allclose(a.category_scores.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(a.scores, a.category_scores[:, 0])
+    np.testing.assert_allclose(b.scores, 1 - a.category_scores[:, 2], atol=1e-5)
+    upper = hate.moderate(texts_of("THE LIBRARY OPENS AT NINE"))
+    assert upper.scores[0] == pytest.approx(a.scores[0])
+    with pytest.raises(PlanError, match="must be some of"):
+        registry.create("moderator", "hatesonar", {"flagged": ["spam"]})
