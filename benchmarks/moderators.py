@@ -96,7 +96,7 @@ def main() -> None:
         lean = PlainTransport(url, headers, 30)
         figures["plain_transport_per_second"] = asyncio.run(carry(lean, few, options.at_once))
         for at_once in (16, options.at_once):
-            httpx = HttpxTransport(url, headers, 30, at_once)
+            httpx = HttpxTransport(url, headers, 30)
             rate = asyncio.run(carry(httpx, few // 4, at_once))
             figures[f"httpx_{at_once}_at_once_per_second"] = rate
     finally:

@@ -50,7 +50,7 @@ def test_a_key_is_never_written(
         if transport == "httpx":
             monkeypatch.setattr(
                 "ombud.systems.moderators.session.transport_for",
-                lambda url, headers, timeout, n: HttpxTransport(url, headers, timeout, n),
+                HttpxTransport,
             )
         for system in (
             Perspective(name=f"p-{transport}", base_url=stub.url, run=run),

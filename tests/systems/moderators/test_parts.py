@@ -225,7 +225,7 @@ def test_the_world_goes_through_httpx(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
     async def kind(url: str) -> type:
-        transport = transport_for(url, {}, 1.0, 1)
+        transport = transport_for(url, {}, 1.0)
         await transport.close()
         return type(transport)
 

@@ -29,6 +29,7 @@ from ombud.systems.moderators import (
     RunStoppedError,
 )
 from ombud.systems.moderators.limits import RateLimit
+from ombud.systems.moderators.transport import HttpxTransport, PlainTransport
 
 QUICK = {"backoff": 0.01, "longest_backoff": 0.05}
 
@@ -50,6 +51,7 @@ def service(stub: Any, folder: Path, **run: Any) -> HttpModerator:
     )
 
 
+@pytest.mark.parametrize("transport", [PlainTransport, HttpxTransport])
 @pytest.mark.parametrize(
     ("fault", "outcome", "asked"),
     [
@@ -71,8 +73,15 @@ def service(stub: Any, folder: Path, **run: Any) -> HttpModerator:
     ],
 )
 def test_each_fault_has_its_outcome(
-    stub: Any, tmp_path: Path, fault: str, outcome: Outcome, asked: int
+    stub: Any,
+    tmp_path: Path,
+    fault: str,
+    outcome: Outcome,
+    asked: int,
+    transport: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("ombud.systems.moderators.session.transport_for", transport)
     stub.faults["zz"].extend([fault] if fault else [])
     system = service(stub, tmp_path, timeout=0.3)
     decisions = system.moderate(texts_of("fine", "zz"))

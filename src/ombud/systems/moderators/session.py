@@ -99,7 +99,7 @@ class Session:
         if self.interrupted:
             self._stop("interrupted")
         headers = {"Content-Type": "application/json", **self._asker.headers()}
-        transport = transport_for(self._asker.url, headers, s.timeout, s.concurrency)
+        transport = transport_for(self._asker.url, headers, s.timeout)
         queue: Iterator[Question] = (
             (key, text, attempt) for key, (text, attempt) in self._questions.items()
         )
