@@ -16,7 +16,7 @@ from ombud.cli.console import JsonOption, console, print_json, speaks_plainly
 from ombud.data import Decisions, Grouping, Interactions, Labels, Recommendations, Texts
 from ombud.data.frames import open_frame
 
-__all__ = ["app"]
+__all__ = ["Form", "app", "check", "describe", "list_"]
 
 app = typer.Typer(
     help="List and describe data sets, and check files.",
