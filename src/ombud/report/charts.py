@@ -66,23 +66,18 @@ def interval_chart(
     }
     if len(kinds) > 1:
         encoding["yOffset"] = {"field": "series", "type": "nominal", "sort": kinds}
-    step = (
-        (30 if break_at else 22)
-        if len(kinds) == 1
-        else max(7, min(13, 30 // len(kinds))) * len(kinds) + 8
-    )
+    step = 30 if break_at else 22
+    if len(kinds) > 1:
+        step = max(7, min(13, 30 // len(kinds))) * len(kinds) + 8
     null = next((e.null for e, _, _ in rows if e.null is not None), None)
-    layers = _layers(kinds if coloured else [], x_title)
-    if null is not None:
-        layers.insert(0, _null_line(null))
+    marks = {"encoding": encoding, "layer": _layers(kinds if coloured else [], x_title)}
     spec: dict[str, Any] = {
         "$schema": _SCHEMA,
         "width": _WIDTH,
         "height": {"step": step},
         "autosize": {"type": "fit-x", "contains": "padding"},
         "data": {"values": data},
-        "encoding": encoding,
-        "layer": layers,
+        "layer": [marks] if null is None else [_null_line(null), marks],
     }
     if len(kinds) > 1:
         spec["height"] = {"step": step, "for": "position"}
@@ -175,9 +170,5 @@ def _null_line(null: float) -> dict[str, Any]:
     return {
         "data": {"values": [{}]},
         "mark": {"type": "rule", "style": "null-line"},
-        "encoding": {
-            "x": {"datum": null, "type": "quantitative", "axis": _X_AXIS},
-            "y": None,
-            "yOffset": None,
-        },
+        "encoding": {"x": {"datum": null, "type": "quantitative", "axis": _X_AXIS}},
     }

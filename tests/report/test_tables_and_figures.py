@@ -1,0 +1,175 @@
+"""Tables and figures hold every number they claim to hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ombud.audits.result import Result
+from ombud.report import Report
+from ombud.report.blocks import Table, tables_in
+from ombud.report.figures import MOST_ROWS, forest
+from ombud.report.findings import families, family
+from ombud.report.format import estimate_text, shared_decimals
+from ombud.report.static import to_png, to_svg
+from ombud.report.tables import detail_table, wide_table
+from ombud.report.themes import DARK, LIGHT
+
+
+def table(result: Result, name: str) -> Table:
+    return next(t for t in tables_in(Report(result).sections) if t.name == name)
+
+
+def test_wide_table_has_each_label_and_system(ordinary: Result) -> None:
+    found = family(ordinary, "share gap@10", "overall")
+    assert found is not None
+    made = wide_table(found, name="x", caption="c")
+    assert [c.title for c in made.columns] == ["Label", *ordinary.systems]
+    assert [row[0].text for row in made.rows] == list(found.labels)
+    texts = [cell.text for row in made.rows for cell in row[1:]]
+    assert texts.count("not defined (a)") == 2
+    assert made.notes == ("(a) Not defined: no user has an item whose label is known.",)
+    assert "400 users" in made.caption
+    column = [e for e in found.estimates if e.system == ordinary.systems[2]]
+    places = shared_decimals(column)
+    for row, e in zip(made.rows, column, strict=True):
+        assert row[3].text.endswith(estimate_text(e, places, signed=True))
+
+
+def test_marks_and_tones_follow_the_reading(ordinary: Result) -> None:
+    cells = [c for row in table(ordinary, "share-gap-10-overall-table").rows for c in row]
+    assert {c.tone for c in cells if c.text.startswith("▲")} == {"above"}
+    assert {c.tone for c in cells if c.text.startswith("▼")} == {"below"}
+    assert {c.tone for c in cells if c.text.startswith(("△", "▽"))} == {"maybe"}
+    assert {c.tone for c in cells if c.text.startswith("not defined")} == {"undefined"}
+
+
+def test_group_tables_give_level_gap_and_n(ordinary: Result) -> None:
+    made = table(ordinary, "share-gap-10-groups-table-1")
+    assert [c.title for c in made.columns] == [
+        "Label",
+        "Group",
+        "share gap@10",
+        "against the rest",
+        "n",
+    ]
+    assert len(made.rows) == 12 * 5
+    assert "everyone else whose group is known" in made.caption
+
+
+def test_long_tables_keep_what_stands_and_say_what_is_missing(large: Result) -> None:
+    contrasts = family(large, "share gap@10", "group contrast")
+    assert contrasts is not None
+    made = detail_table(contrasts, name="x", caption="c", most=300)
+    assert len(made.rows) == 300
+    assert "Shown: 300 of 4,110 rows" in made.caption
+    shown = sum(row[3].tone in {"above", "below"} for row in made.rows)
+    from ombud.report.findings import reading
+
+    assert shown == sum(reading(e) in {"above", "below"} for e in contrasts.estimates)
+
+
+def test_a_row_must_fit_its_columns() -> None:
+    from ombud.report.blocks import Cell, Column
+
+    with pytest.raises(ValueError, match="a row has 1 cells; 2 expected"):
+        Table("x", (Column("a"), Column("b")), ((Cell("1"),),), "c")
+
+
+@pytest.mark.parametrize("name", ["ordinary", "hostile", "moderator"])
+def test_specifications_are_valid_vegalite(name: str, request: pytest.FixtureRequest) -> None:
+    import altair
+
+    figures = Report(request.getfixturevalue(name)).figures()
+    assert figures
+    for spec in figures.values():
+        json.dumps(spec, allow_nan=False)
+        altair.LayerChart.from_dict(spec)
+
+
+def test_forest_draws_what_the_result_holds(ordinary: Result) -> None:
+    found = family(ordinary, "share gap@10", "overall")
+    assert found is not None
+    figure = forest(found, name="x", table="t")
+    assert figure is not None
+    data: list[dict[str, Any]] = figure.spec["data"]["values"]
+    assert len(data) == len(found.estimates)
+    drawn = {round(d["value"], 4) for d in data if "value" in d}
+    assert drawn == {round(e.value, 4) for e in found.estimates if e.value is not None}
+    undefined = [d for d in data if "why" in d]
+    assert len(undefined) == 2
+    assert all("value" not in d and "low" not in d for d in undefined)
+    assert "2 numbers are not defined" in figure.caption
+    assert "Highest: factor model, flashing lights, 0.083 [0.060, 0.107]." in figure.alt
+
+
+def test_many_labels_are_cut_and_said(large: Result) -> None:
+    found = family(large, "share gap@10", "overall")
+    assert found is not None
+    figure = forest(found, name="x", table="t")
+    assert figure is not None
+    rows = {d["row"] for d in figure.spec["data"]["values"]}
+    assert len(rows) == MOST_ROWS
+    assert "Drawn: the 30 of 137 labels that lie furthest from the line." in figure.caption
+
+
+def test_many_systems_are_cut_and_said(ordinary: Result) -> None:
+    from dataclasses import replace
+
+    found = next(f for f in families(ordinary) if f.kind == "overall")
+    many = tuple(e.with_(system=f"s{i}") for i in range(9) for e in found.estimates[:12])
+    figure = forest(replace(found, estimates=many), name="x", table="t")
+    assert figure is not None
+    assert "Drawn: the first 7 of 9 systems; the table has all." in figure.caption
+
+
+def test_nothing_defined_draws_nothing(ordinary: Result) -> None:
+    from dataclasses import replace
+
+    found = next(f for f in families(ordinary) if f.kind == "overall")
+    none = tuple(e for e in found.estimates if e.value is None)
+    assert forest(replace(found, estimates=none), name="x", table="t") is None
+
+
+def test_open_ends_are_drawn_to_the_edge(ordinary: Result) -> None:
+    from dataclasses import replace
+
+    found = next(f for f in families(ordinary) if f.kind == "overall")
+    base = found.estimates[1]
+    assert base.value is not None
+    open_end = base.with_(interval=(base.value - 1, float("inf")))
+    figure = forest(replace(found, estimates=(open_end,)), name="x", table="t")
+    assert figure is not None
+    (datum,) = figure.spec["data"]["values"]
+    assert datum["high"] == datum["value"]
+    assert "∞" in datum["text"]
+
+
+def test_static_pictures(ordinary: Result) -> None:
+    spec = Report(ordinary).figures()["share-gap-10-overall"]
+    svg = to_svg(spec)
+    assert svg.startswith("<svg")
+    assert "flashing lights" in svg
+    assert svg.count(">not defined<") == 2
+    assert to_png(spec, scale=1).startswith(b"\x89PNG")
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(("theme", "page"), [(LIGHT, "#ffffff"), (DARK, "#14171c")])
+def test_marks_contrast_with_the_page(theme: dict[str, Any], page: str) -> None:
+    for colour in theme["range"]["category"]:
+        assert contrast(colour, page) >= 3, colour
+    assert contrast(theme["axis"]["labelColor"], page) >= 7
+    assert contrast(theme["text"]["color"], page) >= 4.5
