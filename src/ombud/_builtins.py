@@ -3,6 +3,7 @@
 from importlib import import_module
 
 for _module in (
+    "ombud.audits.analyses",
     "ombud.metrics",
     "ombud.metrics.accuracy",
     "ombud.report.sections",

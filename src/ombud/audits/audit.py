@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from ombud.audits.analyses.base import Analysis
 from ombud.audits.describing import describe_metric
 from ombud.audits.folder import RunFolder
 from ombud.audits.inputs import data_plan, store_data
-from ombud.audits.loading import load_data, load_metrics, load_system
+from ombud.audits.loading import load_analyses, load_data, load_metrics, load_system
 from ombud.audits.plan import Plan, StatisticsPlan
 from ombud.audits.provenance import fingerprint_data, input_hashes, now, versions
 from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
@@ -67,6 +69,8 @@ class Audit:
         The title of the report.
     plan
         The plan it was built from, if any.
+    analyses
+        What to compute from the data alone.
 
     Examples
     --------
@@ -87,6 +91,7 @@ class Audit:
     statistics: StatisticsPlan = field(default_factory=StatisticsPlan)
     title: str = "Audit"
     plan: Plan | None = None
+    analyses: Sequence[Analysis] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.systems, Mapping):
@@ -121,6 +126,7 @@ class Audit:
             statistics=plan.statistics,
             title=plan.title,
             plan=plan,
+            analyses=load_analyses(plan.analyses),
         )
 
     def run(self, folder: Path | str | None = None, progress: Progress | None = None) -> Result:
@@ -186,12 +192,20 @@ class Audit:
             estimates += estimate_metric(metric, rows, self._groups(metric), self._settings())
             infos.append(_info(metric, next(iter(rows.values())).unit))
         progress(len(self.metrics), len(self.metrics), "measured")
+        tables: dict[str, pl.DataFrame] = {}
+        for analysis in self.analyses:
+            progress(0, 1, f"analysing {analysis.registered_name}")
+            found = analysis.analyse(self.data, self._settings())
+            estimates += found.estimates
+            exclusions |= dict.fromkeys(found.exclusions)
+            tables |= found.tables
         return Result(
             plan=self._as_plan(),
             estimates=tuple(estimates),
             metrics=tuple(infos),
             exclusions=tuple(exclusions),
             card=self.data.card,
+            tables=tables,
         )
 
     def _named(self) -> Mapping[str, System]:
@@ -220,6 +234,7 @@ class Audit:
             data=data_plan(self.data),
             systems={name: {"type": type(s).__name__} for name, s in self._named().items()},
             metrics=tuple(spec_of(metric) for metric in self.metrics),
+            analyses=tuple(spec_of(analysis) for analysis in self.analyses),
             statistics=self.statistics,
         )
 

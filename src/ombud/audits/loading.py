@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ombud import registry
+from ombud.audits.analyses.base import Analysis
 from ombud.audits.plan import Plan
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
@@ -20,7 +21,7 @@ from ombud.errors import OmbudError, PlanError
 from ombud.metrics.base import Metric
 from ombud.systems.base import Moderator, Recommender
 
-__all__ = ["load_data", "load_metrics", "load_system"]
+__all__ = ["load_analyses", "load_data", "load_metrics", "load_system"]
 
 
 def load_data(plan: Plan) -> Dataset:
@@ -104,18 +105,27 @@ def load_system(name: str, config: dict[str, Any]) -> Recommender | Moderator:
 
 def load_metrics(specs: tuple[dict[str, Any], ...]) -> tuple[Metric, ...]:
     """Build metrics from their part of a plan; all faults in one error."""
-    metrics: list[Metric] = []
+    return _load_all("metric", specs)
+
+
+def load_analyses(specs: tuple[dict[str, Any], ...]) -> tuple[Analysis, ...]:
+    """Build analyses from their part of a plan; all faults in one error."""
+    return _load_all("analysis", specs)
+
+
+def _load_all(kind: str, specs: tuple[dict[str, Any], ...]) -> tuple[Any, ...]:
+    made: list[Any] = []
     faults: list[str] = []
     for spec in specs:
         options = dict(spec)
         name = options.pop("name", None)
         if name is None:
-            faults.append(f"a metric has no name: {spec}")
+            faults.append(f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} has no name: {spec}")
             continue
         try:
-            metrics.append(registry.create("metric", name, options))
+            made.append(registry.create(kind, name, options))
         except OmbudError as error:
             faults.append(str(error))
     if faults:
         raise PlanError("\n".join(faults))
-    return tuple(metrics)
+    return tuple(made)

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from ombud.audits.audit import Audit
-from ombud.audits.loading import load_data, load_metrics
+from ombud.audits.loading import load_analyses, load_data, load_metrics
 from ombud.audits.plan import Plan
 from ombud.audits.result import Result
 from ombud.data.decisions import Decisions
@@ -64,6 +64,7 @@ def rescore(
         statistics=asked.statistics,
         title=asked.title,
         plan=asked,
+        analyses=load_analyses(asked.analyses),
     )
     return audit.rescored(outputs, None if into is None else Path(into), progress)
 

@@ -155,7 +155,14 @@ class Metric(Protocol):
         ...
 
 
-def spec_of(metric: Metric) -> dict[str, Any]:
-    """Return the registered name and the options of a metric, as a plan would hold them."""
-    options = {f.name: getattr(metric, f.name) for f in fields(metric) if f.init}  # type: ignore[arg-type]
-    return {"name": metric.registered_name} | {k: v for k, v in options.items() if v is not None}
+class _Registered(Protocol):
+    registered_name: ClassVar[str]
+
+
+def spec_of(thing: _Registered) -> dict[str, Any]:
+    """Return the registered name and the options of a metric, as a plan would hold them.
+
+    Anything that is registered as a dataclass of its options can be given.
+    """
+    options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
+    return {"name": thing.registered_name} | {k: v for k, v in options.items() if v is not None}

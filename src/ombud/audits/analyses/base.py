@@ -1,0 +1,64 @@
+"""An analysis is computed from the data alone: no system is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+
+import polars as pl
+
+from ombud.data.exclusions import Exclusion
+from ombud.errors import PlanError
+from ombud.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.data.interactions import Interactions
+    from ombud.data.labels import Labels
+    from ombud.metrics.engine import Settings
+
+__all__ = ["Analysed", "Analysis", "needed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Analysed:
+    """What an analysis found.
+
+    Parameters
+    ----------
+    estimates
+        Every number, with its uncertainty.
+    tables
+        Tables by name, stored with the result.
+    exclusions
+        What was left out, and why.
+    """
+
+    estimates: tuple[Estimate, ...] = ()
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    exclusions: tuple[Exclusion, ...] = ()
+
+
+@runtime_checkable
+class Analysis(Protocol):
+    """What an audit needs to know of an analysis.
+
+    An analysis is a frozen dataclass whose fields are its options, registered with
+    ``@ombud.registry.analysis("name")``.
+    """
+
+    registered_name: ClassVar[str]
+    """The name in plans; set by the decorator."""
+
+    def analyse(self, data: Dataset, settings: Settings) -> Analysed:
+        """Return what is found in the data."""
+        ...
+
+
+def needed(data: Dataset, analysis: str) -> tuple[Interactions, Labels]:
+    """Return interactions and labels, or say which of them is missing."""
+    if data.interactions is None or data.labels is None:
+        lacking = "interactions" if data.interactions is None else "labels"
+        raise PlanError(f"{analysis} needs interactions and labels; the data has no {lacking}")
+    return data.interactions, data.labels
