@@ -250,3 +250,23 @@ def test_hatesonar_scores_are_those_of_its_classes() -> None:
     assert upper.scores[0] == pytest.approx(a.scores[0])
     with pytest.raises(PlanError, match="must be some of"):
         registry.create("moderator", "hatesonar", {"flagged": ["spam"]})
+
+
+@pytest.mark.realdata
+def test_three_packaged_models_tell_real_hate_from_real_talk(realdata: Path) -> None:
+    path = realdata / "stormfront" / "stormfront_sentences.csv"
+    if not path.exists():
+        pytest.skip(f"no {path.name} in the data folder")
+    import polars as pl
+
+    table = pl.read_csv(path).filter(pl.col("label").is_in(["hate", "noHate"]))
+    table = table.with_columns(pl.col("text").fill_null("")).sample(2000, seed=5)
+    hate = (table["label"] == "hate").to_numpy()
+    ran = 0
+    for name, module in PACKAGED:
+        if find_spec(module) is not None:
+            flags = registry.create("moderator", name).moderate(texts_of(*table["text"])).outcomes
+            assert flags[hate].mean() > 1.3 * flags[~hate].mean() > 0, name
+            ran += 1
+    if ran < len(PACKAGED):
+        pytest.skip(f"only {ran} of {len(PACKAGED)} packages are installed")

@@ -426,3 +426,29 @@ def test_raw_replies_times_and_outcomes_are_kept_but_not_texts(stub: Any, tmp_pa
     assert all(row[2] >= 0 for row in rows)
     everything = b"".join(p.read_bytes() for p in tmp_path.iterdir())
     assert b"secret wording" not in everything
+
+
+def test_another_edition_is_asked_again_and_both_are_kept(stub: Any, tmp_path: Path) -> None:
+    march, april = service(stub, tmp_path), service(stub, tmp_path)
+    march.edition, april.edition = "2026-03", "2026-04"
+    for system in (march, april, march):
+        system.moderate(texts_of("a", "b"))
+    assert stub.asked == {"a": 2, "b": 2}
+
+
+def test_a_service_of_a_plugin_that_raises_costs_only_its_own_text(
+    stub: Any, tmp_path: Path
+) -> None:
+    class Clumsy(HttpModerator):
+        def body(self, texts: Any) -> bytes:
+            return super().body(texts) if texts[0] != "b" else bytes(texts[0])
+
+        def parse(self, status: int, body: bytes) -> Any:
+            return super().parse(status, body) if b"1.0" not in body else body["x"]  # type: ignore
+
+    system = Clumsy(
+        base_url=f"{stub.url}/plain", score_path="score", threshold=0.5, cache=tmp_path / "a.sqlite"
+    )
+    decisions = system.moderate(texts_of("a", "b", "zz", "c"))
+    assert decisions.outcomes.tolist() == [0, Outcome.ERROR, Outcome.UNPARSEABLE, 0]
+    assert stub.asked == {"a": 1, "zz": 1, "c": 1}

@@ -76,7 +76,7 @@ class AnthropicMessages(Service):
         return f"{self.base_url}/v1/messages"
 
     @property
-    def identity(self) -> str:
+    def configuration(self) -> str:
         """Model, prompt and temperature."""
         return f"{self.model}#{digest(self.prompt, self.max_tokens, self.temperature)}"
 

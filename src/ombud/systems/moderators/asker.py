@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators.answers import Answer, unparseable
 from ombud.systems.moderators.estimate import Price
 
-__all__ = ["Asker", "Reply"]
+__all__ = ["Asker", "Reply", "read_reply"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +81,11 @@ class Asker(Protocol):
     def parse(self, status: int, body: bytes) -> Answer:
         """Return what a reply to one text means; never raises."""
         ...
+
+
+def read_reply(asker: Asker, status: int, body: bytes) -> Answer:
+    """Return what a reply means, also when the service's own reader fails."""
+    try:
+        return asker.parse(status, body)
+    except Exception as fault:  # a plugin's reader may fail in any way; the reply is kept
+        return unparseable(f"the reader failed: {type(fault).__name__}: {fault}")

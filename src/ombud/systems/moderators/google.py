@@ -84,7 +84,7 @@ class GoogleModerateText(Service):
         return f"{self.base_url}/{self.version}/documents:moderateText"
 
     @property
-    def identity(self) -> str:
+    def configuration(self) -> str:
         """API and model version."""
         return (
             f"{self.version}#{digest(self.model_version)}" if self.model_version else self.version

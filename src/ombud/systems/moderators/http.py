@@ -76,7 +76,7 @@ class HttpModerator(Service):
             raise PlanError(f"{self.name}: {'; '.join(faults)}")
 
     @property
-    def identity(self) -> str:
+    def configuration(self) -> str:
         """Version, address and template."""
         return f"{self.version}#{digest(self.base_url, self.template)}"
 

@@ -53,7 +53,7 @@ class LlamaGuard(Service):
         return f"{self.base_url}/chat/completions"
 
     @property
-    def identity(self) -> str:
+    def configuration(self) -> str:
         """Model, prompt, temperature and address: two servers may hold different weights."""
         parts = (self.prompt, self.max_tokens, self.temperature, self.base_url)
         return f"{self.model}#{digest(*parts)}"

@@ -85,7 +85,7 @@ class OpenAIModeration(Service):
         return f"{self.base_url}/moderations"
 
     @property
-    def identity(self) -> str:
+    def configuration(self) -> str:
         """The model asked for."""
         return self.model
 

@@ -11,6 +11,7 @@ from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.estimate import Price
 from ombud.systems.moderators.service import Service, digest, number, share
+from ombud.systems.moderators.settings import RunSettings
 
 __all__ = ["Perspective"]
 
@@ -22,7 +23,8 @@ class Perspective(Service):
 
     The service has announced its end for the end of 2026; its address can be changed, and
     recorded decisions (`RecordedDecisions`) outlive it. The key travels in a header, not in the
-    address, where logs would keep it.
+    address, where logs would keep it. One question a second is its default quota, and the
+    default here.
 
     Parameters
     ----------
@@ -43,6 +45,7 @@ class Perspective(Service):
     base_url: str = "https://commentanalyzer.googleapis.com"
     key_env: str = "PERSPECTIVE_API_KEY"
     price: Price = field(default_factory=lambda: Price(0.0))
+    run: RunSettings = field(default_factory=lambda: RunSettings(per_second=1.0))
     max_bytes: int = 20_480
     attributes: list[str] = field(default_factory=lambda: ["TOXICITY"])
     threshold: float = 0.7
@@ -62,7 +65,7 @@ class Perspective(Service):
         return f"{self.base_url}/{self.version}/comments:analyze"
 
     @property
-    def identity(self) -> str:
+    def configuration(self) -> str:
         """Version, attributes and language."""
         return f"{self.version}#{digest(sorted(self.attributes), self.language)}"
 

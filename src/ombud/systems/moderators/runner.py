@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ombud.data.decisions import Decisions, Outcome
 from ombud.errors import AuditedSystemError
 from ombud.systems.moderators.answers import Answer, decisions_of, error
-from ombud.systems.moderators.asker import Asker
+from ombud.systems.moderators.asker import Asker, read_reply
 from ombud.systems.moderators.cache import AnswerCache, Call, Key
 from ombud.systems.moderators.estimate import RunEstimate
 from ombud.systems.moderators.session import Session
@@ -145,7 +145,7 @@ class Runner:
             return error(IN_FLIGHT)
         if call.raw is None or call.outcome == "error":
             return error(call.reason)
-        return self.asker.parse(call.status or 0, call.raw)
+        return read_reply(self.asker, call.status or 0, call.raw)
 
     def _notices(
         self, work: Work, answers: Sequence[Answer], decisions: Decisions

@@ -46,6 +46,9 @@ class Service:
         The file of answers; default ``moderators.sqlite`` in ``$OMBUD_CACHE`` or ``.ombud``.
     run
         Pace, patience, repeats, budget.
+    edition
+        A date or word of your own. A service that changes under the same model name is asked
+        again, text by text, when the edition is another: that is how drift is measured.
     price
         For the estimate.
     max_bytes
@@ -59,6 +62,7 @@ class Service:
     base_url: str = ""
     key_env: str = ""
     cache: Path | None = None
+    edition: str = ""
     run: RunSettings = field(default_factory=RunSettings)
     price: Price = field(default_factory=Price)
     max_bytes: int = 1_000_000
@@ -81,9 +85,14 @@ class Service:
         return self.base_url
 
     @property
-    def identity(self) -> str:
-        """Everything that changes what the service would answer."""
+    def configuration(self) -> str:
+        """What of the configuration changes what the service would answer."""
         raise NotImplementedError
+
+    @property
+    def identity(self) -> str:
+        """The version in the cache's key: configuration and edition."""
+        return f"{self.configuration}@{self.edition}" if self.edition else self.configuration
 
     @property
     def prompt_characters(self) -> int:

@@ -11,7 +11,7 @@ from itertools import islice
 
 from ombud.data.decisions import Outcome
 from ombud.systems.moderators.answers import Answer, error
-from ombud.systems.moderators.asker import Asker, Reply
+from ombud.systems.moderators.asker import Asker, Reply, read_reply
 from ombud.systems.moderators.cache import AnswerCache, Call, Key
 from ombud.systems.moderators.limits import RateLimit, backoff, seconds_of
 from ombud.systems.moderators.recorder import Recorder
@@ -95,11 +95,11 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._halt = asyncio.Event()
         self._limit = RateLimit(s.per_second, s.per_minute, time.monotonic)
-        self._recorder = recorder = Recorder(self._cache)
         if self.interrupted:
             self._stop("interrupted")
         headers = {"Content-Type": "application/json", **self._asker.headers()}
         transport = transport_for(self._asker.url, headers, s.timeout)
+        self._recorder = recorder = Recorder(self._cache)
         queue: Iterator[Question] = (
             (key, text, attempt) for key, (text, attempt) in self._questions.items()
         )
@@ -155,13 +155,16 @@ class Session:
                 bodies = self._asker.split(reply.body, len(batch))
         calls = []
         for (key, _, attempt), body in zip(batch, bodies, strict=True):
-            answer = self._asker.parse(reply.status, body)
+            answer = read_reply(self._asker, reply.status, body)
             calls.append((key, _call(attempt, asked, Reply(reply.status, body), answer)))
         return calls
 
     async def _exchange(self, batch: list[Question], transport: Transport) -> Reply | Answer:
         s = self._settings
-        body = self._asker.body([text for _, text, _ in batch])
+        try:
+            body = self._asker.body([text for _, text, _ in batch])
+        except Exception as fault:  # a plugin's may fail in any way; the other texts go on
+            return error(f"no question could be made of it: {type(fault).__name__}: {fault}")
         (digest, repeat), why = batch[0][0], ""
         name = f"{digest.hex()}.{repeat}"
         for attempt in range(s.retries + 1):
@@ -194,7 +197,7 @@ class Session:
 
     def _turned_away(self, reply: Reply) -> Answer:
         why = STOP.get(reply.status, f"the service redirects elsewhere ({reply.status})")
-        answer = self._asker.parse(reply.status, reply.body)
+        answer = read_reply(self._asker, reply.status, reply.body)
         said = f": {answer.reason}" if answer.reason else ""
         self._stop(f"{why}{said}")
         return error(f"{why}{said}")
