@@ -78,11 +78,11 @@ def test_another_run_does_not_overwrite(world: World, tmp_path: Path) -> None:
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from ombud.audits import Audit, audit as module
+from ombud.audits import Audit, asking as module
 from ombud.metrics import ShareGap
 from ombud.worlds import small_world
 
-module._CHUNK = 20
+module.CHUNK = 20
 world = small_world(seed=3)
 inner = world.recommenders()[0]
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import getdoc
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ombud.audits.analyses.base import Analysis
+from ombud.audits.asking import Answers, Asking, System
 from ombud.audits.describing import describe_metric
 from ombud.audits.folder import RunFolder
 from ombud.audits.inputs import data_plan, store_data
@@ -22,21 +23,17 @@ from ombud.audits.plan import Plan, StatisticsPlan
 from ombud.audits.provenance import fingerprint_data, input_hashes, now, versions
 from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
 from ombud.data.dataset import Dataset
-from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
-from ombud.data.recommendations import Recommendations
-from ombud.errors import AuditedSystemError, PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, spec_of
+from ombud.errors import PlanError
+from ombud.metrics.base import Metric, Outputs, Rows, reads_predictions, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
-from ombud.systems.base import Moderator, Progress, Recommender, TrainableRecommender
+from ombud.systems.base import Moderator, Progress, Recommender
 
 __all__ = ["Audit"]
 
-System: TypeAlias = Recommender | Moderator
-_CHUNK = 2000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]*\Z")
 
 
@@ -143,10 +140,9 @@ class Audit:
         started = now()
         progress = progress or _silent
         store = None if folder is None else self._open(Path(folder))
-        outputs = {
-            name: self._ask(name, system, store, progress) for name, system in self._named().items()
-        }
-        result = self.score(outputs, store, progress)
+        asking = self._asking(store, progress)
+        answers = {name: asking.ask(name, system) for name, system in self._named().items()}
+        result = self.score(answers, store, progress)
         result = self._signed(result, started, None if folder is None else Path(folder))
         if store is not None:
             store.finish(result)
@@ -154,37 +150,37 @@ class Audit:
 
     def rescored(
         self,
-        outputs: Mapping[str, Outputs],
+        answers: Mapping[str, Answers],
         folder: Path | None = None,
         progress: Progress | None = None,
     ) -> Result:
-        """Measure outputs that are already there, and store the result if a folder is given."""
+        """Measure answers that are already there, and store the result if a folder is given."""
         started = now()
         store = None if folder is None else self._open(folder)
         if store is not None:
-            for name, answer in outputs.items():
-                store.store_outputs(name, answer)
-        result = self._signed(self.score(outputs, store, progress), started, folder)
+            for name, answer in answers.items():
+                store.store_outputs(name, answer.outputs)
+                if answer.predictions is not None:
+                    store.store_predictions(name, answer.predictions)
+        result = self._signed(self.score(answers, store, progress), started, folder)
         if store is not None:
             store.finish(result)
         return result
 
     def score(
         self,
-        outputs: Mapping[str, Outputs],
+        answers: Mapping[str, Answers],
         store: RunFolder | None = None,
         progress: Progress | None = None,
     ) -> Result:
-        """Measure and estimate from outputs that are already there."""
+        """Measure and estimate from answers that are already there."""
         progress = progress or _silent
         estimates: list[Estimate] = []
         exclusions = dict.fromkeys(self.data.exclusions)
         infos = []
         for number, metric in enumerate(self.metrics):
             progress(number, len(self.metrics), f"measuring {metric.title}")
-            rows = {
-                name: metric.measure(outputs[name], self.data) for name in self._systems_for(metric)
-            }
+            rows = self._measure(metric, answers)
             for name, measured in rows.items():
                 exclusions |= dict.fromkeys(_about_system(name, measured))
                 if store is not None:
@@ -206,6 +202,29 @@ class Audit:
             exclusions=tuple(exclusions),
             card=self.data.card,
             tables=tables,
+        )
+
+    def _measure(self, metric: Metric, answers: Mapping[str, Answers]) -> dict[str, Rows]:
+        rows = {}
+        for name in self._systems_for(metric):
+            read: Outputs | None = answers[name].outputs
+            if reads_predictions(metric):
+                read = answers[name].predictions
+            if read is not None:
+                rows[name] = metric.measure(read, self.data)
+        if not rows:
+            raise PlanError(f"{metric.title} reads predicted ratings; no system gives them")
+        return rows
+
+    def _asking(self, store: RunFolder | None, progress: Progress) -> Asking:
+        recommends = any(isinstance(system, Recommender) for system in self._named().values())
+        return Asking(
+            data=self.data,
+            users=self._users() if recommends else np.empty(0),
+            depth=max(metric.depth for metric in self.metrics),
+            predictions=any(reads_predictions(metric) for metric in self.metrics),
+            store=store,
+            progress=progress,
         )
 
     def _named(self) -> Mapping[str, System]:
@@ -255,44 +274,6 @@ class Audit:
         chosen = generator(self.seed, "sample").choice(len(users), self.sample, replace=False)
         return users[np.sort(chosen)]
 
-    def _ask(
-        self,
-        name: str,
-        system: System,
-        store: RunFolder | None,
-        progress: Progress,
-    ) -> Outputs:
-        kind = Recommendations if isinstance(system, Recommender) else Decisions
-        known = None if store is None else store.outputs(name, kind)
-        if known is not None:
-            return known
-        if isinstance(system, Recommender):
-            answer: Outputs = self._recommend(name, system, store, progress)
-        else:
-            if self.data.texts is None:
-                raise PlanError("a moderator is audited, but the data has no texts")
-            answer = system.moderate(self.data.texts)
-        if store is not None:
-            store.store_outputs(name, answer)
-        return answer
-
-    def _recommend(
-        self, name: str, system: Recommender, store: RunFolder | None, progress: Progress
-    ) -> Recommendations:
-        n = max(metric.depth for metric in self.metrics)
-        users = self._users()
-        assert self.data.interactions is not None  # _users has checked
-        if isinstance(system, TrainableRecommender):
-            system.fit(self.data.interactions, progress=progress)
-        parts = []
-        for number, start in enumerate(range(0, len(users), _CHUNK)):
-            progress(start, len(users), f"asking {name}")
-            asked = users[start : start + _CHUNK]
-            ask = _asker(name, system, asked, n)
-            parts.append(ask() if store is None else store.part(name, number, ask))
-        progress(len(users), len(users), f"asked {name}")
-        return Recommendations.concat(parts)
-
     def _signed(self, result: Result, started: str, folder: Path | None) -> Result:
         provenance = {
             "schema_version": RESULT_SCHEMA,
@@ -304,21 +285,6 @@ class Audit:
             "inputs": {} if self.plan is None else input_hashes(self.plan),
         }
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})
-
-
-def _asker(
-    name: str, system: Recommender, users: NDArray[Any], n: int
-) -> Callable[[], Recommendations]:
-    def ask() -> Recommendations:
-        answer = system.recommend(users, n)
-        if len(answer) != len(users):
-            raise AuditedSystemError(
-                f"{name} answered with {len(answer)} lists; one for each of {len(users)} users "
-                "was expected"
-            )
-        return answer
-
-    return ask
 
 
 def _about_system(name: str, rows: Rows) -> list[Exclusion]:

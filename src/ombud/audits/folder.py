@@ -10,6 +10,7 @@ import polars as pl
 
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.data.decisions import Decisions
+from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.data.store import inside, read_json, write_json, write_parquet, write_text
 from ombud.errors import ResultError
@@ -64,6 +65,16 @@ class RunFolder:
         write_parquet(path, frame)
         for part in self._parts(system):
             part.unlink()
+
+    def predictions(self, system: str) -> Predictions | None:
+        """Return the stored predictions of a system, or None."""
+        path = inside(self.path / "predictions", f"{system}.parquet")
+        return Predictions.from_frame(pl.read_parquet(path)) if path.exists() else None
+
+    def store_predictions(self, system: str, predictions: Predictions) -> None:
+        """Store the predictions of a system."""
+        path = inside(self.path / "predictions", f"{system}.parquet")
+        write_parquet(path, predictions.to_frame())
 
     def part(self, system: str, number: int, ask: Callable[[], Recommendations]) -> Recommendations:
         """Return one stored part of a system's answers, asking for it when it is not there."""

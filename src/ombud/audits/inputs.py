@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ombud.audits.plan import DataPlan
+from ombud.audits.plan import FILES, DataPlan
 from ombud.data.dataset import Dataset
 from ombud.data.store import write_parquet
 
@@ -17,6 +17,8 @@ def _tables(data: Dataset) -> dict[str, pl.DataFrame]:
     tables = {}
     if data.interactions is not None:
         tables["interactions"] = data.interactions.to_frame()
+    if data.test is not None:
+        tables["test"] = data.test.to_frame()
     if data.labels is not None:
         tables["labels"] = data.labels.to_frame()
     if data.texts is not None:
@@ -30,11 +32,7 @@ def _tables(data: Dataset) -> dict[str, pl.DataFrame]:
 
 def data_plan(data: Dataset) -> DataPlan:
     """Return the part of a plan that names the stored tables."""
-    paths = {
-        name: f"inputs/{name}.parquet"
-        for name in ("interactions", "labels", "texts", "users", "text_groups")
-        if getattr(data, name) is not None
-    }
+    paths = {name: f"inputs/{name}.parquet" for name in FILES if getattr(data, name) is not None}
     return DataPlan().model_copy(update=paths)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ombud import registry
 from ombud.audits.analyses.base import Analysis
@@ -13,8 +16,10 @@ from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.frames import open_frame
 from ombud.data.groups import Grouping
+from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
+from ombud.data.splits import split
 from ombud.data.store import hash_file
 from ombud.data.texts import Texts
 from ombud.errors import OmbudError, PlanError
@@ -25,7 +30,25 @@ __all__ = ["load_analyses", "load_data", "load_metrics", "load_system"]
 
 
 def load_data(plan: Plan) -> Dataset:
-    """Read the data that a plan names; the faults of all its files come in one error."""
+    """Read the data that a plan names, and split it if the plan says so.
+
+    The faults of all files come in one error.
+    """
+    data = _load(plan)
+    return _split(data, plan) if plan.split else data
+
+
+def _split(data: Dataset, plan: Plan) -> Dataset:
+    if data.interactions is None:
+        raise PlanError("the plan has a [split], but the data has no interactions")
+    if data.test is not None:
+        raise PlanError("the data is split already; remove [split] from the plan")
+    cut = split(data.interactions, **({"seed": plan.seed} | plan.split))
+    train = replace(cut.train, exclusions=(*cut.train.exclusions, *cut.exclusions))
+    return replace(data, interactions=train, test=cut.test)
+
+
+def _load(plan: Plan) -> Dataset:
     if plan.data.source is not None:
         kind = "source" if plan.data.source in registry.names("source") else "world"
         made = registry.create(kind, plan.data.source, plan.data.options)
@@ -48,6 +71,7 @@ def _load_files(plan: Plan) -> Dataset:
             duplicates=asked.duplicates,
             missing=asked.missing,
         ),
+        "test": lambda path: Interactions.from_frame(path, rating_scale=asked.rating_scale),
         "labels": lambda path: _labels(path, plan),
         "texts": Texts.from_frame,
         "users": lambda path: _groups(path, "user", plan),
@@ -64,11 +88,22 @@ def _load_files(plan: Plan) -> Dataset:
             faults.append(str(error))
     if faults:
         raise PlanError("\n".join(faults))
+    if "test" in tables and "interactions" not in tables:
+        raise PlanError("the plan names held-out interactions, but none to train on")
     if not tables:
         raise PlanError("the plan names no data; give [data] a source, or interactions or texts")
+    if "test" in tables:
+        tables |= _over_all(tables["interactions"], tables["test"])
     unknowns = tables["labels"].rule if "labels" in tables else ""
     card = Card(name=plan.title, title=plan.title, hashes=hashes, unknowns=unknowns)
     return Dataset(**tables, card=card)
+
+
+def _over_all(train: Interactions, test: Interactions) -> dict[str, Interactions]:
+    """Put both parts over the users and items of either."""
+    users, _ = Vocabulary.encode(np.concatenate([train.users.ids, test.users.ids]))
+    items, _ = Vocabulary.encode(np.concatenate([train.items.ids, test.items.ids]))
+    return {"interactions": train.over(users, items), "test": test.over(users, items)}
 
 
 def _labels(path: str, plan: Plan) -> Labels:

@@ -11,10 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ombud.errors import PlanError
 
-__all__ = ["PLAN_SCHEMA", "DataPlan", "Plan", "StatisticsPlan"]
+__all__ = ["FILES", "PLAN_SCHEMA", "DataPlan", "Plan", "StatisticsPlan"]
 
 PLAN_SCHEMA = 1
 """The version of the plan's form that this ombud writes, and the newest it reads."""
+
+
+FILES = ("interactions", "test", "labels", "users", "texts", "text_groups")
+"""The files that a plan's data can name."""
 
 
 class _Strict(BaseModel):
@@ -36,6 +40,8 @@ class DataPlan(_Strict):
     """What to do when a user has an item more than once."""
     missing: Literal["error", "drop"] = "error"
     """What to do with rows whose rating is missing."""
+    test: str | None = None
+    """File of held-out interactions, when they were split beforehand."""
     labels: str | None = None
     """File with `item`, `label` and votes (`yes`, `no`), or `present`, or nothing more."""
     absent: Literal["no", "unknown"] = "unknown"
@@ -85,6 +91,8 @@ class Plan(_Strict):
     """Audit a random sample of this many users; default, all."""
     data: DataPlan = DataPlan()
     """Where the data is."""
+    split: dict[str, Any] = Field(default_factory=dict)
+    """Hold interactions out for accuracy: a `method` and its options. Empty: nothing held out."""
     systems: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """By name: a `type` (a registered recommender or moderator) and its arguments."""
     metrics: tuple[dict[str, Any], ...] = ()
@@ -130,7 +138,7 @@ class Plan(_Strict):
 
     def relative_to(self, folder: Path) -> Self:
         """Return the plan with its paths made absolute from a folder."""
-        names = ("interactions", "labels", "users", "texts", "text_groups")
+        names = FILES
         paths = {
             name: str((folder / value).resolve())
             for name in names

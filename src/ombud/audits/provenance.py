@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ombud.audits.plan import Plan
+from ombud.audits.plan import FILES, Plan
 from ombud.data.dataset import Dataset
 from ombud.data.store import hash_file
 
@@ -38,10 +38,7 @@ def now() -> str:
 
 def input_hashes(plan: Plan) -> dict[str, str]:
     """Return the SHA-256 of every file that a plan names."""
-    paths = [
-        getattr(plan.data, name)
-        for name in ("interactions", "labels", "users", "texts", "text_groups")
-    ]
+    paths = [getattr(plan.data, name) for name in FILES]
     paths += [config.get("path") for config in plan.systems.values()]
     return {
         Path(path).name: hash_file(Path(path)) for path in paths if path and Path(path).is_file()
@@ -52,10 +49,10 @@ def fingerprint_data(data: Dataset) -> str:
     """Return a hash of the content of a data set, whatever it was read from."""
     digest = blake2b(digest_size=16)
     parts: list[Any] = []
-    if data.interactions is not None:
-        matrix = data.interactions.matrix
-        parts += [data.interactions.users.ids, data.interactions.items.ids]
-        parts += [matrix.indptr, matrix.indices, matrix.data]
+    for table in (data.interactions, data.test):
+        if table is not None:
+            parts += [table.users.ids, table.items.ids]
+            parts += [table.matrix.indptr, table.matrix.indices, table.matrix.data]
     if data.labels is not None:
         parts += [data.labels.items.ids, np.array(data.labels.names), data.labels.states]
         parts += [v for v in (data.labels.yes, data.labels.no) if v is not None]

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import polars as pl
 
+from ombud.audits.asking import Answers
 from ombud.audits.audit import Audit
 from ombud.audits.loading import load_analyses, load_data, load_metrics
 from ombud.audits.plan import Plan
 from ombud.audits.result import Result
 from ombud.data.decisions import Decisions
+from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.data.store import inside
 from ombud.errors import ResultError
-from ombud.metrics.base import Outputs
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 
@@ -48,12 +49,12 @@ def rescore(
         if plan is None
         else plan.model_copy(update={"data": stored.data, "systems": stored.systems})
     )
-    outputs = _outputs(folder, tuple(stored.systems))
+    answers = _answers(folder, tuple(stored.systems))
     systems: dict[str, Recommender | Moderator] = {
-        name: RecordedRecommendations.from_frame(answer, name)
-        if isinstance(answer, Recommendations)
-        else RecordedDecisions.from_frame(answer, name)
-        for name, answer in outputs.items()
+        name: RecordedRecommendations.from_frame(answer.outputs, name)
+        if isinstance(answer.outputs, Recommendations)
+        else RecordedDecisions.from_frame(answer.outputs, name)
+        for name, answer in answers.items()
     }
     audit = Audit(
         load_data(asked),
@@ -66,18 +67,22 @@ def rescore(
         plan=asked,
         analyses=load_analyses(asked.analyses),
     )
-    return audit.rescored(outputs, None if into is None else Path(into), progress)
+    return audit.rescored(answers, None if into is None else Path(into), progress)
 
 
-def _outputs(folder: Path, systems: tuple[str, ...]) -> dict[str, Outputs]:
-    found: dict[str, Outputs] = {}
+def _answers(folder: Path, systems: tuple[str, ...]) -> dict[str, Answers]:
+    found: dict[str, Answers] = {}
     for name in systems:
         path = inside(folder / "outputs", f"{name}.parquet")
         if not path.exists():
             continue
         frame = pl.read_parquet(path)
         is_lists = "items" in frame.columns
-        found[name] = Recommendations.from_lists(frame) if is_lists else Decisions.from_frame(frame)
+        outputs = Recommendations.from_lists(frame) if is_lists else Decisions.from_frame(frame)
+        path = inside(folder / "predictions", f"{name}.parquet")
+        known = path.exists()
+        predictions = Predictions.from_frame(pl.read_parquet(path)) if known else None
+        found[name] = Answers(outputs, predictions)
     if not found:
         raise ResultError(f"{folder} holds no outputs; run the audit first: ombud run PLAN")
     return found

@@ -4,6 +4,7 @@
 
     plan.toml                    what was asked
     outputs/<system>.parquet     what each system answered
+    predictions/<system>.parquet     its predictions of held-out ratings, if asked for
     rows/<metric>/<system>.parquet   what was measured on each unit
     estimates.json               every number of the report, with its uncertainty
     provenance.json              versions, seeds, hashes, times; written last

@@ -33,11 +33,7 @@ def write_demo(folder: Path, seed: int) -> Path:
                 for name, path in paths.items()
                 if name.startswith("recommendations/")
             },
-            "metrics": [
-                {"name": "share-gap", "k": _LENGTH},
-                {"name": "label-share", "k": _LENGTH},
-                {"name": "history-share"},
-            ],
+            "metrics": [{"name": "share-gap", "k": _LENGTH}],
         }
     )
     write_text(folder / "plan.toml", plan.to_toml())

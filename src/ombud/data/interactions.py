@@ -173,6 +173,21 @@ class Interactions:
             columns["time"] = self.times
         return pl.DataFrame(columns)
 
+    def over(self, users: Vocabulary, items: Vocabulary) -> Self:
+        """Return the same interactions over other users and items, which must hold all of these."""
+        rows, columns = users.codes(self.users.arrow), items.codes(self.items.arrow)
+        if (rows < 0).any() or (columns < 0).any():
+            raise ValueError("the new users or items lack some of the old ones")
+        entries = np.repeat(rows, np.diff(self.matrix.indptr)), columns[self.matrix.indices]
+        matrix = _matrix(*entries, self.matrix.data, users, items)
+        times = None
+        if self.times is not None:
+            order = _matrix(*entries, np.arange(1, len(self) + 1), users, items)
+            times = self.times[order.data - 1]
+        return type(self)(
+            users, items, matrix, self.explicit, self.rating_scale, times, self.exclusions
+        )
+
     def select(self, entries: NDArray[np.bool_]) -> Self:
         """Return the same users and items with only some entries (in ``matrix.data`` order)."""
         counts = np.add.reduceat(np.append(entries, False), self.matrix.indptr[:-1], dtype=np.int64)

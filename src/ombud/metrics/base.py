@@ -29,13 +29,14 @@ from ombud.errors import ResultError
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.decisions import Decisions
+    from ombud.data.predictions import Predictions
     from ombud.data.recommendations import Recommendations
     from ombud.metrics.shared import SharedDraws
     from ombud.stats.statistics import Statistic
 
-__all__ = ["Metric", "Outputs", "Rows", "spec_of"]
+__all__ = ["Metric", "Outputs", "Rows", "reads_predictions", "spec_of"]
 
-Outputs: TypeAlias = "Recommendations | Decisions"
+Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +115,7 @@ class Metric(Protocol):
 
     A metric is a frozen dataclass whose fields are its options, registered with
     ``@ombud.registry.metric("name")``; name and fields are stored with a result, so that it can
-    be computed again.
+    be computed again. A metric of predicted ratings also has ``reads = "predictions"``.
     """
 
     registered_name: ClassVar[str]
@@ -157,6 +158,11 @@ class Metric(Protocol):
 
 class _Registered(Protocol):
     registered_name: ClassVar[str]
+
+
+def reads_predictions(metric: Metric) -> bool:
+    """Whether a metric reads predictions of held-out ratings instead of lists or decisions."""
+    return getattr(metric, "reads", "outputs") == "predictions"
 
 
 def spec_of(thing: _Registered) -> dict[str, Any]:

@@ -1,0 +1,146 @@
+"""Ask each system once, and keep what it said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from numpy.typing import NDArray
+
+from ombud.audits.folder import RunFolder
+from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions
+from ombud.data.ids import Ids
+from ombud.data.predictions import Predictions
+from ombud.data.recommendations import Recommendations
+from ombud.errors import AuditedSystemError, PlanError
+from ombud.interventions.base import NeedsData
+from ombud.metrics.base import Outputs
+from ombud.systems.base import Moderator, Progress, Recommender, TrainableRecommender
+
+__all__ = ["Answers", "Asking", "System"]
+
+System: TypeAlias = Recommender | Moderator
+CHUNK = 2000
+"""How many users are asked about at a time; what was answered is stored after each part."""
+
+
+@runtime_checkable
+class _Predictor(Protocol):
+    def predict(self, users: Ids, items: Ids) -> NDArray[Any]: ...
+
+
+@runtime_checkable
+class _KeepsAnswers(Protocol):
+    """A moderator that can store its answers one by one, and go on from them."""
+
+    def keep_answers_in(self, folder: Path) -> None: ...
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one system answered.
+
+    Parameters
+    ----------
+    outputs
+        Its lists or decisions.
+    predictions
+        Its predictions of held-out ratings, where a metric reads them.
+    """
+
+    outputs: Outputs
+    predictions: Predictions | None = None
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How systems are asked in one audit.
+
+    Parameters
+    ----------
+    data
+        The data; recommenders that can be trained are trained on its interactions.
+    users
+        The users to ask for.
+    depth
+        The length of the lists.
+    predictions
+        Whether a metric reads predicted ratings.
+    store
+        Where answers are kept, or None.
+    progress
+        Called with (done, total, note).
+    """
+
+    data: Dataset
+    users: NDArray[Any]
+    depth: int
+    predictions: bool
+    store: RunFolder | None
+    progress: Progress
+
+    def ask(self, name: str, system: System) -> Answers:
+        """Return what a system answers, from the store where it was asked before."""
+        kind = Recommendations if isinstance(system, Recommender) else Decisions
+        outputs = None if self.store is None else self.store.outputs(name, kind)
+        predicts = self.predictions and isinstance(system, _Predictor)
+        predictions = None
+        if predicts and self.store is not None:
+            predictions = self.store.predictions(name)
+        if isinstance(system, NeedsData):
+            system.bind(self.data)
+        if isinstance(system, TrainableRecommender) and (
+            outputs is None or (predicts and predictions is None)
+        ):
+            assert self.data.interactions is not None  # the audit has checked
+            system.fit(self.data.interactions, progress=self.progress)
+        if outputs is None:
+            outputs = self._outputs(name, system)
+            if self.store is not None:
+                self.store.store_outputs(name, outputs)
+        if isinstance(system, _Predictor) and predicts and predictions is None:
+            predictions = self._predictions(name, system)
+            if self.store is not None:
+                self.store.store_predictions(name, predictions)
+        return Answers(outputs, predictions)
+
+    def _outputs(self, name: str, system: System) -> Outputs:
+        if isinstance(system, Recommender):
+            return self._recommendations(name, system)
+        if self.data.texts is None:
+            raise PlanError("a moderator is audited, but the data has no texts")
+        if self.store is not None and isinstance(system, _KeepsAnswers):
+            system.keep_answers_in(self.store.path / "answers")
+        return system.moderate(self.data.texts)
+
+    def _recommendations(self, name: str, system: Recommender) -> Recommendations:
+        parts = []
+        for number, start in enumerate(range(0, len(self.users), CHUNK)):
+            self.progress(start, len(self.users), f"asking {name}")
+            ask = self._asker(name, system, self.users[start : start + CHUNK])
+            parts.append(ask() if self.store is None else self.store.part(name, number, ask))
+        self.progress(len(self.users), len(self.users), f"asked {name}")
+        return Recommendations.concat(parts)
+
+    def _asker(
+        self, name: str, system: Recommender, users: NDArray[Any]
+    ) -> Callable[[], Recommendations]:
+        def ask() -> Recommendations:
+            answer = system.recommend(users, self.depth)
+            if len(answer) != len(users):
+                raise AuditedSystemError(
+                    f"{name} answered with {len(answer)} lists; one for each of {len(users)} users "
+                    "was expected"
+                )
+            return answer
+
+        return ask
+
+    def _predictions(self, name: str, system: _Predictor) -> Predictions:
+        if self.data.test is None:
+            raise PlanError("predicted ratings need held-out ratings; give the plan a [split]")
+        self.progress(0, 1, f"asking {name} for predictions")
+        return Predictions.of_held_out(self.data.test, system.predict, self.users, name)
