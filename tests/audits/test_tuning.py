@@ -58,11 +58,8 @@ def bowl(monkeypatch):
             return self
 
         def recommend(self, users, n, exclude_seen=True):
-            return Recommendations(
-                np.asarray(users),
-                np.tile(np.arange(n, dtype=np.int32), (len(users), 1)),
-                self.items,
-            )
+            best = np.arange(min(n, len(self.items)), dtype=np.int32)
+            return Recommendations(np.asarray(users), np.tile(best, (len(users), 1)), self.items)
 
         def predict(self, users, items):
             return np.full(len(users), 3 + (self.x - 0.3) ** 2 + (self.y != 2), np.float32)

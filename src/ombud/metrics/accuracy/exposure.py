@@ -33,6 +33,7 @@ class _Exposure:
 
     registered_name: ClassVar[str]
     of: ClassVar[Literal["recommender"]] = "recommender"
+    reads: ClassVar[Literal["outputs"]] = "outputs"
     null: ClassVar[float | None] = None
     contrast: ClassVar[Literal["difference"]] = "difference"
 

@@ -39,6 +39,7 @@ class _Ranking:
 
     registered_name: ClassVar[str]
     of: ClassVar[Literal["recommender"]] = "recommender"
+    reads: ClassVar[Literal["outputs"]] = "outputs"
     null: ClassVar[float | None] = None
     contrast: ClassVar[Literal["difference"]] = "difference"
     name: ClassVar[str]
