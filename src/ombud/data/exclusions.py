@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -35,6 +36,26 @@ class Exclusion:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""
         return asdict(self)
+
+    @classmethod
+    def merged(cls, exclusions: Iterable[Exclusion]) -> tuple[Exclusion, ...]:
+        """Return one exclusion for all that differ in their counts alone, counts added up.
+
+        Examples
+        --------
+        >>> one, two = (Exclusion("lists", "users", n, "none", 5) for n in (1, 2))
+        >>> [str(e) for e in Exclusion.merged([one, two])]
+        ['lists: 3 of 10 users left out: none']
+        """
+        groups: dict[tuple[str, str, str], list[Exclusion]] = {}
+        for found in exclusions:
+            groups.setdefault((found.where, found.what, found.reason), []).append(found)
+        merged = []
+        for (where, what, reason), same in groups.items():
+            known = [e.of for e in same if e.of is not None]
+            of = sum(known) if len(known) == len(same) else None
+            merged.append(cls(where, what, sum(e.count for e in same), reason, of))
+        return tuple(merged)
 
     def __str__(self) -> str:
         total = f" of {self.of:,}" if self.of is not None else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -162,7 +162,20 @@ class Recommendations:
         """Return the lists of several answers, one after the other."""
         if len(parts) == 1:
             return parts[0]
-        return cls.from_lists(pl.concat([part.to_lists() for part in parts]))
+        filled = [part for part in parts if part.lengths.any()] or list(parts)
+        scored = all(part.scores is not None for part in filled)
+        items = filled[0].to_lists().schema["items"]
+        # A part without any item knows neither the type of the ids nor whether there are scores.
+        frames = [
+            part.to_lists().select(
+                "user",
+                pl.col("items").cast(items),
+                *([_scores_of(part)] if scored else []),
+            )
+            for part in parts
+        ]
+        whole = cls.from_lists(pl.concat(frames))
+        return replace(whole, exclusions=Exclusion.merged(e for p in parts for e in p.exclusions))
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per recommendation: `user`, `item`, `rank` and `score` where known."""
@@ -175,3 +188,9 @@ class Recommendations:
         if self.scores is not None:
             columns["score"] = self.scores[rows, places]
         return pl.DataFrame(columns)
+
+
+def _scores_of(part: Recommendations) -> pl.Expr:
+    if part.scores is not None:
+        return pl.col("scores")
+    return pl.lit(pl.Series("scores", [[]] * len(part), dtype=pl.List(pl.Float32)))
