@@ -7,8 +7,7 @@ a gap is never read off two separate intervals, and two systems are compared on 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,64 +15,18 @@ from numpy.typing import NDArray
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.metrics.base import Metric, Rows
+from ombud.metrics.drawn import Correction, Drawn, Layout, OwnEstimates, Settings
 from ombud.metrics.shared import add_shared
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
-from ombud.stats.bootstrapped import Bootstrapped
 from ombud.stats.estimate import Estimate
 from ombud.stats.multiplicity import adjust
-from ombud.stats.replicates import Replicates, Sample
-
-Correction: TypeAlias = Literal["benjamini-hochberg", "holm", "none"]
+from ombud.stats.replicates import Sample
 
 __all__ = ["REST", "Settings", "correct", "estimate_metric"]
 
 REST = "everyone else whose group is known"
 """What a group is compared with: the other units for which its attribute is known."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How uncertainty is computed.
-
-    Parameters
-    ----------
-    level
-        Coverage of the intervals.
-    replicates
-        Bootstrap replicates.
-    interval
-        ``bca`` (bias-corrected and accelerated) or ``percentile``.
-    correction
-        Correction of p-values over all comparisons of one kind and one metric.
-    minimum
-        Groups with fewer units get no number but the words "not enough data".
-    seed
-        The seed of the whole audit.
-    """
-
-    level: float = 0.95
-    replicates: int = 2000
-    interval: Literal["bca", "percentile"] = "bca"
-    correction: Correction = "benjamini-hochberg"
-    minimum: int = 10
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Where each system, label and group stands in the arrays of the bootstrap."""
-
-    systems: tuple[str, ...]
-    labels: tuple[str, ...]
-    groups: tuple[str, ...]
-
-    def sample(self, system: int, label: int) -> int:
-        return system * len(self.labels) + label
-
-    def rest(self, group: int) -> int:
-        """Column of "everyone of the same attribute who is not in the group"."""
-        return 1 + len(self.groups) + group
 
 
 def estimate_metric(
@@ -103,14 +56,15 @@ def estimate_metric(
     if len(units) == 0:
         return [_nothing(metric, first, system, label) for system in systems for label in labels]
     members = None if groups is None else groups.aligned(units.ids)
-    layout = _Layout(systems, labels, () if groups is None else groups.names)
+    layout = Layout(systems, labels, () if groups is None else groups.names)
     samples = [
         Sample(values, metric.statistic)
         for name in systems
         for values in _aligned(rows[name], units, metric.statistic.columns)
     ]
-    columns = _columns(members, groups, len(units))
-    replicates = resample(
+    own = metric if isinstance(metric, OwnEstimates) else None
+    columns = _columns(members, groups, len(units), "known" if own is None else own.outside)
+    replicates = (resample if own is None else own.resample)(
         samples,
         groups=columns,
         clusters=_clusters(rows, units),
@@ -119,7 +73,9 @@ def estimate_metric(
     )
     shared = [rows[name].shared for name in systems]
     add_shared(replicates, shared, units, columns, generator(settings.seed, "shared", metric.title))
-    maker = _Maker(metric, first.unit, rows, replicates, layout, settings)
+    maker = Drawn(metric, first.unit, rows, replicates, layout, settings)
+    if own is not None:
+        return own.estimates(maker)
     levels = [
         maker.level(s, w, g)
         for s in range(len(systems))
@@ -178,11 +134,16 @@ def _aligned(rows: Rows, units: Vocabulary, columns: tuple[str, ...]) -> list[ND
 
 
 def _columns(
-    members: NDArray[np.bool_] | None, groups: Grouping | None, n: int
+    members: NDArray[np.bool_] | None,
+    groups: Grouping | None,
+    n: int,
+    outside: Literal["known", "all"],
 ) -> NDArray[np.bool_] | None:
-    """Return units x (everyone, each group, the rest of each group's attribute)."""
+    """Return units x (everyone, each group, those outside each group)."""
     if members is None or groups is None:
         return None
+    if outside == "all":
+        return np.concatenate([np.ones((n, 1), dtype=bool), members, ~members], axis=1)
     rest = np.zeros(members.shape, dtype=bool)
     attributes = np.array(groups.attributes)
     for attribute in set(groups.attributes):
@@ -218,81 +179,3 @@ def _clusters(rows: Mapping[str, Rows], units: Vocabulary) -> NDArray[np.int32] 
         if r.clusters is not None:
             clusters[units.codes(r.ids)] = r.clusters
     return clusters
-
-
-@dataclass(frozen=True)
-class _Maker:
-    """Turns replicates into estimates."""
-
-    metric: Metric
-    unit: str
-    rows: Mapping[str, Rows]
-    replicates: Replicates
-    layout: _Layout
-    settings: Settings
-
-    def level(self, system: int, label: int, group: int) -> Estimate:
-        """Return the estimate of one system, label and group (0 is everyone)."""
-        s = self.layout.sample(system, label)
-        about = self._about(system, label, group)
-        if group and self._too_few(s, group):
-            return self._not_enough(s, group, about)
-        return self._estimate(self.replicates.at(s, group), about, self.metric.null)
-
-    def group_gap(self, system: int, label: int, group: int, against: str) -> Estimate:
-        """Return the gap between a group and the rest of its attribute."""
-        s = self.layout.sample(system, label)
-        here, rest = 1 + group, self.layout.rest(group)
-        about = self._about(system, label, here) | {"kind": self._kind(), "against": against}
-        for side in (here, rest):
-            if self._too_few(s, side):
-                return self._not_enough(s, side, about)
-        contrast = self.replicates.contrast((s, here), (s, rest), how=self.metric.contrast)
-        return self._estimate(contrast, about)
-
-    def system_gap(self, one: int, other: int, label: int) -> Estimate:
-        """Return the gap between two systems on everyone."""
-        a, b = self.layout.sample(one, label), self.layout.sample(other, label)
-        against = {"kind": self._kind(), "against": self.layout.systems[other]}
-        contrast = self.replicates.contrast((a, 0), (b, 0), how=self.metric.contrast)
-        return self._estimate(contrast, self._about(one, label, 0) | against)
-
-    def _estimate(
-        self, number: Bootstrapped, about: dict[str, Any], null: float | None = None
-    ) -> Estimate:
-        return number.estimate(
-            metric=self.metric.title,
-            method=self.settings.interval,
-            null=null,
-            **about,
-        )
-
-    def _about(self, system: int, label: int, group: int) -> dict[str, Any]:
-        name, word = self.layout.systems[system], self.layout.labels[label]
-        notes = self.rows[name].notes
-        return {
-            "unit": self.unit,
-            "level": self.settings.level,
-            "system": name,
-            "label": word,
-            "group": self.layout.groups[group - 1] if group else "",
-            "note": notes.get(word, notes.get("", "")),
-        }
-
-    def _kind(self) -> Literal["gap", "ratio"]:
-        return "ratio" if self.metric.contrast == "ratio" else "gap"
-
-    def _n(self, sample: int, group: int) -> int:
-        return int(self.replicates.n[sample, group])
-
-    def _too_few(self, sample: int, group: int) -> bool:
-        return self._n(sample, group) < self.settings.minimum
-
-    def _not_enough(self, sample: int, group: int, about: dict[str, Any]) -> Estimate:
-        n = self._n(sample, group)
-        return Estimate.undefined(
-            metric=self.metric.title,
-            reason=f"not enough data: {n} {self.unit}s, at least {self.settings.minimum} wanted",
-            n=n,
-            **about,
-        )

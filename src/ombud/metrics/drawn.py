@@ -1,0 +1,197 @@
+"""Resampled units, and the estimates that are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.metrics.base import Metric, Rows
+from ombud.stats.bootstrapped import Bootstrapped
+from ombud.stats.estimate import Estimate
+from ombud.stats.replicates import Replicates, Sample
+
+Correction: TypeAlias = Literal["benjamini-hochberg", "holm", "none"]
+
+__all__ = ["Drawn", "Layout", "OwnEstimates", "Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How uncertainty is computed.
+
+    Parameters
+    ----------
+    level
+        Coverage of the intervals.
+    replicates
+        Bootstrap replicates.
+    interval
+        ``bca`` (bias-corrected and accelerated) or ``percentile``.
+    correction
+        Correction of p-values over all comparisons of one kind and one metric.
+    minimum
+        Groups with fewer units get no number but the words "not enough data".
+    seed
+        The seed of the whole audit.
+    """
+
+    level: float = 0.95
+    replicates: int = 2000
+    interval: Literal["bca", "percentile"] = "bca"
+    correction: Correction = "benjamini-hochberg"
+    minimum: int = 10
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each system, label and group stands in the arrays of the bootstrap.
+
+    Parameters
+    ----------
+    systems, labels, groups
+        Their names, in order.
+    """
+
+    systems: tuple[str, ...]
+    labels: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    def sample(self, system: int, label: int) -> int:
+        """Place of a system and label among the samples."""
+        return system * len(self.labels) + label
+
+    def rest(self, group: int) -> int:
+        """Column of those outside the group, as the metric wants them."""
+        return 1 + len(self.groups) + group
+
+
+@runtime_checkable
+class OwnEstimates(Protocol):
+    """A metric that says itself how its units are resampled and which numbers are made of them.
+
+    Most metrics leave both to the engine: levels of everyone and of groups, gaps between groups,
+    gaps between systems.
+    """
+
+    @property
+    def outside(self) -> Literal["known", "all"]:
+        """Who is outside a group: units of other groups of its attribute, or all other units."""
+        ...
+
+    def resample(
+        self,
+        samples: Sequence[Sample],
+        groups: NDArray[np.bool_] | None,
+        clusters: NDArray[np.int32] | None,
+        replicates: int,
+        rng: np.random.Generator,
+    ) -> Replicates:
+        """Resample the units, one sample for each system and label, labels fastest."""
+        ...
+
+    def estimates(self, drawn: Drawn) -> list[Estimate]:
+        """Return every estimate of the metric, p-values corrected."""
+        ...
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Turns replicates into estimates.
+
+    Parameters
+    ----------
+    metric, unit, rows
+        What was measured, and on what.
+    replicates
+        One sample for each system and label; its groups are everyone, each group, and those
+        outside each group.
+    layout
+        Where each system, label and group stands.
+    settings
+        How uncertainty is computed.
+    """
+
+    metric: Metric
+    unit: str
+    rows: Mapping[str, Rows]
+    replicates: Replicates
+    layout: Layout
+    settings: Settings
+
+    def level(self, system: int, label: int, group: int) -> Estimate:
+        """Return the estimate of one system, label and group (0 is everyone)."""
+        s = self.layout.sample(system, label)
+        about = self.about(system, label, group)
+        if group and self.too_few(s, group):
+            return self.not_enough(s, group, about)
+        return self._estimate(self.replicates.at(s, group), about, self.metric.null)
+
+    def group_gap(self, system: int, label: int, group: int, against: str) -> Estimate:
+        """Return the gap between a group and those outside it."""
+        here, rest = 1 + group, self.layout.rest(group)
+        return self.between(system, label, here, rest, against)
+
+    def between(self, system: int, label: int, one: int, other: int, against: str) -> Estimate:
+        """Return the gap between two columns of the replicates, for one system and label."""
+        s = self.layout.sample(system, label)
+        about = self.about(system, label, one) | {"kind": self._kind(), "against": against}
+        for side in (one, other):
+            if self.too_few(s, side):
+                return self.not_enough(s, side, about)
+        contrast = self.replicates.contrast((s, one), (s, other), how=self.metric.contrast)
+        return self._estimate(contrast, about)
+
+    def system_gap(self, one: int, other: int, label: int) -> Estimate:
+        """Return the gap between two systems on everyone."""
+        a, b = self.layout.sample(one, label), self.layout.sample(other, label)
+        against = {"kind": self._kind(), "against": self.layout.systems[other]}
+        contrast = self.replicates.contrast((a, 0), (b, 0), how=self.metric.contrast)
+        return self._estimate(contrast, self.about(one, label, 0) | against)
+
+    def _estimate(
+        self, number: Bootstrapped, about: dict[str, Any], null: float | None = None
+    ) -> Estimate:
+        return number.estimate(
+            metric=self.metric.title,
+            method=self.settings.interval,
+            null=null,
+            **about,
+        )
+
+    def about(self, system: int, label: int, group: int) -> dict[str, Any]:
+        """Return the fields that name an estimate."""
+        name, word = self.layout.systems[system], self.layout.labels[label]
+        notes = self.rows[name].notes
+        return {
+            "unit": self.unit,
+            "level": self.settings.level,
+            "system": name,
+            "label": word,
+            "group": self.layout.groups[group - 1] if group else "",
+            "note": notes.get(word, notes.get("", "")),
+        }
+
+    def _kind(self) -> Literal["gap", "ratio"]:
+        return "ratio" if self.metric.contrast == "ratio" else "gap"
+
+    def _n(self, sample: int, group: int) -> int:
+        return int(self.replicates.n[sample, group])
+
+    def too_few(self, sample: int, group: int) -> bool:
+        """Whether a group has fewer units than a number needs."""
+        return self._n(sample, group) < self.settings.minimum
+
+    def not_enough(self, sample: int, group: int, about: dict[str, Any]) -> Estimate:
+        """Return the estimate that says that there are too few units."""
+        n = self._n(sample, group)
+        return Estimate.undefined(
+            metric=self.metric.title,
+            reason=f"not enough data: {n} {self.unit}s, at least {self.settings.minimum} wanted",
+            n=n,
+            **about,
+        )
