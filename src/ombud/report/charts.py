@@ -74,13 +74,11 @@ def interval_chart(
     spec: dict[str, Any] = {
         "$schema": _SCHEMA,
         "width": _WIDTH,
-        "height": {"step": step},
+        "height": step * len(order),
         "autosize": {"type": "fit-x", "contains": "padding"},
         "data": {"values": data},
         "layer": [marks] if null is None else [_null_line(null), marks],
     }
-    if len(kinds) > 1:
-        spec["height"] = {"step": step, "for": "position"}
     if pick is not None:
         options, first = pick
         choice = {"input": "select", "options": [labels[o] for o in options], "name": "Label "}

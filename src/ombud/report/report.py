@@ -19,6 +19,7 @@ from ombud.report.findings import families, reading
 from ombud.report.html import to_html
 from ombud.report.latex import to_latex
 from ombud.report.markdown import to_markdown
+from ombud.report.plans import shown_plan
 from ombud.report.static import to_png, to_svg
 from ombud.report.words import headline, sentences_of
 
@@ -113,10 +114,10 @@ class Report:
             "title": self.result.plan.title,
             "headline": headline(found).plain if found else "",
             "answers": [answer for answer in answers if answer["sentences"]],
-            "plan": self.result.plan.model_dump(mode="json"),
+            "plan": shown_plan(self.result.plan),
             "provenance": dict(self.result.provenance),
         }
-        return json.dumps(content, indent=1, allow_nan=False) + "\n"
+        return json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Return the Vega-Lite specification of each figure, by name."""

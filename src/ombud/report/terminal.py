@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ombud.audits.result import Result
-from ombud.report.blocks import Tone
+from ombud.report.blocks import Cell, Tone
 from ombud.report.findings import Family, effect, families, reading
 from ombud.report.tables import number_cells
 from ombud.report.text import shorten
-from ombud.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -54,16 +53,19 @@ def summary_table(result: Result, *, rows: int = 12) -> Table:
     for family in overall:
         labels = _largest(family, rows)
         hidden += len(family.labels) - len(labels)
-        at = {(e.label, e.system): e for e in family.estimates}
+        at: dict[tuple[str, str], Cell] = {}
+        for system in family.systems:
+            some = [e for e in family.estimates if e.system == system and e.label in set(labels)]
+            at |= {(e.label, system): c for e, c in zip(some, number_cells(some), strict=True)}
         for place, label in enumerate(labels):
             first = [Text(shorten(family.metric.title, 30) if place == 0 else "")]
             name = [Text(shorten(label, 40) or "all")] if labelled else []
             cells = [_text(at.get((label, system))) for system in systems]
             table.add_row(*first, *name, *cells, end_section=place == len(labels) - 1)
     level = f"{result.plan.statistics.level:.0%}"
-    caption = f"In brackets: {level} intervals. Marked: differs from 'no difference'"
+    caption = f"In brackets: {level} intervals. ▲ above, ▼ below 'no difference'"
     corrected = result.plan.statistics.correction != "none"
-    caption += " after correction." if corrected else "."
+    caption += " after correction; △ ▽ only before." if corrected else "."
     if hidden:
         caption += f" {hidden:,} labels with smaller values are in the report."
     table.caption = Text(caption)
@@ -79,10 +81,9 @@ def _largest(family: Family, most: int) -> Sequence[str]:
     return sorted(largest, key=lambda label: -largest[label])[:most]
 
 
-def _text(estimate: Estimate | None) -> Text:
+def _text(cell: Cell | None) -> Text:
     from rich.text import Text
 
-    if estimate is None:
+    if cell is None:
         return Text("not measured", style="dim italic")
-    cell = number_cells([estimate])[0]
     return Text(shorten(cell.text, 80), style=_STYLES.get(cell.tone, ""))

@@ -8,6 +8,7 @@ from typing import Any
 from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Cell, Column, Definitions, Section, Table, paragraph
+from ombud.report.plans import shown_plan
 
 __all__ = ["provenance"]
 
@@ -28,7 +29,7 @@ def provenance(result: Result) -> Section:
     about += [(title, paragraph(getattr(card, f))) for f, title in _CARD if getattr(card, f)]
     about += [
         (str(name), paragraph(f"{value:,}" if isinstance(value, int) else str(value)))
-        for name, value in card.facts.items()
+        for name, value in sorted(card.facts.items())
     ]
     blocks: list[Block] = [Section("The data", (Definitions(tuple(about)),))]
     rows = [*_flat("", result.provenance), *_flat("data file", card.hashes)]
@@ -40,8 +41,7 @@ def provenance(result: Result) -> Section:
             "Versions, seeds, times, and SHA-256 hashes of the inputs.",
         )
         blocks.append(Section("The run", (table,)))
-    plan = result.plan.model_dump(mode="json", exclude_none=True)
-    rows = [row for row in _flat("", plan) if row[1]]
+    rows = [row for row in _flat("", shown_plan(result.plan)) if row[1]]
     table = Table(
         "plan-table",
         (Column("Setting", header=True), Column("Value")),
@@ -56,7 +56,7 @@ def provenance(result: Result) -> Section:
 def _flat(prefix: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return nested values as rows of dotted names."""
     rows: list[tuple[str, str]] = []
-    for key, value in values.items():
+    for key, value in sorted(values.items()):  # a stored result has its keys in this order
         name = f"{prefix}.{key}" if prefix else str(key)
         if isinstance(value, Mapping):
             rows += _flat(name, value)
