@@ -4,7 +4,9 @@ from importlib import import_module
 
 for _module in (
     "ombud.audits.analyses",
+    "ombud.interventions",
     "ombud.metrics",
+    "ombud.metrics.suppression",
     "ombud.metrics.accuracy",
     "ombud.report.sections",
     "ombud.systems.moderators",

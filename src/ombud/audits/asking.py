@@ -86,7 +86,9 @@ class Asking:
         """Return what a system answers, from the store where it was asked before."""
         kind = Recommendations if isinstance(system, Recommender) else Decisions
         outputs = None if self.store is None else self.store.outputs(name, kind)
-        predicts = self.predictions and isinstance(system, _Predictor)
+        # A model of implicit feedback has scores, but they are no ratings.
+        rates = getattr(system, "predicts_ratings", True)
+        predicts = self.predictions and rates and isinstance(system, _Predictor)
         predictions = None
         if predicts and self.store is not None:
             predictions = self.store.predictions(name)
