@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,41 +10,13 @@ from scipy import sparse
 
 from ombud.stats.statistics import Floats
 
-__all__ = ["Cost", "greedy_order", "padded"]
+__all__ = ["Cost", "greedy_order"]
 
 Cost = Literal["mix", "share"]
 """How distance from the target is counted: over one mix, or label by label."""
 
 # Numbers of one array while choosing (16 MiB).
 _HELD = 2**21
-
-
-def padded(weights: sparse.csr_array) -> tuple[NDArray[np.int32], Floats]:
-    """Return the columns and values of each row, filled up with column 0 and value 0."""
-    weights = sparse.csr_array(weights)
-    lengths = np.diff(weights.indptr)
-    width = max(1, int(lengths.max(initial=0)))
-    used = np.arange(width) < lengths[:, None]
-    columns = np.zeros(used.shape, dtype=np.int32)
-    values = np.zeros(used.shape)
-    columns[used], values[used] = weights.indices, weights.data
-    return columns, values
-
-
-@dataclass(frozen=True)
-class _Distance:
-    """One term of the divergence, up to what does not depend on the list."""
-
-    cost: Cost
-    alpha: float
-
-    def __call__(self, carried: Floats, target: Floats, whole: Floats) -> Floats:
-        found = (1 - self.alpha) * carried / whole + self.alpha * target
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.where(target > 0, -target * np.log(found), 0.0)
-            if self.cost == "share":
-                value += np.where(target < 1, -(1 - target) * np.log1p(-found), 0.0)
-        return value
 
 
 def greedy_order(
@@ -95,30 +66,60 @@ def greedy_order(
     -------
     Users x n: places in the candidate lists; -1 where there are no more candidates.
     """
-    columns, values = padded(weights)
     users, candidates = items.shape
     n = min(n, candidates)
     chosen = np.full((users, n), -1, dtype=np.int64)
-    step = max(1, _HELD // (candidates * columns.shape[1]))
+    weights = sparse.csr_array(weights)
+    longest = max(1, int(np.diff(weights.indptr).max(initial=0)))
+    step = max(1, _HELD // (candidates * longest))
     for start in range(0, users, step):
         part = slice(start, start + step)
-        cats, adds = columns[items[part]], values[items[part]]
-        # Not a product with infinity, which would be undefined at full strength.
-        there = np.isfinite(relevance[part])
-        gain = np.where(there, (1 - strength) * np.where(there, relevance[part], 0.0), -np.inf)
-        aim = target[part]
-        row = np.arange(len(aim))
-        mine = aim[row[:, None, None], cats]
-        carried = np.zeros(aim.shape)
-        distance = _Distance(cost, alpha)
-        for place in range(n):
-            whole = np.asarray(places[: place + 1].sum())
-            before = distance(carried, aim, whole)
-            now = carried[row[:, None, None], cats]
-            after = distance(now + places[place] * adds, mine, whole)
-            change = np.where(adds > 0, after - before[row[:, None, None], cats], 0.0)
-            best = np.argmax(gain - strength * change.sum(axis=2), axis=1)
-            chosen[part, place] = np.where(np.isfinite(gain[row, best]), best, -1)
-            gain[row, best] = -np.inf
-            np.add.at(carried, (row[:, None], cats[row, best]), places[place] * adds[row, best])
+        chosen[part] = _choose(
+            relevance[part], items[part], weights, target[part], n, strength, cost, alpha, places
+        )
     return chosen
+
+
+def _choose(
+    relevance: Floats,
+    items: NDArray[np.int32],
+    weights: sparse.csr_array,
+    target: Floats,
+    n: int,
+    strength: float,
+    cost: Cost,
+    alpha: float,
+    places: Floats,
+) -> NDArray[np.int64]:
+    users, candidates = items.shape
+    row = np.arange(users)
+    # Not a product with infinity, which would be undefined at full strength.
+    there = np.isfinite(relevance)
+    gain = np.where(there, (1 - strength) * np.where(there, relevance, 0.0), -np.inf)
+    # One entry for each category of each candidate; those that cannot matter are left out.
+    carried_by = weights[items.ravel()]
+    entry = np.repeat(np.arange(users * candidates), np.diff(carried_by.indptr))
+    cell = entry // candidates * target.shape[1] + carried_by.indices
+    add, aim = carried_by.data.astype(np.float64), target.ravel()[cell]
+    if cost == "mix":
+        used = aim > 0
+        entry, cell, add, aim = entry[used], cell[used], add[used], aim[used]
+    found = np.zeros(target.shape)
+    order = np.empty((users, n), dtype=np.int64)
+    for place in range(n):
+        whole = places[: place + 1].sum()
+        before = ((1 - alpha) * found / whole + alpha * target).ravel()[cell]
+        more = (1 - alpha) * places[place] / whole * add
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = np.where(aim > 0, -aim * np.log1p(more / before), 0.0)
+            if cost == "share":
+                less = -(1 - aim) * np.log1p(-more / (1 - before))
+                change += np.where(aim < 1, less, 0.0)
+        total = np.bincount(entry, weights=change, minlength=items.size).reshape(items.shape)
+        best = np.argmax(gain - strength * total, axis=1)
+        order[:, place] = np.where(np.isfinite(gain[row, best]), best, -1)
+        gain[row, best] = -np.inf
+        taken = weights[items[row, best]]
+        user = np.repeat(row, np.diff(taken.indptr))
+        found[user, taken.indices] += places[place] * taken.data
+    return order
