@@ -1,0 +1,89 @@
+"""What the metrics of texts share: who is outside a group, and how texts are resampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.metrics.drawn import Drawn
+from ombud.metrics.engine import correct
+from ombud.stats.bootstrap import resample
+from ombud.stats.estimate import Estimate
+from ombud.stats.patterns import resample_patterns
+from ombud.stats.ranks import resample_medians
+from ombud.stats.replicates import Replicates, Sample
+from ombud.stats.statistics import Mean, Median
+
+__all__ = ["OUTSIDE", "WHOLE", "TextMetric", "resample_texts"]
+
+WHOLE = "all texts"
+"""What a group is compared with: all texts that should not be flagged, its own included."""
+
+OUTSIDE = "texts outside the group"
+"""What a group is compared with on request: the texts that do not name it."""
+
+
+def resample_texts(
+    samples: Sequence[Sample],
+    groups: NDArray[np.bool_] | None,
+    clusters: NDArray[np.int32] | None,
+    replicates: int,
+    rng: np.random.Generator,
+) -> Replicates:
+    """Resample texts (or clusters), by the fastest way that the values allow."""
+    everyone = np.ones((len(samples[0].values), 1), dtype=bool) if groups is None else groups
+    if isinstance(samples[0].statistic, Median):
+        values = [sample.values[:, 0] for sample in samples]
+        return resample_medians(
+            values, groups=everyone, clusters=clusters, replicates=replicates, rng=rng
+        )
+    if clusters is None:
+        found = resample_patterns(samples, groups=everyone, replicates=replicates, rng=rng)
+        if found is not None:
+            return found
+    return resample(samples, groups=everyone, clusters=clusters, replicates=replicates, rng=rng)
+
+
+@dataclass(frozen=True)
+class TextMetric:
+    """A level on texts, everyone's and each group's, and gaps to the texts outside a group."""
+
+    registered_name: ClassVar[str]
+    of: ClassVar[Literal["moderator"]] = "moderator"
+    null: ClassVar[float | None] = None
+    depth: ClassVar[int] = 0
+    outside: ClassVar[Literal["all"]] = "all"
+    contrast: ClassVar[Literal["difference", "ratio"]] = "difference"
+    compares_systems: ClassVar[bool] = True
+
+    @property
+    def statistic(self) -> Mean | Median:
+        """How one number is made of many texts."""
+        return Mean()
+
+    def resample(
+        self,
+        samples: Sequence[Sample],
+        groups: NDArray[np.bool_] | None,
+        clusters: NDArray[np.int32] | None,
+        replicates: int,
+        rng: np.random.Generator,
+    ) -> Replicates:
+        """Resample texts, or what they share."""
+        return resample_texts(samples, groups, clusters, replicates, rng)
+
+    def estimates(self, drawn: Drawn) -> list[Estimate]:
+        """Return levels, gaps to the texts outside each group, and gaps between systems."""
+        systems, groups = range(len(drawn.layout.systems)), range(len(drawn.layout.groups))
+        everyone = [drawn.level(s, 0, 0) for s in systems]
+        by_group = [drawn.level(s, 0, 1 + g) for s in systems for g in groups]
+        gaps = [drawn.group_gap(s, 0, g, OUTSIDE) for s in systems for g in groups]
+        between = []
+        if self.compares_systems:
+            between = [drawn.system_gap(a, b, 0) for a in systems for b in systems if a < b]
+        families = (everyone, by_group, gaps, between)
+        return [e for some in families for e in correct(some, drawn.settings.correction)]

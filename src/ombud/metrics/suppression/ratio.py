@@ -1,0 +1,186 @@
+"""Suppression: how much more a group's acceptable speech is flagged than everyone's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.drawn import Drawn
+from ombud.metrics.engine import correct
+from ombud.metrics.suppression.base import OUTSIDE, WHOLE, TextMetric
+from ombud.metrics.suppression.texts import max_score, measure_texts, was_flagged
+from ombud.registry import metric
+from ombud.stats.estimate import Estimate
+from ombud.stats.proportions import normal_quantile
+from ombud.stats.ratios import Against, rate_ratio
+from ombud.stats.statistics import Mean, Median
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+
+__all__ = ["FEW", "RatioMetric", "Suppression", "events_of"]
+
+FEW = 10
+"""With fewer flagged (or allowed) texts, the closed form replaces the bootstrap."""
+
+
+@dataclass(frozen=True)
+class RatioMetric(TextMetric):
+    """What suppression, its largest and its pooled values have in common."""
+
+    by: Literal["flags", "scores"] = "flags"
+    categories: tuple[str, ...] = ()
+    among: Literal["all", "identity"] = "all"
+    events: int = 5
+
+    null: ClassVar[float | None] = 1.0
+    contrast: ClassVar[Literal["difference", "ratio"]] = "ratio"
+
+    @property
+    def statistic(self) -> Mean | Median:
+        """How one number is made of many texts."""
+        return Mean() if self.by == "flags" else Median()
+
+    def measure(self, outputs: Outputs, data: Dataset) -> Rows:
+        """Return the flag or the score of each text that should not be flagged."""
+        if self.by == "flags":
+            return measure_texts(outputs, data, was_flagged, among=self.among)
+        return measure_texts(
+            outputs,
+            data,
+            lambda decisions: max_score(decisions, self.categories, self.title),
+            among=self.among,
+            needed="score",
+        )
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return self.named("suppression")
+
+    def named(self, name: str) -> str:
+        """Return a title that says what the ratio is of."""
+        return name if self.by == "flags" else f"{name} by median score"
+
+    def whole_is_too_rare(self, drawn: Drawn, system: int) -> str:
+        """Return why nothing can be compared with the whole; empty when it can."""
+        if self.by == "scores":
+            whole = float(drawn.replicates.point[system, 0])
+            return "" if whole > 0 else f"the median score of all texts is {whole:g}"
+        flagged = events_of(drawn, system, 0)
+        if flagged >= self.events:
+            return ""
+        return f"not enough data: {flagged:g} flagged texts in all, at least {self.events} wanted"
+
+
+def events_of(drawn: Drawn, system: int, column: int) -> float:
+    """Return how many texts of a column of the replicates were flagged."""
+    values = drawn.replicates.samples[system].values[:, 0]
+    inside = drawn.replicates.design.member[:, column]
+    return float(np.nansum(values[inside]))
+
+
+def _texts_of(drawn: Drawn, system: int, column: int) -> int:
+    values = drawn.replicates.samples[system].values[:, 0]
+    return int(np.count_nonzero(~np.isnan(values[drawn.replicates.design.member[:, column]])))
+
+
+@metric("suppression")
+@dataclass(frozen=True)
+class Suppression(RatioMetric):
+    r"""False-positive rate of a group over that of all texts; or of median scores.
+
+    .. math:: \frac{FPR_g}{FPR_{all}} \quad\text{or}\quad \frac{med_g}{med_{all}}
+
+    1 means that the group's acceptable texts are flagged as often as all acceptable texts; above 1,
+    more often. A group is part of the whole, so both move together when texts are resampled; the
+    group is also compared with the texts outside it. With fewer than 10 flagged or allowed texts in
+    the group, and independent texts, the interval is the closed form for a rate within its whole.
+
+    - **Unit of resampling**: the text, or what texts share (a template, a show).
+    - **Undefined**: when the group has too few texts, when too few texts are flagged in all, or
+      when the median score of all texts is 0.
+    - **Does not capture**: how often anyone is flagged (read it beside the rate), who speaks (the
+      group is named in the text), or whether the labels are right for all groups alike.
+
+    Parameters
+    ----------
+    by
+        ``flags``: rates of flags; ``scores``: medians of the score.
+    categories, among
+        As in `MedianScore`.
+    events
+        With fewer flagged texts in all, there is no ratio.
+
+    References
+    ----------
+    Proebsting et al., *Identity-related Speech Suppression in Generative AI Content Moderation*.
+    """
+
+    def estimates(self, drawn: Drawn) -> list[Estimate]:
+        """Return each group over all texts, and over the texts outside it."""
+        systems, groups = range(len(drawn.layout.systems)), range(len(drawn.layout.groups))
+        whole = [self._ratio(drawn, s, g, WHOLE) for s in systems for g in groups]
+        rest = [self._ratio(drawn, s, g, OUTSIDE) for s in systems for g in groups]
+        correction = drawn.settings.correction
+        return [*correct(whole, correction), *correct(rest, correction)]
+
+    def _ratio(self, drawn: Drawn, system: int, group: int, against: str) -> Estimate:
+        here = 1 + group
+        other = 0 if against == WHOLE else drawn.layout.rest(group)
+        rare = self.whole_is_too_rare(drawn, system)
+        if rare:
+            about = drawn.about(system, 0, here) | {"kind": "ratio", "against": against}
+            n = int(drawn.replicates.n[system, here])
+            return Estimate.undefined(metric=self.title, reason=rare, n=n, null=1.0, **about)
+        found = drawn.between(system, 0, here, other, against)
+        if found.value is None or self.by == "scores":
+            return found
+        flagged, texts = events_of(drawn, system, here), _texts_of(drawn, system, here)
+        found = found.with_(note="; ".join(filter(None, [_support(flagged, texts), found.note])))
+        if drawn.replicates.design.order is not None:
+            return _with_clusters_counted(drawn, found, system, here)
+        if min(flagged, texts - flagged) >= FEW:
+            return found
+        return _closed_form(drawn, found, system, here, "whole" if other == 0 else "complement")
+
+
+def _with_clusters_counted(drawn: Drawn, found: Estimate, system: int, column: int) -> Estimate:
+    """Say so when the flags of a group stand in few clusters."""
+    design = drawn.replicates.design
+    flagged = design.member[:, column] & (drawn.replicates.samples[system].values[:, 0] > 0)
+    count = len(np.unique(design.cluster[flagged]))
+    if count >= FEW:
+        return found
+    words = f"flags in {count} clusters only: the interval is a rough guide, and rather too short"
+    return found.with_(note="; ".join(filter(None, [found.note, words])))
+
+
+def _support(flagged: float, texts: int) -> str:
+    return f"{flagged:,.6g} of {texts:,} texts flagged"
+
+
+def _closed_form(
+    drawn: Drawn, found: Estimate, system: int, column: int, against: Against
+) -> Estimate:
+    e, n = events_of(drawn, system, column), _texts_of(drawn, system, column)
+    whole = (events_of(drawn, system, 0), _texts_of(drawn, system, 0))
+    ratio = rate_ratio(e, n, *whole, level=found.level, against=against)
+    low, high = float(ratio.low), float(ratio.high)
+    if np.isnan(low):
+        return found
+    p = None
+    if low > 0 and ratio.ratio > 0:
+        error = np.log(high / low) / (2 * normal_quantile(found.level))
+        p = float(2 * ndtr(-abs(np.log(float(ratio.ratio)) / error)))
+    return found.with_(
+        interval=(low, high),
+        method="log-delta" if e > 0 else "log-delta with one half added",
+        p_value=p,
+        undefined_replicates=0,
+        note=_support(e, n),
+    )

@@ -1,0 +1,91 @@
+"""The group whose acceptable speech is flagged most."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ombud.metrics.drawn import Drawn
+from ombud.metrics.suppression.ratio import RatioMetric, events_of
+from ombud.registry import metric
+from ombud.stats.estimate import Estimate
+from ombud.stats.extremes import largest_ratio
+
+__all__ = ["WorstSuppression", "comparable_groups"]
+
+
+def comparable_groups(drawn: Drawn, metric: RatioMetric, system: int) -> list[int]:
+    """Return the groups with enough texts, and enough flagged ones, to be ranked."""
+    found = []
+    for g in range(len(drawn.layout.groups)):
+        ratio = drawn.replicates.point[system, 1 + g] / drawn.replicates.point[system, 0]
+        rare = metric.by == "flags" and events_of(drawn, system, 1 + g) < metric.events
+        if not (drawn.too_few(system, 1 + g) or rare) and ratio > 0 and math.isfinite(ratio):
+            found.append(g)
+    return found
+
+
+@metric("worst-suppression")
+@dataclass(frozen=True)
+class WorstSuppression(RatioMetric):
+    r"""Suppression of the group for which it is largest.
+
+    .. math:: \max_g FPR_g / FPR_{all}
+
+    The largest of noisy ratios is too large on average, the more so the smaller the groups. So
+    groups with too few texts, or too few flagged ones, cannot be it; and the interval is for the
+    largest *true* ratio, from simultaneous bands over all groups, resampled jointly: it covers
+    at least as often as it says. The value itself is not corrected: read the interval.
+
+    - **Unit of resampling**: the text, or what texts share (a template, a show).
+    - **Undefined**: when no group has enough texts.
+    - **Does not capture**: which group is truly the worst (the interval is about the size, not
+      about the name), or groups that are too small to be ranked.
+
+    Parameters
+    ----------
+    by, categories, among
+        As in `Suppression`.
+    events
+        Groups with fewer flagged texts are not ranked.
+    """
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return self.named("largest suppression")
+
+    def estimates(self, drawn: Drawn) -> list[Estimate]:
+        """Return one estimate for each system."""
+        return [self._largest(drawn, s) for s in range(len(drawn.layout.systems))]
+
+    def _largest(self, drawn: Drawn, system: int) -> Estimate:
+        about = drawn.about(system, 0, 0) | {"null": 1.0}
+        groups = comparable_groups(drawn, self, system)
+        reason = self.whole_is_too_rare(drawn, system)
+        if not groups:
+            reason = reason or "not enough data: no group has enough texts to be ranked"
+        n = int(drawn.replicates.n[system, 0])
+        if reason:
+            return Estimate.undefined(metric=self.title, reason=reason, n=n, **about)
+        columns = [1 + g for g in groups]
+        whole = drawn.replicates.draws[:, system, :1]
+        with np.errstate(all="ignore"):
+            draws = drawn.replicates.draws[:, system, columns] / whole
+        values = drawn.replicates.point[system, columns] / drawn.replicates.point[system, 0]
+        found = largest_ratio(values, draws, drawn.settings.level)
+        left = len(drawn.layout.groups) - len(groups)
+        words = f"{drawn.layout.groups[groups[found.place]]}, of {len(groups)} groups"
+        if left:
+            words += f" ({left} with too few texts or flags not ranked)"
+        words += "; a largest value is too high on average, which its interval allows for"
+        return Estimate(
+            metric=self.title,
+            value=found.value,
+            interval=(found.low, found.high),
+            method="simultaneous bootstrap",
+            n=n,
+            **(about | {"note": "; ".join(filter(None, [words, about["note"]]))}),
+        )
