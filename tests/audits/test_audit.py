@@ -63,6 +63,25 @@ def test_a_finished_run_asks_nobody_again(world: World, tmp_path: Path) -> None:
     assert again.estimates == first.estimates
 
 
+def test_what_a_system_left_out_is_kept_with_its_answers(world: World, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from ombud.data import Exclusion
+
+    lists = world.recommenders()[0].recommend(world.interactions.users.ids, 10)
+    told = replace(lists, exclusions=(Exclusion("service", "lists", 3, "they were garbage"),))
+
+    class Telling:
+        name = "telling"
+
+        def recommend(self, users: object, n: int, exclude_seen: bool = True) -> Recommendations:
+            return told.top(n)
+
+    first = Audit(world.dataset, [Telling()], [ShareGap()]).run(tmp_path / "r")
+    assert "telling: service: 3 lists left out: they were garbage" in map(str, first.exclusions)
+    assert set(rescore(tmp_path / "r").exclusions) == set(first.exclusions)
+
+
 def test_another_run_does_not_overwrite(world: World, tmp_path: Path) -> None:
     audit(world).run(tmp_path / "r")
     with pytest.raises(ResultError, match=r"holds another run \(different: plan\)"):

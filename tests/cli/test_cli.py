@@ -16,7 +16,7 @@ from ombud.cli import app
 from ombud.cli.demo import write_demo
 from ombud.worlds import small_world
 
-COMMANDS = ["demo", "run", "report", "rescore", "compare", "check", "data", "plugins", "doctor"]
+COMMANDS = ["demo", "run", "report", "rescore", "compare", "check", "tune", "plugins", "doctor"]
 runner = CliRunner()
 
 
@@ -60,8 +60,7 @@ def test_help_lists_every_command_and_each_has_an_example() -> None:
     for command in COMMANDS:
         assert re.search(rf"\b{command}\b", text)
         help_text = ombud(command, "-h")
-        if command != "data":
-            assert f"ombud {command}" in help_text and "Example" in help_text
+        assert f"ombud {command}" in help_text and "Example" in help_text
     for command in ("list", "describe", "check"):
         assert f"ombud data {command}" in ombud("data", command, "-h")
     assert ombud("--version").startswith("ombud ")
@@ -137,6 +136,23 @@ def test_data_commands(folder: Path, tmp_path: Path) -> None:
     bad.write_text("user,itm\n1,2\n")
     text = runner.invoke(app, ["data", "check", str(bad), "--as", "interactions"])
     assert text.exit_code == 2 and "'item' is missing" in text.output
+
+
+def test_tuning_from_a_plan(folder: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "tune.toml"
+    plan.write_text(
+        f"""
+[data]
+interactions = "{folder / "interactions.parquet"}"
+[systems.near]
+type = "item-knn"
+"""
+    )
+    words = ["tune", plan, "--system", "near", "--metric", "recall@10", "--trials", "2"]
+    found = json.loads(ombud(*words, "--folder", tmp_path / "t", "--json"))
+    assert found["best"] and 0 <= found["value"] <= 1
+    assert "stopped:" in ombud(*words, "--folder", tmp_path / "t")
+    ombud("tune", plan, "--system", "far", "--folder", tmp_path / "t", code=2)
 
 
 def test_plugins_and_doctor() -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from numpy.typing import NDArray
 
 from ombud.audits.folder import RunFolder
 from ombud.data.dataset import Dataset
-from ombud.data.decisions import Decisions
 from ombud.data.ids import Ids
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
@@ -30,13 +28,6 @@ CHUNK = 2000
 @runtime_checkable
 class _Predictor(Protocol):
     def predict(self, users: Ids, items: Ids) -> NDArray[Any]: ...
-
-
-@runtime_checkable
-class _KeepsAnswers(Protocol):
-    """A moderator that can store its answers one by one, and go on from them."""
-
-    def keep_answers_in(self, folder: Path) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -84,8 +75,7 @@ class Asking:
 
     def ask(self, name: str, system: System) -> Answers:
         """Return what a system answers, from the store where it was asked before."""
-        kind = Recommendations if isinstance(system, Recommender) else Decisions
-        outputs = None if self.store is None else self.store.outputs(name, kind)
+        outputs = None if self.store is None else self.store.outputs(name)
         # A model of implicit feedback has scores, but they are no ratings.
         rates = getattr(system, "predicts_ratings", True)
         predicts = self.predictions and rates and isinstance(system, _Predictor)
@@ -114,8 +104,6 @@ class Asking:
             return self._recommendations(name, system)
         if self.data.texts is None:
             raise PlanError("a moderator is audited, but the data has no texts")
-        if self.store is not None and isinstance(system, _KeepsAnswers):
-            system.keep_answers_in(self.store.path / "answers")
         return system.moderate(self.data.texts)
 
     def _recommendations(self, name: str, system: Recommender) -> Recommendations:
@@ -131,7 +119,7 @@ class Asking:
         self, name: str, system: Recommender, users: NDArray[Any]
     ) -> Callable[[], Recommendations]:
         def ask() -> Recommendations:
-            answer = system.recommend(users, self.depth)
+            answer = system.recommend(users, max(1, self.depth))
             if len(answer) != len(users):
                 raise AuditedSystemError(
                     f"{name} answered with {len(answer)} lists; one for each of {len(users)} users "

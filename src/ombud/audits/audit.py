@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import getdoc
 from pathlib import Path
 from typing import Any, Self
@@ -177,12 +177,14 @@ class Audit:
         progress = progress or _silent
         estimates: list[Estimate] = []
         exclusions = dict.fromkeys(self.data.exclusions)
+        for name, answer in answers.items():
+            exclusions |= dict.fromkeys(_about_system(name, answer.outputs.exclusions))
         infos = []
         for number, metric in enumerate(self.metrics):
             progress(number, len(self.metrics), f"measuring {metric.title}")
             rows = self._measure(metric, answers)
             for name, measured in rows.items():
-                exclusions |= dict.fromkeys(_about_system(name, measured))
+                exclusions |= dict.fromkeys(_about_system(name, measured.exclusions))
                 if store is not None:
                     store.store_rows(number, name, measured)
             estimates += estimate_metric(metric, rows, self._groups(metric), self._settings())
@@ -287,10 +289,8 @@ class Audit:
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})
 
 
-def _about_system(name: str, rows: Rows) -> list[Exclusion]:
-    return [
-        Exclusion(f"{name}: {e.where}", e.what, e.count, e.reason, e.of) for e in rows.exclusions
-    ]
+def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]:
+    return [replace(e, where=f"{name}: {e.where}") for e in exclusions]
 
 
 def _info(metric: Metric, unit: str) -> MetricInfo:

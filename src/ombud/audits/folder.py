@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,32 @@ import polars as pl
 
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.data.decisions import Decisions
+from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.data.store import inside, read_json, write_json, write_parquet, write_text
 from ombud.errors import ResultError
 from ombud.metrics.base import Outputs, Rows
 
-__all__ = ["RunFolder"]
+__all__ = ["RunFolder", "read_outputs", "read_predictions"]
+
+
+def read_outputs(folder: Path, system: str) -> Outputs | None:
+    """Return what a system answered, as stored in a result folder; None if nothing is stored."""
+    path = inside(folder / "outputs", f"{system}.parquet")
+    if not path.exists():
+        return None
+    frame = pl.read_parquet(path)
+    is_lists = "items" in frame.columns
+    outputs = Recommendations.from_lists(frame) if is_lists else Decisions.from_frame(frame)
+    stored = read_json(inside(folder / "outputs", f"{system}.json"))
+    return replace(outputs, exclusions=tuple(Exclusion(**e) for e in stored["exclusions"]))
+
+
+def read_predictions(folder: Path, system: str) -> Predictions | None:
+    """Return what a system predicted, as stored in a result folder; None if nothing is stored."""
+    path = inside(folder / "predictions", f"{system}.parquet")
+    return Predictions.from_frame(pl.read_parquet(path)) if path.exists() else None
 
 
 class RunFolder:
@@ -48,28 +68,25 @@ class RunFolder:
         write_json(marker, {**fingerprint, "schema_version": RESULT_SCHEMA})
         write_text(path / "plan.toml", plan)
 
-    def outputs(self, system: str, kind: type[Outputs]) -> Outputs | None:
+    def outputs(self, system: str) -> Outputs | None:
         """Return the stored answers of a system, or None."""
-        path = inside(self.path / "outputs", f"{system}.parquet")
-        if not path.exists():
-            return None
-        frame = pl.read_parquet(path)
-        if kind is Recommendations:
-            return Recommendations.from_lists(frame)
-        return Decisions.from_frame(frame)
+        return read_outputs(self.path, system)
 
     def store_outputs(self, system: str, outputs: Outputs) -> None:
-        """Store all answers of a system, and forget its parts."""
-        path = inside(self.path / "outputs", f"{system}.parquet")
-        frame = outputs.to_lists() if isinstance(outputs, Recommendations) else outputs.to_frame()
-        write_parquet(path, frame)
+        """Store all answers of a system with what it left out, and forget its parts."""
+        left_out = inside(self.path / "outputs", f"{system}.json")
+        write_json(left_out, {"exclusions": [e.to_dict() for e in outputs.exclusions]})
+        if isinstance(outputs, Recommendations):
+            frame = outputs.to_lists()
+        else:
+            frame = outputs.to_frame()
+        write_parquet(inside(self.path / "outputs", f"{system}.parquet"), frame)
         for part in self._parts(system):
             part.unlink()
 
     def predictions(self, system: str) -> Predictions | None:
         """Return the stored predictions of a system, or None."""
-        path = inside(self.path / "predictions", f"{system}.parquet")
-        return Predictions.from_frame(pl.read_parquet(path)) if path.exists() else None
+        return read_predictions(self.path, system)
 
     def store_predictions(self, system: str, predictions: Predictions) -> None:
         """Store the predictions of a system."""

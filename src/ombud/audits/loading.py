@@ -95,7 +95,7 @@ def _load_files(plan: Plan) -> Dataset:
     if "test" in tables:
         tables |= _over_all(tables["interactions"], tables["test"])
     unknowns = tables["labels"].rule if "labels" in tables else ""
-    card = Card(name=plan.title, title=plan.title, hashes=hashes, unknowns=unknowns)
+    card = Card(name="files", title=", ".join(hashes), hashes=hashes, unknowns=unknowns)
     return Dataset(**tables, card=card)
 
 

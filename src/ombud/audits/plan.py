@@ -21,6 +21,9 @@ FILES = ("interactions", "test", "labels", "users", "texts", "text_groups")
 """The files that a plan's data can name."""
 
 
+_PATHS = frozenset({"cache", "folder", "path"})
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -145,8 +148,10 @@ class Plan(_Strict):
             if (value := getattr(self.data, name)) is not None
         }
         systems = {
-            name: config
-            | ({"path": str((folder / config["path"]).resolve())} if "path" in config else {})
+            name: {
+                key: str((folder / value).resolve()) if key in _PATHS else value
+                for key, value in config.items()
+            }
             for name, config in self.systems.items()
         }
         data = self.data.model_copy(update=paths)

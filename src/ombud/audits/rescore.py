@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
-
 from ombud.audits.asking import Answers
 from ombud.audits.audit import Audit
+from ombud.audits.folder import read_outputs, read_predictions
 from ombud.audits.loading import load_analyses, load_data, load_metrics
 from ombud.audits.plan import Plan
 from ombud.audits.result import Result
-from ombud.data.decisions import Decisions
-from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
-from ombud.data.store import inside
 from ombud.errors import ResultError
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
@@ -73,16 +69,9 @@ def rescore(
 def _answers(folder: Path, systems: tuple[str, ...]) -> dict[str, Answers]:
     found: dict[str, Answers] = {}
     for name in systems:
-        path = inside(folder / "outputs", f"{name}.parquet")
-        if not path.exists():
-            continue
-        frame = pl.read_parquet(path)
-        is_lists = "items" in frame.columns
-        outputs = Recommendations.from_lists(frame) if is_lists else Decisions.from_frame(frame)
-        path = inside(folder / "predictions", f"{name}.parquet")
-        known = path.exists()
-        predictions = Predictions.from_frame(pl.read_parquet(path)) if known else None
-        found[name] = Answers(outputs, predictions)
+        outputs = read_outputs(folder, name)
+        if outputs is not None:
+            found[name] = Answers(outputs, read_predictions(folder, name))
     if not found:
         raise ResultError(f"{folder} holds no outputs; run the audit first: ombud run PLAN")
     return found

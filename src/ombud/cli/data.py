@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from ombud import registry
+from ombud.cli import data_build, data_get
 from ombud.cli.console import JsonOption, console, print_json, speaks_plainly
 from ombud.data import Decisions, Grouping, Interactions, Labels, Recommendations, Texts
 from ombud.data.frames import open_frame
@@ -19,10 +20,15 @@ from ombud.data.frames import open_frame
 __all__ = ["Form", "app", "check", "describe", "list_"]
 
 app = typer.Typer(
-    help="List and describe data sets, and check files.",
+    help="Fetch, build, list and describe data sets, and check files.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+app.command()(data_get.get)
+app.command("ask-ddd")(data_get.ask_ddd)
+app.add_typer(data_build.build_app, name="build")
 
 
 class Form(StrEnum):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import ombud
-from ombud.cli import audits, data, demo, doctor
+from ombud.cli import audits, data, demo, doctor, tune
 
 __all__ = ["app", "main"]
 
@@ -45,6 +45,7 @@ for _command in (
     audits.rescore,
     audits.compare,
     audits.check,
+    tune.tune,
     doctor.plugins,
     doctor.doctor,
 ):

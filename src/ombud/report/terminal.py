@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from ombud.audits.result import Result
-from ombud.report.blocks import Cell, Tone
+from ombud.report.blocks import Tone
 from ombud.report.findings import Family, effect, families, reading
 from ombud.report.tables import number_cells
 from ombud.report.text import shorten
@@ -37,31 +37,30 @@ def summary_table(result: Result, *, rows: int = 12) -> Table:
     rows
         At most this many labels of each metric; the caption says how many more there are.
     """
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     overall = [family for family in families(result) if family.kind == "overall"]
     systems = tuple(dict.fromkeys(s for family in overall for s in family.systems))
-    table = Table(title=Text(shorten(result.plan.title, 80)), title_justify="left")
-    table.add_column("Measure", overflow="fold")
-    labelled = any(label for family in overall for label in family.labels)
-    if labelled:
-        table.add_column("Label", overflow="fold")
+    table = Table(title=Text(shorten(result.plan.title, 80)), title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("", overflow="fold")
     for system in systems:
         table.add_column(Text(shorten(system, 30) or "value"), justify="right")
     hidden = 0
     for family in overall:
         labels = _largest(family, rows)
         hidden += len(family.labels) - len(labels)
-        at: dict[tuple[str, str], Cell] = {}
-        for system in family.systems:
-            some = [e for e in family.estimates if e.system == system and e.label in set(labels)]
-            at |= {(e.label, system): c for e, c in zip(some, number_cells(some), strict=True)}
+        cells = _cells(family)
+        title = Text(shorten(family.metric.title, 30), style="bold")
+        if labels == [""]:
+            table.add_row(title, *(cells["", system] for system in systems), end_section=True)
+            continue
+        table.add_row(title)
         for place, label in enumerate(labels):
-            first = [Text(shorten(family.metric.title, 30) if place == 0 else "")]
-            name = [Text(shorten(label, 40) or "all")] if labelled else []
-            cells = [_text(at.get((label, system))) for system in systems]
-            table.add_row(*first, *name, *cells, end_section=place == len(labels) - 1)
+            numbers = (cells[label, system] for system in systems)
+            name = Text("  " + shorten(label, 40))
+            table.add_row(name, *numbers, end_section=place == len(labels) - 1)
     level = f"{result.plan.statistics.level:.0%}"
     caption = f"In brackets: {level} intervals. ▲ above, ▼ below 'no difference'"
     corrected = result.plan.statistics.correction != "none"
@@ -73,7 +72,7 @@ def summary_table(result: Result, *, rows: int = 12) -> Table:
     return table
 
 
-def _largest(family: Family, most: int) -> Sequence[str]:
+def _largest(family: Family, most: int) -> list[str]:
     largest = dict.fromkeys(family.labels, -1.0)
     for e in family.estimates:
         stands = 1e9 if reading(e) in {"above", "below"} else 0.0
@@ -81,9 +80,15 @@ def _largest(family: Family, most: int) -> Sequence[str]:
     return sorted(largest, key=lambda label: -largest[label])[:most]
 
 
-def _text(cell: Cell | None) -> Text:
+def _cells(family: Family) -> dict[tuple[str, str], Text]:
+    """Return the text of each label and system, each column with its own decimals."""
     from rich.text import Text
 
-    if cell is None:
-        return Text("not measured", style="dim italic")
-    return Text(shorten(cell.text, 80), style=_STYLES.get(cell.tone, ""))
+    missing = Text("not measured", style="dim italic")
+    found: dict[tuple[str, str], Text] = defaultdict(lambda: missing)
+    for system in family.systems:
+        some = [e for e in family.estimates if e.system == system]
+        for e, cell in zip(some, number_cells(some), strict=True):
+            style = _STYLES.get(cell.tone, "")
+            found[e.label, system] = Text(shorten(cell.text, 80), style=style)
+    return found

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
+from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import OmbudError
 from ombud.metrics.base import Metric, Outputs, Rows
@@ -147,6 +148,14 @@ def rearranged(outputs: Outputs, order: NDArray[np.int64]) -> Outputs:
     """Return the same outputs, units in another order."""
     if isinstance(outputs, Recommendations):
         return outputs.for_users(outputs.users[order])
+    if isinstance(outputs, Predictions):
+        return Predictions(
+            outputs.users[order],
+            outputs.items[order],
+            outputs.predicted[order],
+            outputs.actual[order],
+            outputs.exclusions,
+        )
     parts: dict[str, Any] = {
         name: None if values is None else values[order]
         for name, values in (

@@ -1,0 +1,118 @@
+"""Build data sets from the files in which they were published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ombud.cli.console import JsonOption, console, print_json, speaks_plainly
+from ombud.data.dataset import Dataset
+
+__all__ = ["build_ao3_folder", "build_app", "build_ml_ddd_folder"]
+
+build_app = typer.Typer(
+    help="Build a data set: interactions.parquet, labels.parquet and card.json.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+ToOption = typer.Option("--to", help="The folder to write; it appears when it is complete.")
+MinimumOption = typer.Option(help="Keep users and items with at least so many interactions.")
+PassesOption = typer.Option(
+    help="Filter passes; 0 goes to the fixed point, 3 is what the published code makes."
+)
+ReplaceOption = typer.Option("--replace", help="Put it in the place of an existing folder.")
+
+
+def _write(data: Dataset, to: Path, replace: bool, as_json: bool) -> None:
+    from ombud.data.built import write_dataset
+
+    folder = write_dataset(data, to, replace=replace)
+    if as_json:
+        print_json(data.card.model_dump() | {"folder": str(folder)})
+        return
+    console.print(f"{data.card.title}", markup=False, highlight=False)
+    for name, value in data.card.facts.items():
+        shown = f"{value:,}" if isinstance(value, int) else value
+        shown = f"{value:,.6g}" if isinstance(value, float) else shown
+        console.print(f"  {name}: {shown}", markup=False, highlight=False, soft_wrap=True)
+    for words in data.card.dropped:
+        console.print(f"  {words}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"wrote {folder}", markup=False, highlight=False, soft_wrap=True)
+
+
+@build_app.command("ml-ddd")
+@speaks_plainly
+def build_ml_ddd_folder(
+    movielens: Annotated[
+        Path, typer.Option("--movielens", help="MovieLens 25M: ml-25m.zip or its folder.")
+    ],
+    votes: Annotated[
+        Path,
+        typer.Option(
+            "--votes", help="ddd_dict.pkl, or replies of the web API (.sqlite, .jsonl, .csv)."
+        ),
+    ],
+    to: Annotated[Path, ToOption],
+    threshold: Annotated[float, typer.Option(help="The share of votes that must agree.")] = 0.75,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="More than the threshold, as in the published code."),
+    ] = False,
+    minimum: Annotated[int, MinimumOption] = 3,
+    passes: Annotated[int, PassesOption] = 0,
+    replace: Annotated[bool, ReplaceOption] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Build ML-DDD: MovieLens ratings joined to the votes of Does the Dog Die.
+
+    \b
+    Example:
+      ombud data build ml-ddd --movielens ml-25m.zip --votes ddd_dict.pkl --to ml-ddd
+    """
+    from ombud.data.built import Filter
+    from ombud.data.sources.ml_ddd import build_ml_ddd
+
+    data = build_ml_ddd(
+        movielens,
+        votes,
+        threshold=threshold,
+        strict=strict,
+        keep=Filter(minimum, passes or None),
+        scratch=_scratch(to),
+    )
+    _write(data, to, replace, as_json)
+
+
+@build_app.command("ao3")
+@speaks_plainly
+def build_ao3_folder(
+    sensitivity: Annotated[Path, typer.Option("--sensitivity", help="ao3_sensitivity_table.csv")],
+    interactions: Annotated[Path, typer.Option("--interactions", help="ao3_interaction_table.csv")],
+    to: Annotated[Path, ToOption],
+    minimum: Annotated[int, MinimumOption] = 3,
+    passes: Annotated[int, PassesOption] = 0,
+    replace: Annotated[bool, ReplaceOption] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Build AO3: kudos on works, with 36 warnings; users get random pseudonyms.
+
+    \b
+    Example:
+      ombud data build ao3 --sensitivity ao3_sensitivity_table.csv \\
+        --interactions ao3_interaction_table.csv --to ao3
+    """
+    from ombud.data.built import Filter
+    from ombud.data.sources.ao3 import build_ao3
+
+    keep = Filter(minimum, passes or None)
+    data = build_ao3(sensitivity, interactions, keep=keep, scratch=_scratch(to))
+    _write(data, to, replace, as_json)
+
+
+def _scratch(to: Path) -> Path:
+    """Put temporary files on the disk of the target, where there is room for large ones."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    return to.parent

@@ -1,0 +1,71 @@
+"""Search for a model's parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ombud.audits import Plan
+from ombud.audits.loading import load_data
+from ombud.audits.tuning import tune as search
+from ombud.cli.console import JsonOption, console, print_json, progress_bar, speaks_plainly
+from ombud.errors import PlanError
+
+__all__ = ["tune"]
+
+
+@speaks_plainly
+def tune(
+    plan: Annotated[Path, typer.Argument(help="A plan; its data is used.", metavar="PLAN")],
+    system: Annotated[str, typer.Option(help="The system of the plan to tune.")],
+    folder: Annotated[
+        Path,
+        typer.Option("--folder", "-o", help="Where trials are kept; it goes on from there."),
+    ],
+    metric: Annotated[str, typer.Option(help="rmse, mrr, recall@50 and the like.")] = "rmse",
+    trials: Annotated[int, typer.Option(help="At most this many trials.")] = 100,
+    seconds: Annotated[
+        float | None, typer.Option(help="Begin no trial after this much time in trials.")
+    ] = None,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Search for the best parameters of a model; keep the plan's final test data out of it.
+
+    Only the interactions that the plan trains on are used. The search stops when the best five
+    trials no longer improve by 1%, or when the budget is spent.
+
+    \b
+    Example:
+      ombud tune plan.toml --system svd --metric rmse --trials 50 --folder tuned
+    """
+    asked = Plan.load(plan)
+    if system not in asked.systems:
+        known = ", ".join(asked.systems) or "none"
+        raise PlanError(f"the plan has no system {system!r}; it has: {known}")
+    fixed = {k: v for k, v in asked.systems[system].items() if k not in {"type", "name"}}
+    data = load_data(asked)
+    if data.interactions is None:
+        raise PlanError("tuning needs interactions; the plan's data has none")
+    with progress_bar() as progress:
+        found = search(
+            asked.systems[system]["type"],
+            data.interactions,
+            metric=metric,
+            fixed=fixed,
+            trials=trials,
+            seconds=seconds,
+            folder=folder,
+            seed=asked.seed,
+            progress=progress,
+        )
+    if as_json:
+        print_json({"best": found.best, "value": found.value, "stopped": found.stopped_because})
+        return
+    table = Table("parameter", "best", title=f"{metric} = {found.value:.4g}", title_justify="left")
+    for name, value in found.best.items():
+        table.add_row(name, f"{value:.4g}" if isinstance(value, float) else str(value))
+    console.print(table)
+    console.print(f"{len(found.trials)} trials; stopped: {found.stopped_because}", markup=False)
