@@ -188,6 +188,23 @@ def test_plans_say_all_their_faults(tmp_path: Path) -> None:
         Plan.load(tmp_path / "bad.toml")
 
 
+def test_paths_in_a_plan_are_relative_to_it(tmp_path: Path) -> None:
+    plan = Plan.from_dict(
+        {
+            "data": {"interactions": "a.csv", "options": {"path": "files"}},
+            "systems": {
+                "x": {"type": "avoid-list", "inner": {"type": "recorded", "path": "l.csv"}}
+            },
+            "metrics": [{"name": "avoid-leak", "path": "avoid.csv"}],
+        }
+    ).relative_to(tmp_path)
+    assert plan.data.interactions == str(tmp_path / "a.csv")
+    assert plan.data.options == {"path": str(tmp_path / "files")}
+    assert plan.systems["x"]["inner"]["path"] == str(tmp_path / "l.csv")
+    assert plan.metrics[0]["path"] == str(tmp_path / "avoid.csv")
+    assert plan.relative_to(tmp_path / "elsewhere") == plan
+
+
 def test_audits_that_cannot_be(world: World) -> None:
     systems = world.recommenders()
     with pytest.raises(PlanError, match="at least one system"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,10 +66,8 @@ def test_nothing_else_is_read(text: str) -> None:
 
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    try:
+    with contextlib.suppress(OmbudError):
         Condition(text).find([make(label="a")])
-    except OmbudError:
-        pass
 
 
 def test_a_gate_that_could_never_close_is_an_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -147,16 +148,24 @@ class Plan(_Strict):
             for name in names
             if (value := getattr(self.data, name)) is not None
         }
-        systems = {
-            name: {
-                key: str((folder / value).resolve()) if key in _PATHS else value
-                for key, value in config.items()
-            }
-            for name, config in self.systems.items()
-        }
-        data = self.data.model_copy(update=paths)
-        return self.model_copy(update={"data": data, "systems": systems})
+        data = self.data.model_copy(
+            update={**paths, "options": _absolute(self.data.options, folder)}
+        )
+        systems = _absolute(self.systems, folder)
+        metrics = tuple(_absolute(spec, folder) for spec in self.metrics)
+        return self.model_copy(update={"data": data, "systems": systems, "metrics": metrics})
 
     def to_toml(self) -> str:
         """Return the plan as TOML text."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+def _absolute(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a part of a plan with every path in it made absolute, however deep it stands."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        if key in _PATHS and isinstance(value, str):
+            found[key] = str((folder / value).resolve())
+        else:
+            found[key] = _absolute(value, folder) if isinstance(value, dict) else value
+    return found
