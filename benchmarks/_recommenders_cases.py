@@ -57,7 +57,11 @@ class Timer:
 
 
 def rmse(predicted: np.ndarray, data: Data) -> float:
-    error = np.clip(predicted, 0.5, 5.0) - data.test_ratings
+    """Return the error on held-out ratings of items that the training data have."""
+    known = np.zeros(data.size.items, bool)
+    known[data.indices] = True
+    kept = known[data.test_items]
+    error = np.clip(predicted[kept], 0.5, 5.0) - data.test_ratings[kept]
     return float(np.sqrt(np.mean(error.astype(np.float64) ** 2)))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ombud.registry import recommender
 from ombud.rng import generator
 from ombud.systems.recommenders.factors import FactorModel, Factors, compressed
-from ombud.systems.recommenders.model import faults_of
+from ombud.systems.recommenders.model import count_codes, faults_of
 
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
@@ -70,7 +70,7 @@ class BPR(FactorModel):
         from ombud.systems.recommenders.kernels._jit import workers
 
         indptr, indices, _ = compressed(interactions)
-        counts = np.bincount(indices, minlength=interactions.n_items).astype(np.int64)
+        counts = count_codes(indices, interactions.n_items)
         rng = generator(self.seed, "bpr")
         users = rng.random((interactions.n_users, self.factors), dtype=np.float32)
         items = rng.random((interactions.n_items, self.factors), dtype=np.float32)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.registry import recommender
-from ombud.systems.recommenders.model import Scores, faults_of
+from ombud.systems.recommenders.model import Scores, count_codes, faults_of
 from ombud.systems.recommenders.neighbours import (
     NONE,
     NeighbourModel,
@@ -106,7 +106,7 @@ class ItemKNN(NeighbourModel):
 
         matrix, n_items = interactions.matrix, interactions.n_items
         indptr, indices = matrix.indptr, matrix.indices
-        counts = np.bincount(indices, minlength=n_items)
+        counts = count_codes(indices, n_items)
         original = np.argsort(-counts, kind="stable").astype(np.int32)
         rank = np.empty(n_items, np.int32)
         rank[original] = np.arange(n_items, dtype=np.int32)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["Model", "Scores", "as_rows", "faults_of"]
+__all__ = ["Model", "Scores", "as_rows", "count_codes", "faults_of"]
 
 Scores = NDArray[np.float32]
 
@@ -38,6 +38,14 @@ def as_rows(matrix: Any) -> sparse.csr_array:
     rows.sum_duplicates()
     result: sparse.csr_array = rows
     return result
+
+
+def count_codes(codes: NDArray[np.int32], count: int) -> NDArray[np.int64]:
+    """Return how often each code occurs, without a 64-bit copy of them all."""
+    total = np.zeros(count, np.int64)
+    for start in range(0, len(codes), 2**21):
+        total += np.bincount(codes[start : start + 2**21], minlength=count)
+    return total
 
 
 def faults_of(**rules: tuple[bool, str]) -> None:

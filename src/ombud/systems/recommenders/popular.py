@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ombud.errors import DataError
 from ombud.registry import recommender
-from ombud.systems.recommenders.model import Model, Scores, faults_of
+from ombud.systems.recommenders.model import Model, Scores, count_codes, faults_of
 from ombud.systems.recommenders.ranking import unseen_places
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Popular(Model):
         self, interactions: Interactions, progress: Progress
     ) -> tuple[Scores, NDArray[np.int32]]:
         matrix, n_items = interactions.matrix, interactions.n_items
-        counts = np.bincount(matrix.indices, minlength=n_items)
+        counts = count_codes(matrix.indices, n_items)
         value = counts.astype(np.float64)
         if self.by != "count":
             if not interactions.explicit:

@@ -11,7 +11,7 @@ from scipy import sparse
 from ombud.registry import recommender
 from ombud.rng import generator
 from ombud.systems.recommenders.factors import FactorModel, Factors, compressed
-from ombud.systems.recommenders.model import Scores, faults_of
+from ombud.systems.recommenders.model import Scores, count_codes, faults_of
 
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
@@ -78,7 +78,7 @@ class SVD(FactorModel):
         from ombud.systems.recommenders.kernels._jit import workers
 
         indptr, indices, ratings = compressed(interactions)
-        item_counts = np.bincount(indices, minlength=interactions.n_items)
+        item_counts = count_codes(indices, interactions.n_items)
         user_bounds = sgd.balanced_ranges(np.diff(indptr), self.strata)
         item_bounds = sgd.balanced_ranges(item_counts, self.strata)
         users, items = self._start(interactions.n_users, interactions.n_items)

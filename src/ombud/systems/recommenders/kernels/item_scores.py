@@ -37,7 +37,8 @@ def score_all(
         weight = np.zeros(n_items if average else 0, np.float32)
         for r in range(worker, len(out), workers):
             total = out[r]
-            total[:] = np.float32(0)
+            for j in range(n_items):
+                total[j] = np.float32(0)
             for p in range(indptr[r], indptr[r + 1]):
                 row = row_of[indices[p]]
                 value = values[p]
@@ -55,8 +56,8 @@ def score_all(
                 elif average:
                     total[j] /= weight[j]
                 count[j] = 0
-            if average:
-                weight[:] = np.float32(0)
+                if average:
+                    weight[j] = np.float32(0)
 
 
 @kernel(parallel=True)

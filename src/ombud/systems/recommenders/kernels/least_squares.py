@@ -144,7 +144,8 @@ def solve_cg(
             n = indptr[row + 1] - start
             x = out[row]
             if n == 0:
-                x[:] = np.float32(0)
+                for f in range(n_factors):
+                    x[f] = np.float32(0)
                 continue
             for k in range(n):
                 source = fixed[indices[start + k]]
@@ -153,7 +154,8 @@ def solve_cg(
                 weight[k] = weight_slope * values[start + k] + weight_base
                 target[k] = target_slope * values[start + k] + target_base
             shrink = ridge + ridge_per_entry * np.float32(n)
-            residual[:] = np.float32(0)
+            for f in range(n_factors):
+                residual[f] = np.float32(0)
             _subtract_dense(dense, shrink, x, residual)
             _add_residuals(near, weight, target, np.float32(1), n, x, residual)
             error = np.float32(0)
@@ -163,7 +165,8 @@ def solve_cg(
             for _ in range(steps):
                 if error < np.float32(1e-20):
                     break
-                image[:] = np.float32(0)
+                for f in range(n_factors):
+                    image[f] = np.float32(0)
                 _subtract_dense(dense, shrink, direction, image)
                 _add_residuals(near, weight, target, np.float32(0), n, direction, image)
                 curve = np.float32(0)
@@ -237,17 +240,22 @@ def solve_cholesky(
         for row in range(bounds[batch], bounds[batch + 1]):
             n = indptr[row + 1] - indptr[row]
             if n == 0:
-                out[row] = np.float32(0)
+                for f in range(n_factors):
+                    out[row, f] = np.float32(0)
                 continue
-            a[:] = 0.0
-            b[:] = 0.0
+            for f in range(n_factors):
+                b[f] = 0.0
+                for g in range(f + 1):
+                    a[f, g] = 0.0
             for f in range(len(dense)):
                 for g in range(f + 1):
                     a[f, g] = dense[f, g]
             for start in range(indptr[row], indptr[row + 1], _TOGETHER):
                 count = min(_TOGETHER, indptr[row + 1] - start)
-                near[count:] = np.float32(0)
-                weight[count:] = np.float32(0)
+                for k in range(count, _TOGETHER):
+                    weight[k] = np.float32(0)
+                    for f in range(n_factors):
+                        near[k, f] = np.float32(0)
                 for k in range(count):
                     y = fixed[indices[start + k]]
                     value = values[start + k]

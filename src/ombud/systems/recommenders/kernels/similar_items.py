@@ -173,16 +173,35 @@ def _write_sorted(
     codes: NDArray[np.int32],
     similarities: NDArray[np.float32],
 ) -> None:
-    """Write a heap's content, best first; ties by rising code."""
-    by_code = np.argsort(code[:held])
-    order = by_code[np.argsort(-value[:held][by_code], kind="mergesort")]
-    for k in range(len(codes)):
-        if k < held:
-            codes[k] = code[order[k]]
-            similarities[k] = value[order[k]]
-        else:
-            codes[k] = -1
-            similarities[k] = np.float32(0)
+    """Write a heap's content, best first, ties by rising code; the heap is used up."""
+    for k in range(held, len(codes)):
+        codes[k] = -1
+        similarities[k] = np.float32(0)
+    for last in range(held - 1, -1, -1):
+        codes[last] = code[0]
+        similarities[last] = value[0]
+        moved_value = value[last]
+        moved_code = code[last]
+        k = 0
+        while True:
+            child = 2 * k + 1
+            if child >= last:
+                break
+            other = child + 1
+            if other < last and (
+                value[other] < value[child]
+                or (value[other] == value[child] and code[other] > code[child])
+            ):
+                child = other
+            if value[child] > moved_value or (
+                value[child] == moved_value and code[child] < moved_code
+            ):
+                break
+            value[k] = value[child]
+            code[k] = code[child]
+            k = child
+        value[k] = moved_value
+        code[k] = moved_code
 
 
 @kernel(parallel=True)

@@ -17,6 +17,8 @@ from ombud.systems.recommenders.kernels._jit import kernel, prange
 
 __all__ = ["score"]
 
+_LOW = np.uint64(0xFFFFFFFF)
+
 
 @kernel()
 def _similarities(
@@ -30,7 +32,8 @@ def _similarities(
     sums: NDArray[np.float32],
 ) -> None:
     """Write the cosine of one history with every user's."""
-    sums[:] = np.float32(0)
+    for v in range(len(sums)):
+        sums[v] = np.float32(0)
     weighted = len(column_values) > 0
     for k in range(len(items)):
         own = weights[k]
@@ -67,6 +70,83 @@ def _settled(
             if reach >= last:
                 return False
     return True
+
+
+@kernel()
+def _order(
+    similar: NDArray[np.float32], least: np.float32, keys: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    """Return one key per neighbour; keys rise as similarity falls, then as the user rises."""
+    bits = similar.view(np.uint32)
+    found = 0
+    for v in range(len(similar)):
+        if similar[v] >= least:
+            # The bits of positive numbers rise with the numbers.
+            keys[found] = ((_LOW - np.uint64(bits[v])) << np.uint64(32)) | np.uint64(v)
+            found += 1
+    return keys[:found]
+
+
+@kernel()
+def _visit(
+    neighbours: NDArray[np.uint64],
+    similar: NDArray[np.float32],
+    indptr: NDArray[np.integer[Any]],
+    indices: NDArray[np.int32],
+    deviations: NDArray[np.float32],
+    most: int,
+    total: NDArray[np.float32],
+    weight: NDArray[np.float32],
+    count: NDArray[np.int32],
+) -> None:
+    """Let some neighbours, nearest first, add to the scores of the items they have."""
+    average = len(deviations) > 0
+    for k in range(len(neighbours)):
+        v = np.int64(neighbours[k] & _LOW)
+        s = similar[v]
+        for p in range(indptr[v], indptr[v + 1]):
+            j = indices[p]
+            if count[j] < most:
+                count[j] += 1
+                if average:
+                    total[j] += s * deviations[p]
+                    weight[j] += s
+                else:
+                    total[j] += s
+
+
+@kernel()
+def _score_one(
+    neighbours: NDArray[np.uint64],
+    similar: NDArray[np.float32],
+    indptr: NDArray[np.integer[Any]],
+    indices: NDArray[np.int32],
+    deviations: NDArray[np.float32],
+    own: NDArray[np.bool_],
+    most: int,
+    least_count: int,
+    n: int,
+    total: NDArray[np.float32],
+    weight: NDArray[np.float32],
+    count: NDArray[np.int32],
+) -> int:
+    """Visit neighbours in growing portions until the first n are settled; return how many."""
+    average = len(deviations) > 0
+    left = neighbours
+    portion = 512
+    done = 0
+    while len(left) > 0:
+        if portion < len(left):
+            left = np.partition(left, portion)
+        near = np.sort(left[:portion])
+        _visit(near, similar, indptr, indices, deviations, most, total, weight, count)
+        done += len(near)
+        left = left[len(near) :]
+        portion *= 4
+        last = similar[np.int64(near[len(near) - 1] & _LOW)]
+        if not average and _settled(total, count, own, most, least_count, n, last):
+            break
+    return done
 
 
 @kernel(parallel=True)
@@ -106,60 +186,32 @@ def score(
     average = len(deviations) > 0
     for worker in prange(workers):
         similar = np.empty(n_users, np.float32)
+        keys = np.empty(n_users, np.uint64)
         count = np.empty(n_items, np.int32)
-        weight = np.empty(n_items if average else 0, np.float32)
+        weight = np.empty(n_items, np.float32)
         own = np.zeros(n_items, np.bool_)
         for r in range(worker, len(out), workers):
             items = indices[indptr[r] : indptr[r + 1]]
+            own_weights = weights[indptr[r] : indptr[r + 1]]
             _similarities(
-                items, weights[indptr[r] : indptr[r + 1]], own_scale[r],
-                starts, users, column_values, scale, similar,
-            )  # fmt: skip
+                items, own_weights, own_scale[r], starts, users, column_values, scale, similar
+            )
             if myself[r] >= 0:
                 similar[myself[r]] = np.float32(0)
-            near = np.flatnonzero(similar >= least).astype(np.int32)
             total = out[r]
-            total[:] = np.float32(0)
-            count[:] = 0
-            weight[:] = np.float32(0)
-            if exclude:
-                for k in range(len(items)):
-                    own[items[k]] = True
-            above = np.float32(np.inf)
-            portion = 512
-            done = 0
-            while done < len(near):
-                if done + portion < len(near):
-                    left = len(near) - done - portion
-                    below = np.partition(similar[near], left)[left]
-                else:
-                    below = least
-                chosen = near[(similar[near] >= below) & (similar[near] < above)]
-                # Users are in rising order and the sort is stable: ties go to the lower user.
-                order = np.argsort(-similar[chosen], kind="mergesort")
-                for k in order:
-                    v = chosen[k]
-                    s = similar[v]
-                    for p in range(train_indptr[v], train_indptr[v + 1]):
-                        j = train_indices[p]
-                        if count[j] < most:
-                            count[j] += 1
-                            if average:
-                                total[j] += s * deviations[p]
-                                weight[j] += s
-                            else:
-                                total[j] += s
-                done += len(chosen)
-                above = below
-                portion *= 4
-                if not average and _settled(total, count, own, most, least_count, n, below):
-                    break
-            visited[r] = done
+            for j in range(n_items):
+                total[j] = weight[j] = np.float32(0)
+                count[j] = 0
+            for k in range(len(items)):
+                own[items[k]] = exclude
+            visited[r] = _score_one(
+                _order(similar, least, keys), similar, train_indptr, train_indices, deviations,
+                own, most, least_count, n, total, weight, count,
+            )  # fmt: skip
             for j in range(n_items):
                 if count[j] < least_count:
                     total[j] = np.nan
                 elif average:
                     total[j] = centre[r] + total[j] / weight[j]
-            if exclude:
-                for k in range(len(items)):
-                    own[items[k]] = False
+            for k in range(len(items)):
+                own[items[k]] = False

@@ -31,34 +31,31 @@ def factor_scores(
     for quad in prange((n_rows + 3) // 4):
         first = 4 * quad
         count = min(4, n_rows - first)
-        rows = np.zeros((4, n_factors), np.float32)
-        rows[:count] = left[first : first + count]
+        # A row beyond the last one is computed as a copy of the last, and not written.
+        r1, r2, r3 = min(1, count - 1), min(2, count - 1), min(3, count - 1)
         s0 = np.empty(_TILE, np.float32)
         s1 = np.empty(_TILE, np.float32)
         s2 = np.empty(_TILE, np.float32)
         s3 = np.empty(_TILE, np.float32)
         for start in range(0, n_columns, _TILE):
-            stop = min(start + _TILE, n_columns)
-            width = stop - start
-            s0[:width] = bias[start:stop]
-            s1[:width] = bias[start:stop]
-            s2[:width] = bias[start:stop]
-            s3[:width] = bias[start:stop]
+            width = min(_TILE, n_columns - start)
+            offset = bias[start : start + width]
+            for j in range(width):
+                s0[j] = s1[j] = s2[j] = s3[j] = offset[j]
             for f in range(n_factors):
-                values = right_t[f, start:stop]
-                a, b, c, d = rows[0, f], rows[1, f], rows[2, f], rows[3, f]
+                values = right_t[f, start : start + width]
+                a, b = left[first, f], left[first + r1, f]
+                c, d = left[first + r2, f], left[first + r3, f]
                 for j in range(width):
                     s0[j] += a * values[j]
                     s1[j] += b * values[j]
                     s2[j] += c * values[j]
                     s3[j] += d * values[j]
-            out[first, start:stop] = s0[:width]
-            if count > 1:
-                out[first + 1, start:stop] = s1[:width]
-            if count > 2:
-                out[first + 2, start:stop] = s2[:width]
-            if count > 3:
-                out[first + 3, start:stop] = s3[:width]
+            for k in range(count):
+                line = out[first + k, start : start + width]
+                source = s0 if k == 0 else s1 if k == 1 else s2 if k == 2 else s3
+                for j in range(width):
+                    line[j] = source[j]
 
 
 @kernel(parallel=True)
@@ -89,8 +86,8 @@ def select(
     n_columns = scores.shape[1]
     for r in prange(scores.shape[0]):
         # A binary heap, worst on top; worse = lower score, or the same score and higher column.
-        value = np.full(n, -np.inf, np.float32)
-        column = np.full(n, -1, np.int32)
+        value = np.empty(n, np.float32)
+        column = np.empty(n, np.int32)
         held = 0
         worst = np.float32(-np.inf)
         for j in range(n_columns):
