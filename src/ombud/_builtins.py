@@ -4,6 +4,7 @@ from importlib import import_module
 
 for _module in (
     "ombud.audits.analyses",
+    "ombud.audits.presets",
     "ombud.interventions",
     "ombud.metrics",
     "ombud.metrics.suppression",

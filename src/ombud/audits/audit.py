@@ -20,8 +20,10 @@ from ombud.audits.folder import RunFolder
 from ombud.audits.inputs import data_plan, store_data
 from ombud.audits.loading import load_analyses, load_data, load_metrics, load_system
 from ombud.audits.plan import Plan, StatisticsPlan
+from ombud.audits.presets import complete
 from ombud.audits.provenance import fingerprint_data, input_hashes, now, versions
 from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
+from ombud.audits.spreads import spread_tables
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
@@ -112,6 +114,7 @@ class Audit:
     @classmethod
     def from_plan(cls, plan: Plan) -> Self:
         """Build the audit that a plan describes."""
+        plan = complete(plan)
         data = load_data(plan)
         systems = {name: load_system(name, config) for name, config in plan.systems.items()}
         return cls(
@@ -180,6 +183,7 @@ class Audit:
         for name, answer in answers.items():
             exclusions |= dict.fromkeys(_about_system(name, answer.outputs.exclusions))
         infos = []
+        tables: dict[str, pl.DataFrame] = {}
         for number, metric in enumerate(self.metrics):
             progress(number, len(self.metrics), f"measuring {metric.title}")
             rows = self._measure(metric, answers)
@@ -189,8 +193,8 @@ class Audit:
                     store.store_rows(number, name, measured)
             estimates += estimate_metric(metric, rows, self._groups(metric), self._settings())
             infos.append(_info(metric, next(iter(rows.values())).unit))
+            tables |= spread_tables(metric, rows)
         progress(len(self.metrics), len(self.metrics), "measured")
-        tables: dict[str, pl.DataFrame] = {}
         for analysis in self.analyses:
             progress(0, 1, f"analysing {analysis.registered_name}")
             found = analysis.analyse(self.data, self._settings())

@@ -85,6 +85,11 @@ class Options:
         return Median() if self.form == "median" else Mean()
 
     @property
+    def spread(self) -> bool:
+        """Whether a result keeps how users are spread, for the figures of a report."""
+        return self.form == "mean"
+
+    @property
     def depth(self) -> int:
         """How many places of a list are looked at."""
         return self.k
