@@ -3,8 +3,10 @@
 from importlib import import_module
 
 for _module in (
+    "ombud.data.sources",
     "ombud.audits.analyses",
     "ombud.audits.presets",
+    "ombud.data.sources.texts",
     "ombud.interventions",
     "ombud.metrics",
     "ombud.metrics.suppression",

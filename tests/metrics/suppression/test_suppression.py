@@ -355,3 +355,29 @@ class TestMedianScore(MetricContract):
 class TestSuppression(MetricContract):
     def make(self) -> Suppression:
         return Suppression()
+
+
+def test_families_are_measured_side_by_side() -> None:
+    rng = np.random.default_rng(2)
+    n = 900
+    flags, members = rng.random(n) < 0.3, rng.random((n, 3)) < 0.4
+    data, decisions = data_of(flags, members, ("a", "b", "c"))
+    assert data.texts is not None
+    kinds = np.where(np.arange(n) < 500, "traditional", "generative-ai").astype(object)
+    texts = Texts(data.texts.ids, data.texts.texts, data.texts.truth, families=kinds)
+    data = Dataset(texts=texts, text_groups=data.text_groups)
+    for metric in (Suppression, WorstSuppression, PooledSuppression, FalsePositiveRate):
+        found = run(metric(families=True), data, decisions)
+        alone = {}
+        for kind in ("traditional", "generative-ai"):
+            here = kinds == kind
+            part, some = data_of(flags[here], members[here], ("a", "b", "c"))
+            alone[kind] = run(metric(), part, some)
+            together = [e.value for e in found if e.label == kind]
+            assert together == pytest.approx([e.value for e in alone[kind]], rel=0.02)
+        whole = run(metric(), data, decisions)
+        assert [e.value for e in found if not e.label] == pytest.approx(
+            [e.value for e in whole], rel=0.02
+        )
+    with pytest.raises(PlanError, match="column 'family'"):
+        run(Suppression(families=True), *data_of(flags, members, ("a", "b", "c")))

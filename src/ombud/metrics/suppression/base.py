@@ -52,6 +52,8 @@ def resample_texts(
 class TextMetric:
     """A level on texts, everyone's and each group's, and gaps to the texts outside a group."""
 
+    families: bool = False
+
     registered_name: ClassVar[str]
     of: ClassVar[Literal["moderator"]] = "moderator"
     null: ClassVar[float | None] = None
@@ -79,11 +81,15 @@ class TextMetric:
     def estimates(self, drawn: Drawn) -> list[Estimate]:
         """Return levels, gaps to the texts outside each group, and gaps between systems."""
         systems, groups = range(len(drawn.layout.systems)), range(len(drawn.layout.groups))
-        everyone = [drawn.level(s, 0, 0) for s in systems]
-        by_group = [drawn.level(s, 0, 1 + g) for s in systems for g in groups]
-        gaps = [drawn.group_gap(s, 0, g, OUTSIDE) for s in systems for g in groups]
+        labels = range(len(drawn.layout.labels))
+        here = [(s, w) for s in systems for w in labels]
+        everyone = [drawn.level(s, w, 0) for s, w in here]
+        by_group = [drawn.level(s, w, 1 + g) for s, w in here for g in groups]
+        gaps = [drawn.group_gap(s, w, g, OUTSIDE) for s, w in here for g in groups]
         between = []
         if self.compares_systems:
-            between = [drawn.system_gap(a, b, 0) for a in systems for b in systems if a < b]
+            between = [
+                drawn.system_gap(a, b, w) for a in systems for b in systems for w in labels if a < b
+            ]
         families = (everyone, by_group, gaps, between)
         return [e for some in families for e in correct(some, drawn.settings.correction)]

@@ -38,7 +38,7 @@ class PooledSuppression(RatioMetric):
 
     Parameters
     ----------
-    by, categories, among
+    families, by, categories, among
         As in `Suppression`.
     events
         Groups with fewer flagged texts are left out.
@@ -55,18 +55,20 @@ class PooledSuppression(RatioMetric):
 
     def estimates(self, drawn: Drawn) -> list[Estimate]:
         """Return one estimate for each system and group."""
-        return [e for s in range(len(drawn.layout.systems)) for e in self._pooled(drawn, s)]
+        systems, labels = range(len(drawn.layout.systems)), range(len(drawn.layout.labels))
+        return [e for s in systems for w in labels for e in self._pooled(drawn, s, w)]
 
-    def _pooled(self, drawn: Drawn, system: int) -> list[Estimate]:
-        rare = self.whole_is_too_rare(drawn, system)
-        groups = [] if rare else comparable_groups(drawn, self, system)
+    def _pooled(self, drawn: Drawn, system: int, label: int) -> list[Estimate]:
+        sample = drawn.layout.sample(system, label)
+        rare = self.whole_is_too_rare(drawn, sample)
+        groups = [] if rare else comparable_groups(drawn, self, sample)
         columns = [1 + g for g in groups]
         with np.errstate(all="ignore"):
             logs = np.log(
-                drawn.replicates.draws[:, system, columns] / drawn.replicates.draws[:, system, :1]
+                drawn.replicates.draws[:, sample, columns] / drawn.replicates.draws[:, sample, :1]
             )
             values = np.log(
-                drawn.replicates.point[system, columns] / drawn.replicates.point[system, 0]
+                drawn.replicates.point[sample, columns] / drawn.replicates.point[sample, 0]
             )
         complete = np.asarray(np.isfinite(logs)).all(axis=1)
         enough = len(groups) >= _LEAST and 2 * np.count_nonzero(complete) > len(logs)
@@ -76,9 +78,9 @@ class PooledSuppression(RatioMetric):
             pooled = partially_pool(values, covariance, drawn.settings.level)
         estimates = []
         for g in range(len(drawn.layout.groups)):
-            about = drawn.about(system, 0, 1 + g)
+            about = drawn.about(system, label, 1 + g)
             about |= {"kind": "ratio", "against": WHOLE, "null": 1.0}
-            n = int(drawn.replicates.n[system, 1 + g])
+            n = int(drawn.replicates.n[sample, 1 + g])
             if pooled is None or g not in groups:
                 why = rare or "not enough data: too few texts or flagged texts in the group"
                 if not rare and g in groups:

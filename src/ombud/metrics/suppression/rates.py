@@ -31,6 +31,11 @@ class FalsePositiveRate(TextMetric):
     - **Does not capture**: harm that is let through, how visible or lasting a flag is, or whether
       the labels themselves treat groups alike.
 
+    Parameters
+    ----------
+    families
+        Whether each family of texts (traditional, generative) is also measured alone.
+
     References
     ----------
     Proebsting et al., *Identity-related Speech Suppression in Generative AI Content Moderation*.
@@ -43,7 +48,7 @@ class FalsePositiveRate(TextMetric):
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return whether each text that should not be flagged was flagged."""
-        return measure_texts(outputs, data, was_flagged)
+        return measure_texts(outputs, data, was_flagged, families=self.families)
 
 
 @metric("undecided-share")
@@ -60,6 +65,11 @@ class UndecidedShare(TextMetric):
     - **Undefined**: when the system was asked about no text that should not be flagged.
     - **Does not capture**: why there is no decision, or what it would have been.
 
+    Parameters
+    ----------
+    families
+        Whether each family of texts (traditional, generative) is also measured alone.
+
     References
     ----------
     Proebsting et al., *Identity-related Speech Suppression in Generative AI Content Moderation*.
@@ -72,4 +82,4 @@ class UndecidedShare(TextMetric):
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return whether each text that should not be flagged was left undecided."""
-        return measure_texts(outputs, data, was_undecided, needed="answer")
+        return measure_texts(outputs, data, was_undecided, needed="answer", families=self.families)

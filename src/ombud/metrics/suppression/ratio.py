@@ -48,13 +48,16 @@ class RatioMetric(TextMetric):
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return the flag or the score of each text that should not be flagged."""
         if self.by == "flags":
-            return measure_texts(outputs, data, was_flagged, among=self.among)
+            return measure_texts(
+                outputs, data, was_flagged, among=self.among, families=self.families
+            )
         return measure_texts(
             outputs,
             data,
             lambda decisions: max_score(decisions, self.categories, self.title),
             among=self.among,
             needed="score",
+            families=self.families,
         )
 
     @property
@@ -66,26 +69,26 @@ class RatioMetric(TextMetric):
         """Return a title that says what the ratio is of."""
         return name if self.by == "flags" else f"{name} by median score"
 
-    def whole_is_too_rare(self, drawn: Drawn, system: int) -> str:
+    def whole_is_too_rare(self, drawn: Drawn, sample: int) -> str:
         """Return why nothing can be compared with the whole; empty when it can."""
         if self.by == "scores":
-            whole = float(drawn.replicates.point[system, 0])
+            whole = float(drawn.replicates.point[sample, 0])
             return "" if whole > 0 else f"the median score of all texts is {whole:g}"
-        flagged = events_of(drawn, system, 0)
+        flagged = events_of(drawn, sample, 0)
         if flagged >= self.events:
             return ""
         return f"not enough data: {flagged:g} flagged texts in all, at least {self.events} wanted"
 
 
-def events_of(drawn: Drawn, system: int, column: int) -> float:
+def events_of(drawn: Drawn, sample: int, column: int) -> float:
     """Return how many texts of a column of the replicates were flagged."""
-    values = drawn.replicates.samples[system].values[:, 0]
+    values = drawn.replicates.samples[sample].values[:, 0]
     inside = drawn.replicates.design.member[:, column]
     return float(np.nansum(values[inside]))
 
 
-def _texts_of(drawn: Drawn, system: int, column: int) -> int:
-    values = drawn.replicates.samples[system].values[:, 0]
+def _texts_of(drawn: Drawn, sample: int, column: int) -> int:
+    values = drawn.replicates.samples[sample].values[:, 0]
     return int(np.count_nonzero(~np.isnan(values[drawn.replicates.design.member[:, column]])))
 
 
@@ -109,6 +112,8 @@ class Suppression(RatioMetric):
 
     Parameters
     ----------
+    families
+        Whether each family of texts (traditional, generative) is also measured alone.
     by
         ``flags``: rates of flags; ``scores``: medians of the score.
     categories, among
@@ -123,36 +128,42 @@ class Suppression(RatioMetric):
 
     def estimates(self, drawn: Drawn) -> list[Estimate]:
         """Return each group over all texts, and over the texts outside it."""
-        systems, groups = range(len(drawn.layout.systems)), range(len(drawn.layout.groups))
-        whole = [self._ratio(drawn, s, g, WHOLE) for s in systems for g in groups]
-        rest = [self._ratio(drawn, s, g, OUTSIDE) for s in systems for g in groups]
+        layout = drawn.layout
+        cells = [
+            (s, w, g)
+            for s in range(len(layout.systems))
+            for w in range(len(layout.labels))
+            for g in range(len(layout.groups))
+        ]
+        whole = [self._ratio(drawn, *cell, WHOLE) for cell in cells]
+        rest = [self._ratio(drawn, *cell, OUTSIDE) for cell in cells]
         correction = drawn.settings.correction
         return [*correct(whole, correction), *correct(rest, correction)]
 
-    def _ratio(self, drawn: Drawn, system: int, group: int, against: str) -> Estimate:
-        here = 1 + group
+    def _ratio(self, drawn: Drawn, system: int, label: int, group: int, against: str) -> Estimate:
+        here, sample = 1 + group, drawn.layout.sample(system, label)
         other = 0 if against == WHOLE else drawn.layout.rest(group)
-        rare = self.whole_is_too_rare(drawn, system)
+        rare = self.whole_is_too_rare(drawn, sample)
         if rare:
-            about = drawn.about(system, 0, here) | {"kind": "ratio", "against": against}
-            n = int(drawn.replicates.n[system, here])
+            about = drawn.about(system, label, here) | {"kind": "ratio", "against": against}
+            n = int(drawn.replicates.n[sample, here])
             return Estimate.undefined(metric=self.title, reason=rare, n=n, null=1.0, **about)
-        found = drawn.between(system, 0, here, other, against)
+        found = drawn.between(system, label, here, other, against)
         if found.value is None or self.by == "scores":
             return found
-        flagged, texts = events_of(drawn, system, here), _texts_of(drawn, system, here)
+        flagged, texts = events_of(drawn, sample, here), _texts_of(drawn, sample, here)
         found = found.with_(note="; ".join(filter(None, [_support(flagged, texts), found.note])))
         if drawn.replicates.design.order is not None:
-            return _with_clusters_counted(drawn, found, system, here)
+            return _with_clusters_counted(drawn, found, sample, here)
         if min(flagged, texts - flagged) >= FEW:
             return found
-        return _closed_form(drawn, found, system, here, "whole" if other == 0 else "complement")
+        return _closed_form(drawn, found, sample, here, "whole" if other == 0 else "complement")
 
 
-def _with_clusters_counted(drawn: Drawn, found: Estimate, system: int, column: int) -> Estimate:
+def _with_clusters_counted(drawn: Drawn, found: Estimate, sample: int, column: int) -> Estimate:
     """Say so when the flags of a group stand in few clusters."""
     design = drawn.replicates.design
-    flagged = design.member[:, column] & (drawn.replicates.samples[system].values[:, 0] > 0)
+    flagged = design.member[:, column] & (drawn.replicates.samples[sample].values[:, 0] > 0)
     count = len(np.unique(design.cluster[flagged]))
     if count >= FEW:
         return found
@@ -165,10 +176,10 @@ def _support(flagged: float, texts: int) -> str:
 
 
 def _closed_form(
-    drawn: Drawn, found: Estimate, system: int, column: int, against: Against
+    drawn: Drawn, found: Estimate, sample: int, column: int, against: Against
 ) -> Estimate:
-    e, n = events_of(drawn, system, column), _texts_of(drawn, system, column)
-    whole = (events_of(drawn, system, 0), _texts_of(drawn, system, 0))
+    e, n = events_of(drawn, sample, column), _texts_of(drawn, sample, column)
+    whole = (events_of(drawn, sample, 0), _texts_of(drawn, sample, 0))
     ratio = rate_ratio(e, n, *whole, level=found.level, against=against)
     low, high = float(ratio.low), float(ratio.high)
     if np.isnan(low):

@@ -34,6 +34,8 @@ class MedianScore(TextMetric):
 
     Parameters
     ----------
+    families
+        Whether each family of texts (traditional, generative) is also measured alone.
     categories
         Take the largest score of these categories instead; ``("all",)`` for all of them, topics
         included.
@@ -68,4 +70,5 @@ class MedianScore(TextMetric):
             lambda decisions: max_score(decisions, self.categories, self.title),
             among=self.among,
             needed="score",
+            families=self.families,
         )

@@ -75,6 +75,7 @@ def measure_texts(
     *,
     among: Scope = "all",
     needed: str = "decision",
+    families: bool = False,
 ) -> Rows:
     """Return one value for each text that should not be flagged; repeats are averaged.
 
@@ -88,6 +89,8 @@ def measure_texts(
         ``"identity"`` keeps only texts of some group.
     needed
         What a text without a value lacks, in words.
+    families
+        Whether each family of texts is a label of its own, beside all of them.
     """
     decisions, texts = needs_texts(outputs, data)
     place = Vocabulary(texts.ids).codes(decisions.ids)
@@ -115,14 +118,31 @@ def measure_texts(
             Exclusion("texts", "texts", lacking, why, int(np.count_nonzero(negative)))
         )
     clusters = None if texts.clusters is None else texts.clusters[kept]
+    measured = (total[kept] / count[kept])[:, None]
+    labels: tuple[str, ...] = ("",)
+    if families:
+        labels, measured = _by_family(texts, kept, measured)
     return Rows(
         unit="text" if clusters is None else "cluster",
         ids=np.asarray(texts.ids)[kept],
-        columns={"value": (total[kept] / count[kept])[:, None]},
+        columns={"value": measured},
+        labels=labels,
         clusters=clusters,
         exclusions=tuple(exclusions),
         notes={} if clusters is None else {"": f"{np.count_nonzero(kept):,} texts in all"},
     )
+
+
+def _by_family(
+    texts: Texts, kept: NDArray[np.bool_], values: NDArray[np.float64]
+) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Return all texts, and then each family, as labels; NaN where a text is of another family."""
+    if texts.families is None:
+        raise PlanError("families=true needs texts with a column 'family'; the data has none")
+    of = texts.families[kept]
+    names = sorted({str(name) for name in of})
+    columns = [values] + [np.where(of[:, None] == name, values, np.nan) for name in names]
+    return ("", *names), np.concatenate(columns, axis=1)
 
 
 def _scope(texts: Texts, strangers: int, rows: int) -> list[Exclusion]:

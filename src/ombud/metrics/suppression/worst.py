@@ -16,13 +16,13 @@ from ombud.stats.extremes import largest_ratio
 __all__ = ["WorstSuppression", "comparable_groups"]
 
 
-def comparable_groups(drawn: Drawn, metric: RatioMetric, system: int) -> list[int]:
+def comparable_groups(drawn: Drawn, metric: RatioMetric, sample: int) -> list[int]:
     """Return the groups with enough texts, and enough flagged ones, to be ranked."""
     found = []
     for g in range(len(drawn.layout.groups)):
-        ratio = drawn.replicates.point[system, 1 + g] / drawn.replicates.point[system, 0]
-        rare = metric.by == "flags" and events_of(drawn, system, 1 + g) < metric.events
-        if not (drawn.too_few(system, 1 + g) or rare) and ratio > 0 and math.isfinite(ratio):
+        ratio = drawn.replicates.point[sample, 1 + g] / drawn.replicates.point[sample, 0]
+        rare = metric.by == "flags" and events_of(drawn, sample, 1 + g) < metric.events
+        if not (drawn.too_few(sample, 1 + g) or rare) and ratio > 0 and math.isfinite(ratio):
             found.append(g)
     return found
 
@@ -46,7 +46,7 @@ class WorstSuppression(RatioMetric):
 
     Parameters
     ----------
-    by, categories, among
+    families, by, categories, among
         As in `Suppression`.
     events
         Groups with fewer flagged texts are not ranked.
@@ -59,22 +59,24 @@ class WorstSuppression(RatioMetric):
 
     def estimates(self, drawn: Drawn) -> list[Estimate]:
         """Return one estimate for each system."""
-        return [self._largest(drawn, s) for s in range(len(drawn.layout.systems))]
+        systems, labels = range(len(drawn.layout.systems)), range(len(drawn.layout.labels))
+        return [self._largest(drawn, s, w) for s in systems for w in labels]
 
-    def _largest(self, drawn: Drawn, system: int) -> Estimate:
-        about = drawn.about(system, 0, 0) | {"null": 1.0}
-        groups = comparable_groups(drawn, self, system)
-        reason = self.whole_is_too_rare(drawn, system)
+    def _largest(self, drawn: Drawn, system: int, label: int) -> Estimate:
+        about = drawn.about(system, label, 0) | {"null": 1.0}
+        sample = drawn.layout.sample(system, label)
+        groups = comparable_groups(drawn, self, sample)
+        reason = self.whole_is_too_rare(drawn, sample)
         if not groups:
             reason = reason or "not enough data: no group has enough texts to be ranked"
-        n = int(drawn.replicates.n[system, 0])
+        n = int(drawn.replicates.n[sample, 0])
         if reason:
             return Estimate.undefined(metric=self.title, reason=reason, n=n, **about)
         columns = [1 + g for g in groups]
-        whole = drawn.replicates.draws[:, system, :1]
+        whole = drawn.replicates.draws[:, sample, :1]
         with np.errstate(all="ignore"):
-            draws = drawn.replicates.draws[:, system, columns] / whole
-        values = drawn.replicates.point[system, columns] / drawn.replicates.point[system, 0]
+            draws = drawn.replicates.draws[:, sample, columns] / whole
+        values = drawn.replicates.point[sample, columns] / drawn.replicates.point[sample, 0]
         found = largest_ratio(values, draws, drawn.settings.level)
         left = len(drawn.layout.groups) - len(groups)
         words = f"{drawn.layout.groups[groups[found.place]]}, of {len(groups)} groups"

@@ -1,0 +1,80 @@
+"""Sentence templates filled with identity terms, toxic or not."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from ombud.data.dataset import Dataset
+from ombud.data.sources.labelled import file_in, read_csv, read_labels, text_dataset
+from ombud.errors import DataError
+from ombud.registry import source
+
+__all__ = ["jigsaw_bias", "template_of"]
+
+
+def template_of(phrase: str, kind: str, terms: re.Pattern[str]) -> str:
+    r"""Return a phrase without its identity term, and without the name or occupation in it.
+
+    Parameters
+    ----------
+    phrase
+        The phrase.
+    kind
+        The kind of template, such as ``name_adj``.
+    terms
+        Finds the identity terms.
+
+    Examples
+    --------
+    >>> terms = re.compile(r"\b(deaf|old)\b")
+    >>> template_of("Alex is a kind deaf friend", "name_adj", terms)
+    'name_adj: is a kind _ friend'
+    """
+    if kind == "name_adj":
+        phrase = phrase.partition(" ")[2]
+    elif kind == "you_occupation":
+        phrase = " ".join(phrase.split(" ")[:4])
+    return f"{kind}: {terms.sub('_', phrase)}"
+
+
+@source("jigsaw-bias")
+def jigsaw_bias(path: str) -> Dataset:
+    """Templates such as "I am _" filled with fifty identity terms (Dixon et al. 2018).
+
+    The label is that of the template: the identity term must not change it. Phrases of one template
+    are a cluster, because a moderator that errs on one mostly errs on all.
+
+    Licence: Apache-2.0. Known harms: insults that name identities.
+
+    Parameters
+    ----------
+    path
+        ``en_sentence_templates.csv`` with `template`, `toxicity` and `phrase`, or its folder.
+    """
+    file = file_in(path, "en_sentence_templates.csv")
+    table = read_csv(file, ("template", "toxicity", "phrase"))
+    # Each phrase of this kind is a verb and an identity term, which gives the list of terms.
+    pairs = table.filter(pl.col("template") == "verb_adj")["phrase"].to_list()
+    terms = sorted({pair.partition(" ")[2] for pair in pairs} - {""}, key=len, reverse=True)
+    if not terms:
+        raise DataError(file.name, ["no phrase of the template 'verb_adj' names a term"])
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, terms))})\b", re.IGNORECASE)
+    rows = zip(table["phrase"].to_list(), table["template"].to_list(), strict=True)
+    cluster = [template_of(phrase or "", kind or "", pattern) for phrase, kind in rows]
+    label = read_labels(table["toxicity"], ["toxic"], ["nontoxic"], file.name)
+    return text_dataset(
+        table.select(pl.col("phrase").alias("text"), label, pl.Series("cluster", cluster)),
+        family="traditional",
+        files=[file],
+        name="jigsaw-bias",
+        title="Jigsaw's sentence templates with identity terms",
+        source="github.com/conversationai/unintended-ml-bias-analysis",
+        licence="Apache-2.0",
+        citation="Dixon, Li, Sorensen, Thain and Vasserman (2018), Measuring and Mitigating "
+        "Unintended Bias in Text Classification, AIES.",
+        known_harms="Insults and threats that name identities, made by filling templates.",
+        unknowns="Every phrase has a label. Phrases are made, not said by anyone; intervals are "
+        "about other templates of the same kind.",
+    )

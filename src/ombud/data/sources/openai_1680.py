@@ -1,0 +1,109 @@
+"""Prompts that OpenAI published with eight labels, many of them missing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import first_rows
+from ombud.data.sources.labelled import HATE_HARMS, file_in, text_dataset
+from ombud.errors import DataError
+from ombud.registry import source
+from ombud.taxonomy import is_refused
+
+__all__ = ["CATEGORIES", "openai_1680"]
+
+CATEGORIES = ("H", "H2", "HR", "S", "SH", "V", "V2")
+"""Hate, hate with threats, harassment, sexual, self-harm, violence, graphic violence."""
+
+_REFUSED = "S3"
+
+
+@source("openai-1680")
+def openai_1680(path: str, *, missing: Literal["unknown", "acceptable"] = "unknown") -> Dataset:
+    """Prompts that OpenAI labelled in up to eight categories (Markov et al. 2023).
+
+    A prompt should be flagged when some category says so. Rows of the eighth category, which is
+    about minors, are dropped and counted, and the category is not read otherwise.
+
+    Licence: MIT. Known harms: hate, sexual and violent content, self-harm.
+
+    Parameters
+    ----------
+    path
+        ``samples-1680.jsonl`` (or ``.jsonl.gz``), or its folder: `prompt` and one key for each
+        category that was labelled, 0 or 1.
+    missing
+        What a prompt is when no label says 1 and some are missing: ``unknown``, or
+        ``acceptable``, as the speech-suppression paper has it.
+    """
+    file = file_in(path, "samples-1680.jsonl", "samples-1680.jsonl.gz")
+    rows: list[dict[str, Any]] = []
+    refused = total = 0
+    wrong: list[int] = []
+    for number, row in _rows(file):
+        total += 1
+        if row is None:
+            wrong.append(number)
+        elif any(_is_one(v) for k, v in row.items() if k == _REFUSED or is_refused(k)):
+            refused += 1
+        else:
+            labels = [_bit(row.get(category)) for category in CATEGORIES]
+            flagged: bool | None = None
+            if 1 in labels:
+                flagged = True
+            elif missing == "acceptable" or None not in labels:
+                flagged = False
+            rows.append({"id": number, "text": row["prompt"], "label": flagged})
+    if wrong:
+        where = first_rows(wrong, len(wrong))
+        raise DataError(file.name, [f"no JSON object with a text 'prompt' in {where}"])
+    dropped = []
+    if refused:
+        why = "content that ombud refuses to store"
+        dropped.append(Exclusion("texts", "prompts", refused, why, total))
+    schema = {"id": pl.Int64, "text": pl.String, "label": pl.Boolean}
+    return text_dataset(
+        pl.DataFrame(rows, schema=schema),
+        family="generative-ai",
+        files=[file],
+        exclusions=dropped,
+        name="openai-1680",
+        title="Prompts with moderation labels by OpenAI",
+        source="github.com/openai/moderation-api-release",
+        licence="MIT",
+        citation="Markov et al. (2023), A Holistic Approach to Undesired Content Detection in the "
+        "Real World, AAAI.",
+        known_harms=f"{HATE_HARMS} Also sexual and violent content, and self-harm.",
+        unknowns=f"A prompt without a label that says 1 and with labels missing is {missing}.",
+    )
+
+
+def _rows(file: Path) -> list[tuple[int, dict[str, Any] | None]]:
+    found: list[tuple[int, dict[str, Any] | None]] = []
+    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line.decode("utf-8", "replace"))
+            except json.JSONDecodeError:
+                row = None
+            whole = isinstance(row, dict) and isinstance(row.get("prompt"), str)
+            found.append((number, row if whole else None))
+    return found
+
+
+def _is_one(value: Any) -> bool:
+    return _bit(value) == 1
+
+
+def _bit(value: Any) -> int | None:
+    """Return 0 or 1; None where nobody labelled."""
+    return int(value) if value in (0, 1, "0", "1", 0.0, 1.0) else None
