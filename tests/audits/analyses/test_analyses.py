@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from ombud.audits.result import Result
 from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
+from ombud.data.splits import per_user
 from ombud.errors import PlanError
 from ombud.metrics.engine import Settings
 from ombud.metrics.shares import LabelShare
@@ -125,14 +127,27 @@ def test_no_item_on_one_side_is_said() -> None:
     assert found.estimates[0].value == 1.0
 
 
-def test_histograms_hold_every_known_item() -> None:
+def test_histograms_hold_every_item() -> None:
     world = small_world(4)
     found = PopularityShift(permutations=100).analyse(world.dataset, Settings())
-    total = found.tables["popularity-histogram"].group_by("label").agg(pl.col("items").sum())
-    expected = found.tables["popularity-shift"].select(
-        "label", items=pl.col("with") + pl.col("without")
+    total = (
+        found.tables["popularity-histogram"]
+        .group_by("label", "status")
+        .agg(pl.col("items").sum())
+        .pivot("status", index="label", values="items")
     )
-    assert total.sort("label").equals(expected.sort("label"))
+    sides = ["label", "with", "without", "unknown"]
+    expected = found.tables["popularity-shift"].select(sides)
+    assert total.select(sides).sort("label").equals(expected.sort("label"))
+
+
+def test_analyses_see_what_was_held_out() -> None:
+    whole = small_world(4, ratings=True).dataset
+    cut = per_user(whole.interactions, share=0.3)
+    parts = replace(whole, interactions=cut.train, test=cut.test)
+    for analysis in (PopularityShift(permutations=100), UserPreference(permutations=100)):
+        one, other = (analysis.analyse(data, Settings()) for data in (whole, parts))
+        assert one.estimates == other.estimates
 
 
 def test_preference_by_hand(example: Dataset) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from ombud import registry
 from ombud.data.interactions import Interactions
 from ombud.systems.recommenders import Popular, Random
 from ombud.systems.recommenders.ranking import unseen_places
@@ -76,3 +77,11 @@ def test_new_histories_get_orders_of_their_own(plays):
     model = Random().fit(plays)
     many = model.recommend_for(np.zeros((600, plays.n_items), np.float32), 5).items
     assert len(np.unique(many, axis=0)) > 550  # also across blocks of users
+
+
+def test_only_scores_on_the_scale_of_ratings_are_predictions() -> None:
+    rates = {"item-knn", "user-knn", "svd", "explicit-als"}
+    for name in ("random", "bpr", "implicit-als", *rates):
+        assert registry.create("recommender", name).predicts_ratings == (name in rates)
+    assert not Popular().predicts_ratings
+    assert Popular(by="mean").predicts_ratings

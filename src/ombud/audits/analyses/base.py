@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
 import polars as pl
+from scipy import sparse
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
@@ -57,8 +59,20 @@ class Analysis(Protocol):
 
 
 def needed(data: Dataset, analysis: str) -> tuple[Interactions, Labels]:
-    """Return interactions and labels, or say which of them is missing."""
+    """Return all interactions, held out or not, and labels; or say which of them is missing."""
     if data.interactions is None or data.labels is None:
         lacking = "interactions" if data.interactions is None else "labels"
         raise PlanError(f"{analysis} needs interactions and labels; the data has no {lacking}")
-    return data.interactions, data.labels
+    if data.test is None:
+        return data.interactions, data.labels
+    return _joined(data.interactions, data.test), data.labels
+
+
+def _joined(train: Interactions, test: Interactions) -> Interactions:
+    """Return both parts of a split together; they share users and items, and no entry."""
+    parts = [part.matrix.tocoo() for part in (train, test)]
+    where = tuple(np.concatenate([part.coords[axis] for part in parts]) for axis in (0, 1))
+    values = np.concatenate([part.data for part in parts])
+    matrix = sparse.coo_array((values, where), shape=train.matrix.shape).tocsr()
+    matrix.sort_indices()
+    return replace(train, matrix=matrix, times=None)

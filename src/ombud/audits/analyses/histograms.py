@@ -15,7 +15,7 @@ __all__ = ["histograms"]
 def histograms(
     values: Floats, states: NDArray[np.int8], names: tuple[str, ...], bins: int, by_log: bool
 ) -> pl.DataFrame:
-    """Return the number and share of items in each bin, with and without each label.
+    """Return the number and share of items in each bin, with and without each label and unknown.
 
     Parameters
     ----------
@@ -43,8 +43,9 @@ def histograms(
     place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
     inside = sparse.csr_array((np.ones(len(x)), (place, np.arange(len(x)))), shape=(bins, len(x)))
     parts = []
-    for state, status in ((1, "with"), (0, "without")):
-        count = np.asarray(inside @ (some == state).astype(np.float64))
+    sides = {"with": some == 1, "without": some == 0, "unknown": some < 0}
+    for status, side in sides.items():
+        count = np.asarray(inside @ side.astype(np.float64))
         whole = count.sum(axis=0)
         share = np.divide(count, whole, out=np.zeros_like(count), where=whole > 0)
         parts.append(

@@ -91,6 +91,8 @@ class ImplicitALS(FactorModel):
     seed: int = 0
     threads: int | None = None
 
+    predicts_ratings = False
+
     def _check_arguments(self) -> None:
         alpha = (self.alpha > 0, f"is {self.alpha}; it must be positive")
         faults_of(alpha=alpha, **_common_faults(self))

@@ -53,6 +53,8 @@ class BPR(FactorModel):
     seed: int = 0
     threads: int | None = None
 
+    predicts_ratings = False
+
     def _check_arguments(self) -> None:
         faults_of(
             factors=(self.factors >= 1, f"is {self.factors}; it must be at least 1"),

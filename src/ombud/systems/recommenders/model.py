@@ -63,6 +63,7 @@ class Model(ABC):
     """
 
     needs_ratings = False
+    predicts_ratings = True  # whether scores are on the scale of the ratings
     registered_name = "model"
     threads: int | None = None
 

@@ -50,6 +50,10 @@ class Popular(Model):
     by: Literal["count", "mean", "damped-mean"] = "count"
     damping: float = 5.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.predicts_ratings = self.by != "count"
+
     def _check_arguments(self) -> None:
         faults_of(
             by=(self.by in {"count", "mean", "damped-mean"}, f"is {self.by!r}; it must be "

@@ -90,6 +90,8 @@ class Random(Model):
 
     seed: int = 0
 
+    predicts_ratings = False
+
     def _check_arguments(self) -> None:
         faults_of(seed=(self.seed >= 0, f"is {self.seed}; it must be zero or more"))
 
