@@ -284,3 +284,26 @@ def test_users_without_history_and_unknown_items_are_counted(world: World) -> No
     assert "mine: users: 1 of 2 users left out: no list was recommended" in text
     assert "labels: 1 of 2 items left out: they carry labels but occur in no history" in text
     assert np.all([e.n <= 1 for e in result.estimates])
+
+
+def test_accuracy_from_a_plan_and_again_without_the_models(world: World, tmp_path: Path) -> None:
+    ratings = small_world(seed=3, ratings=True)
+    ratings.write(tmp_path, 10)
+    plan = {
+        "data": {"interactions": "interactions.parquet", "labels": "labels.parquet"},
+        "split": {"method": "per-user", "share": 0.2},
+        "systems": {"liked": {"type": "popular", "by": "damped-mean"}, "any": {"type": "random"}},
+        "metrics": [{"name": "rmse"}, {"name": "recall", "k": 10}],
+        "statistics": {"replicates": 200},
+    }
+    asked = Plan.from_dict(plan).relative_to(tmp_path)
+    result = Audit.from_plan(asked).run(tmp_path / "r")
+    rmse = [e for e in result.estimates if e.metric == "RMSE"]
+    assert {e.system for e in rmse} == {"liked"}, "random scores are no ratings"
+    assert rmse[0].value is not None and 0 < rmse[0].value < 2
+    assert (tmp_path / "r" / "predictions" / "liked.parquet").exists()
+    assert rescore(tmp_path / "r").estimates == result.estimates
+    other = Plan.from_dict({"seed": 5, "metrics": [{"name": "recall", "k": 10}]})
+    again = rescore(tmp_path / "r", plan=other)
+    wanted = [e.value for e in result.estimates if e.metric != "RMSE"]
+    assert [e.value for e in again.estimates] == pytest.approx(wanted)

@@ -112,11 +112,20 @@ class Audit:
                 raise PlanError(f"{metric.title} measures a {metric.of}; the audit has none")
 
     @classmethod
-    def from_plan(cls, plan: Plan) -> Self:
-        """Build the audit that a plan describes."""
+    def from_plan(cls, plan: Plan, systems: Mapping[str, System] | None = None) -> Self:
+        """Build the audit that a plan describes.
+
+        Parameters
+        ----------
+        plan
+            What to audit; a preset that it names fills in what it leaves open.
+        systems
+            Systems to use instead of building those of the plan.
+        """
         plan = complete(plan)
         data = load_data(plan)
-        systems = {name: load_system(name, config) for name, config in plan.systems.items()}
+        if systems is None:
+            systems = {name: load_system(name, config) for name, config in plan.systems.items()}
         return cls(
             data,
             systems,

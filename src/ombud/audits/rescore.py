@@ -7,7 +7,6 @@ from pathlib import Path
 from ombud.audits.asking import Answers
 from ombud.audits.audit import Audit
 from ombud.audits.folder import read_outputs, read_predictions
-from ombud.audits.loading import load_analyses, load_data, load_metrics
 from ombud.audits.plan import Plan
 from ombud.audits.result import Result
 from ombud.data.recommendations import Recommendations
@@ -32,7 +31,8 @@ def rescore(
     folder
         A result folder, finished or with all its outputs stored.
     plan
-        Take metrics, groups and statistics from this plan; default, the result's own.
+        Take metrics, groups and statistics from this plan; default, the result's own. Data, its
+        split and the seed stay those of the result.
     into
         Write the new result to this folder; default, in memory only.
     progress
@@ -40,11 +40,10 @@ def rescore(
     """
     folder = Path(folder)
     stored = Plan.load(folder / "plan.toml")
-    asked = (
-        stored
-        if plan is None
-        else plan.model_copy(update={"data": stored.data, "systems": stored.systems})
-    )
+    asked = stored
+    if plan is not None:
+        kept = {name: getattr(stored, name) for name in ("data", "systems", "split", "seed")}
+        asked = plan.model_copy(update=kept)
     answers = _answers(folder, tuple(stored.systems))
     systems: dict[str, Recommender | Moderator] = {
         name: RecordedRecommendations.from_frame(answer.outputs, name)
@@ -52,17 +51,7 @@ def rescore(
         else RecordedDecisions.from_frame(answer.outputs, name)
         for name, answer in answers.items()
     }
-    audit = Audit(
-        load_data(asked),
-        systems,
-        load_metrics(asked.metrics),
-        seed=asked.seed,
-        sample=asked.sample,
-        statistics=asked.statistics,
-        title=asked.title,
-        plan=asked,
-        analyses=load_analyses(asked.analyses),
-    )
+    audit = Audit.from_plan(asked, systems)
     return audit.rescored(answers, None if into is None else Path(into), progress)
 
 
