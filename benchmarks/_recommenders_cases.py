@@ -125,7 +125,7 @@ def ombud_model(case: str, threads: int) -> tuple[Any, bool]:
         "itemknn_fit": (ItemKNN(neighbours=None, stored=100, threads=threads), False),
         "itemknn_rec": (ItemKNN(neighbours=20, stored=100, threads=threads), False),
         "userknn_rec": (UserKNN(neighbours=20, threads=threads), False),
-        "topn": (ImplicitALS(**{**als, "iterations": SHORT}), False),
+        "topn": (ImplicitALS(**{**als, "iterations": SHORT, "solver": "cholesky"}), False),
     }
     return models[case]
 
