@@ -54,10 +54,10 @@ def get(
     if as_json:
         print_json([asdict(one) for one in fetched])
         return
-    for one in fetched:
-        console.print(f"{one.path}: {one.size:,} bytes", markup=False, highlight=False)
-        console.print(f"  sha256 {one.sha256}", markup=False, highlight=False, soft_wrap=True)
-        console.print(f"  checked: {one.check}", markup=False, highlight=False, soft_wrap=True)
+    for file in fetched:
+        console.print(f"{file.path}: {file.size:,} bytes", markup=False, highlight=False)
+        console.print(f"  sha256 {file.sha256}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"  checked: {file.check}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"next: {wanted.use}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -15,7 +15,7 @@ from ombud.data.frames import Column, Frame, first_rows, read_table
 from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
 
-__all__ = ["LabelState", "Labels"]
+__all__ = ["LabelState", "Labels", "vote_states"]
 
 
 class LabelState(IntEnum):
@@ -85,8 +85,7 @@ class Labels:
         source
             The table's name in messages.
         """
-        if not 0.5 < threshold <= 1:
-            raise ValueError(f"threshold is {threshold}; it must be above 0.5 and at most 1")
+        _check_threshold(threshold)
         columns = [
             Column("item", "id"),
             Column("label", "text"),
@@ -99,16 +98,7 @@ class Labels:
         yes, no = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
         yes[rows, places] = table["yes"].to_numpy()
         no[rows, places] = table["no"].to_numpy()
-        total = yes + no
-        states = np.full(shape, LabelState.DISPUTED, dtype=np.int8)
-        states[total == 0] = LabelState.UNKNOWN
-        # Products instead of quotients: 3 of 4 votes is exactly 75%.
-        reaches = np.greater if strict else np.greater_equal
-        states[(total > 0) & reaches(no, threshold * total)] = LabelState.NO
-        states[(total > 0) & reaches(yes, threshold * total)] = LabelState.YES
-        rule = (
-            f"yes or no when {'more than' if strict else 'at least'} {threshold:.0%} of votes agree"
-        )
+        states, rule = vote_states(yes, no, threshold, strict)
         return cls(items, names, states, yes, no, rule, exclusions)
 
     @classmethod
@@ -226,6 +216,42 @@ class Labels:
 
     def __repr__(self) -> str:
         return f"Labels({len(self.names)} labels, {len(self.items):,} items; {self.rule})"
+
+
+def vote_states(
+    yes: NDArray[np.int32], no: NDArray[np.int32], threshold: float = 0.75, strict: bool = False
+) -> tuple[NDArray[np.int8], str]:
+    """Return the state of each pair of an item and a label by its votes, and the rule in words.
+
+    Parameters
+    ----------
+    yes, no
+        Votes, of one shape.
+    threshold, strict
+        As in `Labels.from_votes`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> states, rule = vote_states(np.array([3, 3, 0]), np.array([1, 2, 0]))
+    >>> states.tolist(), rule
+    ([1, -1, -2], 'yes or no when at least 75% of votes agree')
+    """
+    _check_threshold(threshold)
+    total = yes + no
+    states = np.full(yes.shape, LabelState.DISPUTED, dtype=np.int8)
+    states[total == 0] = LabelState.UNKNOWN
+    # Products instead of quotients: 3 of 4 votes is exactly 75%.
+    reaches = np.greater if strict else np.greater_equal
+    states[(total > 0) & reaches(no, threshold * total)] = LabelState.NO
+    states[(total > 0) & reaches(yes, threshold * total)] = LabelState.YES
+    words = "more than" if strict else "at least"
+    return states, f"yes or no when {words} {threshold:.0%} of votes agree"
+
+
+def _check_threshold(threshold: float) -> None:
+    if not 0.5 < threshold <= 1:
+        raise ValueError(f"threshold is {threshold}; it must be above 0.5 and at most 1")
 
 
 def _read(

@@ -1,0 +1,126 @@
+"""Read pickled dictionaries of texts and numbers without giving them any power.
+
+A pickle is a program. This module first reads the whole program and refuses it unless it consists
+of the few instructions that build dictionaries of texts and whole numbers; then it runs it in an
+unpickler that can import nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+import re
+import struct
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ombud.errors import DataError
+
+__all__ = ["load_dictionary"]
+
+_NAMES = {ord(code.code): code.name for code in pickletools.opcodes}
+_SIZED = {"SHORT_BINUNICODE": "<B", "BINUNICODE": "<I", "BINUNICODE8": "<Q", "LONG1": "<B"}
+_LONGEST_TEXT = 10_000
+_LONGEST_NUMBER = 8
+
+
+def _plain_run(size: int) -> re.Pattern[bytes]:
+    """Return a pattern of the permitted instructions of fixed length, one after the other.
+
+    MARK, EMPTY_DICT, SETITEM, SETITEMS, MEMOIZE; BININT1, BINGET, BINPUT, PROTO with one byte;
+    BININT2 with two; BININT, LONG_BINGET with four; FRAME with eight. LONG_BINPUT names a slot, and
+    the unpickler makes room for all slots below it: none may be far above the size of the file.
+    """
+    top = max(0, (size.bit_length() - 1) // 8)  # the highest byte of the size that is not zero
+    slot = b"...."
+    if top < 4:
+        most = re.escape(bytes([size >> 8 * top]))
+        slot = b"." * top + b"[\x00-%s]" % most + b"\x00" * (3 - top)
+    fixed = (b"[(}su\x94]", b"[Khq\x80].", b"M..", b"[Jj]....", b"\x95.{8}", b"r" + slot)
+    return re.compile(b"(?:" + b"|".join(fixed) + b")++", re.DOTALL)
+
+
+class _Restricted(pickle.Unpickler):  # noqa: S301 - it imports nothing, and the scan came first
+    """Imports nothing and follows no persistent ids; the scan has refused both already."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+    def persistent_load(self, pid: Any) -> NoReturn:
+        raise pickle.UnpicklingError("it holds persistent ids")
+
+
+def _scan(data: bytes) -> str:
+    """Return what is wrong with a pickle, or an empty text."""
+    place, size = 0, len(data)
+    plain = _plain_run(size)
+    while place < size:
+        if run := plain.match(data, place):
+            place = run.end()
+            continue
+        name = _NAMES.get(data[place], "")
+        if name == "STOP":
+            return "" if place + 1 == size else "bytes follow its end"
+        if name == "LONG_BINPUT":
+            return f"at byte {place:,} it asks for room for more things than it can hold"
+        if name not in _SIZED:
+            what = name or f"the unknown instruction {data[place]:#x}"
+            return f"at byte {place:,} stands {what}; texts, whole numbers and dictionaries may"
+        form = _SIZED[name]
+        if place + 1 + struct.calcsize(form) > size:
+            break
+        (length,) = struct.unpack_from(form, data, place + 1)
+        if length > (_LONGEST_NUMBER if name == "LONG1" else _LONGEST_TEXT):
+            return f"at byte {place:,} stands something of {length:,} bytes"
+        place += 1 + struct.calcsize(form) + length
+    return "it ends in the middle"
+
+
+def load_dictionary(path: str | Path, *, largest: int = 1 << 30) -> dict[Any, Any]:
+    """Return the dictionary in a pickle file that holds nothing but texts, numbers, dictionaries.
+
+    Parameters
+    ----------
+    path
+        The file.
+    largest
+        Refuse files of more bytes.
+
+    Raises
+    ------
+    DataError
+        When the file is anything else; nothing of it has been run then.
+
+    Notes
+    -----
+    The pickle may share one dictionary in many places: what is small here can be large when it is
+    written out. Count entries before expanding them.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise DataError(file.name, [f"there is no file {file}"])
+    size = file.stat().st_size
+    if size > largest:
+        raise DataError(file.name, [f"it has {size:,} bytes; at most {largest:,} are read"])
+    data = file.read_bytes()
+    fault = _scan(data)
+    content: Any = None
+    if not fault:
+        try:
+            content = _Restricted(io.BytesIO(data)).load()
+        except (pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError) as error:
+            fault = str(error) or type(error).__name__
+        except (IndexError, AttributeError, UnicodeDecodeError, OverflowError) as error:
+            fault = str(error) or type(error).__name__
+    if not fault and not isinstance(content, dict):
+        fault = f"it holds a {type(content).__name__}; a dictionary was expected"
+    if fault:
+        raise DataError(
+            file.name,
+            [
+                f"this pickle is refused: {fault}. A dictionary of texts and whole numbers, "
+                "pickled with protocol 2 or later, is read; convert others where you trust them"
+            ],
+        )
+    return content  # type: ignore[no-any-return]
