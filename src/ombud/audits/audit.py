@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.audits.analyses.base import Analysis
+from ombud.audits.analyses.outputs import run_analysis
 from ombud.audits.asking import Answers, Asking, System
 from ombud.audits.describing import describe_metric
 from ombud.audits.folder import RunFolder
@@ -206,7 +207,8 @@ class Audit:
         progress(len(self.metrics), len(self.metrics), "measured")
         for analysis in self.analyses:
             progress(0, 1, f"analysing {analysis.registered_name}")
-            found = analysis.analyse(self.data, self._settings())
+            said = {name: answer.outputs for name, answer in answers.items()}
+            found = run_analysis(analysis, self.data, said, self._settings())
             estimates += found.estimates
             exclusions |= dict.fromkeys(found.exclusions)
             tables |= found.tables

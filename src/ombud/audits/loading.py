@@ -12,6 +12,7 @@ import numpy as np
 from ombud import registry
 from ombud.audits.analyses.base import Analysis
 from ombud.audits.plan import Plan
+from ombud.audits.preparing import prepared
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.frames import open_frame
@@ -30,11 +31,11 @@ __all__ = ["load_analyses", "load_data", "load_metrics", "load_system"]
 
 
 def load_data(plan: Plan) -> Dataset:
-    """Read the data that a plan names, and split it if the plan says so.
+    """Read the data that a plan names, let its preset prepare it, and split it if it says so.
 
     The faults of all files come in one error.
     """
-    data = _load(plan)
+    data = prepared(plan, _load(plan))
     return _split(data, plan) if plan.split else data
 
 

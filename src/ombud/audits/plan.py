@@ -153,7 +153,10 @@ class Plan(_Strict):
         )
         systems = _absolute(self.systems, folder)
         metrics = tuple(_absolute(spec, folder) for spec in self.metrics)
-        return self.model_copy(update={"data": data, "systems": systems, "metrics": metrics})
+        analyses = tuple(_absolute(spec, folder) for spec in self.analyses)
+        changed = {"data": data, "systems": systems, "metrics": metrics, "analyses": analyses}
+        options = _absolute(self.options, folder)
+        return self.model_copy(update=changed | {"options": options})
 
     def to_toml(self) -> str:
         """Return the plan as TOML text."""

@@ -8,7 +8,10 @@ import numpy as np
 
 from ombud.stats.statistics import Floats
 
-__all__ = ["Extreme", "largest_ratio"]
+__all__ = ["MOST_LOST", "Extreme", "largest_ratio"]
+
+MOST_LOST = 0.01
+"""A ratio with a larger share of replicates that are zero or undefined cannot be ranked."""
 
 
 class Extreme(NamedTuple):
@@ -36,8 +39,8 @@ def largest_ratio(values: Floats, draws: Floats, level: float = 0.95) -> Extreme
     values
         The ratios, all positive.
     draws
-        Their joint replicates, shape (replicates, ratios); a replicate that is zero or NaN counts
-        as the furthest of all.
+        Their joint replicates, shape (replicates, ratios). Of each ratio at most one in a hundred
+        may be zero or undefined; those are left out.
 
     Examples
     --------
@@ -53,15 +56,14 @@ def largest_ratio(values: Floats, draws: Floats, level: float = 0.95) -> Extreme
         raise ValueError("every ratio must be above zero to have a logarithm")
     with np.errstate(all="ignore"):
         logs = np.log(draws) - np.log(values)
-    logs[~np.isfinite(logs)] = np.nan
+    lost = ~np.isfinite(logs)
+    if np.any(lost.mean(axis=0) > MOST_LOST):
+        raise ValueError(f"more than {MOST_LOST:.0%} of the replicates of a ratio are not positive")
+    logs[lost] = np.nan
     error = np.nanstd(logs, axis=0, ddof=1)
     with np.errstate(all="ignore"):
         distance = np.abs(logs) / error
-    distance = np.where(np.isnan(distance), np.inf, distance)
-    furthest = np.sort(distance.max(axis=1))
+    furthest = np.sort(np.nan_to_num(distance).max(axis=1))
     c = furthest[min(len(furthest) - 1, int(np.ceil(level * len(furthest))) - 1)]
-    if not np.isfinite(c):
-        # Too many replicates without a value: every band is open above.
-        return Extreme(int(values.argmax()), float(values.max()), 0.0, float("inf"))
     low, high = values * np.exp(-c * error), values * np.exp(c * error)
     return Extreme(int(values.argmax()), float(values.max()), float(low.max()), float(high.max()))

@@ -379,5 +379,30 @@ def test_families_are_measured_side_by_side() -> None:
         assert [e.value for e in found if not e.label] == pytest.approx(
             [e.value for e in whole], rel=0.02
         )
-    with pytest.raises(PlanError, match="column 'family'"):
-        run(Suppression(families=True), *data_of(flags, members, ("a", "b", "c")))
+    plain, some = data_of(flags, members, ("a", "b", "c"))
+    assert Suppression(families=True).measure(some, plain).labels == ("",)
+    assert plain.texts is not None
+    same = Texts(
+        plain.texts.ids,
+        plain.texts.texts,
+        plain.texts.truth,
+        families=np.full(n, "x", dtype=object),
+    )
+    assert Suppression(families=True).measure(some, Dataset(texts=same)).labels == ("",)
+
+
+def test_a_system_without_scores_says_so() -> None:
+    data, decisions = data_of(
+        np.arange(100) < 20,
+        np.ones((100, 1), dtype=bool),
+        ("g",),
+        scores=np.full(100, np.nan, dtype=np.float32),
+    )
+    metric = Suppression(by="scores")
+    _, other = data_of(np.arange(100) < 20, np.ones((100, 1), dtype=bool), ("g",))
+    rows = {"none": metric.measure(decisions, data), "some": metric.measure(other, data)}
+    found = estimate_metric(metric, rows, data.text_groups, QUICK)
+    reasons = {e.system: e.reason for e in found if e.against == WHOLE}
+    assert reasons["none"] == "the system gives no scores"
+    assert reasons["some"] == ""
+    assert Rows.from_frame(rows["none"].to_frame(), "text").labels == ("",)

@@ -73,6 +73,8 @@ class RatioMetric(TextMetric):
         """Return why nothing can be compared with the whole; empty when it can."""
         if self.by == "scores":
             whole = float(drawn.replicates.point[sample, 0])
+            if np.isnan(whole):
+                return "the system gives no scores"
             return "" if whole > 0 else f"the median score of all texts is {whole:g}"
         flagged = events_of(drawn, sample, 0)
         if flagged >= self.events:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,8 @@ def measure_texts(
     needed
         What a text without a value lacks, in words.
     families
-        Whether each family of texts is a label of its own, beside all of them.
+        Whether each family of texts is a label of its own, beside all of them; where texts have
+        no family, or all the same, there is nothing to tell apart.
     """
     decisions, texts = needs_texts(outputs, data)
     place = Vocabulary(texts.ids).codes(decisions.ids)
@@ -120,27 +121,41 @@ def measure_texts(
     clusters = None if texts.clusters is None else texts.clusters[kept]
     measured = (total[kept] / count[kept])[:, None]
     labels: tuple[str, ...] = ("",)
-    if families:
+    if families and texts.families is not None:
         labels, measured = _by_family(texts, kept, measured)
     return Rows(
         unit="text" if clusters is None else "cluster",
-        ids=np.asarray(texts.ids)[kept],
+        ids=_ids(texts, kept),
         columns={"value": measured},
         labels=labels,
         clusters=clusters,
         exclusions=tuple(exclusions),
-        notes={} if clusters is None else {"": f"{np.count_nonzero(kept):,} texts in all"},
+        notes={} if clusters is None else _sizes(labels, measured),
     )
+
+
+def _sizes(labels: tuple[str, ...], values: NDArray[np.float64]) -> dict[str, str]:
+    """Return how many texts there are beside the clusters, in words."""
+    counts = np.count_nonzero(~np.isnan(values), axis=0)
+    return {label: f"{count:,} texts in all" for label, count in zip(labels, counts, strict=True)}
+
+
+def _ids(texts: Texts, kept: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the ids of some texts; without any, still of a type that can be stored."""
+    ids = np.asarray(texts.ids)[kept]
+    return ids.astype(str) if ids.dtype == object and not len(ids) else ids
 
 
 def _by_family(
     texts: Texts, kept: NDArray[np.bool_], values: NDArray[np.float64]
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Return all texts, and then each family, as labels; NaN where a text is of another family."""
-    if texts.families is None:
-        raise PlanError("families=true needs texts with a column 'family'; the data has none")
+    assert texts.families is not None  # the caller has looked
     of = texts.families[kept]
-    names = sorted({str(name) for name in of})
+    # Of all texts, so that every system has the same labels, whatever it decided.
+    names = sorted({str(name) for name in texts.families})
+    if len(names) < 2:
+        return ("",), values
     columns = [values] + [np.where(of[:, None] == name, values, np.nan) for name in names]
     return ("", *names), np.concatenate(columns, axis=1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ from ombud.metrics.drawn import Drawn
 from ombud.metrics.suppression.ratio import RatioMetric, events_of
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate
-from ombud.stats.extremes import largest_ratio
+from ombud.stats.extremes import MOST_LOST, largest_ratio
 
 __all__ = ["WorstSuppression", "comparable_groups"]
 
@@ -19,10 +18,16 @@ __all__ = ["WorstSuppression", "comparable_groups"]
 def comparable_groups(drawn: Drawn, metric: RatioMetric, sample: int) -> list[int]:
     """Return the groups with enough texts, and enough flagged ones, to be ranked."""
     found = []
+    whole = drawn.replicates.point[sample, 0]
     for g in range(len(drawn.layout.groups)):
-        ratio = drawn.replicates.point[sample, 1 + g] / drawn.replicates.point[sample, 0]
-        rare = metric.by == "flags" and events_of(drawn, sample, 1 + g) < metric.events
-        if not (drawn.too_few(sample, 1 + g) or rare) and ratio > 0 and math.isfinite(ratio):
+        here = drawn.replicates.point[sample, 1 + g]
+        if drawn.too_few(sample, 1 + g) or not (here > 0 and whole > 0):
+            continue
+        if metric.by == "flags" and events_of(drawn, sample, 1 + g) < metric.events:
+            continue
+        # Flags that all stand in a cluster or two vanish from many replicates.
+        lost = np.mean(~(drawn.replicates.draws[:, sample, 1 + g] > 0))
+        if lost <= MOST_LOST:
             found.append(g)
     return found
 
