@@ -9,6 +9,7 @@ import typer
 
 from ombud.cli.console import JsonOption, console, print_json, speaks_plainly
 from ombud.data.dataset import Dataset
+from ombud.errors import DataError
 
 __all__ = ["build_ao3_folder", "build_app", "build_ml_ddd_folder"]
 
@@ -19,9 +20,9 @@ build_app = typer.Typer(
 )
 
 ToOption = typer.Option("--to", help="The folder to write; it appears when it is complete.")
-MinimumOption = typer.Option(help="Keep users and items with at least so many interactions.")
+MinimumOption = typer.Option(min=0, help="Keep users and items with at least so many interactions.")
 PassesOption = typer.Option(
-    help="Filter passes; 0 goes to the fixed point, 3 is what the published code makes."
+    min=0, help="Filter passes; 0 goes to the fixed point, 3 is what the published code makes."
 )
 ReplaceOption = typer.Option("--replace", help="Put it in the place of an existing folder.")
 
@@ -81,7 +82,7 @@ def build_ml_ddd_folder(
         threshold=threshold,
         strict=strict,
         keep=Filter(minimum, passes or None),
-        scratch=_scratch(to),
+        scratch=_scratch(to, replace),
     )
     _write(data, to, replace, as_json)
 
@@ -108,11 +109,13 @@ def build_ao3_folder(
     from ombud.data.sources.ao3 import build_ao3
 
     keep = Filter(minimum, passes or None)
-    data = build_ao3(sensitivity, interactions, keep=keep, scratch=_scratch(to))
+    data = build_ao3(sensitivity, interactions, keep=keep, scratch=_scratch(to, replace))
     _write(data, to, replace, as_json)
 
 
-def _scratch(to: Path) -> Path:
-    """Put temporary files on the disk of the target, where there is room for large ones."""
+def _scratch(to: Path, replace: bool) -> Path:
+    """Put temporary files beside the target, where there is room; refuse an existing target now."""
+    if to.exists() and not replace:
+        raise DataError(str(to), ["it exists; choose another folder, or give --replace"])
     to.parent.mkdir(parents=True, exist_ok=True)
     return to.parent

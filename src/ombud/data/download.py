@@ -20,7 +20,6 @@ __all__ = ["Fetched", "RemoteFile", "fetch"]
 
 Progress = Callable[[int, int, str], None]
 
-_BLOCK = 1 << 18
 _LONGEST_WAIT = 300.0
 
 
@@ -223,7 +222,7 @@ class _Sitting:
             write_json(self._state, {"url": self._remote.url, "tag": tag})
         done = start
         with self._part.open("ab" if start else "wb") as file:
-            for block in reply.iter_raw(_BLOCK):
+            for block in reply.iter_raw():
                 file.write(block)
                 done += len(block)
                 if done > self._remote.largest:

@@ -29,7 +29,7 @@ from ombud.data.sources.movielens import (
 )
 from ombud.data.sources.published import beside_published
 from ombud.data.store import hash_file
-from ombud.errors import DataError
+from ombud.errors import DataError, PlanError
 from ombud.registry import source
 from ombud.taxonomy import load_taxonomy
 
@@ -107,6 +107,8 @@ def build_ml_ddd(
     rng
         For tests; by default nobody can repeat the pseudonyms.
     """
+    if not 0.5 < threshold <= 1:
+        raise PlanError(f"threshold is {threshold}; it must be above 0.5 and at most 1")
     asked = keep or Filter()
     with locate(movielens, scratch=scratch) as files:
         cast = read_votes(votes, files)
