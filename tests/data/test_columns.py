@@ -36,6 +36,19 @@ def test_names_and_very_large_numbers(tmp_path: Path) -> None:
         assert columns.encode("item")[0].ids.tolist() == [3, 2**40]
 
 
+@pytest.mark.parametrize("block", [1, 3, 1 << 22])
+def test_texts_are_encoded_in_blocks(
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ombud.data.columns._BLOCK", block)
+    names = ["zoë", "ann", "Ben", "ann", "zoë", "_x", "ann"]
+    rows = "".join(f"{name},{n}\n" for n, name in enumerate(names))
+    with open_columns(write(tmp_path, "user_id,work_id\n" + rows), WANTED) as columns:
+        ids, codes = columns.encode("user")
+    assert ids.ids.tolist() == sorted(set(names))
+    assert [ids.ids[code] for code in codes] == names
+
+
 def test_columns_by_place(tmp_path: Path) -> None:
     path = write(tmp_path, "1::1193::5::978300760\n2::661::3::978302109\n")
     wanted = {"user": (0, pl.Int64), "rating": (4, pl.Float32)}

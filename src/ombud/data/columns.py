@@ -19,6 +19,8 @@ from ombud.errors import DataError
 
 __all__ = ["CsvColumns", "open_columns"]
 
+_BLOCK = 1 << 22
+
 
 class CsvColumns:
     """The columns of one CSV file, rewritten so that each can be read alone.
@@ -41,13 +43,23 @@ class CsvColumns:
         value = pl.col(name)
         dtype = self._lazy.collect_schema()[name]
         if not dtype.is_integer():
-            return Vocabulary.encode(self.column(name).to_arrow())
+            return self._encode_texts(name)
         low, high = self._lazy.select(low=value.min(), high=value.max()).collect().row(0)
         if low < -(2**31) or high >= 2**31:
             return Vocabulary.encode(self.column(name).to_arrow())
         small = self._lazy.select(value.cast(pl.Int32)).collect(engine="streaming").to_series()
         vocabulary, codes = Vocabulary.encode(small.to_arrow())
         return Vocabulary(vocabulary.arrow.cast(pa.int64())), codes
+
+    def _encode_texts(self, name: str) -> tuple[Vocabulary, NDArray[np.int32]]:
+        """Encode block by block: texts of all rows at once may not fit."""
+        distinct = self._lazy.select(pl.col(name).unique().sort()).collect(engine="streaming")
+        vocabulary = Vocabulary(distinct.to_series().to_arrow())
+        codes = np.empty(self.height, dtype=np.int32)
+        for low in range(0, self.height, _BLOCK):
+            part = self._lazy.slice(low, _BLOCK).select(name).collect().to_series()
+            codes[low : low + len(part)] = vocabulary.codes(part.to_arrow())
+        return vocabulary, codes
 
 
 @contextmanager
