@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 import polars as pl
@@ -111,7 +111,6 @@ class _Asker:
                 _stop(f"it answers with status {status}, which ombud does not know how to treat")
             return status, body
         _stop(f"{self._attempts} attempts failed, the last with {trouble}")
-        raise AssertionError  # _stop always raises
 
     def _once(self, path: str, params: dict[str, str]) -> tuple[int, str | None, bytes, str]:
         with self._client.stream("GET", path, params=params) as reply:
@@ -124,7 +123,7 @@ class _Asker:
             return reply.status_code, reply.headers.get("retry-after"), bytes(body), kind
 
 
-def _stop(reason: str) -> None:
+def _stop(reason: str) -> NoReturn:
     words = f"{reason}. What was answered is kept; run it again to go on"
     raise DataError("Does the Dog Die", [words])
 
