@@ -56,8 +56,29 @@ def _load(plan: Plan) -> Dataset:
         data = made if isinstance(made, Dataset) else made.dataset
         if not isinstance(data, Dataset):
             raise PlanError(f"{kind} {plan.data.source!r} did not give a data set")
-        return data
+        return _grouped(data, plan)
     return _load_files(plan)
+
+
+def _grouped(data: Dataset, plan: Plan) -> Dataset:
+    """Return the data of a source with the groups of the plan; all of them if it names none."""
+    found = {"users": data.users, "text_groups": data.text_groups}
+    known = [w for groups in found.values() if groups is not None for w in groups.attributes]
+    missing = sorted(set(plan.by) - set(known))
+    if missing:
+        raise PlanError(
+            f"by names {', '.join(missing)}; the source has the attributes "
+            f"{', '.join(dict.fromkeys(known)) or 'none'}"
+        )
+    for name, groups in found.items():
+        if groups is None:
+            continue
+        by = [w for w in plan.by or groups.attributes if w in groups.attributes]
+        chosen = groups.select(by) if by else None
+        if chosen is not None and plan.intersections:
+            chosen = chosen.with_intersections()
+        found[name] = chosen
+    return replace(data, users=found["users"], text_groups=found["text_groups"])
 
 
 def _load_files(plan: Plan) -> Dataset:

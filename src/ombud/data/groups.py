@@ -159,6 +159,28 @@ class Grouping:
         members = np.array(columns, dtype=bool).T.reshape(len(self.units), len(names))
         return type(self)(self.units, tuple(names), members, tuple(attributes))
 
+    def select(self, by: Sequence[str]) -> Self:
+        """Return the groups of some attributes only.
+
+        Raises
+        ------
+        DataError
+            If an attribute is not there.
+        """
+        missing = sorted(set(by) - set(self.attributes))
+        if missing:
+            known = ", ".join(dict.fromkeys(self.attributes)) or "none"
+            raise DataError(
+                "groups", [f"no attribute is called {w!r}; known: {known}" for w in missing]
+            )
+        kept = [g for g, attribute in enumerate(self.attributes) if attribute in set(by)]
+        return type(self)(
+            self.units,
+            tuple(self.names[g] for g in kept),
+            self.members[:, kept],
+            tuple(self.attributes[g] for g in kept),
+        )
+
     def aligned(self, units: Ids) -> NDArray[np.bool_]:
         """Return the membership of some units, in their order; an unknown unit is in no group."""
         rows = self.units.codes(units)

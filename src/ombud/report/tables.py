@@ -12,7 +12,15 @@ from ombud.report.text import count, shorten
 from ombud.report.words import support
 from ombud.stats.estimate import Estimate
 
-__all__ = ["MARKS", "MOST_ROWS", "detail_table", "group_table", "number_cells", "wide_table"]
+__all__ = [
+    "MARKS",
+    "MOST_ROWS",
+    "Notes",
+    "detail_table",
+    "group_table",
+    "number_cells",
+    "wide_table",
+]
 
 MARKS: dict[Sign, str] = {
     "above": "▲",
@@ -36,12 +44,13 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass
-class _Notes:
+class Notes:
     """Reasons and remarks below a table, each with a letter that cells refer to."""
 
     keys: dict[str, str] = field(default_factory=dict)
 
     def key(self, text: str) -> str:
+        """Return the letter of a remark, a new one if it is new."""
         if text not in self.keys:
             number = len(self.keys)
             letter = _LETTERS[number % 26] + (str(number // 26) if number >= 26 else "")
@@ -49,10 +58,11 @@ class _Notes:
         return self.keys[text]
 
     def lines(self) -> tuple[str, ...]:
+        """Return all remarks with their letters."""
         return tuple(f"({key}) {text}" for text, key in self.keys.items())
 
 
-def number_cells(estimates: Iterable[Estimate], notes: _Notes | None = None) -> list[Cell]:
+def number_cells(estimates: Iterable[Estimate], notes: Notes | None = None) -> list[Cell]:
     """Return one cell for each estimate, all with the same decimals.
 
     Parameters
@@ -67,7 +77,7 @@ def number_cells(estimates: Iterable[Estimate], notes: _Notes | None = None) -> 
     return [_cell(e, places, notes) for e in some]
 
 
-def _cell(estimate: Estimate, places: int | None, notes: _Notes | None) -> Cell:
+def _cell(estimate: Estimate, places: int | None, notes: Notes | None) -> Cell:
     sign = reading(estimate)
     text = estimate_text(estimate, places, signed=estimate.null == 0)
     if notes is not None and estimate.value is None:
@@ -105,7 +115,7 @@ def _cut(rows: Sequence[Estimate], most: int) -> tuple[list[Estimate], str]:
 def wide_table(family: Family, *, name: str, caption: str) -> Table:
     """Return a table of labels by systems."""
     systems, labels = family.systems, family.labels
-    notes = _Notes()
+    notes = Notes()
     at = {(e.label, e.system): e for e in family.estimates}
     columns = [Column("Label", header=True)] if any(labels) else [Column("About", header=True)]
     body: list[list[Cell]] = [[_name(label)] for label in labels]
@@ -128,7 +138,7 @@ def detail_table(
 ) -> Table:
     """Return one row for each estimate, with n and p-values."""
     shown, words = _cut(family.estimates, most)
-    notes = _Notes()
+    notes = Notes()
     fixed: list[tuple[str, Callable[[Estimate], str]]] = [
         ("Label", lambda e: e.label),
         ("System", lambda e: e.system),
@@ -171,7 +181,7 @@ def group_table(
     kept, words = _cut(weights, MOST_ROWS)
     chosen = {(e.label, e.group) for e in kept}
     keys = [key for key in keys if key in chosen]
-    notes = _Notes()
+    notes = Notes()
     columns = [Column("Label", header=True)] if any(label for label, _ in keys) else []
     columns.append(Column("Group", header=True))
     body: list[list[Cell]] = [

@@ -16,6 +16,12 @@ from ombud.report.sections.numbers import numbers
 from ombud.report.sections.pictures import pictures
 from ombud.report.sections.provenance import provenance
 from ombud.report.sections.systems import systems
+from ombud.report.sections.warnings import (
+    warnings_accuracy,
+    warnings_amplification,
+    warnings_labels,
+    warnings_remedies,
+)
 
 __all__ = [
     "answer",
@@ -28,4 +34,8 @@ __all__ = [
     "pictures",
     "provenance",
     "systems",
+    "warnings_accuracy",
+    "warnings_amplification",
+    "warnings_labels",
+    "warnings_remedies",
 ]

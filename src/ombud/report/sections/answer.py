@@ -6,6 +6,7 @@ from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Section, paragraph
 from ombud.report.findings import Family, families
+from ombud.report.sections.drawn import drawn_elsewhere
 from ombud.report.words import answer_of, headline
 
 __all__ = ["answer"]
@@ -14,7 +15,13 @@ __all__ = ["answer"]
 @section("answer")
 def answer(result: Result) -> Section | None:
     """Say what was found in both directions, what was not, and what is undefined."""
-    found = families(result)
+    elsewhere = drawn_elsewhere(result)
+    found = [
+        family
+        for family in families(result)
+        if family.metric.title not in elsewhere
+        or (family.kind in {"group", "group contrast"} and any(family.systems))
+    ]
     if not found:
         return None
     blocks: list[Block] = [headline(found)]

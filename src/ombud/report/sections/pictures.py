@@ -7,6 +7,7 @@ from ombud.registry import section
 from ombud.report.blocks import Figure, Section
 from ombud.report.figures import forest, group_contrasts, group_levels
 from ombud.report.findings import families
+from ombud.report.sections.drawn import drawn_elsewhere
 from ombud.report.sections.names import slug
 
 __all__ = ["pictures"]
@@ -16,7 +17,11 @@ __all__ = ["pictures"]
 def pictures(result: Result) -> Section | None:
     """Draw every family of estimates that has one to draw."""
     drawn: list[Figure] = []
+    elsewhere = drawn_elsewhere(result)
     for family in families(result):
+        groups = family.kind in {"group", "group contrast"} and any(family.systems)
+        if family.metric.title in elsewhere and not groups:
+            continue
         base = slug(result, family.metric.title)
         figure = None
         if family.kind == "overall":
