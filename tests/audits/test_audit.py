@@ -191,7 +191,7 @@ def test_plans_say_all_their_faults(tmp_path: Path) -> None:
 def test_paths_in_a_plan_are_relative_to_it(tmp_path: Path) -> None:
     plan = Plan.from_dict(
         {
-            "data": {"interactions": "a.csv", "options": {"path": "files"}},
+            "data": {"interactions": "a.csv", "options": {"path": "files", "mapping": "to-ao3@1"}},
             "systems": {
                 "x": {"type": "avoid-list", "inner": {"type": "recorded", "path": "l.csv"}}
             },
@@ -199,7 +199,7 @@ def test_paths_in_a_plan_are_relative_to_it(tmp_path: Path) -> None:
         }
     ).relative_to(tmp_path)
     assert plan.data.interactions == str(tmp_path / "a.csv")
-    assert plan.data.options == {"path": str(tmp_path / "files")}
+    assert plan.data.options == {"path": str(tmp_path / "files"), "mapping": "to-ao3@1"}
     assert plan.systems["x"]["inner"]["path"] == str(tmp_path / "l.csv")
     assert plan.metrics[0]["path"] == str(tmp_path / "avoid.csv")
     assert plan.relative_to(tmp_path / "elsewhere") == plan

@@ -119,7 +119,7 @@ def test_a_file_comes_whole_and_is_recorded(server: Server, tmp_path: Path) -> N
     seen: list[tuple[int, int, str]] = []
     found = fetch(remote(server, sha256=SHA256), tmp_path, progress=lambda *step: seen.append(step))
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
-    assert found.sha256 == SHA256 and found.check == "sha256 as stated by the source"
+    assert found.sha256 == SHA256 and found.check == "sha256 as listed by ombud"
     assert seen[-1] == (len(CONTENT), len(CONTENT), "file.zip")
     assert [step[0] for step in seen] == sorted(step[0] for step in seen)
     record = json.loads((tmp_path / "file.zip.download.json").read_text())

@@ -22,7 +22,7 @@ FILES = ("interactions", "test", "labels", "users", "texts", "text_groups")
 """The files that a plan's data can name."""
 
 
-_PATHS = frozenset({"cache", "folder", "path"})
+_PATHS = frozenset({"cache", "folder", "keywords", "links", "mapping", "path", "terms"})
 
 
 class _Strict(BaseModel):
@@ -167,7 +167,9 @@ def _absolute(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return a part of a plan with every path in it made absolute, however deep it stands."""
     found: dict[str, Any] = {}
     for key, value in config.items():
-        if key in _PATHS and isinstance(value, str):
+        # A mapping or a list of terms may also be named: "tmdb-to-ao3@1" is no file.
+        named = isinstance(value, str) and "@" in value and not Path(value).suffix
+        if key in _PATHS and isinstance(value, str) and not named:
             found[key] = str((folder / value).resolve())
         else:
             found[key] = _absolute(value, folder) if isinstance(value, dict) else value

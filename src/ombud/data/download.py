@@ -260,7 +260,7 @@ def _finish(remote: RemoteFile, path: Path, url: str) -> Fetched:
             )
     checked = [kind for kind in found if getattr(remote, kind)]
     words = (
-        f"{' and '.join(checked)} as stated by the source"
+        f"{' and '.join(checked)} as listed by ombud"
         if checked
         else "ombud knows no checksum of this file: compare the computed one with your source"
     )
