@@ -47,11 +47,14 @@ class AvoidLeak:
         Labels that everyone avoids.
     path
         A file with `user` and `label`: what each user avoids.
+    about
+        Words added to the title, to tell several avoid lists apart.
     """
 
     k: int = 100
     labels: tuple[str, ...] = ()
     path: Path | None = None
+    about: str = ""
 
     registered_name: ClassVar[str]
     of: ClassVar[Literal["recommender"]] = "recommender"
@@ -66,7 +69,7 @@ class AvoidLeak:
     @property
     def title(self) -> str:
         """The name as printed."""
-        return f"avoid leak@{self.k}"
+        return f"avoid leak@{self.k}" + (f" ({self.about})" if self.about else "")
 
     @property
     def depth(self) -> int:

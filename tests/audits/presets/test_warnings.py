@@ -11,7 +11,7 @@ import pytest
 
 from ombud import registry
 from ombud.audits import Audit, Plan, Result
-from ombud.audits.loading import load_data
+from ombud.audits.loading import load_data, load_metrics
 from ombud.audits.presets import complete
 from ombud.audits.spreads import bin_edges, spread_tables
 from ombud.data.dataset import Dataset
@@ -152,6 +152,11 @@ def test_remedies_are_systems_around_systems() -> None:
     assert plan.systems["SVD + calibrated"]["strength"] == 0.7
     assert plan.systems["SVD + calibrated 2"]["strength"] == 0.2
     assert plan.metrics[-1] == {"name": "avoid-leak", "k": 20, "labels": ["violence"]}
+    remedies.append({"type": "avoid-list", "of": "Random", "labels": ["spiders"]})
+    plan = complete(plan_of(options={"remedies": remedies, "k": 20}))
+    titles = [metric.title for metric in load_metrics(plan.metrics)]
+    assert titles[-2:] == ["avoid leak@20 (spiders)", "avoid leak@20 (violence)"]
+    assert len(set(titles)) == len(titles)
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ def warnings(plan: Plan) -> Plan:
       held out; give `test` to measure their accuracy).
     - **metrics**: RMSE (ratings), precision, recall and F1 at 10, 50 and 100; relevant is the
       user's own top quartile of ratings, or every held-out interaction. Amplification@k by label
-      and as the user's average over labels: mean, median, ratio of means, log ratio; and what the
-      latter could be at least and at most, whatever the unknown labels are.
+      and as the user's average over labels: mean, median, ratio of means, log ratio; and the least
+      and the greatest ratio of means that unknown labels allow.
     - **analyses**: popularity shift of each label, users' preference, distribution. They see all
       interactions, held out or not.
     - **sample**: 1,000 users are asked for lists.
@@ -233,5 +233,7 @@ def _leaks(options: WarningsOptions, systems: dict[str, dict[str, Any]]) -> list
         if config.get("type") == "avoid-list" and config.get("labels")
     }
     return [
-        {"name": "avoid-leak", "k": options.k, "labels": list(labels)} for labels in sorted(avoided)
+        {"name": "avoid-leak", "k": options.k, "labels": list(labels)}
+        | ({"about": ", ".join(labels)} if len(avoided) > 1 else {})
+        for labels in sorted(avoided)
     ]
