@@ -1,4 +1,8 @@
-"""Suppression benchmarks: tagging texts by terms, against one ``re`` pattern per term.
+"""Suppression benchmarks: tagging texts by terms, against one ``re`` pattern per term; measures.
+
+The measures: false-positive rate, suppression (over all texts, and over the others), its largest
+and its pooled value, and suppression by median score, with 2,000 bootstrap replicates on 500,000
+texts x 9 groups x 5 systems.
 
 Run: ``python benchmarks/suppression.py`` (the peer alone takes about 20 CPU minutes);
 ``--quick`` runs the peer on a named part of the texts and scales its time up.
@@ -18,6 +22,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.groups import Grouping
+from ombud.data.ids import Vocabulary
+from ombud.data.texts import Texts
+from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.suppression import (
+    FalsePositiveRate,
+    PooledSuppression,
+    Suppression,
+    WorstSuppression,
+)
 from ombud.taxonomy import load_terms
 from ombud.text import TermMatcher, fold
 
@@ -117,7 +133,64 @@ def tagging(quick: bool, n: int) -> dict[str, object]:
     return figures
 
 
-PARTS: dict[str, Callable[[bool, int], dict[str, object]]] = {"tagging": tagging}
+def measured_world(n: int, seed: int = 20261115) -> tuple[Dataset, dict[str, Decisions]]:
+    """Return texts in nine groups and what five systems decided about them."""
+    rng = np.random.default_rng(seed)
+    ids = np.arange(n)
+    shares = np.array([0.2, 0.15, 0.12, 0.1, 0.08, 0.05, 0.03, 0.02, 0.005])
+    members = rng.random((n, len(shares))) < shares
+    truth = (rng.random(n) < 0.3).astype(np.int8)
+    texts = Texts(ids, np.full(n, "", dtype=object), truth)
+    names = tuple(f"group {g}" for g in range(len(shares)))
+    groups = Grouping(Vocabulary(ids), names, members, names)
+    outputs = {}
+    for s in range(5):
+        factor = np.where(members[:, s], 2.0, 1.0)
+        flagged = rng.random(n) < np.where(truth == 1, 0.8, 0.05 * (s + 1) * factor / 2)
+        outcomes = flagged.astype(np.int8)
+        outcomes[rng.random(n) < 0.005] = Outcome.REFUSED
+        scores = (0.5 * flagged + 0.5 * rng.random(n)).astype(np.float32)
+        outputs[f"system {s}"] = Decisions(ids, outcomes, scores)
+    return Dataset(texts=texts, text_groups=groups), outputs
+
+
+def measures(quick: bool, n: int) -> dict[str, object]:
+    """Measure suppression with 2,000 replicates; `quick` takes a tenth of the texts."""
+    n = n // 10 if quick else n
+    data, outputs = measured_world(n)
+    figures: dict[str, object] = {"measures_texts": n}
+    kinds = {
+        "rates": (FalsePositiveRate(),),
+        "suppression": (
+            Suppression(),
+            Suppression(against="outside"),
+            WorstSuppression(),
+            PooledSuppression(),
+        ),
+        "medians": (Suppression(by="scores"),),
+    }
+    reset_peak()
+    before = memory_mib("VmRSS")
+    total = 0.0
+    for name, metrics in kinds.items():
+        start = time.process_time()
+        count = 0
+        for metric in metrics:
+            rows = {system: metric.measure(some, data) for system, some in outputs.items()}
+            count += len(estimate_metric(metric, rows, data.text_groups, Settings()))
+        seconds = time.process_time() - start
+        total += seconds
+        figures[f"measures_{name}_cpu_s"] = round(seconds, 2)
+        print(f"{name}: {seconds:.1f} CPU s, {count} estimates")
+    figures["measures_cpu_s"] = round(total, 1)
+    figures["measures_peak_mib"] = round(memory_mib("VmHWM") - before)
+    return figures
+
+
+PARTS: dict[str, Callable[[bool, int], dict[str, object]]] = {
+    "tagging": tagging,
+    "measures": measures,
+}
 
 
 def main() -> None:

@@ -81,8 +81,12 @@ def interval_chart(
     }
     if pick is not None:
         options, first = pick
-        choice = {"input": "select", "options": [labels[o] for o in options], "name": "Label "}
-        spec["params"] = [{"name": "label_shown", "value": labels[first], "bind": choice}]
+        choice = {
+            "input": "select",
+            "options": [labels[o or "all"] for o in options],
+            "name": "Label ",
+        }
+        spec["params"] = [{"name": "label_shown", "value": labels[first or "all"], "bind": choice}]
         spec["transform"] = [{"filter": "datum.label === label_shown"}]
     return spec
 

@@ -159,6 +159,7 @@ def test_a_worked_example() -> None:
     assert level == {("", "level"): 2 / 6, ("g", "level"): 2 / 4, ("g", "gap"): 2 / 4}
     found = run(Suppression(events=2), data, decisions, how)
     assert pick(found, "g").value == pytest.approx((2 / 4) / (2 / 6))
+    found = run(Suppression(events=2, against="outside"), data, decisions, how)
     assert pick(found, "g", OUTSIDE).value is None  # nothing flagged outside
     rare = run(Suppression(), data, decisions, how)
     assert pick(rare, "g").reason == "not enough data: 2 flagged texts in all, at least 5 wanted"
@@ -234,6 +235,10 @@ def test_few_flags_use_the_closed_form_and_clusters_do_not() -> None:
     assert "bootstrap" in clustered.method
     assert clustered.n == 100
     assert "flags in 4 clusters only" in clustered.note
+    assert clustered.p_value is None
+    data, decisions = data_of(flags, members, ("g",), clusters=np.arange(2000, dtype=np.int32))
+    alone = pick(run(Suppression(), data, decisions), "g")
+    assert alone.interval == pytest.approx((float(closed.low), float(closed.high)))
 
 
 def test_medians_by_another_route() -> None:
@@ -308,6 +313,7 @@ def test_ratios_are_those_of_the_counts(seed: int, n_groups: int) -> None:
     names = tuple("abcd"[:n_groups])
     data, decisions = data_of(flags, members, names, truth)
     found = run(Suppression(), data, decisions, Settings(replicates=100))
+    found += run(Suppression(against="outside"), data, decisions, Settings(replicates=100))
     negative = truth == 0
     for g, name in enumerate(names):
         inside = negative & members[:, g]

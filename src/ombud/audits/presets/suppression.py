@@ -116,6 +116,7 @@ def _metrics(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
     found: list[dict[str, Any]] = [
         {"name": name, **both, "events": options.events} for name in ratios
     ]
+    found.insert(1, found[0] | {"against": "outside"})
     found.append({"name": "false-positive-rate", **both})
     if options.scores:
         some = {"categories": list(options.categories)} if options.categories else {}

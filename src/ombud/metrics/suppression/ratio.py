@@ -102,9 +102,9 @@ class Suppression(RatioMetric):
     .. math:: \frac{FPR_g}{FPR_{all}} \quad\text{or}\quad \frac{med_g}{med_{all}}
 
     1 means that the group's acceptable texts are flagged as often as all acceptable texts; above 1,
-    more often. A group is part of the whole, so both move together when texts are resampled; the
-    group is also compared with the texts outside it. With fewer than 10 flagged or allowed texts in
-    the group, and independent texts, the interval is the closed form for a rate within its whole.
+    more often. A group is part of the whole, so both move together when texts are resampled. With
+    fewer than 10 flagged or allowed texts in the group, and independent texts, the interval is the
+    closed form for a rate within its whole.
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
     - **Undefined**: when the group has too few texts, when too few texts are flagged in all, or
@@ -122,14 +122,25 @@ class Suppression(RatioMetric):
         As in `MedianScore`.
     events
         With fewer flagged texts in all, there is no ratio.
+    against
+        ``all``: over all texts, the group's own included; ``outside``: over the texts that do
+        not name the group, which says more about large groups.
 
     References
     ----------
     Proebsting et al., *Identity-related Speech Suppression in Generative AI Content Moderation*.
     """
 
+    against: Literal["all", "outside"] = "all"
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        name = "suppression" if self.against == "all" else "suppression against other texts"
+        return self.named(name)
+
     def estimates(self, drawn: Drawn) -> list[Estimate]:
-        """Return each group over all texts, and over the texts outside it."""
+        """Return each group over all texts, or over the texts outside it."""
         layout = drawn.layout
         cells = [
             (s, w, g)
@@ -137,10 +148,9 @@ class Suppression(RatioMetric):
             for w in range(len(layout.labels))
             for g in range(len(layout.groups))
         ]
-        whole = [self._ratio(drawn, *cell, WHOLE) for cell in cells]
-        rest = [self._ratio(drawn, *cell, OUTSIDE) for cell in cells]
-        correction = drawn.settings.correction
-        return [*correct(whole, correction), *correct(rest, correction)]
+        against = WHOLE if self.against == "all" else OUTSIDE
+        found = [self._ratio(drawn, *cell, against) for cell in cells]
+        return correct(found, drawn.settings.correction)
 
     def _ratio(self, drawn: Drawn, system: int, label: int, group: int, against: str) -> Estimate:
         here, sample = 1 + group, drawn.layout.sample(system, label)
@@ -155,11 +165,20 @@ class Suppression(RatioMetric):
             return found
         flagged, texts = events_of(drawn, sample, here), _texts_of(drawn, sample, here)
         found = found.with_(note="; ".join(filter(None, [_support(flagged, texts), found.note])))
-        if drawn.replicates.design.order is not None:
+        if not _independent(drawn, sample):
             return _with_clusters_counted(drawn, found, sample, here)
         if min(flagged, texts - flagged) >= FEW:
             return found
         return _closed_form(drawn, found, sample, here, "whole" if other == 0 else "complement")
+
+
+def _independent(drawn: Drawn, sample: int) -> bool:
+    """Whether every text that counts stands alone."""
+    design = drawn.replicates.design
+    if design.order is None:
+        return True
+    known = ~np.isnan(drawn.replicates.samples[sample].values[:, 0])
+    return len(np.unique(design.cluster[known])) == int(np.count_nonzero(known))
 
 
 def _with_clusters_counted(drawn: Drawn, found: Estimate, sample: int, column: int) -> Estimate:
@@ -169,8 +188,10 @@ def _with_clusters_counted(drawn: Drawn, found: Estimate, sample: int, column: i
     count = len(np.unique(design.cluster[flagged]))
     if count >= FEW:
         return found
-    words = f"flags in {count} clusters only: the interval is a rough guide, and rather too short"
-    return found.with_(note="; ".join(filter(None, [found.note, words])))
+    words = (
+        f"flags in {count} clusters only: the interval is rough and rather too short, no p-value"
+    )
+    return found.with_(p_value=None, note="; ".join(filter(None, [found.note, words])))
 
 
 def _support(flagged: float, texts: int) -> str:

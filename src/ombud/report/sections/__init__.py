@@ -15,6 +15,15 @@ from ombud.report.sections.limits import limits
 from ombud.report.sections.numbers import numbers
 from ombud.report.sections.pictures import pictures
 from ombud.report.sections.provenance import provenance
+from ombud.report.sections.suppression import (
+    suppression,
+    suppression_drift,
+    suppression_groups,
+    suppression_missing,
+    suppression_regression,
+    suppression_scores,
+    suppression_tags,
+)
 from ombud.report.sections.systems import systems
 from ombud.report.sections.warnings import (
     warnings_accuracy,
@@ -33,6 +42,13 @@ __all__ = [
     "numbers",
     "pictures",
     "provenance",
+    "suppression",
+    "suppression_drift",
+    "suppression_groups",
+    "suppression_missing",
+    "suppression_regression",
+    "suppression_scores",
+    "suppression_tags",
     "systems",
     "warnings_accuracy",
     "warnings_amplification",
