@@ -161,7 +161,11 @@ class Suppression(RatioMetric):
             n = int(drawn.replicates.n[sample, here])
             return Estimate.undefined(metric=self.title, reason=rare, n=n, null=1.0, **about)
         found = drawn.between(system, label, here, other, against)
-        if found.value is None or self.by == "scores":
+        if found.value is None:
+            return found
+        # What stands behind a ratio is its smaller part, which is the group.
+        found = found.with_(n=int(drawn.replicates.n[sample, here]))
+        if self.by == "scores":
             return found
         flagged, texts = events_of(drawn, sample, here), _texts_of(drawn, sample, here)
         found = found.with_(note="; ".join(filter(None, [_support(flagged, texts), found.note])))
