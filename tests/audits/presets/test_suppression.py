@@ -191,3 +191,28 @@ def test_the_gate_closes_on_suppression_and_stays_open_without_it(
     Audit.from_plan(Plan.load(plan)).run(tmp_path / "result")
     opened = CliRunner().invoke(app, ["check", str(tmp_path / "result"), "--fail-if", condition])
     assert opened.exit_code == 0, opened.output
+
+
+@pytest.mark.realdata
+def test_a_word_list_on_real_sentences(realdata: Path, tmp_path: Path) -> None:
+    plan = Plan.from_dict(
+        {
+            "preset": "suppression",
+            "options": {"scores": False, "mode": "published"},
+            "data": {"source": "stormfront", "options": {"path": str(realdata / "stormfront")}},
+            "systems": {"words": {"type": "keyword", "builtin": "terms-identity@1"}},
+            "statistics": {"replicates": 300},
+        }
+    )
+    audit = Audit.from_plan(plan)
+    assert audit.data.text_groups is not None
+    counts = dict(
+        zip(audit.data.text_groups.names, audit.data.text_groups.members.sum(axis=0), strict=True)
+    )
+    assert counts["women"] == 727  # as published: 598 acceptable and 129 hateful sentences
+    result = audit.run(tmp_path / "result")
+    found = {e.group: e for e in result.select(metric="suppression")}
+    lgbt = found["lgbt"].interval
+    assert lgbt is not None
+    assert lgbt[0] > 10  # slurs are terms of the groups they name
+    assert found["straight"].value is None
