@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr, stdtrit
 
 from ombud.metrics.base import Outputs, Rows
 from ombud.metrics.drawn import Drawn
@@ -192,10 +192,13 @@ def _with_clusters_counted(drawn: Drawn, found: Estimate, sample: int, column: i
     count = len(np.unique(design.cluster[flagged]))
     if count >= FEW:
         return found
-    words = (
-        f"flags in {count} clusters only: the interval is rough and rather too short, no p-value"
-    )
-    return found.with_(p_value=None, note="; ".join(filter(None, [found.note, words])))
+    words = f"flags in {count} clusters only: the interval is rough and rather too short"
+    p = found.p_value
+    if p is not None and count > 1:
+        # The clusters with a flag carry the test, so they set its degrees of freedom.
+        t = float(stdtrit(max(found.n - 1, 1), 1 - p / 2))
+        p = float(2 * stdtr(count - 1, -t))
+    return found.with_(p_value=p, note="; ".join(filter(None, [found.note, words])))
 
 
 def _support(flagged: float, texts: int) -> str:
