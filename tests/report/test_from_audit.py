@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
+import pytest
+
+from ombud import Dataset, Interactions, Labels, RecordedRecommendations
 from ombud.audits import Audit, Result
 from ombud.metrics import LabelShare, ShareGap
 from ombud.report import Report
@@ -34,3 +38,33 @@ def test_a_report_does_not_tell_where_files_lay(tmp_path: Path) -> None:
     assert "interactions.parquet" in report.json()
     for text in (report.json(), report.markdown(), report.html(interactive=False)):
         assert str(tmp_path) not in text
+
+
+@pytest.mark.parametrize(
+    ("users", "votes", "why"),
+    [
+        (1, 5, "one independent unit shows no spread"),
+        (30, 0, "no spread between replicates of 30 units"),
+    ],
+    ids=["one user", "a label that is never yes"],
+)
+def test_a_report_of_an_audit_that_can_test_nothing(
+    tmp_path: Path, users: int, votes: int, why: str
+) -> None:
+    def table(items: range) -> pl.DataFrame:
+        user, item = pl.Series("user", range(users)), pl.Series("item", items)
+        return user.to_frame().join(item.to_frame(), how="cross")
+
+    labels = pl.DataFrame({"item": range(12)}).with_columns(
+        label=pl.lit("violence"), yes=pl.col("item") % 2 * votes, no=(1 - pl.col("item") % 2) * 5
+    )
+    if not votes:
+        labels = labels.with_columns(no=5)
+    lists = table(range(6, 9)).with_columns(rank=pl.col("item") - 5)
+    lists.write_parquet(tmp_path / "lists.parquet")
+    data = Dataset(Interactions.from_frame(table(range(6))), Labels.from_votes(labels))
+    system = RecordedRecommendations(tmp_path / "lists.parquet", name="ours")
+    report = Report(Audit(data, [system], [ShareGap(k=3)]).run())
+    assert "Tested for none of 1 label" in report.html(interactive=False)
+    text = report.markdown()
+    assert why in text and "nothing in it was tested" in text

@@ -56,6 +56,15 @@ def test_nothing_found_is_not_nothing_there() -> None:
     )
 
 
+def test_values_that_could_not_be_tested_are_said_with_why() -> None:
+    alone = one(0.0).with_(interval=None, method="none: one unit shows no spread", system="a")
+    (line,) = said("overall", alone.with_(label="x", value=0.2), alone.with_(label="y"))
+    assert line == (
+        "a: highest for x +0.200 (no interval: one unit shows no spread), lowest for y 0.00 "
+        "(no interval: one unit shows no spread). Tested for none of 2 labels."
+    )
+
+
 def test_many_names_are_counted() -> None:
     many = [one(0.2 + i / 100, system="a", label=f"w{i}") for i in range(9)]
     (line,) = said("overall", *many)

@@ -135,6 +135,9 @@ def _directions(estimates: Sequence[Estimate], word: str) -> list[Part]:
     tested = [
         e for sign, some in signs.items() if sign not in {"undefined", "untested"} for e in some
     ]
+    if not tested:
+        defined = signs["untested"]  # each of their sizes says why it has no interval
+        return [*_extremes(defined), f" Tested for none of {count(len(defined), word)}."]
     above, below = signs.get("above", ()), signs.get("below", ())
     null = _null(tested[0])
     parts: list[Part] = []
