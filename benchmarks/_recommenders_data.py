@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from _env import ROOT  # noqa: PLC2701 - a neighbour, not a package
+from _env import ROOT
 
 __all__ = ["SIZES", "Data", "load"]
 
