@@ -156,11 +156,20 @@ def test_a_plan_from_files(world: World, tmp_path: Path) -> None:
     live = Audit(world.dataset, {"mine": world.recommenders()[0]}, [ShareGap(k=10)]).run()
     assert [e.value for e in result.estimates] == pytest.approx([e.value for e in live.estimates])
     assert set(result.provenance["inputs"]) == {
-        "interactions.parquet",
-        "labels.parquet",
-        "users.parquet",
-        "neutral.parquet",
+        "data.interactions",
+        "data.labels",
+        "data.users",
+        "systems.mine.path",
     }
+    # Another record in the same place is another run; so is other data.
+    planted = pl.read_parquet(files["recommendations/amplifying"])
+    planted.write_parquet(files["recommendations/neutral"])
+    with pytest.raises(ResultError, match="different: files, records"):
+        Audit.from_plan(Plan.load(path)).run(tmp_path / "r")
+    assert rescore(tmp_path / "r").estimates == result.estimates
+    pl.read_parquet(files["interactions"]).head(5000).write_parquet(files["interactions"])
+    with pytest.raises(ResultError, match=r"have changed or gone .*: data.interactions"):
+        rescore(tmp_path / "r")
 
 
 def test_all_faults_of_all_files_in_one_error(tmp_path: Path) -> None:
@@ -192,6 +201,7 @@ def test_paths_in_a_plan_are_relative_to_it(tmp_path: Path) -> None:
     plan = Plan.from_dict(
         {
             "data": {"interactions": "a.csv", "options": {"path": "files", "mapping": "to-ao3@1"}},
+            "options": {"parts": [{"path": "one.csv"}, 3]},
             "systems": {
                 "x": {"type": "avoid-list", "inner": {"type": "recorded", "path": "l.csv"}}
             },
@@ -202,6 +212,7 @@ def test_paths_in_a_plan_are_relative_to_it(tmp_path: Path) -> None:
     assert plan.data.options == {"path": str(tmp_path / "files"), "mapping": "to-ao3@1"}
     assert plan.systems["x"]["inner"]["path"] == str(tmp_path / "l.csv")
     assert plan.metrics[0]["path"] == str(tmp_path / "avoid.csv")
+    assert plan.options["parts"] == [{"path": str(tmp_path / "one.csv")}, 3]
     assert plan.relative_to(tmp_path / "elsewhere") == plan
 
 
@@ -224,6 +235,27 @@ def test_audits_that_cannot_be(world: World) -> None:
 
     with pytest.raises(AuditedSystemError, match="short answered with 3 lists"):
         Audit(world.dataset, [Short()], [ShareGap()]).run()
+
+
+def test_metrics_that_read_alike_are_refused_and_options_show_in_titles(world: World) -> None:
+    systems = world.recommenders()[:1]
+    with pytest.raises(PlanError, match="two metrics are called share gap@5"):
+        Audit(world.dataset, systems, [ShareGap(k=5), ShareGap(k=5)])
+    both = [ShareGap(k=5), ShareGap(k=5, unknown="no")]
+    titles = {e.metric for e in Audit(world.dataset, systems, both).run().estimates}
+    assert titles == {"share gap@5", "share gap@5, unknown as no"}
+
+
+def test_groups_given_to_the_audit_are_stored_with_it(world: World, tmp_path: Path) -> None:
+    from ombud.data import Grouping
+
+    users = world.interactions.users.ids
+    halves = Grouping.from_values(users, {"half": ["a", "b"] * (len(users) // 2)})
+    first = audit(world, by=halves).run(tmp_path / "r")
+    assert {e.group for e in first.estimates} == {"", "half=a", "half=b"}
+    assert rescore(tmp_path / "r").estimates == first.estimates
+    with pytest.raises(ResultError, match="different: data"):
+        audit(world).run(tmp_path / "r")
 
 
 def test_a_sample_of_users(world: World) -> None:
@@ -282,6 +314,7 @@ def test_users_without_history_and_unknown_items_are_counted(world: World) -> No
     ).run()
     text = "\n".join(map(str, result.exclusions))
     assert "mine: users: 1 of 2 users left out: no list was recommended" in text
+    assert "mine: recommendations: 1 of 2 lists left out: their users have no history" in text
     assert "labels: 1 of 2 items left out: they carry labels but occur in no history" in text
     assert np.all([e.n <= 1 for e in result.estimates])
 

@@ -78,6 +78,21 @@ def test_files_that_cannot_be(tmp_path: Path) -> None:
         read_table(3, COLUMNS)
 
 
+def test_infinite_numbers_are_a_fault() -> None:
+    with pytest.raises(DataError, match=r"'rating' is infinite in row 2"):
+        read_table(
+            {"user": [1, 2], "item": [1, 2], "rating": [1.0, float("-inf")]},
+            COLUMNS[:2] + [Column("rating", "number")],
+        )
+
+
+def test_an_odd_id_far_down_a_csv_makes_all_ids_text(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = [f"{n},{n}" for n in range(500)]
+    path.write_text("\n".join(["user,item", *rows, "x9,1"]))
+    assert read_table(path, COLUMNS)["user"].to_list()[-1] == "x9"
+
+
 def test_ids_of_mixed_type_are_refused() -> None:
     with pytest.raises(DataError, match="do not make a table"):
         read_table({"user": [1, "x"], "item": [1, 2]}, COLUMNS)

@@ -212,5 +212,8 @@ def test_what_does_not_fit_together_is_counted() -> None:
         Labels.from_applied({"item": [1, 2, 3], "label": ["a", "a", "a"]}),
         users=Grouping.from_values([1, 2, 9], {"age": ["x", "y", "x"]}),
     )
-    counts = {(e.where, e.count) for e in data.exclusions}
-    assert counts == {("labels", 2), ("groups", 1)}
+    counts = [(e.where, e.count) for e in data.exclusions]
+    assert counts == [("labels", 2), ("groups", 1)]
+    few = Dataset(data.interactions, users=Grouping.from_values([1], {"age": ["x"]}))
+    (ungrouped,) = few.exclusions
+    assert (ungrouped.count, ungrouped.of) == (1, 2) and "in no group" in ungrouped.reason

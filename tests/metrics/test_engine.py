@@ -69,6 +69,26 @@ def test_units_are_matched_by_id_not_by_place(rng: np.random.Generator) -> None:
     assert gap.value == pytest.approx(0, abs=1e-12)
 
 
+def test_systems_that_measured_different_people_are_compared_on_those_they_share(
+    rng: np.random.Generator,
+) -> None:
+    values = rng.normal(0, 1, 1000)
+    half = np.flatnonzero(values > np.median(values))
+    found = estimate_metric(Plain(), {"all": rows(values), "some": rows(values[half], half)})
+    (gap,) = [e for e in found if e.kind == "gap"]
+    assert gap.value == pytest.approx(0, abs=1e-12) and gap.n == len(half)
+    assert "without 500 users that only one of the two measured" in gap.note
+    holes = np.where(rng.random(1000) < 0.3, np.nan, values + 0.5)
+    found = estimate_metric(Plain(), {"a": rows(holes), "b": rows(values)})
+    (gap,) = [e for e in found if e.kind == "gap"]
+    assert gap.value == pytest.approx(0.5)
+    apart = estimate_metric(
+        Plain(), {"a": rows(values[:20]), "b": rows(values[:20], range(50, 70))}
+    )
+    (gap,) = [e for e in apart if e.kind == "gap"]
+    assert gap.value is None and "no user in common" in gap.reason
+
+
 def test_groups_and_their_gaps(rng: np.random.Generator) -> None:
     kind = np.array(["x", "y", "z", None], dtype=object)[rng.integers(0, 4, 600)]
     values = rng.normal(0, 1, 600) + (kind == "x")
@@ -100,6 +120,23 @@ def test_small_groups_get_words_not_numbers() -> None:
     old = [e for e in found if e.group == "age=old"]
     assert old and all(not e.is_defined for e in old)
     assert all(e.reason.startswith("not enough data: 3 users") for e in old)
+
+
+def test_few_units_overall_get_words_too() -> None:
+    (e,) = estimate_metric(Plain(), {"a": rows([1.0, 2.0, 3.0])})
+    assert e.value is None and e.reason.startswith("not enough data: 3 users")
+
+
+@pytest.mark.simulation
+def test_intervals_of_few_units_cover(rng: np.random.Generator) -> None:
+    covered, runs = 0, 400
+    for number in range(runs):
+        settings = Settings(replicates=400, seed=number)
+        (e,) = estimate_metric(Plain(), {"a": rows(rng.normal(0, 1, 12))}, None, settings)
+        assert e.interval is not None and "expanded" in e.method
+        covered += e.interval[0] <= 0 <= e.interval[1]
+    low, high = stats.binom.interval(0.999, runs, 0.94)
+    assert low <= covered <= high
 
 
 def test_undefined_is_said() -> None:

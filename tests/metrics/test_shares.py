@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ombud.data import Dataset, Interactions, Labels, LabelState, Recommendations
-from ombud.errors import PlanError
+from ombud.errors import DataError, PlanError
 from ombud.metrics import HistoryShare, LabelShare, ShareGap
 from ombud.metrics.shares import Unknown
 
@@ -60,6 +60,13 @@ def test_what_is_left_out_is_counted() -> None:
     assert [c for r, c in reasons.items() if r.startswith("in no history and without labels")] == [
         1
     ]
+
+
+def test_ids_of_two_types_name_their_tables() -> None:
+    data, _ = small()
+    lists = Recommendations.from_frame({"user": [1], "item": ["1"], "rank": [1]})
+    with pytest.raises(DataError, match="int64 in the interactions, .*string in the recommend"):
+        ShareGap(k=2).measure(lists, data)
 
 
 def test_bad_options() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ombud.audits.folder import RunFolder
 from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
@@ -113,7 +115,19 @@ class Asking:
             ask = self._asker(name, system, self.users[start : start + CHUNK])
             parts.append(ask() if self.store is None else self.store.part(name, number, ask))
         self.progress(len(self.users), len(self.users), f"asked {name}")
-        return Recommendations.concat(parts)
+        answer = Recommendations.concat(parts)
+        return replace(answer, exclusions=(*answer.exclusions, *self._unasked(system)))
+
+    def _unasked(self, system: Recommender) -> tuple[Exclusion, ...]:
+        """Count recorded lists of users whom the data does not know."""
+        recorded = getattr(system, "lists", None)
+        if not isinstance(recorded, Recommendations) or self.data.interactions is None:
+            return ()
+        unknown = int(np.count_nonzero(self.data.interactions.users.codes(recorded.users) < 0))
+        if not unknown:
+            return ()
+        why = "their users have no history, so there is nothing to compare with"
+        return (Exclusion("recommendations", "lists", unknown, why, len(recorded)),)
 
     def _asker(
         self, name: str, system: Recommender, users: NDArray[Any]

@@ -22,7 +22,13 @@ from ombud.audits.inputs import data_plan, store_data
 from ombud.audits.loading import load_analyses, load_data, load_metrics, load_system
 from ombud.audits.plan import Plan, StatisticsPlan
 from ombud.audits.presets import complete
-from ombud.audits.provenance import fingerprint_data, input_hashes, now, versions
+from ombud.audits.provenance import (
+    fingerprint_data,
+    fingerprint_system,
+    input_hashes,
+    now,
+    versions,
+)
 from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
 from ombud.audits.spreads import spread_tables
 from ombud.data.dataset import Dataset
@@ -111,6 +117,19 @@ class Audit:
         for metric in self.metrics:
             if not self._systems_for(metric):
                 raise PlanError(f"{metric.title} measures a {metric.of}; the audit has none")
+        titles = [metric.title for metric in self.metrics]
+        again = sorted({title for title in titles if titles.count(title) > 1})
+        if again:
+            raise PlanError(
+                f"two metrics are called {', '.join(again)}, and a reader could not tell them "
+                "apart; remove one"
+            )
+        if self.by is not None:
+            # The groups belong to the data from here on, so they are stored with the result.
+            kinds = {metric.of for metric in self.metrics}
+            users = self.by if "recommender" in kinds else self.data.users
+            texts = self.by if "moderator" in kinds else self.data.text_groups
+            self.data = replace(self.data, users=users, text_groups=texts)
 
     @classmethod
     def from_plan(cls, plan: Plan, systems: Mapping[str, System] | None = None) -> Self:
@@ -256,8 +275,6 @@ class Audit:
         return [name for name, system in self._named().items() if isinstance(system, wanted)]
 
     def _groups(self, metric: Metric) -> Grouping | None:
-        if self.by is not None:
-            return self.by
         return self.data.users if metric.of == "recommender" else self.data.text_groups
 
     def _as_plan(self) -> Plan:
@@ -276,7 +293,12 @@ class Audit:
 
     def _open(self, folder: Path) -> RunFolder:
         plan = self._as_plan()
-        identity = {"plan": plan.model_dump(mode="json"), "data": fingerprint_data(self.data)}
+        identity = {
+            "plan": plan.model_dump(mode="json"),
+            "data": fingerprint_data(self.data),
+            "files": {} if self.plan is None else input_hashes(self.plan),
+            "records": {name: fingerprint_system(s) for name, s in self._named().items()},
+        }
         store = RunFolder(folder, identity, plan.to_toml())
         if self.plan is None:
             store_data(self.data, folder)

@@ -76,10 +76,7 @@ class RunFolder:
         """Store all answers of a system with what it left out, and forget its parts."""
         left_out = inside(self.path / "outputs", f"{system}.json")
         write_json(left_out, {"exclusions": [e.to_dict() for e in outputs.exclusions]})
-        if isinstance(outputs, Recommendations):
-            frame = outputs.to_lists()
-        else:
-            frame = outputs.to_frame()
+        frame = outputs.to_lists() if isinstance(outputs, Recommendations) else outputs.to_frame()
         write_parquet(inside(self.path / "outputs", f"{system}.parquet"), frame)
         for part in self._parts(system):
             part.unlink()

@@ -1,37 +1,31 @@
 """A gate for continuous integration: fail when an estimate meets a condition.
 
 The condition is read as an expression, never executed: names of an estimate's fields, numbers and
-quoted words, ``== != < <= > >= in``, ``and or not`` and parentheses.
+quoted words, ``== != < <= > >= in``, ``and or not`` and parentheses. It is true, false, or, where
+it hangs on a number that an estimate does not have, undefined (Kleene's three-valued logic).
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 from ombud.errors import PlanError
 from ombud.stats.estimate import Estimate
 
-__all__ = ["FIELDS", "Condition"]
+__all__ = ["FIELDS", "Condition", "Verdict"]
 
-FIELDS = (
-    "metric",
-    "system",
-    "label",
-    "group",
-    "against",
-    "kind",
-    "value",
-    "low",
-    "high",
-    "n",
-    "p_value",
-    "p_adjusted",
-)
+_WORDS = ("metric", "system", "label", "group", "against", "kind")
+_NUMBERS = ("value", "low", "high", "n", "p_value", "p_adjusted")
+
+FIELDS = (*_WORDS, *_NUMBERS)
 """What a condition may name; `low` and `high` are the ends of the interval."""
+
+_Type = Literal["a word", "a list of words", "a number", "a comparison"]
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -43,12 +37,32 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+_DEEPEST = 50
 
 
 def _fields(estimate: Estimate) -> dict[str, Any]:
     low, high = estimate.interval if estimate.interval is not None else (None, None)
     known = {name: getattr(estimate, name) for name in FIELDS if name not in {"low", "high"}}
     return known | {"low": low, "high": high}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a condition says about some estimates.
+
+    Parameters
+    ----------
+    met
+        The estimates that meet it.
+    undefined
+        Those that might meet it, but lack a number it asks for: no value, no interval, no p-value.
+    judged
+        How many of those that its words are about could be judged.
+    """
+
+    met: tuple[Estimate, ...]
+    undefined: tuple[Estimate, ...]
+    judged: int
 
 
 @dataclass(frozen=True)
@@ -70,98 +84,181 @@ class Condition:
     text: str
 
     def __post_init__(self) -> None:
-        self._check(self._tree())
+        found = self._type(self._tree)
+        if found != "a comparison":
+            raise PlanError(f"{self.text!r} is {found}; a condition must compare, as in low > 0.02")
+
+    def judge(self, estimate: Estimate) -> bool | None:
+        """Whether an estimate meets the condition; None when that hangs on an undefined number."""
+        return self._truth(self._tree, _fields(estimate))
 
     def matches(self, estimate: Estimate) -> bool:
-        """Whether an estimate meets the condition; an undefined number meets no comparison."""
-        return bool(self._evaluate(self._tree(), _fields(estimate)))
+        """Whether an estimate is known to meet the condition."""
+        return self.judge(estimate) is True
 
-    def find(self, estimates: Sequence[Estimate]) -> tuple[Estimate, ...]:
-        """Return the estimates that meet the condition.
+    def check(self, estimates: Sequence[Estimate]) -> Verdict:
+        """Return which estimates meet the condition, and which could not be judged.
 
         Raises
         ------
         PlanError
-            If the condition names a metric, system, label or group that no estimate has: such a
-            gate would never close.
+            If the condition names a metric, system, label or group that no estimate has, or
+            names them together as no estimate does: such a gate would never close.
         """
-        for name, word in self._words():
-            found = {str(getattr(e, name)) for e in estimates}
-            if word not in found:
-                known = ", ".join(sorted(found - {""})[:8]) or "none"
-                raise PlanError(
-                    f"no estimate has {name} == {word!r}, so this gate could never close; "
-                    f"found: {known}"
-                )
-        return tuple(e for e in estimates if self.matches(e))
+        self._check_words(estimates)
+        about = [e for e in estimates if self._is_about(e)]
+        if not about:
+            raise PlanError(
+                f"{self.text!r} could hold for no estimate of this result, whatever its numbers; "
+                "this gate could never close"
+            )
+        judged = [(e, self.judge(e)) for e in about]
+        met = tuple(e for e, verdict in judged if verdict)
+        undefined = tuple(e for e, verdict in judged if verdict is None)
+        return Verdict(met, undefined, len(about) - len(undefined))
 
+    def find(self, estimates: Sequence[Estimate]) -> tuple[Estimate, ...]:
+        """Return the estimates that meet the condition; see `check`."""
+        return self.check(estimates).met
+
+    @cached_property
     def _tree(self) -> ast.expr:
         try:
             return ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise PlanError(f"cannot read the condition {self.text!r}: {error}") from None
 
-    def _check(self, node: ast.expr) -> None:
-        if isinstance(node, ast.BoolOp):
-            for value in node.values:
-                self._check(value)
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-            self._check(node.operand)
-        elif isinstance(node, ast.Compare):
-            for part in (node.left, *node.comparators):
-                self._check(part)
-            if any(type(op) not in _COMPARE for op in node.ops):
-                raise PlanError(f"{self.text!r}: only == != < <= > >= in are understood")
-        elif isinstance(node, ast.Name):
-            if node.id not in FIELDS:
-                raise PlanError(
-                    f"{self.text!r}: unknown name {node.id!r}; known: {', '.join(FIELDS)}"
+    def _type(self, node: ast.expr, depth: int = 0) -> _Type:
+        """Return what a part of the condition is; refuse what is not understood."""
+        if depth > _DEEPEST:
+            raise PlanError(f"the condition is nested more than {_DEEPEST} deep")
+        match node:
+            case ast.Name(id=name) if name in FIELDS:
+                return "a word" if name in _WORDS else "a number"
+            case ast.Name(id=name):
+                known = ", ".join(FIELDS)
+                raise PlanError(f"{self.text!r}: unknown name {name!r}; known: {known}")
+            case ast.Constant(value=str()):
+                return "a word"
+            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+                return "a number"
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) if parts:
+                if all(isinstance(p, ast.Constant) and isinstance(p.value, str) for p in parts):
+                    return "a list of words"
+            case ast.UnaryOp(op=ast.USub(), operand=part):
+                return self._needs("a number", part, "-", depth)
+            case ast.UnaryOp(op=ast.Not(), operand=part):
+                return self._needs("a comparison", part, "not", depth)
+            case ast.BoolOp(op=joint, values=parts):
+                word = "and" if isinstance(joint, ast.And) else "or"
+                for part in parts:
+                    self._needs("a comparison", part, word, depth)
+                return "a comparison"
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                for op, one, other in zip(ops, (left, *others), others, strict=False):
+                    self._check_comparison(op, one, other, depth)
+                return "a comparison"
+        raise PlanError(
+            f"{self.text!r}: only names, numbers, quoted words, lists of quoted words, "
+            "comparisons, and, or, not are understood"
+        )
+
+    def _needs(self, wanted: _Type, node: ast.expr, word: str, depth: int) -> _Type:
+        found = self._type(node, depth + 1)
+        if found != wanted:
+            part = ast.unparse(node)
+            raise PlanError(f"{self.text!r}: {word!r} needs {wanted}; {part} is {found}")
+        return found
+
+    def _check_comparison(self, op: ast.cmpop, one: ast.expr, other: ast.expr, depth: int) -> None:
+        if type(op) not in _COMPARE:
+            raise PlanError(f"{self.text!r}: only == != < <= > >= in are understood")
+        left, right = (self._type(part, depth + 1) for part in (one, other))
+        if isinstance(op, ast.In | ast.NotIn):
+            fits = left == "a word" and right in {"a word", "a list of words"}
+        else:
+            fits = left == right and left in {"a word", "a number"}
+        if not fits:
+            shown = f"{ast.unparse(one)} ({left}) and {ast.unparse(other)} ({right})"
+            raise PlanError(f"{self.text!r}: {shown} cannot be compared so")
+
+    def _truth(self, node: ast.expr, fields: Mapping[str, Any]) -> bool | None:
+        match node:
+            case ast.BoolOp(op=ast.And(), values=parts):
+                return _all(self._truth(part, fields) for part in parts)
+            case ast.BoolOp(values=parts):
+                return _not(_all(_not(self._truth(part, fields)) for part in parts))
+            case ast.UnaryOp(operand=part):
+                return _not(self._truth(part, fields))
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                values = [_value(part, fields) for part in (left, *others)]
+                pairs = zip(ops, values, values[1:], strict=False)
+                return _all(
+                    None if a is None or b is None else _COMPARE[type(op)](a, b)
+                    for op, a, b in pairs
                 )
-        elif not (isinstance(node, ast.Constant) and isinstance(node.value, int | float | str)):
-            raise PlanError(
-                f"{self.text!r}: only names, numbers, quoted words, comparisons, "
-                "and, or, not are understood"
-            )
+        raise AssertionError(node)  # _type lets nothing else through
 
-    def _evaluate(self, node: ast.expr, fields: dict[str, Any]) -> Any:
-        if isinstance(node, ast.BoolOp):
-            values = (self._evaluate(value, fields) for value in node.values)
-            return all(values) if isinstance(node.op, ast.And) else any(values)
-        if isinstance(node, ast.UnaryOp):
-            value = self._evaluate(node.operand, fields)
-            return not value if isinstance(node.op, ast.Not) else -value
-        if isinstance(node, ast.Name):
-            return fields[node.id]
-        if isinstance(node, ast.Compare):
-            return self._compare(node, fields)
-        assert isinstance(node, ast.Constant)  # _check lets nothing else through
-        return node.value
+    def _is_about(self, estimate: Estimate) -> bool:
+        """Whether an estimate could meet the condition if its numbers were any."""
+        unknown = _fields(estimate) | dict.fromkeys(_NUMBERS)
+        return self._truth(self._tree, unknown) is not False
 
-    def _compare(self, node: ast.Compare, fields: dict[str, Any]) -> bool:
-        left = self._evaluate(node.left, fields)
-        for op, part in zip(node.ops, node.comparators, strict=True):
-            right = self._evaluate(part, fields)
-            if left is None or right is None:
-                return False
-            try:
-                holds = _COMPARE[type(op)](left, right)
-            except TypeError:
+    def _check_words(self, estimates: Sequence[Estimate]) -> None:
+        for name, op, word, shown in self._named():
+            found = {str(getattr(e, name)) for e in estimates}
+            if not any(op(known, word) for known in found):
+                known = ", ".join(sorted(found - {""})[:8]) or "none"
                 raise PlanError(
-                    f"{self.text!r}: {left!r} and {right!r} cannot be compared so"
-                ) from None
-            if not holds:
-                return False
-            left = right
-        return True
+                    f"no estimate has {shown}, so this gate could never close; found: {known}"
+                )
 
-    def _words(self) -> list[tuple[str, str]]:
-        """Return every ``field == "word"`` of the condition."""
-        return [
-            (node.left.id, node.comparators[0].value)
-            for node in ast.walk(self._tree())
-            if isinstance(node, ast.Compare)
-            and isinstance(node.ops[0], ast.Eq)
-            and isinstance(node.left, ast.Name)
-            and isinstance(node.comparators[0], ast.Constant)
-            and isinstance(node.comparators[0].value, str)
-        ]
+    def _named(self) -> Iterable[tuple[str, Callable[[str, str], bool], str, str]]:
+        """Yield every comparison of a field with a quoted word, and of each word of a list."""
+        for node in ast.walk(self._tree):
+            if not isinstance(node, ast.Compare):
+                continue
+            parts = (node.left, *node.comparators)
+            for op, one, other in zip(node.ops, parts, parts[1:], strict=False):
+                match op, one, other:
+                    case (
+                        (ast.Eq(), ast.Name(id=name), ast.Constant(value=str() as word))
+                        | (ast.Eq(), ast.Constant(value=str() as word), ast.Name(id=name))
+                    ):  # fmt: skip
+                        yield name, operator.eq, word, f"{name} == {word!r}"
+                    case ast.In(), ast.Name(id=name), ast.Constant(value=str() as word):
+                        yield name, _within, word, f"{name} in {word!r}"
+                    case ast.In(), ast.Constant(value=str() as word), ast.Name(id=name):
+                        yield name, operator.contains, word, f"{word!r} in {name}"
+                    case ast.In(), ast.Name(id=name), ast.Tuple() | ast.List() | ast.Set():
+                        for word in _value(other, {}):
+                            yield name, operator.eq, word, f"{name} == {word!r}"
+
+
+def _within(known: str, word: str) -> bool:
+    return bool(known) and known in word
+
+
+def _value(node: ast.expr, fields: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Name(id=name):
+            return fields[name]
+        case ast.Constant(value=value):
+            return value
+        case ast.UnaryOp(operand=part):
+            value = _value(part, fields)
+            return None if value is None else -value
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+            return [_value(part, fields) for part in parts]
+    raise AssertionError(node)  # Condition._type lets nothing else through
+
+
+def _not(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
+
+
+def _all(truths: Iterable[bool | None]) -> bool | None:
+    found = set(truths)
+    if False in found:
+        return False
+    return None if None in found else True

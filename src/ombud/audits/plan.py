@@ -67,12 +67,12 @@ class StatisticsPlan(_Strict):
     """Coverage of the intervals."""
     replicates: int = Field(default=2000, ge=100, le=100_000)
     """Bootstrap replicates."""
-    interval: Literal["bca", "percentile"] = "bca"
-    """How intervals are made from replicates."""
+    interval: Literal["bca", "percentile", "expanded"] = "bca"
+    """How intervals are made from replicates; bca gives way to expanded below 50 units."""
     correction: Literal["benjamini-hochberg", "holm", "none"] = "benjamini-hochberg"
     """Correction for many comparisons."""
     minimum: int = Field(default=10, ge=2)
-    """Groups with fewer units get no number."""
+    """With fewer units there is no number, but the words "not enough data"."""
 
 
 class Plan(_Strict):
@@ -171,6 +171,10 @@ def _absolute(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         named = isinstance(value, str) and "@" in value and not Path(value).suffix
         if key in _PATHS and isinstance(value, str) and not named:
             found[key] = str((folder / value).resolve())
+        elif isinstance(value, dict):
+            found[key] = _absolute(value, folder)
+        elif isinstance(value, list | tuple):
+            found[key] = [_absolute(v, folder) if isinstance(v, dict) else v for v in value]
         else:
-            found[key] = _absolute(value, folder) if isinstance(value, dict) else value
+            found[key] = value
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
@@ -10,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ombud.audits.plan import FILES, Plan
+from ombud.audits.plan import Plan
 from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions
+from ombud.data.recommendations import Recommendations
 from ombud.data.store import hash_file
 
-__all__ = ["fingerprint_data", "input_hashes", "now", "versions"]
+__all__ = ["fingerprint_data", "fingerprint_system", "input_hashes", "now", "versions"]
 
 _PACKAGES = ("ombud", "numpy", "scipy", "polars", "pyarrow", "narwhals", "numba")
 
@@ -37,17 +41,38 @@ def now() -> str:
 
 
 def input_hashes(plan: Plan) -> dict[str, str]:
-    """Return the SHA-256 of every file that a plan names."""
-    paths = [getattr(plan.data, name) for name in FILES]
-    paths += [config.get("path") for config in plan.systems.values()]
+    """Return the SHA-256 of every file that a plan names, by the place that names it."""
+    named = plan.model_dump(mode="json", include={"data", "systems", "metrics"})
     return {
-        Path(path).name: hash_file(Path(path)) for path in paths if path and Path(path).is_file()
+        place: hash_file(path)
+        for place, value in _leaves(named)
+        if isinstance(value, str) and (path := Path(value)).is_absolute() and path.is_file()
     }
+
+
+def _leaves(part: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every single value of nested tables, with its place."""
+    if isinstance(part, dict | list):
+        pairs = part.items() if isinstance(part, dict) else enumerate(part)
+        for key, value in pairs:
+            yield from _leaves(value, f"{place}.{key}" if place else str(key))
+    else:
+        yield place, part
+
+
+def fingerprint_system(system: object) -> str:
+    """Return a hash of what a recorded system holds; empty for a live one."""
+    record = getattr(system, "record", None)
+    if isinstance(record, Recommendations):
+        scores = () if record.scores is None else (record.scores,)
+        return _digest([record.users, record.items, record.catalogue.ids, *scores])
+    if isinstance(record, Decisions):
+        return _digest([record.ids, record.outcomes, record.scores])
+    return ""
 
 
 def fingerprint_data(data: Dataset) -> str:
     """Return a hash of the content of a data set, whatever it was read from."""
-    digest = blake2b(digest_size=16)
     parts: list[Any] = []
     for table in (data.interactions, data.test):
         if table is not None:
@@ -61,6 +86,11 @@ def fingerprint_data(data: Dataset) -> str:
     for groups in (data.users, data.text_groups):
         if groups is not None:
             parts += [groups.units.ids, np.array(groups.names), groups.members]
+    return _digest(parts)
+
+
+def _digest(parts: list[NDArray[Any]]) -> str:
+    digest = blake2b(digest_size=16)
     for part in parts:
         if part.dtype.kind in "OU":
             digest.update("\x1f".join(map(str, part.tolist())).encode("utf-8", "surrogatepass"))

@@ -8,8 +8,10 @@ from ombud.audits.asking import Answers
 from ombud.audits.audit import Audit
 from ombud.audits.folder import read_outputs, read_predictions
 from ombud.audits.plan import Plan
+from ombud.audits.provenance import input_hashes
 from ombud.audits.result import Result
 from ombud.data.recommendations import Recommendations
+from ombud.data.store import read_json
 from ombud.errors import ResultError
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
@@ -44,6 +46,7 @@ def rescore(
     if plan is not None:
         kept = {name: getattr(stored, name) for name in ("data", "systems", "split", "seed")}
         asked = plan.model_copy(update=kept)
+    _check_unchanged(folder, stored)
     answers = _answers(folder, tuple(stored.systems))
     systems: dict[str, Recommender | Moderator] = {
         name: RecordedRecommendations.from_frame(answer.outputs, name)
@@ -53,6 +56,22 @@ def rescore(
     }
     audit = Audit.from_plan(asked, systems)
     return audit.rescored(answers, None if into is None else Path(into), progress)
+
+
+def _check_unchanged(folder: Path, stored: Plan) -> None:
+    """Refuse data files that are not what they were when the systems were asked."""
+    before = read_json(folder / "run.json").get("files", {})
+    after = input_hashes(stored)
+    changed = [
+        place
+        for place, digest in before.items()
+        if place.startswith("data.") and after.get(place) != digest
+    ]
+    if changed:
+        raise ResultError(
+            f"files have changed or gone since {folder} was made: {', '.join(changed)}; "
+            "the stored answers belong to the old ones. Run the audit again: ombud run PLAN"
+        )
 
 
 def _answers(folder: Path, systems: tuple[str, ...]) -> dict[str, Answers]:

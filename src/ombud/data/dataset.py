@@ -62,6 +62,11 @@ class Dataset:
             if absent:
                 why = "they are in the table of groups but have no history"
                 found.append(Exclusion("groups", "users", absent, why, len(self.users.units)))
+            ungrouped = ~self.users.aligned(self.interactions.users.ids).any(axis=1)
+            if ungrouped.any():
+                count = int(np.count_nonzero(ungrouped))
+                why = "no group of theirs is known: they count among everyone, but in no group"
+                found.append(Exclusion("groups", "users", count, why, self.interactions.n_users))
         return tuple(found)
 
     @staticmethod

@@ -26,8 +26,9 @@ Kind = Literal["category", "count", "flag", "id", "number", "text", "time"]
 
 _SCANNERS: dict[str, Callable[[Path], pl.LazyFrame]] = {
     ".parquet": pl.scan_parquet,
-    ".csv": pl.scan_csv,
-    ".tsv": lambda path: pl.scan_csv(path, separator="\t"),
+    # Types are inferred from the whole file: one odd id may stand far down.
+    ".csv": lambda path: pl.scan_csv(path, infer_schema_length=None),
+    ".tsv": lambda path: pl.scan_csv(path, separator="\t", infer_schema_length=None),
     ".jsonl": pl.scan_ndjson,
     ".ndjson": pl.scan_ndjson,
 }
@@ -162,6 +163,7 @@ def _count_faults(table: pl.DataFrame, columns: Sequence[Column]) -> dict[str, i
         wanted[f"{column.name}:null"] = value.null_count()
         if dtype.is_float():
             wanted[f"{column.name}:nan"] = value.is_nan().sum()
+            wanted[f"{column.name}:infinite"] = value.is_infinite().sum()
         if dtype.is_numeric() and column.low is not None:
             wanted[f"{column.name}:low"] = (value < column.low).sum()
         if dtype.is_numeric() and column.high is not None:
@@ -182,6 +184,7 @@ def _faults_of(column: Column, table: pl.DataFrame, counts: dict[str, int]) -> l
     checks: dict[str, tuple[Callable[[], pl.Expr], str]] = {
         "null": (value.is_null, "missing"),
         "nan": (value.is_nan, "not a number (NaN)"),
+        "infinite": (value.is_infinite, "infinite"),
         "low": (lambda: value < column.low, f"below {column.low}"),
         "high": (lambda: (value > column.high).and_(value.is_not_nan()), f"above {column.high}"),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -96,6 +96,17 @@ class Vocabulary:
         rank[order] = np.arange(len(order), dtype=np.int32)
         codes = rank[encoded.indices.to_numpy(zero_copy_only=False)]
         return cls(encoded.dictionary.take(pa.array(order))), codes
+
+    @classmethod
+    def union(cls, named: Mapping[str, Vocabulary]) -> Self:
+        """Return all ids of several vocabularies; the names are for the error when types differ."""
+        used = {name: v for name, v in named.items() if len(v)}
+        kinds = {name: v.arrow.type for name, v in used.items()}
+        if len({_is_text(kind) for kind in kinds.values()}) > 1:
+            found = ", ".join(f"{kind} in {name}" for name, kind in kinds.items())
+            raise DataError("ids", [f"ids are {found}, so nothing would match; cast one of them"])
+        every = [v.arrow.cast(next(iter(kinds.values()))) for v in used.values()]
+        return cls.encode(pa.concat_arrays(every) if every else [])[0]
 
     @property
     def ids(self) -> NDArray[Any]:

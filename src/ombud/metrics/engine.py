@@ -16,12 +16,13 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.metrics.base import Metric, Rows
 from ombud.metrics.drawn import Correction, Drawn, Layout, OwnEstimates, Settings
+from ombud.metrics.paired import on_shared_units
 from ombud.metrics.shared import add_shared
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
 from ombud.stats.multiplicity import adjust
-from ombud.stats.replicates import Sample
+from ombud.stats.replicates import Replicates, Sample
 
 __all__ = ["REST", "Settings", "correct", "estimate_metric"]
 
@@ -64,16 +65,24 @@ def estimate_metric(
     ]
     own = metric if isinstance(metric, OwnEstimates) else None
     columns = _columns(members, groups, len(units), "known" if own is None else own.outside)
-    replicates = (resample if own is None else own.resample)(
-        samples,
-        groups=columns,
-        clusters=_clusters(rows, units),
-        replicates=settings.replicates,
-        rng=generator(settings.seed, "bootstrap", metric.title),
-    )
+    clusters = _clusters(rows, units)
+
+    def draw(some: Sequence[Sample], columns: NDArray[np.bool_] | None = None) -> Replicates:
+        return (resample if own is None else own.resample)(
+            some,
+            groups=columns,
+            clusters=clusters,
+            replicates=settings.replicates,
+            rng=generator(settings.seed, "bootstrap", metric.title),
+        )
+
+    replicates = draw(samples, columns)
+    alone = replicates.draws[:, :, 0].copy()
     shared = [rows[name].shared for name in systems]
     add_shared(replicates, shared, units, columns, generator(settings.seed, "shared", metric.title))
-    maker = Drawn(metric, first.unit, rows, replicates, layout, settings)
+    common = np.nan_to_num(replicates.draws[:, :, 0] - alone)
+    pairs = on_shared_units(samples, len(systems), len(labels), draw, common)
+    maker = Drawn(metric, first.unit, rows, replicates, layout, settings, pairs)
     if own is not None:
         return own.estimates(maker)
     levels = [

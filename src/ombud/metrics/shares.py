@@ -87,6 +87,10 @@ class _Share:
             raise PlanError(f"k is {self.k}; a list has at least 1 place")
 
     @property
+    def _how(self) -> str:
+        return "" if self.unknown == "exclude" else f", unknown as {self.unknown}"
+
+    @property
     def depth(self) -> int:
         """How many places of a list are looked at."""
         return self.k
@@ -121,7 +125,7 @@ class LabelShare(_Share):
     @property
     def title(self) -> str:
         """The name as printed."""
-        return f"label share@{self.k}"
+        return f"label share@{self.k}{self._how}"
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return the share of each label in each user's list."""
@@ -150,7 +154,7 @@ class HistoryShare(_Share):
     @property
     def title(self) -> str:
         """The name as printed."""
-        return "history share"
+        return f"history share{self._how}"
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return the share of each label in each user's history."""
@@ -185,7 +189,7 @@ class ShareGap(_Share):
     @property
     def title(self) -> str:
         """The name as printed."""
-        return f"share gap@{self.k}"
+        return f"share gap@{self.k}{self._how}"
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return, for each user and label, list share minus history share."""
@@ -241,8 +245,13 @@ def _list_matrix(
     outputs: Recommendations, interactions: Interactions, labels: Labels
 ) -> tuple[sparse.csr_array, Vocabulary, int]:
     """Return lists x items over all items anyone knows, and how many places nobody knows."""
-    every = np.concatenate([interactions.items.ids, labels.items.ids, outputs.catalogue.ids])
-    items, _ = Vocabulary.encode(every)
+    items = Vocabulary.union(
+        {
+            "the interactions": interactions.items,
+            "the labels": labels.items,
+            "the recommendations": outputs.catalogue,
+        }
+    )
     codes = outputs.in_catalogue(items)
     used = codes >= 0
     starts = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])

@@ -92,7 +92,10 @@ def label_tests(
     arrangement is one member of that family, chosen before looking, and the m others are
     a random choice of the rest, so observed and drawn differences are exchangeable under the
     null and the p-value is valid, as with independent draws (Besag and Clifford 1989). Sums
-    closer than rounding allows count as ties. A low p-value says that means differ, not why.
+    closer than rounding allows count as ties. A low p-value says that
+    items with and without the label do not have the same distribution of values: with very
+    unequal groups and spreads it can be low although the means agree, so read it beside the
+    interval of the difference, which allows for unequal spreads.
 
     References
     ----------

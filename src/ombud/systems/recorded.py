@@ -56,6 +56,11 @@ class RecordedRecommendations:
             self._lists = Recommendations.from_frame(self.path)
         return self._lists
 
+    @property
+    def record(self) -> Recommendations:
+        """Everything that was recorded."""
+        return self.lists
+
     def recommend(self, users: Ids, n: int, exclude_seen: bool = True) -> Recommendations:
         """Return the recorded lists of some users, cut to n; no list where none was recorded."""
         return self.lists.top(n).for_users(users)
@@ -98,11 +103,21 @@ class RecordedDecisions:
         )
         return system
 
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return the first recorded outcome of each text; ERROR where none was recorded."""
+    @property
+    def decisions(self) -> Decisions:
+        """All recorded decisions."""
         if self._decisions is None:
             self._decisions = Decisions.from_frame(self.path, threshold=self.threshold)
-        past = self._decisions
+        return self._decisions
+
+    @property
+    def record(self) -> Decisions:
+        """Everything that was recorded."""
+        return self.decisions
+
+    def moderate(self, texts: Texts) -> Decisions:
+        """Return the first recorded outcome of each text; ERROR where none was recorded."""
+        past = self.decisions
         first = np.arange(len(past)) if past.repeats is None else np.flatnonzero(past.repeats == 0)
         rows = Vocabulary(past.ids[first]).codes(texts.ids)
         found = rows >= 0
