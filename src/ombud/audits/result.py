@@ -18,18 +18,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar, get_type_hints
 
 import polars as pl
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from ombud.audits.plan import Plan
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
-from ombud.data.store import inside, read_json
+from ombud.data.store import inside, read_json, read_parquet
 from ombud.errors import ResultError
 from ombud.stats.estimate import Estimate
 
 __all__ = ["RESULT_SCHEMA", "MetricInfo", "Result"]
+
+_DEEPEST = 50
 
 RESULT_SCHEMA = 1
 """The version of the folder's form that this ombud writes, and the newest it reads."""
@@ -137,7 +140,7 @@ class Result:
         Raises
         ------
         ResultError
-            If the folder is not a finished result, or was written by a newer ombud.
+            If the folder is not a finished result, is damaged, or was written by a newer ombud.
         """
         folder = Path(folder)
         if not folder.is_dir():
@@ -151,21 +154,22 @@ class Result:
         content = read_json(folder / "estimates.json")
         for name, found in (("provenance", provenance), ("estimates", content)):
             _check_version(folder / f"{name}.json", found)
+        _check_provenance(folder / "provenance.json", provenance)
         try:
             return cls(
                 plan=Plan.load(folder / "plan.toml"),
-                estimates=tuple(Estimate.from_dict(e) for e in content["estimates"]),
-                metrics=tuple(MetricInfo(**info) for info in content["metrics"]),
-                exclusions=tuple(Exclusion(**e) for e in content["exclusions"]),
+                estimates=tuple(_checked(Estimate.from_dict(e)) for e in content["estimates"]),
+                metrics=tuple(_checked(MetricInfo(**info)) for info in content["metrics"]),
+                exclusions=tuple(_checked(Exclusion(**e)) for e in content["exclusions"]),
                 provenance=provenance,
                 card=Card.model_validate(content["card"]),
                 tables={
-                    name: pl.read_parquet(inside(folder / "tables", f"{name}.parquet"))
+                    name: read_parquet(inside(folder, "tables", f"{name}.parquet"))
                     for name in content["tables"]
                 },
                 folder=folder,
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OSError, RecursionError, TypeError, ValueError) as error:
             raise ResultError(f"{folder / 'estimates.json'} is damaged: {error}") from None
 
 
@@ -178,3 +182,45 @@ def _check_version(path: Path, content: Mapping[str, Any]) -> None:
             f"{path} has schema version {version}; this ombud reads up to {RESULT_SCHEMA}. "
             "Install a newer ombud: pip install --upgrade ombud"
         )
+
+
+_T = TypeVar("_T", Estimate, MetricInfo, Exclusion)
+
+
+def _form(kind: type) -> type[BaseModel]:
+    hints = get_type_hints(kind)
+    # Ends of an interval may be infinite, and are numbers already when an estimate exists.
+    fields: dict[str, Any] = {k: (hint, ...) for k, hint in hints.items() if k != "interval"}
+    strict = ConfigDict(strict=True, allow_inf_nan=False, extra="ignore")
+    return create_model(kind.__name__, __config__=strict, **fields)
+
+
+_FORMS = {kind.__name__: _form(kind) for kind in (Estimate, MetricInfo, Exclusion)}
+
+
+def _checked(record: _T) -> _T:
+    """Return a record read from a file; refuse fields that are not of their type, by name."""
+    form = _FORMS[type(record).__name__]
+    try:
+        form.model_validate({name: getattr(record, name) for name in form.model_fields})
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ValueError(f"{type(record).__name__}: {faults}") from None
+    if _is_deeper(getattr(record, "spec", None), _DEEPEST):
+        raise ValueError(f"a spec is nested more than {_DEEPEST} deep")
+    return record
+
+
+def _check_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
+    versions = provenance.get("versions", {})
+    if not (isinstance(versions, dict) and all(isinstance(v, str) for v in versions.values())):
+        raise ResultError(f"{path} is damaged: versions must name packages, each with a word")
+    if _is_deeper(provenance, _DEEPEST):
+        raise ResultError(f"{path} is damaged: it is nested more than {_DEEPEST} deep")
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return limit == 0 or any(_is_deeper(part, limit - 1) for part in parts)

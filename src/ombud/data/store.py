@@ -18,6 +18,7 @@ __all__ = [
     "hash_file",
     "inside",
     "read_json",
+    "read_parquet",
     "write_atomically",
     "write_json",
     "write_parquet",
@@ -74,14 +75,34 @@ def write_parquet(path: Path, frame: pl.DataFrame) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, with an error that names the file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
         raise ResultError(f"{path} is missing") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ResultError(f"{path} cannot be read: {error.strerror or error}") from None
+    except RecursionError:
+        raise ResultError(f"{path} is nested too deeply to be read") from None
+    except ValueError as error:
         raise ResultError(f"{path} is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise ResultError(f"{path} holds a {type(content).__name__}; an object was expected")
     return content
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def read_parquet(path: Path) -> pl.DataFrame:
+    """Read a Parquet file of a result, with an error that names the file."""
+    try:
+        return pl.read_parquet(path)
+    except FileNotFoundError:
+        raise ResultError(f"{path} is missing") from None
+    except OSError as error:
+        raise ResultError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise ResultError(f"{path} is not Parquet, or is damaged: {error}") from None
 
 
 def hash_file(path: Path) -> str:
@@ -93,9 +114,27 @@ def hash_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def inside(folder: Path, name: str) -> Path:
-    """Return the path of a name inside a folder; refuse names that lead out of it."""
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise ResultError(f"{name!r} leads out of the folder {folder}")
+def inside(folder: Path, *parts: str) -> Path:
+    """Return the path of a file in a subfolder; refuse what leads out of that subfolder.
+
+    Parameters
+    ----------
+    folder
+        A folder. Given alone with the name of a file, it must not be a link itself; with
+        subfolders, it is the result's own folder, and how one gets there is the user's choice.
+    parts
+        The names of subfolders, none of which may be a link, and of the file.
+
+    Raises
+    ------
+    ResultError
+        If a part of the path is a link, or a name such as ``"../x"``, that leads elsewhere.
+    """
+    subfolders = parts[:-1]
+    path = folder.joinpath(*parts).resolve()
+    wanted = folder.resolve().joinpath(*subfolders)
+    if (folder.is_symlink() and not subfolders) or not path.is_relative_to(wanted):
+        raise ResultError(
+            f"{'/'.join(parts)!r} leads out of the folder {folder}, by its name or by a link"
+        )
     return path
