@@ -1,5 +1,29 @@
 """The command line: the same words as the Python API."""
 
-from ombud.cli.main import app, main
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ombud.cli.commands import app
 
 __all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line; stopped while it is still being loaded, it says nothing."""
+    try:
+        from ombud.cli.commands import app
+
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        from ombud.cli.commands import app
+
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ import typer
 
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.compare import compare as compare_results
-from ombud.audits.gate import Condition
+from ombud.audits.gate import Condition, Verdict
 from ombud.audits.rescore import rescore as rescore_result
 from ombud.cli.console import (
     FAILED_GATE,
@@ -17,17 +17,27 @@ from ombud.cli.console import (
     console,
     print_json,
     progress_bar,
+    say,
     speaks_plainly,
 )
 from ombud.cli.tables import estimate_table
 from ombud.errors import PlanError
 from ombud.report import Report
 from ombud.report.terminal import summary_table
+from ombud.report.text import count, shorten, visible
+from ombud.stats.estimate import Estimate
 
-__all__ = ["check", "compare", "report", "rescore", "run", "show_result"]
+__all__ = ["check", "compare", "load_plan", "report", "rescore", "run", "show_result"]
 
-FolderOption = typer.Option("--folder", "-o", help="Where to store the result.")
-ResultArgument = typer.Argument(help="A result folder.", metavar="RESULT")
+_FolderOption = typer.Option("--folder", "-o", help="Where to store the result.")
+_ResultArgument = typer.Argument(help="A result folder.", metavar="RESULT")
+
+
+def load_plan(path: Path) -> Plan:
+    """Read a plan from a file, with an error that helps who names the folder instead."""
+    if path.is_dir():
+        raise PlanError(f"{path} is a folder; a plan is a TOML file, such as {path / 'plan.toml'}")
+    return Plan.load(path)
 
 
 def show_result(result: Result, as_json: bool) -> None:
@@ -39,14 +49,14 @@ def show_result(result: Result, as_json: bool) -> None:
         return
     console.print(summary_table(result))
     for exclusion in result.exclusions:
-        console.print(f"  {exclusion}", markup=False, highlight=False)
-    console.print(f"report: {path}", markup=False, highlight=False, soft_wrap=True)
+        say(f"  {visible(str(exclusion))}")
+    say(f"report: {path}")
 
 
 @speaks_plainly
 def run(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", metavar="PLAN")],
-    folder: Annotated[Path | None, FolderOption] = None,
+    folder: Annotated[Path | None, _FolderOption] = None,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Run the audit that a plan describes; a stopped run goes on where it was.
@@ -57,7 +67,7 @@ def run(
       ombud run plan.toml --folder results/monday --json
     """
     target = folder or plan.with_suffix(".result")
-    audit = Audit.from_plan(Plan.load(plan))
+    audit = Audit.from_plan(load_plan(plan))
     with progress_bar() as progress:
         result = audit.run(target, progress)
     show_result(result, as_json)
@@ -65,7 +75,7 @@ def run(
 
 @speaks_plainly
 def report(
-    result: Annotated[Path, ResultArgument],
+    result: Annotated[Path, _ResultArgument],
     to: Annotated[
         Path | None, typer.Option("--to", help="The file to write; its ending is the format.")
     ] = None,
@@ -79,13 +89,13 @@ def report(
     """
     path = to or result / "report.html"
     for written in Report(Result.load(result)).save(path):
-        console.print(str(written), markup=False, highlight=False, soft_wrap=True)
+        say(str(written))
 
 
 @speaks_plainly
 def rescore(
-    result: Annotated[Path, ResultArgument],
-    folder: Annotated[Path, FolderOption],
+    result: Annotated[Path, _ResultArgument],
+    folder: Annotated[Path, _FolderOption],
     plan: Annotated[
         Path | None,
         typer.Option("--plan", help="Take metrics and statistics from this plan instead."),
@@ -99,7 +109,7 @@ def rescore(
       ombud rescore plan.result --folder again.result
       ombud rescore plan.result --plan other-metrics.toml --folder other.result
     """
-    asked = None if plan is None else Plan.load(plan)
+    asked = None if plan is None else load_plan(plan)
     with progress_bar() as progress:
         again = rescore_result(result, plan=asked, into=folder, progress=progress)
     show_result(again, as_json)
@@ -126,36 +136,67 @@ def compare(
 
 @speaks_plainly
 def check(
-    result: Annotated[Path, ResultArgument],
+    result: Annotated[Path, _ResultArgument],
     fail_if: Annotated[
         list[str], typer.Option("--fail-if", help="A condition; may be given several times.")
     ],
+    fail_if_undefined: Annotated[
+        bool,
+        typer.Option(
+            "--fail-if-undefined", help="Exit with 1 too if an estimate could not be judged."
+        ),
+    ] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Exit with 1 if any estimate meets a condition: a gate for continuous integration.
 
     A condition may name metric, system, label, group, against, kind, value, low, high, n,
     p_value and p_adjusted; low and high are the ends of the interval. A name that no estimate
-    has is an error (exit code 2), so that a gate cannot stay open by a spelling mistake.
+    has is an error, so that a gate cannot stay open by a spelling mistake.
+
+    An estimate without a number that the condition asks for is not judged: it neither meets the
+    condition nor meets its opposite. How many there are is printed.
+
+    Exit codes: 0 open, 1 closed, 2 an error in use or data, 3 an unexpected error.
 
     \b
     Examples:
       ombud check plan.result --fail-if 'metric == "share gap@10" and low > 0.02'
       ombud check plan.result --fail-if 'kind == "gap" and p_adjusted < 0.01 and value > 0'
+      ombud check plan.result --fail-if 'label in ("blood", "gore") and low > 0'
     """
     if not fail_if:
         raise PlanError("no condition was given; use --fail-if EXPR")
     loaded = Result.load(result)
-    found = {text: Condition(text).find(loaded.estimates) for text in fail_if}
-    failed = any(found.values())
+    verdicts = {text: Condition(text).check(loaded.estimates) for text in fail_if}
+    failed = any(v.met or (fail_if_undefined and v.undefined) for v in verdicts.values())
     if as_json:
-        print_json(
-            {"failed": failed, "met": {t: [e.to_dict() for e in es] for t, es in found.items()}}
-        )
+        content = {
+            part: {text: [e.to_dict() for e in getattr(v, part)] for text, v in verdicts.items()}
+            for part in ("met", "undefined")
+        }
+        judged = {text: verdict.judged for text, verdict in verdicts.items()}
+        print_json({"failed": failed, **content, "judged": judged})
     else:
-        for text, estimates in found.items():
-            verdict = f"{len(estimates)} of {len(loaded.estimates)} estimates meet"
-            console.print(f"{verdict}: {text}", markup=False, highlight=False)
-            for estimate in estimates:
-                console.print(f"  {estimate}", markup=False, highlight=False, soft_wrap=True)
+        for text, verdict in verdicts.items():
+            _show_verdict(text, verdict, len(loaded.estimates))
     raise typer.Exit(FAILED_GATE if failed else 0)
+
+
+def _show_verdict(text: str, verdict: Verdict, total: int) -> None:
+    say(f"{len(verdict.met)} of {total} estimates meet: {visible(text)}")
+    for estimate in verdict.met:
+        say(f"  {_on_one_line(estimate)}")
+    if not verdict.undefined:
+        return
+    verb = "is" if len(verdict.undefined) == 1 else "are"
+    judged = f"{verb} undefined and {'was' if verb == 'is' else 'were'} not judged"
+    say(f"  {count(len(verdict.undefined), 'estimate')} {judged}; the first:")
+    say(f"  {_on_one_line(verdict.undefined[0])}")
+    if not verdict.judged:
+        say("  NOTHING WAS JUDGED: this gate is open only because there is no number to judge.")
+
+
+def _on_one_line(estimate: Estimate) -> str:
+    about = ("metric", "system", "label", "group", "against")
+    return visible(str(estimate.with_(**{f: shorten(getattr(estimate, f), 80) for f in about})))

@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from ombud.errors import OmbudError
+from ombud.report.text import visible
 
-__all__ = ["FAILED_GATE", "JsonOption", "console", "print_json", "progress_bar", "speaks_plainly"]
+__all__ = [
+    "FAILED_GATE",
+    "UNEXPECTED",
+    "UNUSABLE",
+    "JsonOption",
+    "console",
+    "print_json",
+    "progress_bar",
+    "say",
+    "speaks_plainly",
+]
 
 FAILED_GATE = 1
-"""Exit code when a gate is closed; errors of use and of data exit with 2."""
+"""Exit code when a gate is closed, and of nothing else."""
 
-P = ParamSpec("P")
-R = TypeVar("R")
+UNUSABLE = 2
+"""Exit code of errors of use, of data and of files."""
+
+UNEXPECTED = 3
+"""Exit code of errors that ombud did not foresee."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_STRANGE = re.compile(r"[^\n\x20-\x7e]")
 
 JsonOption = typer.Option("--json", help="Print JSON for a program to read.")
 
@@ -30,8 +51,24 @@ _errors = Console(stderr=True)
 
 
 def print_json(content: Any) -> None:
-    """Print JSON on standard output, and nothing else."""
-    sys.stdout.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    """Print JSON on standard output, and nothing else; hidden characters are escaped."""
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    sys.stdout.write(_STRANGE.sub(_escaped, text) + "\n")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found.group()
+    return character if visible(character) == character else json.dumps(character)[1:-1]
+
+
+def say(text: str) -> None:
+    """Print lines of which parts may come from data: plainly, and with nothing hidden in them."""
+    _say(console, text)
+
+
+def _say(where: Console, text: str) -> None:
+    for line in text.split("\n"):
+        where.print(visible(line), markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -50,24 +87,45 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
         task = bar.add_task("starting", total=None)
 
         def show(done: int, total: int, note: str) -> None:
-            bar.update(task, completed=done, total=total, description=note)
+            bar.update(task, completed=done, total=total, description=visible(note))
 
         yield show
 
 
-def speaks_plainly(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn ombud's errors into a sentence and exit code 2, and Ctrl-C into a word."""
+def speaks_plainly(command: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Turn errors into a sentence and an exit code that is not the gate's; Ctrl-C into a word.
+
+    With ``OMBUD_TRACEBACK=1`` in the environment, the traceback is printed too.
+    """
 
     @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+            raise
         except OmbudError as error:
-            _errors.print("error:", style="bold red", end=" ")
-            _errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
-            raise typer.Exit(2) from None
+            _fail(str(error), UNUSABLE)
         except KeyboardInterrupt:
             _errors.print("stopped; what was finished is kept. Start it again to go on.")
             raise typer.Exit(130) from None
+        except OSError as error:
+            about = f"{error.filename}: " if error.filename is not None else ""
+            _fail(f"{about}{error.strerror or error}", UNUSABLE)
+        except Exception as error:
+            _fail(
+                f"ombud met something it did not expect ({type(error).__name__}: {error}). Please "
+                "report it, with the traceback that the same command prints when the environment "
+                "has OMBUD_TRACEBACK=1.",
+                UNEXPECTED,
+            )
 
     return run
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    if os.environ.get("OMBUD_TRACEBACK", "") not in {"", "0"}:
+        _say(_errors, traceback.format_exc())
+    _errors.print("error:", style="bold red", end=" ")
+    _say(_errors, message)
+    raise typer.Exit(code) from None

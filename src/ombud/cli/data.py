@@ -10,12 +10,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from ombud import registry
 from ombud.cli import data_build, data_get
-from ombud.cli.console import JsonOption, console, print_json, speaks_plainly
+from ombud.cli.console import JsonOption, console, print_json, say, speaks_plainly
 from ombud.data import Decisions, Grouping, Interactions, Labels, Recommendations, Texts
 from ombud.data.frames import open_frame
+from ombud.report.text import visible
 
 __all__ = ["Form", "app", "check", "describe", "list_"]
 
@@ -81,7 +83,7 @@ def list_(as_json: Annotated[bool, JsonOption] = False) -> None:
     table = Table("name", "kind", "what it is", box=None)
     for kind, names in things.items():
         for name, words in names.items():
-            table.add_row(name, kind, words)
+            table.add_row(*(Text(visible(cell)) for cell in (name, kind, words)))
     console.print(table)
 
 
@@ -98,7 +100,7 @@ def describe(
     """
     kind = "source" if name in registry.names("source") else "world"
     text = getdoc(registry.get(kind, name)) or ""
-    console.print(text, markup=False, highlight=False)
+    say(text)
 
 
 @app.command()
@@ -119,6 +121,6 @@ def check(
     if as_json:
         print_json({"path": str(path), "form": form, "found": repr(table), "left_out": left_out})
         return
-    console.print(f"{path.name}: {table!r}", markup=False, highlight=False, soft_wrap=True)
+    say(visible(f"{path.name}: {table!r}"))
     for words in left_out:
-        console.print(f"  {words}", markup=False, highlight=False)
+        say(f"  {visible(words)}")

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ombud.cli.console import JsonOption, console, print_json, speaks_plainly
+from ombud.cli.console import JsonOption, print_json, say, speaks_plainly
 from ombud.data.dataset import Dataset
 from ombud.errors import DataError
+from ombud.report.text import visible
 
 __all__ = ["build_ao3_folder", "build_app", "build_ml_ddd_folder"]
 
@@ -19,12 +20,14 @@ build_app = typer.Typer(
     rich_markup_mode=None,
 )
 
-ToOption = typer.Option("--to", help="The folder to write; it appears when it is complete.")
-MinimumOption = typer.Option(min=0, help="Keep users and items with at least so many interactions.")
-PassesOption = typer.Option(
+_ToOption = typer.Option("--to", help="The folder to write; it appears when it is complete.")
+_MinimumOption = typer.Option(
+    min=0, help="Keep users and items with at least so many interactions."
+)
+_PassesOption = typer.Option(
     min=0, help="Filter passes; 0 goes to the fixed point, 3 is what the published code makes."
 )
-ReplaceOption = typer.Option("--replace", help="Put it in the place of an existing folder.")
+_ReplaceOption = typer.Option("--replace", help="Put it in the place of an existing folder.")
 
 
 def _write(data: Dataset, to: Path, replace: bool, as_json: bool) -> None:
@@ -34,14 +37,14 @@ def _write(data: Dataset, to: Path, replace: bool, as_json: bool) -> None:
     if as_json:
         print_json(data.card.model_dump() | {"folder": str(folder)})
         return
-    console.print(f"{data.card.title}", markup=False, highlight=False)
+    say(visible(data.card.title))
     for name, value in data.card.facts.items():
         shown = f"{value:,}" if isinstance(value, int) else value
         shown = f"{value:,.6g}" if isinstance(value, float) else shown
-        console.print(f"  {name}: {shown}", markup=False, highlight=False, soft_wrap=True)
+        say(visible(f"  {name}: {shown}"))
     for words in data.card.dropped:
-        console.print(f"  {words}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"wrote {folder}", markup=False, highlight=False, soft_wrap=True)
+        say(f"  {visible(words)}")
+    say(f"wrote {folder}")
 
 
 @build_app.command("ml-ddd")
@@ -56,15 +59,15 @@ def build_ml_ddd_folder(
             "--votes", help="ddd_dict.pkl, or replies of the web API (.sqlite, .jsonl, .csv)."
         ),
     ],
-    to: Annotated[Path, ToOption],
+    to: Annotated[Path, _ToOption],
     threshold: Annotated[float, typer.Option(help="The share of votes that must agree.")] = 0.75,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="More than the threshold, as in the published code."),
     ] = False,
-    minimum: Annotated[int, MinimumOption] = 3,
-    passes: Annotated[int, PassesOption] = 0,
-    replace: Annotated[bool, ReplaceOption] = False,
+    minimum: Annotated[int, _MinimumOption] = 3,
+    passes: Annotated[int, _PassesOption] = 0,
+    replace: Annotated[bool, _ReplaceOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Build ML-DDD: MovieLens ratings joined to the votes of Does the Dog Die.
@@ -92,10 +95,10 @@ def build_ml_ddd_folder(
 def build_ao3_folder(
     sensitivity: Annotated[Path, typer.Option("--sensitivity", help="ao3_sensitivity_table.csv")],
     interactions: Annotated[Path, typer.Option("--interactions", help="ao3_interaction_table.csv")],
-    to: Annotated[Path, ToOption],
-    minimum: Annotated[int, MinimumOption] = 3,
-    passes: Annotated[int, PassesOption] = 0,
-    replace: Annotated[bool, ReplaceOption] = False,
+    to: Annotated[Path, _ToOption],
+    minimum: Annotated[int, _MinimumOption] = 3,
+    passes: Annotated[int, _PassesOption] = 0,
+    replace: Annotated[bool, _ReplaceOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Build AO3: kudos on works, with 36 warnings; users get random pseudonyms.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ombud.cli.console import JsonOption, console, print_json, progress_bar, speaks_plainly
+from ombud.cli.console import JsonOption, print_json, progress_bar, say, speaks_plainly
 from ombud.errors import DataError
 
 __all__ = ["ask_ddd", "get"]
@@ -38,7 +38,7 @@ def get(
         if as_json:
             print_json({one.name: asdict(one) for one in known})
         for one in known if not as_json else []:
-            console.print(f"{one.name}: {one.title}", markup=False, highlight=False)
+            say(f"{one.name}: {one.title}")
         return
     wanted = get_download(name)
     if not accept_licence:
@@ -55,10 +55,10 @@ def get(
         print_json([asdict(one) for one in fetched])
         return
     for file in fetched:
-        console.print(f"{file.path}: {file.size:,} bytes", markup=False, highlight=False)
-        console.print(f"  sha256 {file.sha256}", markup=False, highlight=False, soft_wrap=True)
-        console.print(f"  checked: {file.check}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"next: {wanted.use}", markup=False, highlight=False, soft_wrap=True)
+        say(f"{file.path}: {file.size:,} bytes")
+        say(f"  sha256 {file.sha256}")
+        say(f"  checked: {file.check}")
+    say(f"next: {wanted.use}")
 
 
 @speaks_plainly
@@ -99,4 +99,4 @@ def ask_ddd(
         return
     words = f"{done.found:,} of {done.movies:,} movies found, {done.absent:,} absent there, "
     words += f"{done.unlinked:,} without an IMDb id; {done.requests:,} requests made"
-    console.print(words, markup=False, highlight=False)
+    say(words)

@@ -9,8 +9,9 @@ import typer
 
 from ombud.audits import Audit, Plan
 from ombud.cli.audits import show_result
-from ombud.cli.console import JsonOption, console, progress_bar, speaks_plainly
+from ombud.cli.console import JsonOption, progress_bar, say, speaks_plainly
 from ombud.data.store import write_text
+from ombud.errors import PlanError
 
 __all__ = ["demo", "write_demo"]
 
@@ -18,26 +19,49 @@ _LENGTH = 10
 
 
 def write_demo(folder: Path, seed: int) -> Path:
-    """Write the files of the demo and return the path of its plan."""
+    """Write the files of the demo and return the path of its plan.
+
+    Raises
+    ------
+    PlanError
+        If the folder holds anything but this demo; nothing is written then.
+    """
     from ombud.worlds import demo_world
 
-    files = demo_world(seed=seed).write(folder, _LENGTH)
-    paths = {name: str(path.relative_to(folder)) for name, path in files.items()}
+    world = demo_world(seed=seed)
     plan = Plan.from_dict(
         {
             "title": "Do these film recommenders show more of what people may want to avoid?",
             "seed": seed,
-            "data": {name: paths[name] for name in ("interactions", "labels", "users")},
+            "data": {name: f"{name}.parquet" for name in ("interactions", "labels", "users")},
             "systems": {
-                name.removeprefix("recommendations/"): {"type": "recorded", "path": path}
-                for name, path in paths.items()
-                if name.startswith("recommendations/")
+                system.name: {"type": "recorded", "path": f"recommendations/{system.name}.parquet"}
+                for system in world.recommenders()
             },
             "metrics": [{"name": "share-gap", "k": _LENGTH}],
         }
     )
-    write_text(folder / "plan.toml", plan.to_toml())
-    return folder / "plan.toml"
+    path, text = folder / "plan.toml", plan.to_toml()
+    _check_room(folder, path, text)
+    # The plan comes first: it marks the folder as this demo's, should the rest be stopped.
+    write_text(path, text)
+    world.write(folder, _LENGTH)
+    return path
+
+
+def _check_room(folder: Path, path: Path, text: str) -> None:
+    if path.is_file():
+        if path.read_bytes() == text.encode():
+            return
+        found = "the demo of another seed, or a plan that was changed"
+    elif folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        found = "files that are not the demo's" if folder.is_dir() else "no demo: it is a file"
+    else:
+        return
+    raise PlanError(
+        f"{folder} holds {found}; nothing was written. "
+        "Choose another folder with --folder, or delete this one."
+    )
 
 
 @speaks_plainly
@@ -48,7 +72,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="The seed of the simulated world.")] = 7,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
-    """Audit two simulated recommenders, one of which shows too much of one label.
+    """Audit three simulated recommenders; two of them show too much of some label.
 
     Needs no network and no data: a world with known truth is simulated, written as Parquet
     files, and audited with a plan that you can change and run again.
@@ -60,7 +84,7 @@ def demo(
     """
     plan = write_demo(folder, seed)
     if not as_json:
-        console.print(f"wrote data and plan to {folder}", markup=False, highlight=False)
+        say(f"wrote data and plan to {folder}")
     target = folder / "result"
     with progress_bar() as progress:
         result = Audit.from_plan(Plan.load(plan)).run(target, progress)

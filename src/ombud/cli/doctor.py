@@ -6,10 +6,12 @@ from importlib.util import find_spec
 from typing import Annotated, Any
 
 from rich.table import Table
+from rich.text import Text
 
 from ombud import registry
 from ombud.audits.provenance import versions
-from ombud.cli.console import JsonOption, console, print_json, speaks_plainly
+from ombud.cli.console import JsonOption, console, print_json, say, speaks_plainly
+from ombud.report.text import visible
 
 __all__ = ["doctor", "plugins"]
 
@@ -42,13 +44,13 @@ def plugins(as_json: Annotated[bool, JsonOption] = False) -> None:
         return
     for plugin in found:
         state = f"failed: {plugin.error}" if plugin.error else f"{len(plugin.registered)} things"
-        console.print(f"plugin {plugin.name} ({plugin.distribution}): {state}", markup=False)
+        say(f"plugin {plugin.name} ({plugin.distribution}): {state}")
     if not found:
         console.print("no plugins; everything below is built in")
     table = Table("kind", "name", "what it is", box=None)
     for kind, names in things.items():
         for name, words in names.items():
-            table.add_row(kind, name, words)
+            table.add_row(*(Text(visible(cell)) for cell in (kind, name, words)))
     console.print(table)
 
 
@@ -73,4 +75,4 @@ def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
     console.print(table)
     for extra, there in extras.items():
         words = "installed" if there else f"absent; pip install 'ombud[{extra}]'"
-        console.print(f"extra {extra}: {words}", markup=False, highlight=False)
+        say(f"extra {extra}: {words}")

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ombud.audits import Plan
 from ombud.audits.loading import load_data
 from ombud.audits.tuning import tune as search
-from ombud.cli.console import JsonOption, console, print_json, progress_bar, speaks_plainly
+from ombud.cli.audits import load_plan
+from ombud.cli.console import JsonOption, console, print_json, progress_bar, say, speaks_plainly
 from ombud.errors import PlanError
 
 __all__ = ["tune"]
@@ -41,7 +41,7 @@ def tune(
     Example:
       ombud tune plan.toml --system svd --metric rmse --trials 50 --folder tuned
     """
-    asked = Plan.load(plan)
+    asked = load_plan(plan)
     if system not in asked.systems:
         known = ", ".join(asked.systems) or "none"
         raise PlanError(f"the plan has no system {system!r}; it has: {known}")
@@ -68,4 +68,4 @@ def tune(
     for name, value in found.best.items():
         table.add_row(name, f"{value:.4g}" if isinstance(value, float) else str(value))
     console.print(table)
-    console.print(f"{len(found.trials)} trials; stopped: {found.stopped_because}", markup=False)
+    say(f"{len(found.trials)} trials; stopped: {found.stopped_because}")

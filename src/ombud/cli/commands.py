@@ -9,7 +9,7 @@ import typer
 import ombud
 from ombud.cli import audits, data, demo, doctor, tune
 
-__all__ = ["app", "main"]
+__all__ = ["app"]
 
 app = typer.Typer(
     name="ombud",
@@ -51,8 +51,3 @@ for _command in (
 ):
     app.command()(_command)
 app.add_typer(data.app, name="data")
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

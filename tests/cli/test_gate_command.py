@@ -1,0 +1,109 @@
+"""The gate on the command line: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ombud.audits.folder import RunFolder
+from ombud.audits.plan import Plan
+from ombud.audits.result import MetricInfo, Result
+from ombud.cli import app
+from ombud.data.exclusions import Exclusion
+from ombud.stats.estimate import Estimate
+
+HOSTILE = "\x1b[31mred\u202egnp\x9b31m"
+
+
+def ombud(*words: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def one(label: str, value: float | None = 0.2) -> Estimate:
+    if value is None:
+        return Estimate.undefined(metric="gap", reason=f"none for {label}", n=0, label=label)
+    return Estimate(metric="gap", value=value, interval=(0.1, 0.3), method="x", n=9, label=label)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    result = Result(
+        plan=Plan(),
+        estimates=(one("a"), one("b", None), one(HOSTILE), one("c", None)),
+        metrics=(MetricInfo({"name": "gap"}, "gap"),),
+        exclusions=(Exclusion("labels", "rows", 1, f"odd: {HOSTILE}"),),
+        provenance={"schema_version": 1},
+    )
+    RunFolder(tmp_path / "result", {}, "").finish(result)
+    return tmp_path / "result"
+
+
+def test_estimates_that_were_not_judged_are_counted(folder: Path) -> None:
+    text = ombud("check", folder, "--fail-if", "value > 9")
+    assert "0 of 4 estimates meet: value > 9" in text
+    assert "2 estimates are undefined and were not judged" in text
+    assert "none for b" in text and "NOTHING WAS JUDGED" not in text
+
+
+@pytest.mark.parametrize("condition", ["value > 0", "not value > 0"])
+def test_a_gate_on_undefined_numbers_says_that_it_judged_nothing(
+    folder: Path, condition: str
+) -> None:
+    words = ("check", folder, "--fail-if", f'label == "b" and {condition}')
+    text = ombud(*words)
+    assert "1 estimate is undefined and was not judged" in text
+    assert "NOTHING WAS JUDGED" in text
+    ombud(*words, "--fail-if-undefined", code=1)
+
+
+def test_undefined_estimates_that_are_out_of_question_are_not_counted(folder: Path) -> None:
+    words = ("check", folder, "--fail-if", 'label == "a" and value > 9', "--fail-if-undefined")
+    assert "undefined" not in ombud(*words)
+
+
+def test_undefined_in_json(folder: Path) -> None:
+    condition = 'label in ("a", "b") and value > 0'
+    found = json.loads(ombud("check", folder, "--fail-if", condition, "--json", code=1))
+    assert [e["label"] for e in found["met"][condition]] == ["a"]
+    assert [e["label"] for e in found["undefined"][condition]] == ["b"]
+    assert found["judged"] == {condition: 1}
+
+
+@pytest.mark.parametrize(
+    "condition", ["-metric == 3", '"gpa" == metric', "label > 3", "not value", "value"]
+)
+def test_a_condition_that_is_none_exits_with_two(folder: Path, condition: str) -> None:
+    text = ombud("check", folder, "--fail-if", condition, code=2)
+    assert text.startswith("error: ")
+
+
+def test_a_negative_of_an_undefined_number_is_undefined(folder: Path) -> None:
+    assert "not judged" in ombud("check", folder, "--fail-if", "value < -low")
+
+
+def is_inert(text: str) -> bool:
+    return not {"\x1b", "\x9b", "\u202e"} & set(text)
+
+
+def test_nothing_from_data_acts_on_the_terminal(folder: Path) -> None:
+    met = ombud("check", folder, "--fail-if", '"red" in label', code=1)
+    assert is_inert(met) and "␛[31mred⟨U+202E⟩gnp⟨U+009B⟩31m" in met
+    assert is_inert(ombud("check", folder, "--fail-if", 'label == "absent"', code=2))
+    assert is_inert(ombud("check", folder, "--fail-if", f'label != "{HOSTILE}"', code=1))
+    everything = ombud("check", folder, "--fail-if", "n >= 0", "--json", code=1)
+    assert is_inert(everything)
+    (found,) = json.loads(everything)["met"].values()
+    assert HOSTILE in {e["label"] for e in found}
+
+
+def test_nothing_from_files_acts_on_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(f"item,label\n1,{HOSTILE}\n1,{HOSTILE}\n", encoding="utf-8")
+    for words in (("--as", "labels"), ("--as", "users"), ("--as", "recommendations")):
+        result = CliRunner().invoke(app, ["data", "check", str(path), *words])
+        assert result.exit_code in {0, 2} and is_inert(result.output)
