@@ -11,6 +11,7 @@ from ombud.stats.bootstrap import estimate, resample
 from ombud.stats.bootstrapped import Bootstrapped, Contrast, How, Test
 from ombud.stats.effects import Effect, cliffs_delta, welch
 from ombud.stats.estimate import Estimate, Kind
+from ombud.stats.extremes import MOST_LOST, Extreme, largest_ratio
 from ombud.stats.intervals import Interval, Intervals, Method, intervals_of_draws
 from ombud.stats.kappa import Weights, cohen_kappa, kappa_error, kappa_estimate, kappa_sample
 from ombud.stats.means import (
@@ -30,6 +31,7 @@ from ombud.stats.paired import (
     paired_proportion_estimate,
     paired_proportion_interval,
 )
+from ombud.stats.patterns import resample_patterns
 from ombud.stats.permutation import (
     NO,
     UNKNOWN,
@@ -39,7 +41,9 @@ from ombud.stats.permutation import (
     label_tests,
     sign_flip_test,
 )
+from ombud.stats.pooling import Pooled, partially_pool
 from ombud.stats.proportions import Bounds, exact, proportion, wilson
+from ombud.stats.ranks import RankReplicates, resample_medians
 from ombud.stats.ratios import (
     Against,
     Ratios,
@@ -63,6 +67,7 @@ from ombud.stats.statistics import (
 )
 
 __all__ = [
+    "MOST_LOST",
     "NO",
     "UNKNOWN",
     "YES",
@@ -74,6 +79,7 @@ __all__ = [
     "Custom",
     "Effect",
     "Estimate",
+    "Extreme",
     "Floats",
     "How",
     "Interval",
@@ -87,7 +93,9 @@ __all__ = [
     "Method",
     "OfSums",
     "PairedCounts",
+    "Pooled",
     "Quantile",
+    "RankReplicates",
     "RatioOfSums",
     "Ratios",
     "Replicates",
@@ -114,6 +122,7 @@ __all__ = [
     "kappa_sample",
     "krippendorff_alpha",
     "label_tests",
+    "largest_ratio",
     "mcnemar",
     "mean_estimate",
     "mean_interval",
@@ -124,12 +133,15 @@ __all__ = [
     "paired_mean_interval",
     "paired_proportion_estimate",
     "paired_proportion_interval",
+    "partially_pool",
     "proportion",
     "rate_ratio",
     "rate_ratio_estimate",
     "ratio_of_means",
     "ratio_of_means_estimate",
     "resample",
+    "resample_medians",
+    "resample_patterns",
     "sign_flip_test",
     "welch",
     "wilson",

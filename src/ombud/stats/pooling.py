@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import logsumexp, ndtr
 
 from ombud.stats.statistics import Floats
@@ -96,6 +95,8 @@ def _given(y: Floats, v: Floats, tau: float) -> tuple[Floats, Floats, float]:
 
 
 def _mixture_quantile(weight: Floats, mean: Floats, sd: Floats, share: float) -> float:
+    from scipy.optimize import brentq  # slow to import, and few audits pool
+
     low = float(np.min(mean - 10 * sd))
     high = float(np.max(mean + 10 * sd))
     return float(brentq(lambda x: float(weight @ ndtr((x - mean) / sd)) - share, low, high))
