@@ -33,6 +33,11 @@ def test_all_faults_of_arguments_in_one_message() -> None:
     assert "k: " in str(caught.value) and "unknown: " in str(caught.value)
 
 
+def test_a_value_that_the_thing_refuses_is_an_error_of_the_plan() -> None:
+    with pytest.raises(RegistryError, match="recommender 'svd': .*factors"):
+        registry.create("recommender", "svd", {"factors": -1})
+
+
 def test_kinds_are_fixed() -> None:
     with pytest.raises(RegistryError, match="kind 'colour' is not one of"):
         registry.register("colour", "red")

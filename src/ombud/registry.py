@@ -240,7 +240,10 @@ def create(kind: str, name: str, arguments: Mapping[str, Any] | None = None) -> 
             given[place] = _checked(place, hint, given[place], faults)
     if faults:
         raise RegistryError(f"{kind} {name!r}: {'; '.join(faults)}")
-    return factory(**given)
+    try:
+        return factory(**given)
+    except (TypeError, ValueError) as error:
+        raise RegistryError(f"{kind} {name!r}: {error}") from error
 
 
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
