@@ -18,11 +18,43 @@ SOURCE = ROOT / "src" / "ombud"
 BUDGET = 400
 
 
-def public_modules() -> list[Path]:
+CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
+UNLISTED = {
+    "ombud.audits.asking": {"CHUNK"},
+    "ombud.report.sections.suppression": {"RATIO"},
+    "ombud.systems.moderators.answers": {"REASON_LENGTH", "REFUSAL"},
+    "ombud.systems.moderators.cache": {
+        "APPLICATION",
+        "INSERT",
+        "LATEST",
+        "RESERVE_BYTES",
+        "SCHEMA",
+        "SCHEMA_VERSION",
+        "UPDATE",
+    },
+    "ombud.systems.moderators.estimate": {"CHARACTERS_PER_TOKEN"},
+    "ombud.systems.moderators.hatesonar": {"CLASSES"},
+    "ombud.systems.moderators.http": {"SECRET_HEADERS"},
+    "ombud.systems.moderators.llama_guard": {"CATEGORY"},
+    "ombud.systems.moderators.local": {"CHUNK"},
+    "ombud.systems.moderators.runner": {"IN_FLIGHT", "POLL_SECONDS"},
+    "ombud.systems.moderators.service": {"SHORTEST_SECRET"},
+    "ombud.systems.moderators.session": {"STOP", "TRY_AGAIN"},
+    "ombud.systems.moderators.transport": {"MAX_BODY", "MAX_HEAD"},
+    "ombud.systems.moderators.work": {"ASSUMED_SECONDS"},
+    "ombud.systems.recommenders.adapters.http": {"LONGEST_BACKOFF", "LONGEST_WAIT", "MAX_BODY"},
+    "ombud.systems.recommenders.adapters.replies": {"APPLICATION", "SCHEMA", "SCHEMA_VERSION"},
+}
+"""Constants that are neither listed nor private yet; this list may only become shorter."""
+
+
+def public_modules(source: Path = SOURCE) -> list[Path]:
     return sorted(
         p
-        for p in SOURCE.rglob("*.py")
-        if not any(part.startswith("_") and part != "__init__.py" for part in p.parts)
+        for p in source.rglob("*.py")
+        if not any(
+            part.startswith("_") and part != "__init__.py" for part in p.relative_to(source).parts
+        )
     )
 
 
@@ -35,9 +67,22 @@ def defined_names(path: Path) -> set[str]:
     """Public functions, classes and upper-case constants that a module itself defines."""
     names = set()
     for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                names.add(name)
+            case ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign(targets=targets):
+                names |= constants_in(*targets)
+            case ast.AnnAssign(target=target):
+                names |= constants_in(target)
     return {name for name in names if not name.startswith("_")}
+
+
+def constants_in(*targets: ast.expr) -> set[str]:
+    found = (node for target in targets for node in ast.walk(target))
+    names = {node.id for node in found if isinstance(node, ast.Name)}
+    return {name for name in names if CONSTANT.fullmatch(name)}
 
 
 def load(path: Path) -> ModuleType:
@@ -51,10 +96,34 @@ def test_all_is_complete(path: Path) -> None:
     module = load(path)
     listed = module.__all__
     assert sorted(listed) == sorted(set(listed)), "a name is listed twice"
-    missing = defined_names(path) - set(listed) - {"__getattr__", "__dir__"}
+    missing = defined_names(path) - set(listed) - UNLISTED.get(name_of(path), set())
     assert not missing, f"{name_of(path)} defines {missing} but does not list it"
     for name in listed:
         assert hasattr(module, name), f"{name_of(path)} lists {name} but has no such thing"
+
+
+def test_what_is_listed_or_private_by_now_is_no_longer_excused() -> None:
+    modules = {name_of(path): path for path in public_modules()}
+    for name, excused in UNLISTED.items():
+        left = defined_names(modules[name]) - set(load(modules[name]).__all__)
+        assert excused == left, f"take {excused - left} of {name} out of UNLISTED"
+
+
+def test_names_are_found_wherever_the_checkout_lies(tmp_path: Path) -> None:
+    source = tmp_path / "_work" / "ombud"
+    (source / "_private").mkdir(parents=True)
+    for name in ("a.py", "_b.py", "__init__.py", "_private/c.py"):
+        (source / name).touch()
+    assert [p.name for p in public_modules(source)] == ["__init__.py", "a.py"]
+
+
+def test_functions_classes_and_constants_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "some.py"
+    path.write_text(
+        "A, (B, _C) = 1, (2, 3)\nD: int = 4\nE = F = 5\n_G = 6\nh = 7\nKind = str\n"
+        "X1_Y = 8\ndef f(): ...\ndef _g(): ...\nasync def i(): ...\nclass J: K = 9\n"
+    )
+    assert defined_names(path) == {"A", "B", "D", "E", "F", "X1_Y", "f", "i", "J"}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from ombud.systems.base import Progress, TrainableRecommender
 
 __all__ = ["Objective", "Search", "no_longer_improves"]
 
-BEST = 5
+_BEST = 5
 _RANKING = ("f1", "hit-rate", "mrr", "ndcg", "precision", "recall")
 _ERRORS = ("mae", "rmse")
 # More failures than this before any success: the fault is not in the parameters.
@@ -106,11 +106,11 @@ def no_longer_improves(
     >>> no_longer_improves(halving, lower_is_better=True, window=10, tolerance=0.01)
     False
     """
-    if len(values) < window + BEST:
+    if len(values) < window + _BEST:
         return False
     signed = np.asarray(values, dtype=np.float64) * (1 if lower_is_better else -1)
-    now = np.sort(signed)[:BEST].mean()
-    before = np.sort(signed[:-window])[:BEST].mean()
+    now = np.sort(signed)[:_BEST].mean()
+    before = np.sort(signed[:-window])[:_BEST].mean()
     gain = before - now
     return bool(gain <= 0 or gain < tolerance * abs(before))
 

@@ -14,7 +14,7 @@ from ombud.rng import generator
 
 __all__ = ["Catalogue", "draw_catalogue", "draw_labels", "draw_popularity", "numbered"]
 
-THRESHOLD = 0.75
+_THRESHOLD = 0.75
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ def _from_counts(
     total = yes + no
     states = np.full(yes.shape, LabelState.DISPUTED, dtype=np.int8)
     states[total == 0] = LabelState.UNKNOWN
-    states[(total > 0) & (no >= THRESHOLD * total)] = LabelState.NO
-    states[(total > 0) & (yes >= THRESHOLD * total)] = LabelState.YES
-    rule = f"yes or no when at least {THRESHOLD:.0%} of votes agree"
+    states[(total > 0) & (no >= _THRESHOLD * total)] = LabelState.NO
+    states[(total > 0) & (yes >= _THRESHOLD * total)] = LabelState.YES
+    rule = f"yes or no when at least {_THRESHOLD:.0%} of votes agree"
     return Labels(items, names, states, yes, no, rule)

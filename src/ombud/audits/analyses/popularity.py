@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PopularityShift", "popularity_of", "shift_bounds"]
 
-WITH, WITHOUT = "items with the label", "items without it"
+_WITH, _WITHOUT = "items with the label", "items without it"
 
 
 def popularity_of(
@@ -140,11 +140,11 @@ class PopularityShift:
         found = label_tests(
             values, states, permutations=self.permutations, level=settings.level, rng=rng
         )
-        about = {"unit": "item", "level": settings.level, "kind": "gap", "group": WITH}
+        about = {"unit": "item", "level": settings.level, "kind": "gap", "group": _WITH}
         shifts, deltas = [], []
         for w, label in enumerate(labels.names):
             n = int(found.yes[w] + found.no[w])
-            common = about | {"label": label, "against": WITHOUT, "n": n, "null": 0.0}
+            common = about | {"label": label, "against": _WITHOUT, "n": n, "null": 0.0}
             shifts.append(_shift(found, w, f"popularity shift ({word})", common))
             deltas.append(_delta(found, w, common))
         tables = {

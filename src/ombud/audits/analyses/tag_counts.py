@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TagCounts"]
 
-MODES: tuple[TagMode, TagMode] = ("whole-word", "published")
+_MODES: tuple[TagMode, TagMode] = ("whole-word", "published")
 
 
 @analysis("identity-tag-counts")
@@ -46,7 +46,7 @@ class TagCounts:
     def analyse(self, data: Dataset, settings: Settings) -> Analysed:
         """Return one row for each group."""
         listed = terms_of(self.terms, self.path)
-        whole, published = (tags_of(data, listed, m) for m in MODES)
+        whole, published = (tags_of(data, listed, m) for m in _MODES)
         differences = whole.compare(published)
         table = pl.DataFrame(
             {
