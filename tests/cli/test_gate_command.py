@@ -102,8 +102,10 @@ def test_nothing_from_data_acts_on_the_terminal(folder: Path) -> None:
 
 
 def test_nothing_from_files_acts_on_the_terminal(tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_text(f"item,label\n1,{HOSTILE}\n1,{HOSTILE}\n", encoding="utf-8")
-    for words in (("--as", "labels"), ("--as", "users"), ("--as", "recommendations")):
-        result = CliRunner().invoke(app, ["data", "check", str(path), *words])
-        assert result.exit_code in {0, 2} and is_inert(result.output)
+    path = tmp_path / "\u202e.csv"
+    path.write_text(f"user,{HOSTILE}\n1,2\n", encoding="utf-8")
+    text = ombud("data", "check", path, "--as", "interactions", code=2)
+    assert is_inert(text) and "found: user, ␛[31mred" in text
+    path.write_text("user,item\n1,2\n", encoding="utf-8")
+    text = ombud("data", "check", path, "--as", "interactions")
+    assert is_inert(text) and text.startswith("⟨U+202E⟩.csv: ")
