@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from ombud.audits.audit import Audit
 from ombud.data.avoided import Avoided
 from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
@@ -150,6 +152,44 @@ def test_a_cap_leaves_the_list_short() -> None:
     system = AvoidList(Ordered(30), labels=["w"], most=2)
     data = Dataset(Interactions.from_arrays([0], [0]), states)
     assert system.bind(data).recommend([0], 6).lengths.tolist() == [2]
+
+
+def test_lists_that_were_shortened_or_emptied_are_counted_with_the_cause() -> None:
+    states = Labels.from_states({"item": range(10), "label": ["w"] * 10, "state": [1] * 10})
+    data = Dataset(Interactions.from_arrays([0], [0]), states)
+
+    def lost(items: int, most: int, n: int) -> list[str]:
+        system = AvoidList(Ordered(items), by_user={1: ["w"], 2: ["w"]}, most=most)
+        found = system.bind(data).recommend([0, 1, 2], n)
+        assert found.lengths[0] == min(n, items)  # who avoids nothing loses nothing
+        assert all(e.where == "avoid list" and e.of == 3 for e in found.exclusions)
+        return [f"{e.count} {e.reason}" for e in found.exclusions]
+
+    nothing_more = "because the recommender had nothing more that the user does not avoid"
+    cap = "because it is asked for at most 2 times the length of the list"
+    assert lost(30, 20, 6) == []
+    assert lost(30, 2, 6) == [f"2 shortened {cap}"]
+    assert lost(30, 2, 4) == [f"2 emptied {cap}"]
+    assert lost(12, 20, 6) == [f"2 shortened {nothing_more}"]
+    assert lost(10, 20, 6) == [f"2 emptied {nothing_more}"]
+    # A list that was short to begin with was not shortened by the avoid list.
+    short = AvoidList(Ordered(3), by_user={1: ["x"]})
+    none = Labels.from_states({"item": [20], "label": ["x"], "state": [1]})
+    bound = short.bind(Dataset(Interactions.from_arrays([0], [0]), none))
+    assert bound.recommend([0, 1], 6).exclusions == ()
+
+
+def test_what_the_inner_recommender_left_out_stays_counted_once() -> None:
+    states = Labels.from_states({"item": range(10), "label": ["w"] * 10, "state": [1] * 10})
+    gone = Exclusion("inner", "users", 1, "unknown", 3)
+
+    class Leaving(Ordered):
+        def recommend(self, users: Any, n: int, exclude_seen: bool = True) -> Recommendations:
+            return replace(super().recommend(users, n, exclude_seen), exclusions=(gone,))
+
+    system = AvoidList(Leaving(30), by_user={1: ["w"]})
+    data = Dataset(Interactions.from_arrays([0], [0]), states)
+    assert system.bind(data).recommend([0, 1, 2], 4).exclusions == (gone,)
 
 
 def test_in_an_audit_nothing_leaks_and_the_price_is_paired() -> None:

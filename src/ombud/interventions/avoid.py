@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.avoided import Avoided
+from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids
 from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
@@ -18,7 +20,10 @@ from ombud.interventions.base import Remedy
 from ombud.registry import recommender
 from ombud.systems.base import Recommender
 
-__all__ = ["AvoidList", "UnknownItems", "avoid"]
+__all__ = ["AVOID_LIST", "AvoidList", "UnknownItems", "avoid"]
+
+AVOID_LIST = "avoid list"
+"""Where the exclusions say that lists were shortened or emptied."""
 
 UnknownItems: TypeAlias = Literal["allow", "demote", "remove"]
 """What happens to items whose avoided label is unknown or disputed."""
@@ -81,7 +86,8 @@ class AvoidList(Remedy):
 
     It asks the inner recommender for twice as many items as are missing, until every list is
     full, the inner recommender has no more to give, or `most` is reached; a list can then be
-    shorter. Only labels that are known can be kept out: see `unknown`.
+    shorter, or empty, and the exclusions of the answer count such lists. Only labels that are
+    known can be kept out: see `unknown`.
 
     Parameters
     ----------
@@ -133,20 +139,47 @@ class AvoidList(Remedy):
         assert labels is not None  # bind has checked
         left: NDArray[Any] = np.asarray(users)
         size, parts = n, []
+        first: Recommendations | None = None
+        capped: list[NDArray[Any]] = []
         while len(left):
             asked = self.inner.recommend(left, size, exclude_seen)
+            first = asked if first is None else first
             kept = avoid(asked, labels, self.avoided, unknown=self.unknown, n=n)
             enough = kept.lengths >= n
             if self.unknown == "demote":
                 # Not yet full of items that are known to be free of the label.
                 enough &= ~self.avoided.judge(kept, labels)[1].any(axis=1)
-            done = enough | (asked.lengths < size) | (size >= self.most * n)
+            ended = asked.lengths < size
+            done = enough | ended | (size >= self.most * n)
+            capped.append(left[done & ~enough & ~ended])
             if done.any():
                 parts.append(_rows(kept, done))
             left, size = left[~done], min(2 * size, self.most * n)
-        if not parts:
+        if first is None:
             return self.inner.recommend(users, n, exclude_seen)
-        return parts[0] if len(parts) == 1 else Recommendations.concat(parts).for_users(users)
+        lists = parts[0] if len(parts) == 1 else Recommendations.concat(parts).for_users(users)
+        stopped = np.isin(np.asarray(users), np.concatenate(capped))
+        lost = self._lost(first.lengths, lists.lengths, stopped)
+        return replace(lists, exclusions=(*first.exclusions, *lost))
+
+    def _lost(
+        self, before: NDArray[np.int64], after: NDArray[np.int64], stopped: NDArray[np.bool_]
+    ) -> tuple[Exclusion, ...]:
+        """Count the lists that are shorter, or empty, because of what is avoided."""
+        found = []
+        for how, lists in (
+            ("shortened", (after < before) & (after > 0)),
+            ("emptied", (after < before) & (after == 0)),
+        ):
+            for why, cause in (
+                ("the recommender had nothing more that the user does not avoid", ~stopped),
+                (f"it is asked for at most {self.most} times the length of the list", stopped),
+            ):
+                count = int(np.count_nonzero(lists & cause))
+                if count:
+                    reason = f"{how} because {why}"
+                    found.append(Exclusion(AVOID_LIST, "full lists", count, reason, len(after)))
+        return tuple(found)
 
 
 def _rows(lists: Recommendations, rows: NDArray[np.bool_]) -> Recommendations:
