@@ -284,6 +284,28 @@ def test_damaged_and_newer_results(world: World, tmp_path: Path) -> None:
         Result.load(tmp_path / "absent")
 
 
+def test_links_in_a_result_are_not_followed(world: World, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    audit(world).run(tmp_path / "r")
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "rows").symlink_to(outside)
+    (tmp_path / "s" / "run.json").write_text((tmp_path / "r" / "run.json").read_text())
+    with pytest.raises(ResultError, match="link"):
+        audit(world).run(tmp_path / "s")
+    assert not list(outside.iterdir())
+
+
+def test_damaged_rows_and_outputs(world: World, tmp_path: Path) -> None:
+    first, second = audit(world).run(tmp_path / "a"), audit(world).run(tmp_path / "b")
+    (tmp_path / "b" / "rows" / "00" / "neutral.parquet").write_bytes(b"no parquet")
+    with pytest.raises(ResultError, match="neutral.parquet"):
+        compare(first, second)
+    (tmp_path / "b" / "outputs" / "neutral.parquet").write_bytes(b"no parquet")
+    with pytest.raises(ResultError, match="neutral.parquet"):
+        rescore(tmp_path / "b")
+
+
 def test_two_results_are_compared_on_the_same_users(world: World, tmp_path: Path) -> None:
     neutral, planted = world.recommenders()[:2]
     metrics = [ShareGap(k=10)]

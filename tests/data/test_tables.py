@@ -80,6 +80,21 @@ def test_labels_refuse_what_they_must() -> None:
     assert kept.names == ("a",) and kept.exclusions[0].count == 1
 
 
+def test_refused_labels_are_dropped_by_every_reader() -> None:
+    from ombud.taxonomy import load_taxonomy
+
+    label = sorted(load_taxonomy("warnings-ddd@1").refused_spellings)[0]
+    rows = {"item": [1, 2], "label": [label, "w"]}
+    for labels in (
+        Labels.from_applied(rows),
+        Labels.from_votes(rows | {"yes": [1, 1], "no": [0, 0]}),
+        Labels.from_states(rows | {"state": [1, 1]}),
+    ):
+        assert labels.names == ("w",)
+        (left_out,) = labels.exclusions
+        assert left_out.count == 1 and label not in str(left_out)
+
+
 def test_labels_round_trip_and_probability() -> None:
     votes = {"item": [1, 2, 2], "label": ["a", "a", "b"], "yes": [3, 0, 1], "no": [0, 9, 1]}
     labels = Labels.from_votes(votes)

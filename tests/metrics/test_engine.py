@@ -184,3 +184,34 @@ def test_rows_round_trip_and_check_their_shape() -> None:
     with pytest.raises(ValueError, match="was expected"):
         Rows("user", np.arange(2), {"value": np.zeros((3, 1))})
     assert spec_of(Plain(k=3)) == {"name": "plain", "k": 3}
+
+
+@pytest.mark.simulation
+def test_a_ratio_of_means_is_tested_alike_in_both_directions(rng: np.random.Generator) -> None:
+    from ombud.metrics.amplification.options import RatioOfMeans
+
+    @dataclass(frozen=True)
+    class Ratio(Plain):
+        title: ClassVar[str] = "ratio"
+        statistic: ClassVar[Any] = RatioOfMeans()
+
+    def share(rate: float) -> Any:
+        return (rng.random((300, 1)) < rate).astype(np.float64)
+
+    found = {"more": 0, "less": 0}
+    alarms, runs = 0, 120
+    for number in range(runs):
+        few = Settings(replicates=300, seed=number)
+        for name, (listed, past) in {"more": (0.16, 0.07), "less": (0.07, 0.16)}.items():
+            columns = {"list": share(listed), "history": share(past)}
+            (e,) = estimate_metric(Ratio(), {"a": Rows("user", np.arange(300), columns)}, None, few)
+            found[name] += e.p_value is not None and e.p_value < 0.05
+        columns = {"list": share(0.1), "history": share(0.1)}
+        (e,) = estimate_metric(Ratio(), {"a": Rows("user", np.arange(300), columns)}, None, few)
+        alarms += e.p_value is not None and e.p_value < 0.05
+    assert min(found.values()) > 0.8 * runs
+    assert alarms <= stats.binom.ppf(0.999, runs, 0.05)
+    rare = {"list": share(0.1), "history": np.zeros((300, 1))}
+    rare["history"][:3] = 1
+    (e,) = estimate_metric(Ratio(), {"a": Rows("user", np.arange(300), rare)})
+    assert e.reason.startswith("not enough data: 3 users with the label in their history")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from ombud.audits.loading import load_metrics
 from ombud.audits.result import Result
-from ombud.data.store import inside
+from ombud.data.store import inside, read_parquet
 from ombud.errors import ResultError
 from ombud.metrics.base import Rows
 from ombud.metrics.engine import Settings, estimate_metric
@@ -62,8 +60,8 @@ def compare(before: Result, after: Result) -> tuple[Estimate, ...]:
 def _rows(result: Result, metric: int, system: str, unit: str) -> Rows | None:
     if result.folder is None:
         raise ResultError("only stored results can be compared; give run() a folder")
-    path = inside(result.folder / "rows" / f"{metric:02d}", f"{system}.parquet")
-    return Rows.from_frame(pl.read_parquet(path), unit) if path.exists() else None
+    path = inside(result.folder, "rows", f"{metric:02d}", f"{system}.parquet")
+    return Rows.from_frame(read_parquet(path), unit) if path.exists() else None
 
 
 def _shared(rows: dict[str, Rows]) -> dict[str, Rows]:

@@ -133,7 +133,7 @@ def _labels(path: str, plan: Plan) -> Labels:
     if "state" in columns:
         return Labels.from_states(path)
     if "yes" in columns or "no" in columns:
-        return Labels.from_votes(path, threshold=plan.data.threshold)
+        return Labels.from_votes(path, threshold=plan.data.threshold, strict=plan.data.strict)
     return Labels.from_applied(path, absent=plan.data.absent)
 
 

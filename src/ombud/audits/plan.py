@@ -52,6 +52,8 @@ class DataPlan(_Strict):
     """For applied labels: what a pair without a row means."""
     threshold: float = 0.75
     """For votes: the share of votes that makes a state known."""
+    strict: bool = False
+    """For votes: whether the share must exceed the threshold rather than reach it."""
     users: str | None = None
     """File with `user` and one column per attribute."""
     texts: str | None = None
@@ -118,8 +120,10 @@ class Plan(_Strict):
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise PlanError(f"there is no plan {path}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise PlanError(f"{path} is not TOML: {error}") from None
+        except OSError as error:
+            raise PlanError(f"{path} cannot be read as a plan: {error.strerror}") from None
         return cls.from_dict(content, str(path)).relative_to(path.parent)
 
     @classmethod

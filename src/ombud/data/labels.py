@@ -14,6 +14,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, Frame, first_rows, read_table
 from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
+from ombud.taxonomy.loading import refused_anywhere
 
 __all__ = ["LabelState", "Labels", "vote_states"]
 
@@ -81,7 +82,8 @@ class Labels:
         strict
             Whether the share must exceed the threshold rather than reach it.
         refused
-            Labels whose rows are dropped and counted, never stored.
+            Further labels whose rows are dropped and counted, never stored; those of
+            `ombud.taxonomy.refused_anywhere` always are.
         source
             The table's name in messages.
         """
@@ -121,7 +123,8 @@ class Labels:
             What a pair without a row means: ``"unknown"`` (default), or ``"no"`` when every
             item was labelled in full.
         refused
-            Labels whose rows are dropped and counted, never stored.
+            Further labels whose rows are dropped and counted, never stored; those of
+            `ombud.taxonomy.refused_anywhere` always are.
         source
             The table's name in messages.
         """
@@ -260,8 +263,10 @@ def _read(
     name = source or (str(frame) if isinstance(frame, str) else "labels")
     table = read_table(frame, columns, source)
     exclusions: tuple[Exclusion, ...] = ()
-    if refused:
-        kept = table.filter(~pl.col("label").is_in(list(refused)).fill_null(False))
+    found = table["label"].drop_nulls().unique().to_list()
+    dropped = [label for label in found if label in refused or refused_anywhere(label)]
+    if dropped:
+        kept = table.filter(~pl.col("label").is_in(dropped).fill_null(False))
         if kept.height < table.height:
             why = "labels that ombud refuses to store"
             gone = table.height - kept.height

@@ -18,7 +18,7 @@ from ombud.stats.replicates import Replicates, Sample
 
 Correction: TypeAlias = Literal["benjamini-hochberg", "holm", "none"]
 
-__all__ = ["FEW", "Correction", "Drawn", "Layout", "OwnEstimates", "Settings"]
+__all__ = ["FEW", "Correction", "Drawn", "Layout", "Needs", "OwnEstimates", "Settings"]
 
 
 FEW = 50
@@ -52,6 +52,25 @@ class Settings:
     correction: Correction = "benjamini-hochberg"
     minimum: int = 10
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a statistic needs beside enough units; it stands as `needs` on the statistic.
+
+    Parameters
+    ----------
+    column
+        The column of the statistic that must not be zero,
+    least
+        for at least so many units,
+    words
+        and what those units are, as in "3 users with the label in their history".
+    """
+
+    column: str
+    least: int
+    words: str
 
 
 @dataclass(frozen=True)
@@ -139,6 +158,8 @@ class Drawn:
         about = self.about(system, label, group)
         if self.too_few(s, group) and self._n(s, group) > 0:
             return self.not_enough(s, group, about)
+        if rare := self._rare(self.replicates, s, group):
+            return self._undefined(rare, self._n(s, group), about)
         return self._estimate(self.replicates.at(s, group), about, self.metric.null)
 
     def group_gap(self, system: int, label: int, group: int, against: str) -> Estimate:
@@ -153,6 +174,8 @@ class Drawn:
         for side in (one, other):
             if self.too_few(s, side):
                 return self.not_enough(s, side, about)
+            if rare := self._rare(self.replicates, s, side):
+                return self._undefined(rare, self._n(s, side), about)
         contrast = self.replicates.contrast((s, one), (s, other), how=self.metric.contrast)
         return self._estimate(contrast, about)
 
@@ -168,10 +191,11 @@ class Drawn:
             words = f"{self.shared.dropped[place]:,} {self.unit}s that only one of the two measured"
             about["note"] = "; ".join(filter(None, (about["note"], f"without {words}")))
         if drawn.n[a, 0] == 0:
-            reason = f"the two systems measured no {self.unit} in common"
-            return Estimate.undefined(metric=self.metric.title, reason=reason, n=0, **about)
+            return self._undefined(f"the systems measured no {self.unit} in common", 0, about)
         if drawn.n[a, 0] < self.settings.minimum:
             return self._few(int(drawn.n[a, 0]), about)
+        if rare := self._rare(drawn, a, 0) or self._rare(drawn, b, 0):
+            return self._undefined(rare, int(drawn.n[a, 0]), about)
         contrast = drawn.contrast((a, 0), (b, 0), how=self.metric.contrast)
         return self._estimate(contrast, about)
 
@@ -214,9 +238,22 @@ class Drawn:
         return self._few(self._n(sample, group), about)
 
     def _few(self, n: int, about: dict[str, Any]) -> Estimate:
-        return Estimate.undefined(
-            metric=self.metric.title,
-            reason=f"not enough data: {n} {self.unit}s, at least {self.settings.minimum} wanted",
-            n=n,
-            **about,
-        )
+        wanted = f"at least {self.settings.minimum} wanted"
+        units = f"{n} {self.unit}{'' if n == 1 else 's'}"
+        return self._undefined(f"not enough data: {units}, {wanted}", n, about)
+
+    def _undefined(self, reason: str, n: int, about: dict[str, Any]) -> Estimate:
+        return Estimate.undefined(metric=self.metric.title, reason=reason, n=n, **about)
+
+    def _rare(self, drawn: Replicates, sample: int, group: int) -> str:
+        """Return why a statistic has too little of what it needs; empty if it has enough."""
+        statistic = drawn.samples[sample].statistic
+        needs = getattr(statistic, "needs", None)
+        if not isinstance(needs, Needs):
+            return ""
+        values = drawn.samples[sample].values[:, statistic.columns.index(needs.column)]
+        count = int(np.count_nonzero((values > 0) & drawn.design.member[:, group]))
+        if count >= needs.least:
+            return ""
+        found = f"{count} {self.unit}{'' if count == 1 else 's'} {needs.words}"
+        return f"not enough data: {found}, at least {needs.least} wanted"

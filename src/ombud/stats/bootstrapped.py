@@ -71,6 +71,8 @@ class Bootstrapped:
         Finds leave-one-out values and who contributes; None when that takes too long.
     log
         Whether tests work on the log scale (ratios).
+    shift
+        Added before the logarithm is taken: 1 for a ratio of which 1 was subtracted.
     """
 
     point: float
@@ -79,6 +81,7 @@ class Bootstrapped:
     least: int
     left: Callable[[], tuple[Floats, npt.NDArray[np.bool_]] | None]
     log: bool = False
+    shift: float = 0.0
 
     @property
     def acceleration(self) -> float:
@@ -117,37 +120,42 @@ class Bootstrapped:
         to the whole alarm twice as often as they should at 0.001.
         """
         none = float("nan")
-        if self.log and not null > 0:
+        if self.log and not null + self.shift > 0:
             raise ValueError(f"null is {null}; a ratio is tested against a positive number")
         if np.isnan(self.point):
             return Test(none, none, none, "", "the statistic is undefined on these units")
         if self.least < 2:
             return Test(none, none, none, "", "fewer than two independent units in one part")
-        if self.log and not self.point > 0:
+        if self.log and not self.point + self.shift > 0:
             return Test(none, none, none, "", "a ratio of zero has no logarithm")
         defined = self.draws[~np.isnan(self.draws)]
         if 2 * len(defined) < len(self.draws):
             return Test(none, none, none, "", "more than half of the replicates are undefined")
         error, source = self._error(defined)
-        size = abs(np.log(self.point)) if self.log else abs(self.point)
+        size = abs(np.log(self.point + self.shift)) if self.log else abs(self.point)
         if not error > 1e-12 * max(size, 1e-300):
             return Test(none, none, none, source, "no standard error: the units show no spread")
-        distance = np.log(self.point / null) if self.log else self.point - null
+        distance = self._scaled(self.point) - self._scaled(null)
         df = float(self.least - 1)
         t = float(distance / error)
         return Test(float(2 * stdtr(df, -abs(t))), t, df, source)
 
     def _error(self, defined: Floats) -> tuple[float, str]:
-        if self.log and np.mean(defined <= 0) > _AT_ZERO:
+        if self.log and np.mean(defined + self.shift <= 0) > _AT_ZERO:
             left = self.left()
-            values = np.empty(0) if left is None else left[0][left[1]]
+            values = np.empty(0) if left is None else left[0][left[1]] + self.shift
             if len(values) < 2 or not np.all(values > 0):
                 return float("nan"), "jackknife"
             n = len(values)
             return float(np.log(values).std() * np.sqrt(n - 1)), "jackknife"
-        scaled = np.log(defined[defined > 0]) if self.log else defined
+        scaled = defined
+        if self.log:
+            scaled = np.log(defined[defined + self.shift > 0] + self.shift)
         # The bootstrap divides by n where an unbiased variance divides by n - 1.
         return float(scaled.std(ddof=1) * np.sqrt(self.least / (self.least - 1))), "bootstrap"
+
+    def _scaled(self, value: float) -> float:
+        return float(np.log(value + self.shift)) if self.log else value
 
     def p_value(self, null: float) -> float:
         """Return the two-sided p-value of a null value; NaN where `test` says why."""

@@ -167,8 +167,14 @@ class Replicates:
         )
 
     def at(self, s: int, g: int = 0) -> Bootstrapped:
-        """Return one sample in one group."""
+        """Return one sample in one group.
+
+        A statistic with a `log_shift` is tested by the logarithm of its value plus that number.
+        """
+        shift = getattr(self.samples[s].statistic, "log_shift", None)
         return Bootstrapped(
+            log=shift is not None,
+            shift=shift or 0.0,
             point=float(self.point[s, g]),
             draws=self.draws[:, s, g],
             n=int(self.n[s, g]),

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from ombud.taxonomy.crosswalk import Crosswalk, Relation, load_crosswalk, read_crosswalk
 from ombud.taxonomy.describing import taxonomy_page
-from ombud.taxonomy.loading import load_taxonomy, read_taxonomy, taxonomy_names
+from ombud.taxonomy.loading import (
+    load_taxonomy,
+    read_taxonomy,
+    refused_anywhere,
+    taxonomy_names,
+)
 from ombud.taxonomy.model import Taxonomy, TaxonomyLabel
 from ombud.taxonomy.refused import is_refused, spelling_key
 from ombud.taxonomy.terms import Term, TermList, load_terms, read_terms, term_list_names
@@ -27,6 +32,7 @@ __all__ = [
     "read_crosswalk",
     "read_taxonomy",
     "read_terms",
+    "refused_anywhere",
     "spelling_key",
     "taxonomy_names",
     "taxonomy_page",

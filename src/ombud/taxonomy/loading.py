@@ -13,7 +13,7 @@ from ombud.taxonomy.model import Taxonomy, TaxonomyLabel
 from ombud.taxonomy.refused import is_refused, spelling_key
 from ombud.taxonomy.resources import find_versioned, versioned_keys
 
-__all__ = ["load_taxonomy", "read_taxonomy", "taxonomy_names"]
+__all__ = ["load_taxonomy", "read_taxonomy", "refused_anywhere", "taxonomy_names"]
 
 _TEXT = ("name", "title", "source", "licence")
 _KEYS = {*_TEXT, "version", "published", "labels", "parents", "refused"}
@@ -172,3 +172,19 @@ def _refused(rows: Any, faults: list[str]) -> list[tuple[str, frozenset[str]]]:
             continue
         found.append((row["id"], frozenset(spelling_key(name) for name in names)))
     return found
+
+
+@cache
+def _every_refused_spelling() -> frozenset[str]:
+    return frozenset().union(*(load_taxonomy(key).refused_spellings for key in taxonomy_names()))
+
+
+def refused_anywhere(name: str) -> bool:
+    """Say whether any taxonomy of the package refuses a label, or the general list does.
+
+    Examples
+    --------
+    >>> refused_anywhere("blood-gore")
+    False
+    """
+    return is_refused(name) or spelling_key(name) in _every_refused_spelling()

@@ -142,12 +142,6 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
                 "a list, but no history to compare it with",
                 len(lengths),
             ),
-            (
-                "places",
-                np.count_nonzero(codes == -2),
-                f"not left out, but without any label (treated as unknown={asked.unknown!r})",
-                int(lengths[kept].sum()),
-            ),
         )
         if count
     ]

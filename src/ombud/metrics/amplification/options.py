@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from ombud.errors import PlanError
 from ombud.metrics.amplification.history import History
 from ombud.metrics.amplification.tally import Smoothing, UnknownLabels
+from ombud.metrics.drawn import Needs
 from ombud.stats.statistics import Floats, Mean, Median, OfSums, Statistic
 
 __all__ = ["Form", "Options", "RatioOfMeans", "Votes", "Weighting"]
@@ -27,12 +28,19 @@ def _less_one(top: Floats, bottom: Floats, weight: Floats) -> Floats:
 class RatioOfMeans(OfSums):
     """Mean share in lists over mean share in histories, minus 1; undefined when the latter is 0.
 
+    It is tested by its logarithm, because a ratio is skewed: on the plain scale a test would find
+    less of a label far more readily than more of it. With the label in fewer than five histories
+    there is no number.
+
     Examples
     --------
     >>> from ombud.stats.statistics import as_rows
     >>> round(RatioOfMeans().point(as_rows([[0.2, 0.1], [0.4, 0.3]])), 6)
     0.5
     """
+
+    log_shift: ClassVar[float] = 1.0
+    needs: ClassVar[Needs] = Needs("history", 5, "with the label in their history")
 
     def __init__(self) -> None:
         super().__init__(("list", "history"), _less_one)
@@ -53,7 +61,6 @@ class Options:
 
     registered_name: ClassVar[str]
     of: ClassVar[Literal["recommender"]] = "recommender"
-    null: ClassVar[float | None] = 0.0
     contrast: ClassVar[Literal["difference"]] = "difference"
     word: ClassVar[str]
 
@@ -62,6 +69,11 @@ class Options:
             raise PlanError(f"k is {self.k}; a list has at least 1 place")
         if self.draws < 10:
             raise PlanError(f"draws is {self.draws}; at least 10 draws of the labels are needed")
+
+    @property
+    def null(self) -> float | None:
+        """No amplification; a bound for unknown labels is no finding, so it has none."""
+        return None if self.unknown in {"lowest", "highest"} else 0.0
 
     @property
     def title(self) -> str:
