@@ -272,7 +272,13 @@ class Audit:
 
     def _systems_for(self, metric: Metric) -> list[str]:
         wanted = Recommender if metric.of == "recommender" else Moderator
-        return [name for name, system in self._named().items() if isinstance(system, wanted)]
+        found = [name for name, system in self._named().items() if isinstance(system, wanted)]
+        # A metric may be about some systems only, such as those with an avoid list.
+        named: tuple[str, ...] = getattr(metric, "systems", ())
+        if named and not set(named) <= set(found):
+            unknown = ", ".join(sorted(set(named) - set(found)))
+            raise PlanError(f"{metric.title} names {unknown}; the systems are {', '.join(found)}")
+        return [name for name in found if name in named] if named else found
 
     def _groups(self, metric: Metric) -> Grouping | None:
         return self.data.users if metric.of == "recommender" else self.data.text_groups

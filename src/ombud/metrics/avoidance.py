@@ -30,9 +30,9 @@ class AvoidLeak:
     .. math:: \frac{\sum_u |\{i \in L_u^k : i \text{ carries a label that } u
               \text{ avoids}\}|}{\sum_u |L_u^k|}
 
-    over the users who avoid something. With an avoid list in force it must be 0, and the number
-    beside it, of places looked at, says how much that is worth; places whose label is unknown
-    are counted beside it too.
+    The sums are over the users who avoid something. With an avoid list in force it must be 0, and
+    the number beside it, of places looked at, says how much that is worth; places whose label is
+    unknown are counted beside it too.
 
     - **Unit of resampling**: the user.
     - **Undefined**: when no user who avoids something has a list.
@@ -49,12 +49,16 @@ class AvoidLeak:
         A file with `user` and `label`: what each user avoids.
     about
         Words added to the title, to tell several avoid lists apart.
+    systems
+        Names of the systems that it is about: those with the avoid list, and those it was put
+        around. Default, all; elsewhere nobody has asked to avoid anything.
     """
 
     k: int = 100
     labels: tuple[str, ...] = ()
     path: Path | None = None
     about: str = ""
+    systems: tuple[str, ...] = ()
 
     registered_name: ClassVar[str]
     of: ClassVar[Literal["recommender"]] = "recommender"

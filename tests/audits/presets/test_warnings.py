@@ -151,12 +151,53 @@ def test_remedies_are_systems_around_systems() -> None:
     }
     assert plan.systems["SVD + calibrated"]["strength"] == 0.7
     assert plan.systems["SVD + calibrated 2"]["strength"] == 0.2
-    assert plan.metrics[-1] == {"name": "avoid-leak", "k": 20, "labels": ["violence"]}
+    assert plan.metrics[-1] == {
+        "name": "avoid-leak",
+        "k": 20,
+        "labels": ["violence"],
+        "systems": ["SVD", "SVD + avoid list"],
+    }
     remedies.append({"type": "avoid-list", "of": "Random", "labels": ["spiders"]})
     plan = complete(plan_of(options={"remedies": remedies, "k": 20}))
     titles = [metric.title for metric in load_metrics(plan.metrics)]
     assert titles[-2:] == ["avoid leak@20 (spiders)", "avoid leak@20 (violence)"]
     assert len(set(titles)) == len(titles)
+    assert plan.metrics[-2]["systems"] == ["Random", "Random + avoid list"]
+
+
+@pytest.mark.parametrize(
+    ("system", "predicts"),
+    [
+        ({"type": "popular", "by": "mean"}, True),
+        ({"type": "popular", "by": "damped-mean"}, True),
+        ({"type": "popular", "by": "count"}, False),
+        ({"type": "svd"}, True),
+        ({"type": "explicit-als"}, True),
+        ({"type": "item-knn"}, True),
+        ({"type": "user-knn"}, True),
+        ({"type": "implicit-als"}, False),
+        ({"type": "random"}, False),
+        ({"type": "calibrated", "inner": {"type": "svd"}}, False),
+    ],
+)
+def test_rmse_is_measured_where_a_system_predicts_ratings(
+    system: dict[str, Any], predicts: bool
+) -> None:
+    assert ("rmse" in names(complete(plan_of(systems={"mine": system})))) == predicts
+
+
+def test_who_loses_the_whole_list_counts_as_zero_accuracy() -> None:
+    plan = complete(plan_of())
+    lists = [m for m in plan.metrics if m["name"] in {"precision", "recall", "f1"}]
+    assert len(lists) == 9
+    assert {m["no_list"] for m in lists} == {"zero"}
+
+
+def test_a_metric_of_systems_that_are_not_there_is_refused() -> None:
+    leak = {"name": "avoid-leak", "labels": ["violence"], "systems": ["SDV"]}
+    plan = plan_of(metrics=[leak], options={"trained": ["Random"]})
+    with pytest.raises(PlanError, match="avoid leak@100 names SDV; the systems are Random"):
+        Audit.from_plan(plan).run()
 
 
 @pytest.mark.parametrize(
@@ -221,6 +262,8 @@ def test_an_avoid_list_lets_nothing_through_and_its_cost_is_paired(tmp_path: Pat
     assert leak.note.startswith("0 of 6,000 places")
     (before,) = result.select(metric="avoid leak@20", system="SVD", group="", kind="level")
     assert before.value is not None and before.value > 0.1
+    measured = {e.system for e in result.estimates if e.metric == "avoid leak@20"}
+    assert measured == {"SVD", "SVD + avoid list"}
     (none_left,) = result.select(
         metric="amplification@20",
         system="SVD + avoid list",

@@ -61,10 +61,10 @@ def warnings(plan: Plan) -> Plan:
     - **split**: 10% of each user's interactions are held out, unless the data comes with a `test`
       part, or no system is trained (recorded lists cannot have been made without what would be
       held out; give `test` to measure their accuracy).
-    - **metrics**: RMSE (ratings), precision, recall and F1 at 10, 50 and 100; relevant is the
-      user's own top quartile of ratings, or every held-out interaction. Amplification@k by label
-      and as the user's average over labels: mean, median, ratio of means, log ratio; and the least
-      and the greatest ratio of means that unknown labels allow.
+    - **metrics**: RMSE (where a system predicts ratings), precision, recall and F1 at 10, 50 and
+      100; relevant is the user's own top quartile of ratings, or every held-out interaction.
+      Amplification@k by label and as the user's average over labels: mean, median, ratio of means,
+      log ratio; and the least and the greatest ratio of means that unknown labels allow.
     - **analyses**: popularity shift of each label, users' preference, distribution. They see all
       interactions, held out or not.
     - **sample**: 1,000 users are asked for lists.
@@ -94,7 +94,8 @@ def warnings(plan: Plan) -> Plan:
         Each a `type` (``avoid-list`` or ``calibrated``), the name of the system that it is put
         around (`of`), and its arguments, such as ``labels``. Each is one more system, ``SVD +
         avoid list`` and so on; what it costs is the paired difference to the system itself.
-        An avoid list for everyone is also checked for what gets through.
+        An avoid list for everyone is also checked for what gets through, beside the system that
+        it was put around. A list that a remedy empties counts as zero accuracy.
     """
     options = _options(plan)
     explicit = _is_explicit(plan, options)
@@ -216,24 +217,40 @@ def _accuracy(
 ) -> list[dict[str, Any]]:
     relevance = "top-quartile" if explicit else "presence"
     metrics: list[dict[str, Any]] = []
-    if explicit and any(config.get("type") == "svd" for config in systems.values()):
+    if explicit and any(_predicts_ratings(config) for config in systems.values()):
         metrics.append({"name": "rmse"})
     for k in options.accuracy_at:
-        about = {"k": k, "relevance": relevance}
+        # Who is left without a list is not served better than who got a bad one.
+        about = {"k": k, "relevance": relevance, "no_list": "zero"}
         metrics += [{"name": name, **about} for name in ("precision", "recall")]
         metrics.append({"name": "f1", **about, "average": "means"})
     return metrics
 
 
+def _predicts_ratings(config: dict[str, Any]) -> bool:
+    """Whether a system that is trained here says what rating a user would give."""
+    if "inner" in config or not _is_trained(config):
+        return False
+    options = dict(config)
+    kind = str(options.pop("type"))
+    if not hasattr(registry.get("recommender", kind), "predict"):
+        return False
+    # The system itself knows: one ranked by counts has scores that are no ratings.
+    return bool(getattr(registry.create("recommender", kind, options), "predicts_ratings", True))
+
+
 def _leaks(options: WarningsOptions, systems: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Check avoid lists that hold for everyone; several with the same labels are checked once."""
-    avoided = {
-        tuple(config["labels"])
-        for config in systems.values()
-        if config.get("type") == "avoid-list" and config.get("labels")
-    }
+    """Check avoid lists that hold for everyone; several with the same labels are checked once.
+
+    Only they and the systems inside them: nobody has asked the others to leave anything out.
+    """
+    avoided: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for config in systems.values():
+        if config.get("type") == "avoid-list" and config.get("labels"):
+            avoided.setdefault(tuple(config["labels"]), []).extend((config, config["inner"]))
     return [
         {"name": "avoid-leak", "k": options.k, "labels": list(labels)}
+        | {"systems": [name for name, config in systems.items() if config in concerned]}
         | ({"about": ", ".join(labels)} if len(avoided) > 1 else {})
-        for labels in sorted(avoided)
+        for labels, concerned in sorted(avoided.items(), key=lambda pair: pair[0])
     ]
