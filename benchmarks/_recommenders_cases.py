@@ -24,7 +24,7 @@ from _recommenders_data import Data, load
 N = 100
 ITERATIONS = 15
 EPOCHS = 20
-SHORT = 3
+SHORT = 10  # iterations of the factors whose lists are timed; enough for both to settle
 Answer = tuple[np.ndarray, np.ndarray]
 
 
