@@ -22,7 +22,9 @@ _EXTRAS = {
     "spark": ("pyspark",),
     "regress": ("statsmodels",),
     "peers": ("implicit", "lenskit", "surprise"),
-    "moderators": ("sklearn", "profanity_check"),
+    "moderators": ("sklearn", "profanity_check", "hatesonar", "glin_profanity", "skops"),
+    "matching": ("ahocorasick_rs",),
+    "huggingface": ("transformers", "torch"),
 }
 
 
