@@ -53,9 +53,9 @@ def test_a_key_is_never_written(
                 HttpxTransport,
             )
         for system in (
-            Perspective(name=f"p-{transport}", base_url=stub.url, run=run),
-            OpenAIModeration(name=f"o-{transport}", base_url=f"{stub.url}/v1", run=run),
-            AnthropicMessages(name=f"a-{transport}", base_url=stub.url, run=run),
+            Perspective(base_url=stub.url, edition=transport, run=run),
+            OpenAIModeration(base_url=f"{stub.url}/v1", edition=transport, run=run),
+            AnthropicMessages(base_url=stub.url, edition=transport, run=run),
         ):
             monkeypatch.setenv(system.key_env, SECRET)
             # Faults whose body repeats all headers, the key among them.

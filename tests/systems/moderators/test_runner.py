@@ -273,7 +273,7 @@ def test_a_run_inside_a_running_event_loop(stub: Any, tmp_path: Path) -> None:
 def test_two_runs_at_once_are_told_apart(stub: Any, tmp_path: Path) -> None:
     system = service(stub, tmp_path)
     with (
-        AnswerCache(tmp_path / "answers.sqlite", "stub", system.identity) as cache,
+        AnswerCache(tmp_path / "answers.sqlite", "http", system.identity) as cache,
         cache.lock(),
         pytest.raises(ResultError, match="another run"),
     ):

@@ -326,3 +326,41 @@ def test_plans_build_services_and_say_what_is_wrong(stub: Any) -> None:
         with pytest.raises(Exception, match=fault) as caught:
             registry.create("moderator", name, arguments)
         assert SECRET not in str(caught.value)
+
+
+def test_two_addresses_never_share_answers(stub_with: Any, tmp_path: Path) -> None:
+    one, other = stub_with(), stub_with()
+    for first, second in zip(each(one.url, tmp_path), each(other.url, tmp_path), strict=True):
+        first.key_env = second.key_env = ""
+        first.moderate(texts_of("peace"))
+        before = sum(other.asked.values())
+        assert second.estimate(texts_of("peace")).questions == 1, second.cache_name
+        second.moderate(texts_of("peace"))
+        assert sum(other.asked.values()) == before + 1
+
+
+def test_another_name_asks_nothing_again(stub: Any, tmp_path: Path) -> None:
+    for name in ("before", "after", ""):
+        system = OpenAIModeration(
+            name=name, base_url=f"{stub.url}/v1", key_env="", cache=tmp_path / "a.sqlite"
+        )
+        system.moderate(texts_of("peace"))
+        assert system.name == (name or "openai-moderation")
+    assert stub.asked == {"peace": 1}
+
+
+def test_the_usual_address_is_not_part_of_the_key() -> None:
+    usual = OpenAIModeration()
+    assert usual.identity == usual.configuration
+    assert OpenAIModeration(base_url=f"{usual.base_url}/").identity == usual.identity
+    assert OpenAIModeration(base_url="http://127.0.0.1:9/v1").identity != usual.identity
+
+
+def test_headers_of_an_own_service_are_part_of_the_key() -> None:
+    made = [
+        HttpModerator(
+            base_url="http://127.0.0.1:9", flag_path="flagged", headers_sent={"X-Model": model}
+        )
+        for model in ("a", "b")
+    ]
+    assert made[0].identity != made[1].identity

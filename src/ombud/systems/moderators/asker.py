@@ -34,7 +34,9 @@ class Asker(Protocol):
     Attributes
     ----------
     name
-        The system's name in reports and in the cache.
+        The system's name in messages and reports.
+    cache_name
+        What kind of service it is: the system in the cache's key.
     identity
         Everything that changes what the service would answer (model, prompt, attributes asked
         for), as one string: the version in the cache's key. Thresholds are not part of it: they
@@ -52,6 +54,9 @@ class Asker(Protocol):
     name: str
     price: Price
     max_bytes: int
+
+    @property
+    def cache_name(self) -> str: ...  # noqa: D102
 
     @property
     def identity(self) -> str: ...  # noqa: D102

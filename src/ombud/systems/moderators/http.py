@@ -77,8 +77,8 @@ class HttpModerator(Service):
 
     @property
     def configuration(self) -> str:
-        """Version, address and template."""
-        return f"{self.version}#{digest(self.base_url, self.template)}"
+        """Version, template and headers."""
+        return f"{self.version}#{digest(self.template, sorted(self.headers_sent.items()))}"
 
     def headers(self) -> Mapping[str, str]:
         """Return the headers of every question."""

@@ -54,9 +54,8 @@ class LlamaGuard(Service):
 
     @property
     def configuration(self) -> str:
-        """Model, prompt, temperature and address: two servers may hold different weights."""
-        parts = (self.prompt, self.max_tokens, self.temperature, self.base_url)
-        return f"{self.model}#{digest(*parts)}"
+        """Model, prompt and temperature."""
+        return f"{self.model}#{digest(self.prompt, self.max_tokens, self.temperature)}"
 
     @property
     def prompt_characters(self) -> int:

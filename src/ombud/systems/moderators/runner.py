@@ -116,7 +116,7 @@ class Runner:
             return self._report(texts, work, work.calls, self._estimate(work), 0)
 
     def _open(self) -> AnswerCache:
-        return AnswerCache(self.cache, self.asker.name, self.asker.identity)
+        return AnswerCache(self.cache, self.asker.cache_name, self.asker.identity)
 
     def _sort(self, texts: Texts, cache: AnswerCache) -> Work:
         return Work.sort(texts.texts, cache.latest(), self.asker, self.settings)

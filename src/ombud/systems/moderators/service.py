@@ -36,7 +36,7 @@ class Service:
     Parameters
     ----------
     name
-        The system's name in reports and in the cache; default, the name it is registered under.
+        The system's name in messages and reports; default, the name it is registered under.
     base_url
         The service's address; another one for a proxy or a compatible server. The key goes only
         to the service's own host, to this machine, or to hosts named in ``OMBUD_KEY_HOSTS``.
@@ -68,7 +68,7 @@ class Service:
     max_bytes: int = 1_000_000
 
     def __post_init__(self) -> None:
-        self.name = self.name or getattr(type(self), "registered_name", type(self).__name__)
+        self.name = self.name or self.cache_name
         self.base_url = self.base_url.rstrip("/")
         check_address(self.url)
         # No field: a plan does not set it, and a saved result does not hold it.
@@ -91,8 +91,19 @@ class Service:
 
     @property
     def identity(self) -> str:
-        """The version in the cache's key: configuration and edition."""
-        return f"{self.configuration}@{self.edition}" if self.edition else self.configuration
+        """The version in the cache's key: configuration, edition, and an address of one's own.
+
+        Two servers may answer differently to the same model name, so they never share answers.
+        """
+        edition = f"@{self.edition}" if self.edition else ""
+        usual = str(type(self).base_url).rstrip("/")
+        address = "" if self.base_url == usual else f"#at-{digest(self.base_url)}"
+        return f"{self.configuration}{edition}{address}"
+
+    @property
+    def cache_name(self) -> str:
+        """The system in the cache's key: its type, so that another name asks nothing again."""
+        return str(getattr(type(self), "registered_name", type(self).__name__))
 
     @property
     def prompt_characters(self) -> int:
