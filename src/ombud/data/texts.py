@@ -46,7 +46,9 @@ class Texts:
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
-        """Read texts from a frame or file.
+        """Read texts from a frame or file; rows without a text are left out and counted.
+
+        An empty string is a text: how a moderator treats it is a finding.
 
         Parameters
         ----------
@@ -57,7 +59,7 @@ class Texts:
             The table's name in messages.
         """
         columns = [
-            Column("text", "text"),
+            Column("text", "text", nullable=True),
             Column("id", "id", required=False),
             Column("label", "flag", required=False, nullable=True),
             Column("cluster", "id", required=False),
@@ -70,9 +72,11 @@ class Texts:
             if again.height:
                 rows = first_rows(again["row"].head(5).to_list(), again.height)
                 raise DataError(name, [f"column 'id' repeats an id in {rows}"])
-            ids = table["id"].to_numpy()
         else:
-            ids = np.arange(1, table.height + 1)
+            # Numbered before rows are left out: groups and decisions count the rows of the file.
+            table = table.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
+        table, exclusions = _with_texts(table, name)
+        ids = table["id"].to_numpy()
         truth = np.full(table.height, -1, dtype=np.int8)
         if "label" in table.columns:
             truth = table["label"].cast(pl.Int8).fill_null(-1).to_numpy()
@@ -82,7 +86,8 @@ class Texts:
         families = None
         if "family" in table.columns:
             families = table["family"].to_numpy().astype(object)
-        return cls(ids, table["text"].to_numpy().astype(object), truth, clusters, families)
+        texts = table["text"].to_numpy().astype(object)
+        return cls(ids, texts, truth, clusters, families, exclusions)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -103,3 +108,14 @@ class Texts:
     def __repr__(self) -> str:
         known = int(np.count_nonzero(self.truth >= 0))
         return f"Texts({len(self):,} texts, {known:,} with a true label)"
+
+
+def _with_texts(table: pl.DataFrame, name: str) -> tuple[pl.DataFrame, tuple[Exclusion, ...]]:
+    """Return the rows that have a text, and how many have none."""
+    kept = table.filter(pl.col("text").is_not_null())
+    if not kept.height:
+        raise DataError(name, ["column 'text' is missing in every row"])
+    gone = table.height - kept.height
+    if not gone:
+        return table, ()
+    return kept, (Exclusion("texts", "rows", gone, "they have no text", table.height),)

@@ -301,3 +301,13 @@ def test_real_files(realdata: Path) -> None:
     assert found["jigsaw-bias"].card.facts["clusters"] == 138
     assert counts["synopses"] == (1843, 5848)
     assert found["synopses"].exclusions[0].count == 96
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_two_columns_that_cannot_be_read_are_said_in_a_sentence(
+    tmp_path: Path, ending: str
+) -> None:
+    file = tmp_path / f"broken.{ending}"
+    file.write_bytes(b"text,label\nsome \xff\xfe words,1\nmore,0\n")
+    with pytest.raises(DataError, match=rf"broken\.{ending}"):
+        load("two-column", path=str(file))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import narwhals as nw
 import polars as pl
 
 from ombud.data.dataset import Dataset
@@ -54,7 +55,7 @@ def two_column(
     lazy, name = open_frame(file)
     try:
         table: pl.DataFrame = lazy.collect(backend="polars").to_native()
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
         raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
     wanted = {"text": text, "label": label, "id": id, "cluster": cluster}
     missing = [column for column in wanted.values() if column and column not in table.columns]
