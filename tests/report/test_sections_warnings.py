@@ -10,15 +10,19 @@ import polars as pl
 import pytest
 
 from ombud.audits import Audit, Plan, Result
+from ombud.data.exclusions import Exclusion
 from ombud.report import Report
 from ombud.report.blocks import Figure, Section, Table, figures_in, tables_in
-from ombud.report.findings import families
+from ombud.report.findings import families, reading
 from ombud.report.format import estimate_text, shared_decimals
 from ombud.report.html import to_html
 from ombud.report.markdown import to_markdown
 from ombud.report.sections import (
+    answer,
+    pictures,
     warnings_accuracy,
     warnings_amplification,
+    warnings_answer,
     warnings_labels,
     warnings_remedies,
 )
@@ -27,7 +31,13 @@ from ombud.report.sections.warnings_figures import MOST_LABELS, MOST_USERS
 from ombud.report.sections.warnings_found import base_of, chief_accuracy, contrast, level
 from ombud.report.static import to_svg
 
-MADE = (warnings_amplification, warnings_accuracy, warnings_remedies, warnings_labels)
+MADE = (
+    warnings_answer,
+    warnings_amplification,
+    warnings_accuracy,
+    warnings_remedies,
+    warnings_labels,
+)
 
 
 def run(ratings: bool, **options: Any) -> Result:
@@ -183,6 +193,111 @@ def test_words_name_direction_smoothing_and_bounds(explicit: Result) -> None:
     assert "If they could be anything" in words
 
 
+def test_the_answer_comes_first_and_is_about_the_question(explicit: Result) -> None:
+    first = Report(explicit).sections[0]
+    assert first.title == "The answer in short"
+    said = text_of(first).split("\n\n")[2:]
+    for system in explicit.systems:
+        e = level(explicit, "user amplification@20 (ratio-of-means)", system)
+        assert e is not None and e.value is not None
+        (sentence,) = (s for s in said if f"**{system}** " in s)
+        word = {"above": "**more**", "below": "**less**"}.get(reading(e), "**no clear sign**")
+        assert word in sentence
+        assert f"**{system}** {e.value * 100:+.1f}% [".replace("-", "\u2212") in sentence
+    assert "Unknown labels could turn the direction round for 5 of 5 systems" in said[-1]
+    titles = [s.title for s in Report(explicit).sections]
+    assert titles.count("The answer in short") == 1
+
+
+def test_the_answer_says_when_unknown_labels_change_nothing(explicit: Result) -> None:
+    moved = tuple(
+        e.with_(value=0.5, interval=(0.4, 0.6)) if ", unknown" in e.metric and not e.group else e
+        for e in explicit.estimates
+    )
+    words = text_of(warnings_answer(replace(explicit, estimates=moved)))
+    assert "Whatever the unknown labels are, the direction stays" in words
+
+
+def test_a_system_without_a_number_is_named_in_the_answer(explicit: Result) -> None:
+    title = "user amplification@20 (ratio-of-means)"
+    gone = tuple(
+        e.undefined(metric=title, reason="no list", n=0, system="SVD")
+        if (e.metric, e.system, e.group, e.kind) == (title, "SVD", "", "level")
+        else e
+        for e in explicit.estimates
+    )
+    words = text_of(warnings_answer(replace(explicit, estimates=gone)))
+    assert "There is **no number**: **SVD** not defined: no list." in words
+
+
+def test_leaks_and_bounds_are_no_answer_and_no_picture(explicit: Result) -> None:
+    found = answer(explicit)
+    assert found is not None and found.title == "Further comparisons in short"
+    inner = [block.title for block in found.blocks if isinstance(block, Section)]
+    assert "amplification@20" in inner  # groups are compared here
+    assert not any("leak" in title or "unknown" in title for title in inner)
+    assert "averaged over users. with amp" not in text_of(found)
+    drawn = pictures(explicit)
+    assert drawn is not None
+    names = [figure.name for figure in figures_in((drawn,))]
+    assert names and not any("leak" in name or "unknown" in name for name in names)
+
+
+def test_without_groups_nothing_is_left_to_the_general_answer(explicit: Result) -> None:
+    alone = tuple(e for e in explicit.estimates if not e.group or not e.system)
+    result = replace(explicit, estimates=alone)
+    assert answer(result) is None
+    assert Report(result).sections[0].title == "The answer in short"
+
+
+def test_bounds_are_printed_without_marks(explicit: Result) -> None:
+    tested = tuple(
+        e.with_(null=0.0) if ", unknown" in e.metric and e.kind == "level" else e
+        for e in explicit.estimates
+    )
+    for result in (explicit, replace(explicit, estimates=tested)):
+        section = warnings_amplification(result)
+        assert section is not None
+        rows = tables_in((section,))[0].rows
+        for row in rows[-2:]:
+            assert "whatever is unknown" in row[0].text
+            assert {cell.tone for cell in row[1:]} == {""}
+            assert not any(mark in cell.text for cell in row[1:] for mark in "▲▼△▽")
+        assert any(cell.tone for row in rows[:-2] for cell in row[1:])
+
+
+def test_counts_agree_with_their_verbs(explicit: Result) -> None:
+    words = text_of(warnings_amplification(explicit))
+    assert "): 1 is shown more" in words
+    assert "1 are" not in words and "4 are shown more" in words
+
+
+def test_lists_that_a_remedy_took_are_told(explicit: Result) -> None:
+    assert "no list was shortened or emptied" in text_of(warnings_remedies(explicit))
+    where = "SVD + avoid list: avoid list"
+    lost = (
+        Exclusion(where, "full lists", 12, "shortened because why", 300),
+        Exclusion(where, "full lists", 3, "emptied because why", 300),
+    )
+    words = text_of(warnings_remedies(replace(explicit, exclusions=lost)))
+    assert "12 lists were shortened, 3 emptied (an empty list counts as zero accuracy)" in words
+    assert words.count("emptied") == 1  # reranking takes nothing away
+
+
+def test_an_avoid_list_that_empties_lists_says_so_in_the_report() -> None:
+    # Nothing can be asked for beyond the list itself, and all five labels are avoided.
+    labels = ["violence", "blood", "flashing lights", "loud noise", "spiders"]
+    remedy = {"type": "avoid-list", "of": "SVD", "labels": labels, "most": 1, "unknown": "remove"}
+    options = {"k": 3, "accuracy_at": [3], "trained": ["SVD"], "forms": ["mean"]}
+    result = run(True, **options, bounds=False, remedies=[remedy])
+    lists = [e for e in result.exclusions if e.where == "SVD + avoid list: avoid list"]
+    emptied = sum(e.count for e in lists if e.reason.startswith("emptied"))
+    assert emptied > 0
+    assert f"{emptied} emptied (an empty list" in text_of(warnings_remedies(result))
+    base, left = (level(result, "recall@3, top quartile", s) for s in result.systems)
+    assert base is not None and left is not None and base.n == left.n  # nobody dropped out
+
+
 def test_remedies_are_compared_with_their_own_system(explicit: Result, implicit: Result) -> None:
     assert base_of(explicit, "SVD + avoid list") == "SVD"
     assert base_of(explicit, "SVD") is None
@@ -259,7 +374,7 @@ def test_general_sections_do_not_repeat_what_is_shown(explicit: Result, ordinary
 
 
 def test_results_without_the_experiment_have_none_of_it(ordinary: Result) -> None:
-    assert [made(ordinary) for made in MADE] == [None] * 4
+    assert [made(ordinary) for made in MADE] == [None] * 5
 
 
 def test_hostile_names_stay_text(explicit: Result) -> None:

@@ -134,6 +134,19 @@ def test_groups_against_the_rest() -> None:
     ]
 
 
+def test_comparisons_without_an_interval_are_counted_in_both_places() -> None:
+    about = {"kind": "gap", "system": "a", "against": "b"}
+    bare = one(0.3, label="z", **about).with_(interval=None, method="none: no spread")
+    some = (one(0.2, **about), one(0.0, label="x", p=0.9, **about), bare)
+    lines = said("system contrast", *some)
+    assert lines[0].startswith("Between systems: 3 comparisons. Higher in 1, lower in none; ")
+    assert lines[0].endswith("; not tested, for want of an interval, in 1.")
+    family = Family(MetricInfo({}, "m"), "system contrast", some)
+    words = headline([family]).plain
+    assert words.startswith("1 of 2 comparisons shows")
+    assert "1 more has no interval and could not be tested." in words
+
+
 def test_systems_against_each_other_as_ratio() -> None:
     about = {"kind": "ratio", "null": 1.0, "system": "a", "against": "b"}
     lines = said("system contrast", one(0.5, **about), one(1.02, label="x", **about))

@@ -30,6 +30,10 @@ def headline(families: Sequence[Family]) -> Paragraph:
             "This report describes: nothing in it was tested against a value that would mean "
             "\u201cno difference\u201d."
         ]
+    without = sum(reading(e) == "untested" and e.null is not None for e in every)
+    if tested and without:
+        verb = "has" if without == 1 else "have"
+        parts.append(f" {without:,} more {verb} no interval and could not be tested.")
     if undefined:
         verb = "is" if undefined == 1 else "are"
         parts.append(f" {count(undefined, 'number')} {verb} not defined; the reasons are given.")
@@ -182,6 +186,9 @@ def _contrasts(family: Family) -> tuple[Paragraph, tuple[Paragraph, ...]]:
     unclear = signs.get("no sign", ())
     if unclear:
         head.append(f"; no clear sign in either direction in {len(unclear):,}{_room(unclear)}")
+    untested = signs.get("untested", ())
+    if untested:
+        head.append(f"; not tested, for want of an interval, in {len(untested):,}")
     undefined = signs.get("undefined", ())
     if undefined:
         head.append(f"; not defined in {len(undefined):,} {_because(undefined)}")

@@ -31,6 +31,7 @@ from ombud.report.sections.warnings import (
     warnings_labels,
     warnings_remedies,
 )
+from ombud.report.sections.warnings_answer import warnings_answer
 
 __all__ = [
     "answer",
@@ -52,6 +53,7 @@ __all__ = [
     "systems",
     "warnings_accuracy",
     "warnings_amplification",
+    "warnings_answer",
     "warnings_labels",
     "warnings_remedies",
 ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Section, paragraph
-from ombud.report.findings import Family, families
-from ombud.report.sections.drawn import drawn_elsewhere
+from ombud.report.findings import Family
+from ombud.report.sections.drawn import answered_elsewhere, left_to_general
 from ombud.report.words import answer_of, headline
 
 __all__ = ["answer"]
@@ -15,13 +15,7 @@ __all__ = ["answer"]
 @section("answer")
 def answer(result: Result) -> Section | None:
     """Say what was found in both directions, what was not, and what is undefined."""
-    elsewhere = drawn_elsewhere(result)
-    found = [
-        family
-        for family in families(result)
-        if family.metric.title not in elsewhere
-        or (family.kind in {"group", "group contrast"} and any(family.systems))
-    ]
+    found = left_to_general(result)
     if not found:
         return None
     blocks: list[Block] = [headline(found)]
@@ -34,7 +28,16 @@ def answer(result: Result) -> Section | None:
             continue
         info = parts[0].metric
         inner: list[Block] = []
-        if info.summary or info.reading:
-            inner.append(paragraph(" ".join(filter(None, (info.summary, info.reading)))))
+        about = (info.summary, _whole_sentences(info.reading))
+        if any(about):
+            inner.append(paragraph(" ".join(filter(None, about))))
         blocks.append(Section(title, (*inner, *said)))
-    return Section("The answer in short", tuple(blocks), order=200)
+    title = "The answer in short"
+    if answered_elsewhere(result):
+        title = "Further comparisons in short"
+    return Section(title, tuple(blocks), order=200)
+
+
+def _whole_sentences(text: str) -> str:
+    """Return a text without a first sentence that goes on after a formula, which is not shown."""
+    return text.partition(". ")[2] if text[:1].islower() else text

@@ -6,8 +6,7 @@ from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Figure, Section
 from ombud.report.figures import forest, group_contrasts, group_levels
-from ombud.report.findings import families
-from ombud.report.sections.drawn import drawn_elsewhere
+from ombud.report.sections.drawn import left_to_general
 from ombud.report.sections.names import slug
 
 __all__ = ["pictures"]
@@ -17,11 +16,7 @@ __all__ = ["pictures"]
 def pictures(result: Result) -> Section | None:
     """Draw every family of estimates that has one to draw."""
     drawn: list[Figure] = []
-    elsewhere = drawn_elsewhere(result)
-    for family in families(result):
-        groups = family.kind in {"group", "group contrast"} and any(family.systems)
-        if family.metric.title in elsewhere and not groups:
-            continue
+    for family in left_to_general(result):
         base = slug(result, family.metric.title)
         figure = None
         if family.kind == "overall":

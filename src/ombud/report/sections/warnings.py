@@ -12,7 +12,7 @@ from ombud.registry import section
 from ombud.report.blocks import Block, Bullets, Cell, Column, Figure, Section, Table, paragraph
 from ombud.report.figures import forest
 from ombud.report.format import number_text
-from ombud.report.sections.drawn import draws
+from ombud.report.sections.drawn import draws, withholds
 from ombud.report.sections.names import slug
 from ombud.report.sections.warnings_figures import (
     popularity_figure,
@@ -27,6 +27,7 @@ from ombud.report.sections.warnings_found import (
     at_systems,
     base_of,
     common_labels,
+    leak_infos,
     level,
     overall,
 )
@@ -58,6 +59,16 @@ def _drawn(result: Result) -> frozenset[str]:
     titles = {info.title for info in [*infos, *accuracy_infos(result)]}
     analysed = {e.metric for e in result.estimates if not e.system}
     return frozenset(titles | analysed)
+
+
+@withholds
+def _withheld(result: Result) -> frozenset[str]:
+    """Return bounds, which are no findings, and leaks, which the remedies tell."""
+    bounds = amplification_infos(result, "amplification-user")
+    titles = {bounds[name].title for name in _BOUNDS if name in bounds}
+    if any(base_of(result, system) for system in result.systems):
+        titles |= {info.title for info in leak_infos(result)}
+    return frozenset(titles)
 
 
 @section("warnings-amplification")
@@ -159,7 +170,11 @@ def _by_system(
     for title, info in rows:
         at = {s: e for s in systems if (e := level(result, info.title, s)) is not None}
         first = first or next(iter(at.values()), None)
-        cells = iter(number_cells([e.with_(note="") for e in at.values()], notes))
+        said = [e.with_(note="") for e in at.values()]
+        if info.spec.get("unknown") in _BOUNDS:
+            # How far something could move is not a finding, whichever side of 0 it lies on.
+            said = [e.with_(null=None, p_value=None, p_adjusted=None) for e in said]
+        cells = iter(number_cells(said, notes))
         row = [next(cells) if s in at else Cell("not given", "undefined") for s in systems]
         body.append((Cell(title), *row))
     columns = (Column("", header=True), *(Column(shorten(s, 60), "right") for s in systems))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ombud.audits.result import MetricInfo, Result
+from ombud.interventions.avoid import AVOID_LIST
 from ombud.report.findings import Family
 from ombud.stats.estimate import Estimate
 
@@ -15,9 +16,12 @@ __all__ = [
     "at_systems",
     "base_of",
     "chief_accuracy",
+    "chief_amplification",
     "common_labels",
     "contrast",
+    "leak_infos",
     "level",
+    "lists_lost",
     "overall",
 ]
 
@@ -51,6 +55,29 @@ def amplification_infos(result: Result, name: str) -> dict[str, MetricInfo]:
             found.setdefault(unknown if bound else info.spec.get("form", "mean"), info)
     order = [*FORMS, "lowest", "highest"]
     return {form: found[form] for form in order if form in found}
+
+
+def chief_amplification(result: Result) -> MetricInfo | None:
+    """Return the amplification that answers the question: the ratio of means, or the mean."""
+    infos = amplification_infos(result, "amplification-user")
+    return infos.get("ratio-of-means") or infos.get("mean")
+
+
+def leak_infos(result: Result) -> list[MetricInfo]:
+    """Return the metrics of what gets through avoid lists."""
+    return [info for info in result.metrics if info.spec.get("name") == "avoid-leak"]
+
+
+def lists_lost(result: Result, system: str) -> tuple[int, int] | None:
+    """Return how many lists an avoid list shortened and emptied; None for other systems."""
+    if result.plan.systems.get(system, {}).get("type") != "avoid-list":
+        return None
+    where = f"{system}: {AVOID_LIST}"
+    lost = [e for e in result.exclusions if e.where == where]
+    shortened, emptied = (
+        sum(e.count for e in lost if e.reason.startswith(how)) for how in ("shortened", "emptied")
+    )
+    return shortened, emptied
 
 
 def accuracy_infos(result: Result) -> list[MetricInfo]:

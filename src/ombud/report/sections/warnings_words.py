@@ -12,13 +12,17 @@ from ombud.report.sections.warnings_found import (
     amplification_infos,
     at_systems,
     chief_accuracy,
+    chief_amplification,
     contrast,
+    leak_infos,
     level,
+    lists_lost,
     overall,
 )
+from ombud.report.text import count
 from ombud.stats.estimate import Estimate
 
-__all__ = ["care", "remedy_words", "system_words"]
+__all__ = ["care", "percent_text", "remedy_words", "system_words"]
 
 _NAMED = 2
 _SHARE = re.compile(r"\((\d+)%\)")
@@ -41,7 +45,7 @@ def system_words(result: Result) -> Bullets | None:
                 parts += ["taking all users and labels together, lists hold ", *_size(e)]
             else:
                 parts += ["; " if place else "", "the average over users and labels is "]
-                parts += [_percent(e)]
+                parts += [percent_text(e)]
         items.append(paragraph(*parts, ". ", *_labels(result, system)))
     return Bullets(tuple(items))
 
@@ -51,12 +55,12 @@ def _size(e: Estimate) -> list[Part]:
         return [estimate_text(e)]
     sign = reading(e)
     if sign not in {"above", "below"}:
-        return [Strong("about as much"), f" of them as histories do ({_percent(e)})"]
+        return [Strong("about as much"), f" of them as histories do ({percent_text(e)})"]
     word = "more" if sign == "above" else "less"
-    return [Strong(f"{abs(e.value):.0%} {word}"), f" of them than histories do ({_percent(e)})"]
+    return [Strong(f"{abs(e.value):.0%} {word}"), f" of them than histories do ({percent_text(e)})"]
 
 
-def _percent(e: Estimate) -> str:
+def percent_text(e: Estimate) -> str:
     """Return an amplification in percent, with its interval."""
     if e.value is None:
         return estimate_text(e)
@@ -78,7 +82,8 @@ def _labels(result: Result, system: str) -> list[Part]:
     signs = by_sign(family.of(system=system).estimates)
     above, below = signs.get("above", ()), signs.get("below", ())
     rest = sum(len(some) for sign, some in signs.items() if sign not in {"above", "below"})
-    parts: list[Part] = [f"By label ({info.title}, corrected): {len(above)} are shown more"]
+    verb = "is" if len(above) == 1 else "are"
+    parts: list[Part] = [f"By label ({info.title}, corrected): {len(above)} {verb} shown more"]
     parts += _largest(above)
     parts += [f", {len(below)} less", *_largest(below)]
     parts.append(f", {rest} without a clear sign or a number." if rest else ".")
@@ -88,7 +93,7 @@ def _labels(result: Result, system: str) -> list[Part]:
 def _largest(some: tuple[Estimate, ...]) -> list[Part]:
     parts: list[Part] = []
     for place, e in enumerate(some[:_NAMED]):
-        parts += [", " if place else " (most: ", Name(e.label), f" {_percent(e)}"]
+        parts += [", " if place else " (most: ", Name(e.label), f" {percent_text(e)}"]
     return [*parts, ")"] if parts else []
 
 
@@ -138,8 +143,7 @@ def _bounds(result: Result) -> str | None:
 def remedy_words(result: Result, system: str, base: str) -> Paragraph:
     """Return what a remedy changed, on the same users as the system it was put around."""
     parts: list[Part] = [Name(system), " against ", Name(base), ": "]
-    infos = amplification_infos(result, "amplification-user")
-    info = infos.get("ratio-of-means") or infos.get("mean")
+    info = chief_amplification(result)
     e = None if info is None else contrast(result, info.title, system, base)
     if info is not None and e is not None:
         parts.append(f"{info.title} changes by {estimate_text(e, signed=True)}")
@@ -157,10 +161,25 @@ def remedy_words(result: Result, system: str, base: str) -> Paragraph:
             parts += ["; ", Strong(f"{accuracy.title} {verb}: {size}"), of]
             parts.append(", paired over the same users" if e.interval is not None else "")
             parts.append("" if clear else "; no clear sign of a change")
-    for info in result.metrics:
-        if info.spec.get("name") == "avoid-leak" and (e := level(result, info.title, system)):
+    for info in leak_infos(result):
+        if e := level(result, info.title, system):
             parts.append(f"; {info.title}: {e.note or estimate_text(e)}")
-    return paragraph(*parts, ".")
+    return paragraph(*parts, _lost(result, system), ".")
+
+
+def _lost(result: Result, system: str) -> str:
+    lost = lists_lost(result, system)
+    if lost is None:
+        return ""
+    shortened, emptied = lost
+    if not shortened and not emptied:
+        return "; no list was shortened or emptied"
+    verb = "was" if shortened == 1 else "were"
+    words = f"; {count(shortened, 'list')} {verb} shortened, {emptied:,} emptied"
+    accuracy = chief_accuracy(result)
+    if emptied and accuracy is not None and accuracy.spec.get("no_list") == "zero":
+        words += " (an empty list counts as zero accuracy)"
+    return words
 
 
 def _mirrored(e: Estimate) -> Estimate:
