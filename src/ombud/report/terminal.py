@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ombud.audits.result import Result
 from ombud.report.blocks import Tone
 from ombud.report.findings import Family, effect, families, reading
 from ombud.report.tables import number_cells
-from ombud.report.text import shorten
+from ombud.report.text import count, shorten
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,52 +26,92 @@ _STYLES: dict[Tone, str] = {
 }
 
 
-def summary_table(result: Result, *, rows: int = 12) -> Table:
+_FEWEST = 3
+"""So many labels of a metric are shown however many metrics there are."""
+
+
+def summary_table(result: Result, *, rows: int = 12, most: int = 30) -> Table:
     """Return the values over all units: labels down, systems across, the largest effects first.
 
-    Names from the data are shown as plain text: no markup, no control character reaches the
-    terminal.
+    Metrics with a value that means "no difference" come first. What an analysis says about the
+    data, and not about a system, is left to the report when there are systems. Names from the data
+    are shown as plain text: no markup, no control character reaches the terminal.
 
     Parameters
     ----------
     result
         What was found.
     rows
-        At most this many labels of each metric; the caption says how many more there are.
+        At most this many labels of each metric, and fewer where there are many metrics; the
+        caption says how many more there are.
+    most
+        At most about this many rows in all.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    overall = [family for family in families(result) if family.kind == "overall"]
+    overall = _ordered(result)
     systems = tuple(dict.fromkeys(s for family in overall for s in family.systems))
     table = Table(title=Text(shorten(result.plan.title, 80)), title_justify="left", box=SIMPLE_HEAD)
     table.add_column("", overflow="fold")
     for system in systems:
         table.add_column(Text(shorten(system, 30) or "value"), justify="right")
-    hidden = 0
+    each = min(rows, _room(overall, most))
+    hidden, left, shown = 0, most, 0
     for family in overall:
-        labels = _largest(family, rows)
+        labels = _largest(family, each)
+        alone = labels == [""]
+        needed = 1 if alone else 1 + len(labels)
+        if shown and needed > left:
+            break
+        left, shown = left - needed, shown + 1
         hidden += len(family.labels) - len(labels)
         cells = _cells(family)
-        title = Text(shorten(family.metric.title, 30), style="bold")
-        if labels == [""]:
-            table.add_row(title, *(cells["", system] for system in systems), end_section=True)
+        title = Text(shorten(family.metric.title, 60), style="bold")
+        if alone:
+            table.add_row(title, *(cells["", system] for system in systems))
             continue
+        table.add_section()
         table.add_row(title)
-        for place, label in enumerate(labels):
+        for label in labels:
             numbers = (cells[label, system] for system in systems)
-            name = Text("  " + shorten(label, 40))
-            table.add_row(name, *numbers, end_section=place == len(labels) - 1)
+            table.add_row(Text("  " + shorten(label, 40)), *numbers)
+        table.add_section()
     level = f"{result.plan.statistics.level:.0%}"
     caption = f"In brackets: {level} intervals. ▲ above, ▼ below 'no difference'"
     corrected = result.plan.statistics.correction != "none"
     caption += " after correction; △ ▽ only before." if corrected else "."
     if hidden:
         caption += f" {hidden:,} labels with smaller values are in the report."
+    rest = len({e.metric for e in result.estimates}) - shown
+    if rest:
+        verb = "is" if rest == 1 else "are"
+        caption += f" {count(rest, 'more measure')} {verb} in the report."
     table.caption = Text(caption)
     table.caption_justify = "left"
     return table
+
+
+def _ordered(result: Result) -> list[Family]:
+    """Return the values of everyone, those that can be tested first, of systems if there are."""
+    overall = [family for family in families(result) if family.kind == "overall"]
+    if any(e.system for family in overall for e in family.estimates):
+        overall = [
+            replace(family, estimates=some)
+            for family in overall
+            if (some := tuple(e for e in family.estimates if e.system))
+        ]
+    return sorted(overall, key=lambda family: all(e.null is None for e in family.estimates))
+
+
+def _room(overall: Sequence[Family], most: int) -> int:
+    """Return how many labels of each metric fit, so that no metric takes all the rows."""
+    labelled = sum(family.labels != ("",) for family in overall)
+    if not labelled:
+        return most
+    free = most - (len(overall) - labelled) - labelled
+    return max(_FEWEST, free // labelled)
 
 
 def _largest(family: Family, most: int) -> list[str]:
