@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest
+from scipy.stats import binom, binomtest, fisher_exact
 
 from ombud.stats import exact, proportion, wilson
+from ombud.stats.proportions import exact_difference, fisher
 
 METHODS = {"wilson": wilson, "exact": exact}
 
@@ -70,3 +71,48 @@ def test_impossible_counts_are_refused() -> None:
         wilson([5, 1, -1], [4, 2, 2])
     with pytest.raises(ValueError, match="level is 1"):
         exact(1, 2, 1)
+
+
+def test_fisher_by_hand_and_where_there_is_nothing() -> None:
+    # Lady tasting tea: tables 0 to 4 weigh 1, 16, 36, 16, 1 of 70.
+    assert fisher(3, 4, 1, 4) == pytest.approx(34 / 70)
+    assert fisher(4, 4, 0, 4) == pytest.approx(2 / 70)
+    assert np.isnan(fisher(0, 0, 1, 4))
+    with pytest.raises(ValueError, match="successes <= n"):
+        fisher(5, 4, 1, 4)
+
+
+@given(st.integers(1, 40), st.integers(1, 2000), st.data())
+def test_fisher_equals_scipy(n: int, m: int, data: st.DataObject) -> None:
+    k, j = data.draw(st.integers(0, n)), data.draw(st.integers(0, m))
+    theirs = float(fisher_exact([[k, n - k], [j, m - j]])[1])
+    assert fisher(k, n, j, m) == pytest.approx(theirs, rel=1e-6, abs=1e-12)
+    assert fisher(n - k, n, m - j, m) == pytest.approx(fisher(k, n, j, m), rel=1e-6, abs=1e-12)
+    low, high = exact_difference(k, n, j, m)
+    assert -1 <= low <= k / n - j / m <= high <= 1
+    assert exact_difference(j, m, k, n) == pytest.approx((-high, -low))
+
+
+def test_counts_that_are_not_whole_are_rounded_towards_equality() -> None:
+    assert fisher(5.5, 20, 30.5, 1000) == pytest.approx(fisher(5, 20, 31, 1000))
+    assert fisher(0.5, 200, 100.5, 1000) == pytest.approx(fisher(1, 200, 100, 1000))
+    assert fisher(1.2, 10, 1.1, 10) == 1.0
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("rate", [0.005, 0.02, 0.1])
+@pytest.mark.parametrize("n", [12, 60, 300])
+def test_few_events_cover_and_do_not_alarm(n: int, rate: float) -> None:
+    """No draws for the small part: all its counts, with their binomial probabilities."""
+    k = np.arange(min(n, 60) + 1)
+    chance = binom.pmf(k, n, rate)
+    others = np.random.default_rng(3).binomial(9000, rate, 20)
+    covered = alarmed = 0.0
+    for j in others:
+        ends = [exact_difference(int(i), n, int(j), 9000) for i in k]
+        covered += float(sum(c for c, e in zip(chance, ends, strict=True) if e[0] <= 0 <= e[1]))
+        alarmed += float(
+            sum(c for c, i in zip(chance, k, strict=True) if fisher(int(i), n, int(j), 9000) < 0.05)
+        )
+    assert covered / len(others) > 0.945
+    assert alarmed / len(others) < 0.052

@@ -42,7 +42,14 @@ from ombud.stats.permutation import (
     sign_flip_test,
 )
 from ombud.stats.pooling import Pooled, partially_pool
-from ombud.stats.proportions import Bounds, exact, proportion, wilson
+from ombud.stats.proportions import (
+    Bounds,
+    exact,
+    exact_difference,
+    fisher,
+    proportion,
+    wilson,
+)
 from ombud.stats.ranks import RankReplicates, resample_medians
 from ombud.stats.ratios import (
     Against,
@@ -115,6 +122,8 @@ __all__ = [
     "cohen_kappa",
     "estimate",
     "exact",
+    "exact_difference",
+    "fisher",
     "holm",
     "intervals_of_draws",
     "kappa_error",

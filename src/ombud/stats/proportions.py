@@ -6,12 +6,23 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, ndtri
+from scipy.special import betaincinv, gammaln, ndtri
 
 from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats
 
-__all__ = ["Bounds", "exact", "normal_quantile", "proportion", "wilson"]
+__all__ = [
+    "Bounds",
+    "exact",
+    "exact_difference",
+    "fisher",
+    "normal_quantile",
+    "proportion",
+    "wilson",
+]
+
+# Tables as likely as the one found, up to rounding, count as no less likely.
+_TIE = 1e-7
 
 
 class Bounds(NamedTuple):
@@ -96,6 +107,78 @@ def exact(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Bo
     high = np.where(k < size, betaincinv(k + 1, np.maximum(size - k, 1e-300), 1 - tail), 1.0)
     none = size == 0
     return Bounds(np.where(none, np.nan, low), np.where(none, np.nan, high))
+
+
+def exact_difference(
+    successes: float, n: int, other_successes: float, other_n: int, level: float = 0.95
+) -> tuple[float, float]:
+    r"""Return an interval for the difference of two independent proportions with few events.
+
+    .. math:: d - \sqrt{(p_1 - l_1)^2 + (u_2 - p_2)^2}, \qquad
+              d + \sqrt{(u_1 - p_1)^2 + (p_2 - l_2)^2}
+
+    Newcombe's combination of the intervals of the two proportions, here the exact ones of Clopper
+    and Pearson: so no events in one part are not taken for certainty. Wider than needed on
+    average. NaN where a part has no units. Units must be independent. Counts need not be whole:
+    units that lie between 0 and 1 spread less than the interval allows for.
+
+    References
+    ----------
+    Newcombe (1998), Statistics in Medicine 17, 873-890.
+
+    Examples
+    --------
+    >>> low, high = exact_difference(0, 12, 190, 9500)
+    >>> round(low, 4), round(high, 4)
+    (-0.023, 0.2447)
+    """
+    if n == 0 or other_n == 0:
+        return float("nan"), float("nan")
+    one, other = successes / n, other_successes / other_n
+    low, high = (float(end) for end in exact(successes, n, level))
+    other_low, other_high = (float(end) for end in exact(other_successes, other_n, level))
+    down = np.hypot(one - low, other_high - other)
+    up = np.hypot(high - one, other - other_low)
+    return float(one - other - down), float(one - other + up)
+
+
+def fisher(successes: float, n: int, other_successes: float, other_n: int) -> float:
+    """Return the two-sided p-value of Fisher's exact test that two proportions are equal.
+
+    The probability, with both margins fixed, of a table that is no more likely than the one found.
+    It never alarms more often than it says, and less often with few events. Units must be
+    independent. Counts that are not whole are rounded towards equality, so the value is rather
+    too large. NaN where a part has no units.
+
+    References
+    ----------
+    Fisher (1935), Journal of the Royal Statistical Society 98, 39-54.
+
+    Examples
+    --------
+    >>> round(fisher(3, 4, 1, 4), 4)
+    0.4857
+    >>> round(fisher(0, 12, 190, 9500), 4)
+    1.0
+    """
+    _checked([successes, other_successes], [n, other_n])
+    if n == 0 or other_n == 0:
+        return float("nan")
+    above = successes * other_n > other_successes * n
+    k = int(np.floor(successes) if above else np.ceil(successes))
+    other_k = int(np.ceil(other_successes) if above else np.floor(other_successes))
+    if above != (k * other_n > other_k * n):
+        return 1.0
+    total = k + other_k
+    some = np.arange(max(0, total - other_n), min(n, total) + 1, dtype=np.float64)
+    logs = _log_choose(n, some) + _log_choose(other_n, total - some)
+    chance = np.exp(logs - logs.max())
+    here = chance[k - int(some[0])]
+    return float(min(1.0, chance[chance <= here * (1 + _TIE)].sum() / chance.sum()))
+
+
+def _log_choose(n: float, k: Floats) -> Floats:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 def proportion(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.stats import fisher_exact
 
 from ombud import registry
 from ombud.data.dataset import Dataset
@@ -30,6 +31,7 @@ from ombud.metrics.suppression import (
     WorstSuppression,
 )
 from ombud.stats.estimate import Estimate
+from ombud.stats.proportions import exact_difference
 from ombud.stats.ratios import rate_ratio
 from ombud.testing.metrics import MetricContract
 
@@ -237,10 +239,99 @@ def test_few_flags_use_the_closed_form_and_clusters_do_not() -> None:
     assert clustered.n == len(set(clusters[members[:, 0]].tolist()))
     assert "flags in 4 clusters only" in clustered.note
     assert clustered.p_value is not None
-    assert clustered.p_value > estimate.p_value  # four clusters say less than four texts
+    closed_p = fisher_exact([[4, 100], [196, 1700]])[1]
+    assert estimate.p_value == pytest.approx(closed_p)
     data, decisions = data_of(flags, members, ("g",), clusters=np.arange(2000, dtype=np.int32))
     alone = pick(run(Suppression(), data, decisions), "g")
     assert alone.interval == pytest.approx((float(closed.low), float(closed.high)))
+
+
+def test_no_event_in_a_small_group_is_not_certainty() -> None:
+    flags = np.arange(2000) < 40
+    members = np.zeros((2000, 2), dtype=bool)
+    members[1988:, 0] = True  # 0 of 12
+    members[1000:, 1] = True  # 0 of 1,000
+    data, decisions = data_of(flags, members, ("small", "large"))
+    found = run(FalsePositiveRate(), data, decisions)
+    small, large = pick(found, "small", OUTSIDE), pick(found, "large", OUTSIDE)
+    assert small.value == pytest.approx(-40 / 1988)
+    assert small.interval == pytest.approx(exact_difference(0, 12, 40, 1988))
+    assert small.p_value == pytest.approx(fisher_exact([[0, 12], [40, 1948]])[1])
+    assert small.note == "0 of 12 texts flagged, 40 of 1,988 others flagged"
+    assert small.n == 12
+    assert large.p_adjusted is not None
+    assert large.p_adjusted < 1e-9
+    undecided = Decisions(
+        decisions.ids, np.where(flags, np.int8(Outcome.REFUSED), np.int8(0)), decisions.scores
+    )
+    share = pick(run(UndecidedShare(), data, undecided), "small", OUTSIDE)
+    assert share.p_value == small.p_value
+    assert "0 of 12 texts undecided" in share.note
+    clusters = (np.arange(2000) % 500).astype(np.int32)
+    data, decisions = data_of(flags, members, ("small", "large"), clusters=clusters)
+    for group in ("small", "large"):
+        estimate = pick(run(FalsePositiveRate(), data, decisions), group, OUTSIDE)
+        assert estimate.value is None
+        assert estimate.p_value is None
+        assert estimate.reason.startswith("not enough data: 0 of ")
+
+
+def test_every_event_in_a_group_is_not_certainty_either() -> None:
+    flags = np.arange(400) < 200
+    members = np.zeros((400, 1), dtype=bool)
+    members[:12] = True
+    estimate = pick(run(FalsePositiveRate(), *data_of(flags, members, ("g",))), "g", OUTSIDE)
+    assert estimate.p_value == pytest.approx(fisher_exact([[12, 0], [188, 200]])[1])
+    assert estimate.interval is not None
+    assert estimate.interval[0] < 0.5 - 0.2
+
+
+def test_two_flags_in_a_small_group_are_not_enough_and_none_in_a_large_one_is_found() -> None:
+    flags = np.arange(5000) < 100
+    members = np.zeros((5000, 4), dtype=bool)
+    members[98:115, 0] = True  # 2 of 17, where 0.34 were to be expected
+    members[95:115, 1] = True  # 5 of 20
+    members[4000:, 2] = True  # 0 of 1,000, where 20 were to be expected
+    members[4900:, 3] = True  # 0 of 100, where 2 were
+    names = ("two", "five", "none", "small")
+    data, decisions = data_of(flags, members, names)
+    found = run(Suppression(), data, decisions)
+    two, five, none, small = (pick(found, name) for name in names)
+    assert two.reason.startswith("not enough data: only 2 of 17 texts flagged, at least 5 wanted")
+    assert two.interval is None
+    assert two.n == 17
+    assert small.reason.startswith("not enough data: only 0 of 100 texts flagged")
+    assert five.p_value == pytest.approx(fisher_exact([[5, 15], [95, 4885]])[1])
+    assert none.value == 0.0
+    assert none.p_value == pytest.approx(fisher_exact([[0, 1000], [100, 3900]])[1])
+    assert none.p_adjusted is not None
+    assert none.p_adjusted < 0.001
+    assert {e.correction for e in found if e.p_value is not None} == {"benjamini-hochberg over 4"}
+
+
+def test_flags_in_few_clusters_are_few_flags() -> None:
+    flags = np.zeros(5000, dtype=bool)
+    flags[::40] = True
+    clusters = (np.arange(5000) // 10).astype(np.int32)
+    members = np.zeros((5000, 2), dtype=bool)
+    members[1000:1200, 0] = True
+    flags[1000:1020] = True  # 20 and more flags, nearly all in two clusters
+    members[4000:4600, 1] = True
+    flags[4001:4600] = False  # one flag where fifteen were to be expected
+    data, decisions = data_of(flags, members, ("few", "one"), clusters=clusters)
+    estimate = pick(run(Suppression(events=7), data, decisions), "few")
+    assert "in 6 clusters, at least 7 wanted" in estimate.reason
+    one = pick(run(Suppression(), data, decisions), "one")
+    assert one.value is not None
+    assert one.interval is None
+    assert one.p_value is None
+    assert one.method == "none: flags in 1 cluster, so there is no spread between clusters"
+
+
+def test_pooled_ratios_are_not_tested() -> None:
+    found = run(PooledSuppression(), *from_table(PUBLISHED["openai"]))
+    assert any(e.interval is not None for e in found)
+    assert all(e.null is None and e.p_value is None for e in found)
 
 
 def test_medians_by_another_route() -> None:

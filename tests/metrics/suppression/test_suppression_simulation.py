@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 
 from ombud.data.dataset import Dataset
-from ombud.data.decisions import Decisions
+from ombud.data.decisions import Decisions, Outcome
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.metrics.engine import Settings, estimate_metric
-from ombud.metrics.suppression import WHOLE, PooledSuppression, Suppression, WorstSuppression
+from ombud.metrics.suppression import (
+    WHOLE,
+    FalsePositiveRate,
+    PooledSuppression,
+    Suppression,
+    UndecidedShare,
+    WorstSuppression,
+)
 from ombud.worlds import PlantedModerator, small_world
 
 pytestmark = pytest.mark.simulation
@@ -94,6 +101,47 @@ def test_silence_when_there_is_no_suppression() -> None:
         single += sum(e.excludes_null for e in whole)
     assert alarms / runs < 0.09
     assert single / (5 * runs) < 0.075
+
+
+SMALL = np.array([0.03, 0.02, 0.1, 0.07, 0.012, 0.019, 0.006, 0.0018])
+
+
+def rare(rng: np.random.Generator, clustered: bool) -> tuple[Dataset, Decisions]:
+    """Many texts, small groups, rare flags and refusals, and no difference between groups."""
+    n = 6000
+    ids, names = np.arange(n), tuple("abcdefgh")
+    members, clusters, chance = rng.random((n, 8)) < SMALL, None, np.full(n, 0.02)
+    if clustered:
+        clusters = rng.integers(0, n // 4, n).astype(np.int32)
+        members = (rng.random((n // 4, 8)) < SMALL)[clusters]
+        chance = 0.02 * rng.gamma(1.0, 1.0, n // 4)[clusters]
+    outcomes = (rng.random(n) < chance).astype(np.int8)
+    outcomes[rng.random(n) < chance / 2] = Outcome.REFUSED
+    texts = Texts(ids, np.full(n, "", dtype=object), np.zeros(n, dtype=np.int8), clusters)
+    groups = Grouping(Vocabulary(ids), names, members, ("identity",) * 8)
+    scores = np.full(n, np.nan, dtype=np.float32)
+    return Dataset(texts=texts, text_groups=groups), Decisions(ids, outcomes, scores)
+
+
+@pytest.mark.parametrize("clustered", [False, True], ids=["alone", "clusters"])
+def test_silence_where_events_are_rare(clustered: bool) -> None:
+    rng = np.random.default_rng(15)
+    runs, how = (50 if clustered else 120), Settings(replicates=200)
+    metrics = (FalsePositiveRate(), UndecidedShare(), Suppression())
+    alarms, gates = dict.fromkeys(metrics, 0), 0
+    for _ in range(runs):
+        data, decisions = rare(rng, clustered)
+        for metric in metrics:
+            rows = {"s": metric.measure(decisions, data)}
+            found = estimate_metric(metric, rows, data.text_groups, how)
+            hits = [e for e in found if e.against and (e.p_adjusted or 1.0) < 0.05]
+            alarms[metric] += bool(hits)
+            if isinstance(metric, Suppression):
+                gates += any(e.interval is not None and e.interval[0] > 1.25 for e in hits)
+    # Nominal is 0.05; two standard errors are 0.04 of 120 runs and 0.06 of 50.
+    most = 0.11 if clustered else 0.09
+    assert max(alarms.values()) / runs <= most, alarms
+    assert gates / runs <= most
 
 
 def test_clusters_are_what_is_resampled() -> None:

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from ombud.metrics.drawn import Drawn
 from ombud.metrics.engine import correct
+from ombud.metrics.suppression.counts import FEW, Counts, counts_of, is_independent
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
 from ombud.stats.patterns import resample_patterns
+from ombud.stats.proportions import exact_difference, fisher
 from ombud.stats.ranks import resample_medians
 from ombud.stats.replicates import Replicates, Sample
 from ombud.stats.statistics import Mean, Median
@@ -61,6 +63,7 @@ class TextMetric:
     outside: ClassVar[Literal["all"]] = "all"
     contrast: ClassVar[Literal["difference", "ratio"]] = "difference"
     compares_systems: ClassVar[bool] = True
+    event: ClassVar[str] = "flagged"
 
     @property
     def statistic(self) -> Mean | Median:
@@ -85,7 +88,7 @@ class TextMetric:
         here = [(s, w) for s in systems for w in labels]
         everyone = [drawn.level(s, w, 0) for s, w in here]
         by_group = [drawn.level(s, w, 1 + g) for s, w in here for g in groups]
-        gaps = [drawn.group_gap(s, w, g, OUTSIDE) for s, w in here for g in groups]
+        gaps = [self._gap(drawn, s, w, g) for s, w in here for g in groups]
         between = []
         if self.compares_systems:
             between = [
@@ -93,3 +96,46 @@ class TextMetric:
             ]
         families = (everyone, by_group, gaps, between)
         return [e for some in families for e in correct(some, drawn.settings.correction)]
+
+    def _gap(self, drawn: Drawn, system: int, label: int, group: int) -> Estimate:
+        """Return the gap of a group to the texts outside it, exact where events are few."""
+        found = drawn.group_gap(system, label, group, OUTSIDE)
+        if found.value is None:
+            return found
+        sample = drawn.layout.sample(system, label)
+        columns = (1 + group, drawn.layout.rest(group))
+        # Of all texts in both parts, the smaller one limits what can be known.
+        n = min(int(drawn.replicates.n[sample, column]) for column in columns)
+        found = found.with_(n=n)
+        if not isinstance(self.statistic, Mean):
+            return found
+        parts = [counts_of(drawn, sample, column) for column in columns]
+        words = ", ".join(
+            f"{part.events:,.6g} of {part.texts:,} {where} {self.event}"
+            for part, where in zip(parts, ("texts", "others"), strict=True)
+        )
+        found = found.with_(note="; ".join(filter(None, [words, found.note])))
+        if not any(part.are_few for part in parts):
+            return found
+        if is_independent(drawn, sample):
+            return _exact_gap(found, parts[0], parts[1], words)
+        about = drawn.about(system, label, 1 + group) | {"kind": found.kind, "against": OUTSIDE}
+        why = f"not enough data: {words}; {FEW} clusters with and without wanted in each part"
+        return Estimate.undefined(
+            metric=found.metric,
+            reason=why,
+            n=n,
+            null=0.0,
+            **about,
+        )
+
+
+def _exact_gap(found: Estimate, one: Counts, other: Counts, words: str) -> Estimate:
+    counts = (one.events, one.texts, other.events, other.texts)
+    return found.with_(
+        interval=exact_difference(*counts, found.level),
+        method="exact (Newcombe from Clopper-Pearson; p by Fisher)",
+        p_value=fisher(*counts),
+        undefined_replicates=0,
+        note=words,
+    )

@@ -34,7 +34,7 @@ class PooledSuppression(RatioMetric):
     - **Undefined**: for groups with too few texts or flagged texts, and with fewer than three
       groups left.
     - **Does not capture**: that groups may differ for reasons of their own; a group that truly is
-      an exception is drawn in as well. Read it beside the raw ratio.
+      an exception is drawn in as well; and it is no test. Read it beside the raw ratio.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class PooledSuppression(RatioMetric):
         estimates = []
         for g in range(len(drawn.layout.groups)):
             about = drawn.about(system, label, 1 + g)
-            about |= {"kind": "ratio", "against": WHOLE, "null": 1.0}
+            about |= {"kind": "ratio", "against": WHOLE}
             n = int(drawn.replicates.n[sample, 1 + g])
             if pooled is None or g not in groups:
                 why = rare or "not enough data: too few texts or flagged texts in the group"

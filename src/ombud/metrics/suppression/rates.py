@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ombud.metrics.base import Outputs, Rows
 from ombud.metrics.suppression.base import TextMetric
@@ -25,6 +25,9 @@ class FalsePositiveRate(TextMetric):
 
     Refusals, errors and answers that cannot be read are no decisions: they are left out and
     counted. A text that was asked about several times counts with its share of flags.
+
+    With fewer than 10 events, or fewer than 10 texts without, in a group or outside it, the gap has
+    an exact interval and Fisher's p-value (independent texts) or is not enough data (clusters).
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
     - **Undefined**: when no text that should not be flagged was decided.
@@ -61,6 +64,9 @@ class UndecidedShare(TextMetric):
     When it differs between groups, rates among the decided texts compare unlike texts: a system
     may refuse just those that it would have flagged.
 
+    With fewer than 10 events, or fewer than 10 texts without, in a group or outside it, the gap has
+    an exact interval and Fisher's p-value (independent texts) or is not enough data (clusters).
+
     - **Unit of resampling**: the text, or what texts share (a template, a show).
     - **Undefined**: when the system was asked about no text that should not be flagged.
     - **Does not capture**: why there is no decision, or what it would have been.
@@ -74,6 +80,8 @@ class UndecidedShare(TextMetric):
     ----------
     Proebsting et al., *Identity-related Speech Suppression in Generative AI Content Moderation*.
     """
+
+    event: ClassVar[str] = "undecided"
 
     @property
     def title(self) -> str:

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from scipy.special import ndtr, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 from ombud.metrics.base import Outputs, Rows
-from ombud.metrics.drawn import Drawn
+from ombud.metrics.drawn import Correction, Drawn
 from ombud.metrics.engine import correct
 from ombud.metrics.suppression.base import OUTSIDE, WHOLE, TextMetric
+from ombud.metrics.suppression.counts import (
+    FEW,
+    Counts,
+    counts_of,
+    events_of,
+    is_independent,
+)
 from ombud.metrics.suppression.texts import max_score, measure_texts, was_flagged
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate
-from ombud.stats.proportions import normal_quantile
+from ombud.stats.proportions import fisher
 from ombud.stats.ratios import Against, rate_ratio
 from ombud.stats.statistics import Mean, Median
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["FEW", "RatioMetric", "Suppression", "events_of"]
+__all__ = ["RatioMetric", "Suppression"]
 
-FEW = 10
-"""With fewer flagged (or allowed) texts, the closed form replaces the bootstrap."""
+
+_FEW_FLAGS = "not enough data: only "
 
 
 @dataclass(frozen=True)
@@ -82,18 +90,6 @@ class RatioMetric(TextMetric):
         return f"not enough data: {flagged:g} flagged texts in all, at least {self.events} wanted"
 
 
-def events_of(drawn: Drawn, sample: int, column: int) -> float:
-    """Return how many texts of a column of the replicates were flagged."""
-    values = drawn.replicates.samples[sample].values[:, 0]
-    inside = drawn.replicates.design.member[:, column]
-    return float(np.nansum(values[inside]))
-
-
-def _texts_of(drawn: Drawn, sample: int, column: int) -> int:
-    values = drawn.replicates.samples[sample].values[:, 0]
-    return int(np.count_nonzero(~np.isnan(values[drawn.replicates.design.member[:, column]])))
-
-
 @metric("suppression")
 @dataclass(frozen=True)
 class Suppression(RatioMetric):
@@ -104,11 +100,13 @@ class Suppression(RatioMetric):
     1 means that the group's acceptable texts are flagged as often as all acceptable texts; above 1,
     more often. A group is part of the whole, so both move together when texts are resampled. With
     fewer than 10 flagged or allowed texts in the group, and independent texts, the interval is the
-    closed form for a rate within its whole.
+    closed form for a rate within its whole. The p-value of independent texts is Fisher's; groups
+    with too few flags count in the correction, since their flags decide whether they are tested.
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
-    - **Undefined**: when the group has too few texts, when too few texts are flagged in all, or
-      when the median score of all texts is 0.
+    - **Undefined**: when the group has too few texts, when too few texts are flagged in all, when
+      too few are flagged in the group and no more were to be expected, or when the median score
+      of all texts is 0.
     - **Does not capture**: how often anyone is flagged (read it beside the rate), who speaks (the
       group is named in the text), or whether the labels are right for all groups alike.
 
@@ -121,7 +119,9 @@ class Suppression(RatioMetric):
     categories, among
         As in `MedianScore`.
     events
-        With fewer flagged texts in all, there is no ratio.
+        With fewer flagged texts in all, there is no ratio; nor for a group with fewer (in so many
+        clusters, where texts share something), unless so many would be flagged at the rate of all
+        texts and fewer are: so no flag in a large group is a finding, and two in a small one none.
     against
         ``all``: over all texts, the group's own included; ``outside``: over the texts that do
         not name the group, which says more about large groups.
@@ -150,7 +150,7 @@ class Suppression(RatioMetric):
         ]
         against = WHOLE if self.against == "all" else OUTSIDE
         found = [self._ratio(drawn, *cell, against) for cell in cells]
-        return correct(found, drawn.settings.correction)
+        return _correct(found, drawn.settings.correction)
 
     def _ratio(self, drawn: Drawn, system: int, label: int, group: int, against: str) -> Estimate:
         here, sample = 1 + group, drawn.layout.sample(system, label)
@@ -167,61 +167,84 @@ class Suppression(RatioMetric):
         found = found.with_(n=int(drawn.replicates.n[sample, here]))
         if self.by == "scores":
             return found
-        flagged, texts = events_of(drawn, sample, here), _texts_of(drawn, sample, here)
-        found = found.with_(note="; ".join(filter(None, [_support(flagged, texts), found.note])))
-        if not _independent(drawn, sample):
-            return _with_clusters_counted(drawn, found, sample, here)
-        if min(flagged, texts - flagged) >= FEW:
-            return found
-        return _closed_form(drawn, found, sample, here, "whole" if other == 0 else "complement")
+        part, whole = counts_of(drawn, sample, here), counts_of(drawn, sample, 0)
+        if few := self._too_few(part, whole, is_independent(drawn, sample)):
+            about = drawn.about(system, label, here) | {"kind": "ratio", "against": against}
+            return Estimate.undefined(metric=self.title, reason=few, n=found.n, null=1.0, **about)
+        found = found.with_(note="; ".join(filter(None, [_support(part), found.note])))
+        if not is_independent(drawn, sample):
+            return _with_clusters_counted(found, part)
+        if min(part.events, part.texts - part.events) < FEW:
+            found = _closed_form(found, part, whole, "whole" if other == 0 else "complement")
+        return _exactly_tested(found, part, whole)
+
+    def _too_few(self, part: Counts, whole: Counts, independent: bool) -> str:
+        """Return why the flags of a group say nothing; empty when they do.
+
+        Few flags say something where many were to be expected: that there is little suppression.
+        """
+        expected = part.texts * whole.events / whole.texts
+        seen = part.events if independent else min(part.events, part.with_event)
+        if seen >= self.events or part.events < expected >= self.events:
+            return ""
+        where = "" if independent else f" in {part.with_event} clusters"
+        wanted = f"at least {self.events} wanted, or expected from the rate of all texts"
+        return f"{_FEW_FLAGS}{_support(part)}{where}, {wanted}"
 
 
-def _independent(drawn: Drawn, sample: int) -> bool:
-    """Whether every text that counts stands alone."""
-    design = drawn.replicates.design
-    if design.order is None:
-        return True
-    known = ~np.isnan(drawn.replicates.samples[sample].values[:, 0])
-    return len(np.unique(design.cluster[known])) == int(np.count_nonzero(known))
-
-
-def _with_clusters_counted(drawn: Drawn, found: Estimate, sample: int, column: int) -> Estimate:
+def _with_clusters_counted(found: Estimate, part: Counts) -> Estimate:
     """Say so when the flags of a group stand in few clusters."""
-    design = drawn.replicates.design
-    flagged = design.member[:, column] & (drawn.replicates.samples[sample].values[:, 0] > 0)
-    count = len(np.unique(design.cluster[flagged]))
+    count = part.with_event
     if count >= FEW:
         return found
+    if count < 2:
+        where = "1 cluster" if count else "0 clusters"
+        why = f"none: flags in {where}, so there is no spread between clusters"
+        return found.with_(interval=None, method=why, p_value=None)
     words = f"flags in {count} clusters only: the interval is rough and rather too short"
     p = found.p_value
-    if p is not None and count > 1:
+    if p is not None:
         # The clusters with a flag carry the test, so they set its degrees of freedom.
         t = float(stdtrit(max(found.n - 1, 1), 1 - p / 2))
         p = float(2 * stdtr(count - 1, -t))
     return found.with_(p_value=p, note="; ".join(filter(None, [found.note, words])))
 
 
-def _support(flagged: float, texts: int) -> str:
-    return f"{flagged:,.6g} of {texts:,} texts flagged"
+def _support(part: Counts) -> str:
+    return f"{part.events:,.6g} of {part.texts:,} texts flagged"
 
 
-def _closed_form(
-    drawn: Drawn, found: Estimate, sample: int, column: int, against: Against
-) -> Estimate:
-    e, n = events_of(drawn, sample, column), _texts_of(drawn, sample, column)
-    whole = (events_of(drawn, sample, 0), _texts_of(drawn, sample, 0))
-    ratio = rate_ratio(e, n, *whole, level=found.level, against=against)
+def _closed_form(found: Estimate, part: Counts, whole: Counts, against: Against) -> Estimate:
+    counts = (part.events, part.texts, whole.events, whole.texts)
+    ratio = rate_ratio(*counts, level=found.level, against=against)
     low, high = float(ratio.low), float(ratio.high)
     if np.isnan(low):
         return found
-    p = None
-    if low > 0 and ratio.ratio > 0:
-        error = np.log(high / low) / (2 * normal_quantile(found.level))
-        p = float(2 * ndtr(-abs(np.log(float(ratio.ratio)) / error)))
     return found.with_(
         interval=(low, high),
-        method="log-delta" if e > 0 else "log-delta with one half added",
-        p_value=p,
+        method="log-delta" if part.events > 0 else "log-delta with one half added",
         undefined_replicates=0,
-        note=_support(e, n),
+        note=_support(part),
     )
+
+
+def _exactly_tested(found: Estimate, part: Counts, whole: Counts) -> Estimate:
+    """Test that a group's rate is that of its whole, which it is just when it is the rest's.
+
+    The log of a ratio alarms too often above 1: there its standard error is small by chance.
+    """
+    rest = (whole.events - part.events, whole.texts - part.texts)
+    p = fisher(part.events, part.texts, *rest)
+    return found if np.isnan(p) else found.with_(p_value=p)
+
+
+def _correct(found: Sequence[Estimate], correction: Correction) -> list[Estimate]:
+    """Correct over all groups that could have been tested, had they had more flags.
+
+    Whether a small group is tested hangs on its flags; left out of the count, those that happen
+    to have many would be corrected over too few.
+    """
+    hidden = [e.reason.startswith(_FEW_FLAGS) for e in found]
+    counted = [e.with_(p_value=1.0) if few else e for e, few in zip(found, hidden, strict=True)]
+    corrected = correct(counted, correction)
+    return [e if few else other for e, few, other in zip(found, hidden, corrected, strict=True)]

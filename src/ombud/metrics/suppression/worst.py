@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ombud.metrics.drawn import Drawn
-from ombud.metrics.suppression.ratio import RatioMetric, events_of
+from ombud.metrics.suppression.counts import events_of
+from ombud.metrics.suppression.ratio import RatioMetric
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate
 from ombud.stats.extremes import MOST_LOST, largest_ratio
