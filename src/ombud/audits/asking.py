@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from inspect import signature
+from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud.audits.folder import RunFolder
 from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
+from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.interventions.base import NeedsData
 from ombud.metrics.base import Outputs
 from ombud.systems.base import Moderator, Progress, Recommender, TrainableRecommender
+from ombud.systems.moderators.estimate import RunEstimate
+from ombud.systems.moderators.runner import Runner
 
-__all__ = ["Answers", "Asking", "System"]
+__all__ = ["Answers", "Asking", "Service", "System"]
 
 System: TypeAlias = Recommender | Moderator
 CHUNK = 2000
@@ -30,6 +35,34 @@ CHUNK = 2000
 @runtime_checkable
 class _Predictor(Protocol):
     def predict(self, users: Ids, items: Ids) -> NDArray[Any]: ...
+
+
+@runtime_checkable
+class Service(Protocol):
+    """A moderator behind a network, whose answers are kept in a cache."""
+
+    def runner(self) -> Runner:
+        """Return what asks the service."""
+        ...
+
+    def estimate(self, texts: Texts) -> RunEstimate:
+        """Return what asking about some texts would take and cost; asks nothing."""
+        ...
+
+
+def _takes_progress(system: Moderator) -> TypeGuard[_Showing]:
+    try:
+        return "progress" in signature(system.moderate).parameters
+    except (TypeError, ValueError):  # what is written in C may not say what it takes
+        return False
+
+
+class _Showing(Protocol):
+    def moderate(self, texts: Texts, *, progress: Progress) -> Decisions: ...
+
+
+def _unheard(text: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +99,8 @@ class Asking:
         Where answers are kept, or None.
     progress
         Called with (done, total, note).
+    notice
+        Called with what a person should read before, or in place of, asking.
     """
 
     data: Dataset
@@ -74,10 +109,17 @@ class Asking:
     predictions: bool
     store: RunFolder | None
     progress: Progress
+    notice: Callable[[str], None] = _unheard
+
+    def announce(self, systems: Mapping[str, System]) -> None:
+        """Say what asking each service would take and cost, before any of them is asked."""
+        for name, system in systems.items():
+            if isinstance(system, Service) and self._stored(name, system) is None:
+                self.notice(str(system.estimate(self._texts())))
 
     def ask(self, name: str, system: System) -> Answers:
         """Return what a system answers, from the store where it was asked before."""
-        outputs = None if self.store is None else self.store.outputs(name)
+        outputs = self._stored(name, system, aloud=True)
         # A model of implicit feedback has scores, but they are no ratings.
         rates = getattr(system, "predicts_ratings", True)
         predicts = self.predictions and rates and isinstance(system, _Predictor)
@@ -104,9 +146,39 @@ class Asking:
     def _outputs(self, name: str, system: System) -> Outputs:
         if isinstance(system, Recommender):
             return self._recommendations(name, system)
+        if not _takes_progress(system):
+            self.progress(0, 1, f"asking {name}")
+            return system.moderate(self._texts())
+
+        def show(done: int, total: int, note: str) -> None:
+            self.progress(done, total, note or f"asking {name}")
+
+        return system.moderate(self._texts(), progress=show)
+
+    def _texts(self) -> Texts:
         if self.data.texts is None:
             raise PlanError("a moderator is audited, but the data has no texts")
-        return system.moderate(self.data.texts)
+        return self.data.texts
+
+    def _stored(self, name: str, system: System, aloud: bool = False) -> Outputs | None:
+        """Return stored answers; not those of a service with errors, which may be over by now."""
+        outputs = None if self.store is None else self.store.outputs(name)
+        if not isinstance(outputs, Decisions) or not isinstance(system, Service):
+            return outputs
+        errors = int(np.count_nonzero(outputs.outcomes == Outcome.ERROR))
+        if not errors:
+            return outputs
+        questions = system.estimate(self._texts()).questions
+        if questions <= errors:
+            return None
+        # The cache has gone: asking again would pay again for what is stored here.
+        if aloud:
+            self.notice(
+                f"{name}: {errors:,} stored answers are errors and are kept, because the answer "
+                f"cache does not hold the others: {questions:,} questions would be asked again. "
+                f"Delete outputs/{name}.parquet in the result folder to ask them all"
+            )
+        return outputs
 
     def _recommendations(self, name: str, system: Recommender) -> Recommendations:
         parts = []

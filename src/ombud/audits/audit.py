@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import getdoc
 from pathlib import Path
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ombud.audits.analyses.base import Analysis
 from ombud.audits.analyses.outputs import run_analysis
-from ombud.audits.asking import Answers, Asking, System
+from ombud.audits.asking import Answers, Asking, Service, System
 from ombud.audits.describing import describe_metric
 from ombud.audits.folder import RunFolder
 from ombud.audits.inputs import data_plan, store_data
@@ -40,6 +40,7 @@ from ombud.metrics.engine import Settings, estimate_metric
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.moderators.estimate import RunEstimate
 
 __all__ = ["Audit"]
 
@@ -158,7 +159,20 @@ class Audit:
             analyses=load_analyses(plan.analyses),
         )
 
-    def run(self, folder: Path | str | None = None, progress: Progress | None = None) -> Result:
+    def estimates(self) -> dict[str, RunEstimate]:
+        """Return what asking each service would take and cost; asks nothing."""
+        texts = self.data.texts
+        if texts is None:
+            return {}
+        services = {n: s for n, s in self._named().items() if isinstance(s, Service)}
+        return {name: service.estimate(texts) for name, service in services.items()}
+
+    def run(
+        self,
+        folder: Path | str | None = None,
+        progress: Progress | None = None,
+        notice: Callable[[str], None] | None = None,
+    ) -> Result:
         """Ask the systems, measure, and estimate.
 
         Parameters
@@ -168,11 +182,17 @@ class Audit:
             with the same plan and folder. Default: in memory only.
         progress
             Called with (done, total, note) during long work.
+        notice
+            Called with a sentence for each service before any is asked: how many requests, to
+            where, what they would cost.
         """
         started = now()
         progress = progress or _silent
         store = None if folder is None else self._open(Path(folder))
         asking = self._asking(store, progress)
+        if notice is not None:
+            asking = replace(asking, notice=notice)
+            asking.announce(self._named())
         answers = {name: asking.ask(name, system) for name, system in self._named().items()}
         result = self.score(answers, store, progress)
         result = self._signed(result, started, None if folder is None else Path(folder))
@@ -300,7 +320,7 @@ class Audit:
     def _open(self, folder: Path) -> RunFolder:
         plan = self._as_plan()
         identity = {
-            "plan": plan.model_dump(mode="json"),
+            "plan": _without_pace(plan.model_dump(mode="json")),
             "data": fingerprint_data(self.data),
             "files": {} if self.plan is None else input_hashes(self.plan),
             "records": {name: fingerprint_system(s) for name, s in self._named().items()},
@@ -330,6 +350,16 @@ class Audit:
             "inputs": {} if self.plan is None else input_hashes(self.plan),
         }
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})
+
+
+def _without_pace(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan's values without how fast services are asked: that makes no other run."""
+    systems = {}
+    for name, config in plan["systems"].items():
+        systems[name] = {key: value for key, value in config.items() if key != "run"}
+        if isinstance(config.get("run"), dict) and config["run"].get("repeats", 1) != 1:
+            systems[name]["run"] = {"repeats": config["run"]["repeats"]}  # these are other answers
+    return {**plan, "systems": systems}
 
 
 def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]:

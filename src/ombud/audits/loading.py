@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -154,9 +155,10 @@ def load_system(name: str, config: dict[str, Any]) -> Recommender | Moderator:
         known = registry.names("recommender") + registry.names("moderator")
         raise PlanError(f"system {name!r} has no type; one of {', '.join(sorted(set(known)))}")
     moderates = options.pop("moderates", kind not in registry.names("recommender"))
-    made: Recommender | Moderator = registry.create(
-        "moderator" if moderates else "recommender", kind, options
-    )
+    part = "moderator" if moderates else "recommender"
+    if part == "moderator" and "name" in signature(registry.get(part, kind)).parameters:
+        options.setdefault("name", name)  # messages then use the name that the plan uses
+    made: Recommender | Moderator = registry.create(part, kind, options)
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from ombud.cli.console import (
     print_json,
     progress_bar,
     say,
+    say_aside,
     speaks_plainly,
 )
 from ombud.cli.tables import estimate_table
@@ -57,20 +59,42 @@ def show_result(result: Result, as_json: bool) -> None:
 def run(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", metavar="PLAN")],
     folder: Annotated[Path | None, _FolderOption] = None,
+    estimate: Annotated[
+        bool,
+        typer.Option("--estimate", help="Say what asking services would take and cost, and stop."),
+    ] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Run the audit that a plan describes; a stopped run goes on where it was.
 
+    Before a service is asked, how many requests go where, and what they would cost, is printed
+    on standard error.
+
     \b
     Examples:
       ombud run plan.toml
+      ombud run plan.toml --estimate
       ombud run plan.toml --folder results/monday --json
     """
     target = folder or plan.with_suffix(".result")
     audit = Audit.from_plan(load_plan(plan))
+    if estimate:
+        _show_estimates(audit, as_json)
+        return
     with progress_bar() as progress:
-        result = audit.run(target, progress)
+        result = audit.run(target, progress, notice=say_aside)
     show_result(result, as_json)
+
+
+def _show_estimates(audit: Audit, as_json: bool) -> None:
+    estimates = audit.estimates()
+    if as_json:
+        print_json({name: asdict(one) for name, one in estimates.items()})
+        return
+    for one in estimates.values():
+        say(str(one))
+    if not estimates:
+        say("no system of this plan is a service: nothing is sent and nothing costs")
 
 
 @speaks_plainly

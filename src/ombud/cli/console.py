@@ -28,6 +28,7 @@ __all__ = [
     "print_json",
     "progress_bar",
     "say",
+    "say_aside",
     "speaks_plainly",
 ]
 
@@ -64,6 +65,11 @@ def _escaped(found: re.Match[str]) -> str:
 def say(text: str) -> None:
     """Print lines of which parts may come from data: plainly, and with nothing hidden in them."""
     _say(console, text)
+
+
+def say_aside(text: str) -> None:
+    """Print lines on standard error: for a person, and not for the program that reads on."""
+    _say(_errors, text)
 
 
 def _say(where: Console, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from ombud.systems.moderators.answers import Answer, decisions_of, error
 from ombud.systems.moderators.asker import Asker, read_reply
 from ombud.systems.moderators.cache import AnswerCache, Call, Key
 from ombud.systems.moderators.estimate import RunEstimate
+from ombud.systems.moderators.notes import exclusions_of
 from ombud.systems.moderators.session import Session
 from ombud.systems.moderators.settings import RunSettings
 from ombud.systems.moderators.work import Work
@@ -135,7 +136,9 @@ class Runner:
         }
         answers = [parsed[h, r] for r in rounds for h in work.hashes]
         decisions = decisions_of(texts.ids, answers, self.settings.repeats)
-        notices = self._notices(work, answers, decisions)
+        notes = self._notes(work, decisions)
+        decisions = replace(decisions, exclusions=exclusions_of(answers, notes))
+        notices = (*notes, *_undecided(answers))
         return RunReport(decisions, tuple(a.reason for a in answers), estimate, asked, notices)
 
     def _answer(self, call: Call | None) -> Answer:
@@ -147,9 +150,7 @@ class Runner:
             return error(call.reason)
         return read_reply(self.asker, call.status or 0, call.raw)
 
-    def _notices(
-        self, work: Work, answers: Sequence[Answer], decisions: Decisions
-    ) -> tuple[str, ...]:
+    def _notes(self, work: Work, decisions: Decisions) -> tuple[str, ...]:
         notices = []
         if work.uncertain and self.settings.in_flight == "leave":
             notices.append(
@@ -158,10 +159,6 @@ class Runner:
             )
         if work.repaired:
             notices.append(f"{work.repaired:,} texts held lone surrogates, sent as U+FFFD")
-        for outcome in (Outcome.ERROR, Outcome.REFUSED, Outcome.UNPARSEABLE):
-            if count := int((decisions.outcomes == outcome).sum()):
-                first = next(a.reason for a in answers if a.outcome == outcome)
-                notices.append(f"{count:,} {outcome.name.lower()}; the first: {first}")
         known = getattr(self.asker, "known_categories", ())
         if known and (new := sorted(set(decisions.categories) - set(known))):
             notices.append(
@@ -180,6 +177,15 @@ class Runner:
             f"{self.cache}.{lost} Run it again to go on from there"
         )
         return KeyboardInterrupt(message) if session.interrupted else RunStoppedError(message)
+
+
+def _undecided(answers: Sequence[Answer]) -> list[str]:
+    found = []
+    for outcome in (Outcome.ERROR, Outcome.REFUSED, Outcome.UNPARSEABLE):
+        reasons = [answer.reason for answer in answers if answer.outcome == outcome]
+        if reasons:
+            found.append(f"{len(reasons):,} {outcome.name.lower()}; the first: {reasons[0]}")
+    return found
 
 
 def _in_thread(session: Session, progress: Progress | None) -> None:
