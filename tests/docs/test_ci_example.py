@@ -22,6 +22,7 @@ def test_the_commands_of_the_example_are_understood() -> None:
     assert len(conditions) == 2
     for condition in conditions:
         Condition(condition)
+        assert "p_adjusted < 0.05" in condition  # the interval alone is of one group among many
     assert re.search(r"ombud run audit/plan\.toml --folder audit/result", text)
 
 
