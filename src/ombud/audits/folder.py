@@ -40,6 +40,9 @@ def read_predictions(folder: Path, system: str) -> Predictions | None:
 class RunFolder:
     """Stores the steps of one run.
 
+    ``run.json`` and ``plan.toml`` hold the plan as it is, terms of a keyword moderator included:
+    without them the run could not be repeated. Reports show their number and hash instead.
+
     Parameters
     ----------
     path
