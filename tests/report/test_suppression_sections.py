@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -145,6 +146,15 @@ def test_tags_regressions_and_drift_have_tables() -> None:
     assert drift.caption == "From one to two, on the same texts."
     latex = Report(made()).latex()
     assert "Odds ratio" in latex
+
+
+def test_columns_of_a_regression_are_not_groups_that_were_compared() -> None:
+    result = made()
+    slur = ratio(0.5, metric="odds of a right flag", system="one", group="has slur")
+    said = Report(replace(result, estimates=(*result.estimates, slur))).markdown()
+    (compared,) = [line for line in said.splitlines() if "Groups compared" in line]
+    assert "women" in compared
+    assert "has slur" not in compared
 
 
 def test_a_page_for_each_group_on_request() -> None:

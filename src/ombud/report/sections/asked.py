@@ -31,7 +31,11 @@ def asked(result: Result) -> Section:
     overall = [e for e in result.estimates if not e.group]
     if any(e.value is not None for e in overall):
         blocks.append(paragraph(f"Behind each number stand {support(overall)}."))
-    groups = tuple(dict.fromkeys(e.group for e in result.estimates if e.group))
+    # Analyses put other names there too, such as the columns of a regression.
+    titles = {info.title for info in result.metrics}
+    groups = tuple(
+        dict.fromkeys(e.group for e in result.estimates if e.group and e.metric in titles)
+    )
     if groups:
         blocks.append(paragraph("Groups compared: ", *_listed(groups, 20), "."))
     if result.plan.sample is not None:
