@@ -132,5 +132,5 @@ def _cells(family: Family) -> dict[tuple[str, str], Text]:
         some = [e for e in family.estimates if e.system == system]
         for e, cell in zip(some, number_cells(some), strict=True):
             style = _STYLES.get(cell.tone, "")
-            found[e.label, system] = Text(shorten(cell.text, 80), style=style)
+            found[e.label, system] = Text(shorten(cell.text, 160), style=style)
     return found
