@@ -45,7 +45,7 @@ class Pace:
         self._next = slot + self._gap
 
 
-def retry_after(header: str | None) -> float | None:
+def retry_after(header: str | None, now: datetime | None = None) -> float | None:
     """Return the seconds that a Retry-After header asks for; None when there is nothing to read.
 
     Examples
@@ -54,14 +54,14 @@ def retry_after(header: str | None) -> float | None:
     (30.0, None, None)
     """
     value = (header or "").strip()
-    if value.isdecimal():
-        return float(value)
     try:
+        if value.replace(".", "", 1).isdecimal():
+            return float(value)
         when = parsedate_to_datetime(value)
     except (ValueError, TypeError, OverflowError):
         return None
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, (when - datetime.now(UTC)).total_seconds())
+    return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
 
 
 def wait_before(attempt: int, base: float = 1.0, most: float = 60.0) -> float:

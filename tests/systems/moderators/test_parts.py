@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ombud.data.polite import retry_after
 from ombud.errors import PlanError, ResultError
 from ombud.systems.moderators import AnswerCache, Price, RunSettings
 from ombud.systems.moderators.cache import Call, default_path, text_hash
-from ombud.systems.moderators.limits import RateLimit, backoff, seconds_of
+from ombud.systems.moderators.limits import RateLimit, backoff
 from ombud.systems.moderators.local import without_surrogates
 from ombud.systems.moderators.transport import (
     HttpxTransport,
@@ -83,7 +84,7 @@ def test_waits_grow_are_capped_and_repeat_with_the_seed() -> None:
     ],
 )
 def test_retry_after(header: str, seconds: float | None) -> None:
-    assert seconds_of(header, datetime(2026, 11, 15, 12, tzinfo=UTC)) == seconds
+    assert retry_after(header, datetime(2026, 11, 15, 12, tzinfo=UTC)) == seconds
 
 
 def test_prices() -> None:

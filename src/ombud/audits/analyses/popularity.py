@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -140,7 +140,12 @@ class PopularityShift:
         found = label_tests(
             values, states, permutations=self.permutations, level=settings.level, rng=rng
         )
-        about = {"unit": "item", "level": settings.level, "kind": "gap", "group": _WITH}
+        about: dict[str, Any] = {
+            "unit": "item",
+            "level": settings.level,
+            "kind": "gap",
+            "group": _WITH,
+        }
         shifts, deltas = [], []
         for w, label in enumerate(labels.names):
             n = int(found.yes[w] + found.no[w])
@@ -196,9 +201,9 @@ class PopularityShift:
         return pl.DataFrame(columns).fill_nan(None)
 
 
-def _shift(found: LabelTests, w: int, metric: str, about: dict[str, object]) -> Estimate:
+def _shift(found: LabelTests, w: int, metric: str, about: dict[str, Any]) -> Estimate:
     if found.reason[w]:
-        return Estimate.undefined(metric=metric, reason=str(found.reason[w]), **about)  # type: ignore[arg-type]
+        return Estimate.undefined(metric=metric, reason=str(found.reason[w]), **about)
     ends = (float(found.low[w]), float(found.high[w]))
     there = np.isfinite(ends).all()
     how = "all arrangements" if found.exact[w] else f"{int(found.permutations[w]):,} permutations"
@@ -213,14 +218,14 @@ def _shift(found: LabelTests, w: int, metric: str, about: dict[str, object]) -> 
         method="Welch" if there else "none: too few items on one side, or no spread",
         p_value=float(found.p[w]),
         note=note,
-        **about,  # type: ignore[arg-type]
+        **about,
     )
 
 
-def _delta(found: LabelTests, w: int, about: dict[str, object]) -> Estimate:
+def _delta(found: LabelTests, w: int, about: dict[str, Any]) -> Estimate:
     metric = "popularity shift (Cliff's delta)"
     if found.reason[w]:
-        return Estimate.undefined(metric=metric, reason=str(found.reason[w]), **about)  # type: ignore[arg-type]
+        return Estimate.undefined(metric=metric, reason=str(found.reason[w]), **about)
     ends = (float(found.delta_low[w]), float(found.delta_high[w]))
     there = np.isfinite(ends).all()
     return Estimate(
@@ -228,5 +233,5 @@ def _delta(found: LabelTests, w: int, about: dict[str, object]) -> Estimate:
         value=float(found.delta[w]),
         interval=ends if there else None,
         method="DeLong, logit scale" if there else "none: too few items on one side, or no overlap",
-        **about,  # type: ignore[arg-type]
+        **about,
     )

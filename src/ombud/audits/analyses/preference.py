@@ -176,16 +176,21 @@ class UserPreference:
             f"{counts['lower']:,} {verbs['lower']}, {counts['same']:,} {verbs['same']}; "
             f"{len(one) - n:,} met none of one side"
         )
-        about = {"unit": "user", "level": settings.level, "label": label, "note": words}
+        about: dict[str, Any] = {
+            "unit": "user",
+            "level": settings.level,
+            "label": label,
+            "note": words,
+        }
         row: dict[str, Any] = {"label": label, "users": n, "left_out": len(one) - n, **counts}
         estimates = []
         for side, count in counts.items():
-            e = proportion(count, n, metric=f"users who {verbs[side]}", **about)  # type: ignore[arg-type]
+            e = proportion(count, n, metric=f"users who {verbs[side]}", **about)
             low, high = e.interval or (None, None)
             row |= {f"share_{side}": e.value, f"{side}_low": low, f"{side}_high": high}
             estimates.append(e)
         title = "mean difference in " + ("rating" if explicit else "share of interactions")
-        e = mean_estimate(difference, metric=title, null=0.0, kind="gap", **about)  # type: ignore[arg-type]
+        e = mean_estimate(difference, metric=title, null=0.0, kind="gap", **about)
         low, high = e.interval or (None, None)
         row |= {"mean_difference": e.value, "low": low, "high": high, "words": words}
         return row, [*estimates, e]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from ombud.rng import generator
 
-__all__ = ["RateLimit", "backoff", "seconds_of"]
+__all__ = ["RateLimit", "backoff"]
 
 
 class RateLimit:
@@ -59,22 +57,3 @@ def backoff(attempt: int, seed: int, key: str, base: float, cap: float) -> float
     """
     most = min(cap, base * 2.0 ** min(attempt, 40))
     return most * float(generator(seed, "retry", key, str(attempt)).uniform(0.5, 1.0))
-
-
-def seconds_of(retry_after: str, now: datetime | None = None) -> float | None:
-    """Return the seconds a Retry-After header asks for; None when it is absent or unreadable.
-
-    Examples
-    --------
-    >>> seconds_of("7"), seconds_of("soon")
-    (7.0, None)
-    """
-    value = retry_after.strip()
-    try:
-        if value.replace(".", "", 1).isdecimal():
-            return float(value)
-        when = parsedate_to_datetime(value)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())

@@ -10,10 +10,11 @@ from contextlib import suppress
 from itertools import islice
 
 from ombud.data.decisions import Outcome
+from ombud.data.polite import retry_after
 from ombud.systems.moderators.answers import Answer, error
 from ombud.systems.moderators.asker import Asker, Reply, read_reply
 from ombud.systems.moderators.cache import AnswerCache, Call, Key
-from ombud.systems.moderators.limits import RateLimit, backoff, seconds_of
+from ombud.systems.moderators.limits import RateLimit, backoff
 from ombud.systems.moderators.recorder import Recorder
 from ombud.systems.moderators.settings import RunSettings
 from ombud.systems.moderators.transport import Transport, TransportError, transport_for
@@ -185,7 +186,7 @@ class Session:
                 self._failures_in_a_row = 0
                 return reply
             why = f"the service answered {reply.status}"
-            wait = seconds_of(reply.retry_after) or 0.0
+            wait = retry_after(reply.retry_after) or 0.0
             if wait > s.longest_wait:
                 self._stop(f"{why} and asks to wait {wait:,.0f} s: a quota may be used up")
                 return error(why)

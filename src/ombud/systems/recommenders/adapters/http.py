@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ombud.data.ids import Ids
+from ombud.data.polite import retry_after
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.registry import recommender
 from ombud.systems.moderators.keys import check_address, read_key, redact
-from ombud.systems.moderators.limits import RateLimit, backoff, seconds_of
+from ombud.systems.moderators.limits import RateLimit, backoff
 from ombud.systems.recommenders.adapters.answers import Answer, Faults, gather
 from ombud.systems.recommenders.adapters.protocol import GarbledReplyError, question, read_reply
 from ombud.systems.recommenders.adapters.replies import Replies, default_path
@@ -188,7 +189,7 @@ class _Session:
             self._pace()
             when = time.time()
             try:
-                status, raw, retry_after = self._post(body)
+                status, raw, wait = self._post(body)
             except ConnectionError as problem:
                 fault = str(problem)
                 continue
@@ -202,7 +203,7 @@ class _Session:
                 fault = str(problem)
                 if status != 200 and status not in _AGAIN:
                     raise _FailedError(f"the service answered with {fault}") from None
-                self._hold(seconds_of(retry_after))
+                self._hold(retry_after(wait))
                 continue
             self.replies.put(key, self.asked.url, when, status, True, raw)
             return answers
