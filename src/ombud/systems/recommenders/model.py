@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["Model", "Scores", "as_rows", "count_codes", "faults_of"]
+__all__ = ["Model", "Scores", "as_rows", "check_descent", "count_codes", "faults_of"]
 
 Scores = NDArray[np.float32]
 
@@ -53,6 +53,19 @@ def faults_of(**rules: tuple[bool, str]) -> None:
     faults = [f"{name} {words}" for name, (holds, words) in rules.items() if not holds]
     if faults:
         raise ValueError("; ".join(faults))
+
+
+def check_descent(
+    factors: int, epochs: int, learning_rate: float, regularization: float, strata: int
+) -> None:
+    """Check the arguments of a model that is trained by stratified gradient descent."""
+    faults_of(
+        factors=(factors >= 1, f"is {factors}; it must be at least 1"),
+        epochs=(epochs >= 1, f"is {epochs}; it must be at least 1"),
+        learning_rate=(learning_rate > 0, f"is {learning_rate}; it must be positive"),
+        regularization=(regularization >= 0, f"is {regularization}; it must be zero or more"),
+        strata=(1 <= strata <= 255, f"is {strata}; it must be 1 to 255"),
+    )
 
 
 class Model(ABC):

@@ -11,7 +11,7 @@ from scipy import sparse
 from ombud.registry import recommender
 from ombud.rng import generator
 from ombud.systems.recommenders.factors import FactorModel, Factors, compressed
-from ombud.systems.recommenders.model import Scores, count_codes, faults_of
+from ombud.systems.recommenders.model import Scores, check_descent, count_codes
 
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
@@ -62,15 +62,8 @@ class SVD(FactorModel):
     needs_ratings = True
 
     def _check_arguments(self) -> None:
-        faults_of(
-            factors=(self.factors >= 1, f"is {self.factors}; it must be at least 1"),
-            epochs=(self.epochs >= 1, f"is {self.epochs}; it must be at least 1"),
-            learning_rate=(self.learning_rate > 0, f"is {self.learning_rate}; it must be positive"),
-            regularization=(
-                self.regularization >= 0,
-                f"is {self.regularization}; it must be zero or more",
-            ),
-            strata=(1 <= self.strata <= 255, f"is {self.strata}; it must be 1 to 255"),
+        check_descent(
+            self.factors, self.epochs, self.learning_rate, self.regularization, self.strata
         )
 
     def _train(self, interactions: Interactions, progress: Progress) -> Factors:
