@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel, prange
+from ombud.systems.recommenders.kernels.heap import offer, write_sorted
 
 __all__ = ["all_pairs", "by_frequency", "merge", "some_rows"]
 
@@ -52,47 +53,6 @@ def by_frequency(
                 row_values[spot[u]] = values[place[q]]
             place[q] = spot[u]
             spot[u] += 1
-
-
-@kernel()
-def _offer(
-    value: NDArray[np.float32], code: NDArray[np.int32], held: int, new: np.float32, item: int
-) -> int:
-    """Offer an item to a heap with the worst on top; return how many it holds now."""
-    size = len(value)
-    if held < size:
-        k = held
-        while k > 0:
-            parent = (k - 1) >> 1
-            if value[parent] < new or (value[parent] == new and code[parent] > item):
-                break
-            value[k] = value[parent]
-            code[k] = code[parent]
-            k = parent
-        value[k] = new
-        code[k] = item
-        return held + 1
-    if new < value[0] or (new == value[0] and item > code[0]):
-        return held
-    k = 0
-    while True:
-        child = 2 * k + 1
-        if child >= size:
-            break
-        other = child + 1
-        if other < size and (
-            value[other] < value[child]
-            or (value[other] == value[child] and code[other] > code[child])
-        ):
-            child = other
-        if value[child] > new or (value[child] == new and code[child] < item):
-            break
-        value[k] = value[child]
-        code[k] = code[child]
-        k = child
-    value[k] = new
-    code[k] = item
-    return held
 
 
 @kernel(parallel=True)
@@ -155,53 +115,14 @@ def all_pairs(
                 size = value.shape[2]
                 here = held[worker, i]
                 if here < size or similar >= value[worker, i, 0]:
-                    held[worker, i] = _offer(
+                    held[worker, i] = offer(
                         value[worker, i], code[worker, i], here, similar, original[j]
                     )
                 there = held[worker, j]
                 if there < size or similar >= value[worker, j, 0]:
-                    held[worker, j] = _offer(
+                    held[worker, j] = offer(
                         value[worker, j], code[worker, j], there, similar, original[i]
                     )
-
-
-@kernel()
-def _write_sorted(
-    value: NDArray[np.float32],
-    code: NDArray[np.int32],
-    held: int,
-    codes: NDArray[np.int32],
-    similarities: NDArray[np.float32],
-) -> None:
-    """Write a heap's content, best first, ties by rising code; the heap is used up."""
-    for k in range(held, len(codes)):
-        codes[k] = -1
-        similarities[k] = np.float32(0)
-    for last in range(held - 1, -1, -1):
-        codes[last] = code[0]
-        similarities[last] = value[0]
-        moved_value = value[last]
-        moved_code = code[last]
-        k = 0
-        while True:
-            child = 2 * k + 1
-            if child >= last:
-                break
-            other = child + 1
-            if other < last and (
-                value[other] < value[child]
-                or (value[other] == value[child] and code[other] > code[child])
-            ):
-                child = other
-            if value[child] > moved_value or (
-                value[child] == moved_value and code[child] < moved_code
-            ):
-                break
-            value[k] = value[child]
-            code[k] = code[child]
-            k = child
-        value[k] = moved_value
-        code[k] = moved_code
 
 
 @kernel(parallel=True)
@@ -218,11 +139,11 @@ def merge(
         count = held[0, i]
         for worker in range(1, len(value)):
             for k in range(held[worker, i]):
-                count = _offer(
+                count = offer(
                     value[0, i], code[0, i], count, value[worker, i, k], code[worker, i, k]
                 )
         item = original[i]
-        _write_sorted(value[0, i], code[0, i], count, codes[item], similarities[item])
+        write_sorted(value[0, i], code[0, i], count, codes[item], similarities[item], np.float32(0))
 
 
 @kernel(parallel=True)
@@ -268,5 +189,5 @@ def some_rows(
                 sums[j] = np.float32(0)
                 seen[j] = False
                 if j != i and similar >= least:
-                    held = _offer(value, code, held, similar, j)
-            _write_sorted(value, code, held, codes[r], similarities[r])
+                    held = offer(value, code, held, similar, j)
+            write_sorted(value, code, held, codes[r], similarities[r], np.float32(0))

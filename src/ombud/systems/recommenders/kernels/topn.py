@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel, prange
+from ombud.systems.recommenders.kernels.heap import write_sorted
 
 __all__ = ["factor_scores", "mask_seen", "select"]
 
@@ -85,7 +86,6 @@ def select(
     n = items.shape[1]
     n_columns = scores.shape[1]
     for r in prange(scores.shape[0]):
-        # A binary heap, worst on top; worse = lower score, or the same score and higher column.
         value = np.empty(n, np.float32)
         column = np.empty(n, np.int32)
         held = 0
@@ -94,6 +94,7 @@ def select(
             score = scores[r, j]
             if not score > worst:
                 continue
+            # As `heap.offer`, written out: here the call itself would cost more than its work.
             if held < n:
                 k = held
                 held += 1
@@ -126,29 +127,4 @@ def select(
             column[k] = j
             if held == n:
                 worst = value[0]
-        for last in range(held - 1, -1, -1):
-            best[r, last] = value[0]
-            items[r, last] = column[0]
-            score = value[last]
-            moved = column[last]
-            k = 0
-            while True:
-                child = 2 * k + 1
-                if child >= last:
-                    break
-                other = child + 1
-                if other < last and (
-                    value[other] < value[child]
-                    or (value[other] == value[child] and column[other] > column[child])
-                ):
-                    child = other
-                if value[child] > score or (value[child] == score and column[child] < moved):
-                    break
-                value[k] = value[child]
-                column[k] = column[child]
-                k = child
-            value[k] = score
-            column[k] = moved
-        for k in range(held, n):
-            items[r, k] = -1
-            best[r, k] = np.nan
+        write_sorted(value, column, held, items[r], best[r], np.float32(np.nan))
