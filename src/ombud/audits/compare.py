@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ombud.audits.loading import load_metrics
+from ombud.audits.load import load_metrics
 from ombud.audits.result import Result
-from ombud.data.store import inside, read_parquet
 from ombud.errors import ResultError
+from ombud.files import inside, read_parquet
 from ombud.metrics.base import Rows
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.stats.estimate import Estimate
@@ -46,7 +46,7 @@ def compare(before: Result, after: Result) -> tuple[Estimate, ...]:
             settings = Settings(**after.plan.statistics.model_dump(), seed=after.plan.seed)
             found = estimate_metric(metric, shared, None, settings)
             changes += [
-                e.with_(system=system, against="before") for e in found if e.against == "before"
+                e.replace(system=system, against="before") for e in found if e.against == "before"
             ]
     if not changes:
         raise ResultError(

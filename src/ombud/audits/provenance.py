@@ -17,7 +17,7 @@ from ombud.audits.plan import Plan
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.recommendations import Recommendations
-from ombud.data.store import hash_file
+from ombud.files import hash_file
 
 __all__ = ["fingerprint_data", "fingerprint_system", "input_hashes", "now", "versions"]
 

@@ -26,8 +26,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from ombud.audits.plan import Plan
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
-from ombud.data.store import inside, read_json, read_parquet
 from ombud.errors import ResultError
+from ombud.files import inside, read_json, read_parquet
 from ombud.stats.estimate import Estimate
 
 __all__ = ["RESULT_SCHEMA", "MetricInfo", "Result"]

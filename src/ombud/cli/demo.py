@@ -9,9 +9,9 @@ import typer
 
 from ombud.audits import Audit, Plan
 from ombud.cli.audits import show_result
-from ombud.cli.console import JsonOption, progress_bar, say, speaks_plainly
-from ombud.data.store import write_text
+from ombud.cli.console import JsonOption, progress_bar, reports_errors, say
 from ombud.errors import PlanError
+from ombud.files import write_text
 
 __all__ = ["demo", "write_demo"]
 
@@ -64,7 +64,7 @@ def _check_room(folder: Path, path: Path, text: str) -> None:
     )
 
 
-@speaks_plainly
+@reports_errors
 def demo(
     folder: Annotated[
         Path, typer.Option("--folder", "-o", help="Where to write the demo's files.")

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from ombud import registry
 from ombud.audits.provenance import versions
-from ombud.cli.console import JsonOption, console, print_json, say, speaks_plainly
-from ombud.report.text import visible
+from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
+from ombud.report.display import visible
 
 __all__ = ["doctor", "plugins"]
 
@@ -28,7 +28,7 @@ _EXTRAS = {
 }
 
 
-@speaks_plainly
+@reports_errors
 def plugins(as_json: Annotated[bool, JsonOption] = False) -> None:
     """List plugins and everything that is registered.
 
@@ -56,7 +56,7 @@ def plugins(as_json: Annotated[bool, JsonOption] = False) -> None:
     console.print(table)
 
 
-@speaks_plainly
+@reports_errors
 def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
     """Show versions and which extras are installed, and how to install the others.
 

@@ -8,16 +8,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ombud.audits.loading import load_data
-from ombud.audits.tuning import tune as search
+from ombud.audits.load import load_data
 from ombud.cli.audits import load_plan
-from ombud.cli.console import JsonOption, console, print_json, progress_bar, say, speaks_plainly
+from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
 from ombud.errors import PlanError
+from ombud.tuning.tuning import tune as search
 
 __all__ = ["tune"]
 
 
-@speaks_plainly
+@reports_errors
 def tune(
     plan: Annotated[Path, typer.Argument(help="A plan; its data is used.", metavar="PLAN")],
     system: Annotated[str, typer.Option(help="The system of the plan to tune.")],

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ombud.data.decisions import Decisions
     from ombud.data.predictions import Predictions
     from ombud.data.recommendations import Recommendations
-    from ombud.metrics.shared import SharedDraws
+    from ombud.metrics.label_uncertainty import LabelDraws
     from ombud.stats.statistics import Statistic
 
 __all__ = ["Metric", "Outputs", "Rows", "reads_predictions", "spec_of"]
@@ -73,7 +73,7 @@ class Rows:
     clusters: NDArray[np.int32] | None = None
     exclusions: tuple[Exclusion, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
-    shared: SharedDraws | None = None
+    shared: LabelDraws | None = None
 
     def __post_init__(self) -> None:
         for name, values in self.columns.items():

@@ -13,10 +13,8 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.amplification.history import History, history_matrix
-from ombud.metrics.amplification.options import Weighting
-from ombud.metrics.amplification.tally import places
 from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.history import History, Weighting, history_matrix, places
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.metrics.base import Metric, Rows
-from ombud.metrics.drawn import Correction, Drawn, Layout, OwnEstimates, Settings
+from ombud.metrics.estimator import Correction, Layout, MetricEstimator, OwnEstimates, Settings
+from ombud.metrics.label_uncertainty import add_shared
 from ombud.metrics.paired import on_shared_units
-from ombud.metrics.shared import add_shared
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
@@ -82,7 +82,7 @@ def estimate_metric(
     add_shared(replicates, shared, units, columns, generator(settings.seed, "shared", metric.title))
     common = np.nan_to_num(replicates.draws[:, :, 0] - alone)
     pairs = on_shared_units(samples, len(systems), len(labels), draw, common)
-    maker = Drawn(metric, first.unit, rows, replicates, layout, settings, pairs)
+    maker = MetricEstimator(metric, first.unit, rows, replicates, layout, settings, pairs)
     if own is not None:
         return own.estimates(maker)
     levels = [
@@ -117,7 +117,7 @@ def correct(estimates: Sequence[Estimate], correction: Correction) -> list[Estim
     adjusted = iter(adjust(np.array([e.p_value for e in tested], dtype=np.float64), correction))
     words = f"{correction} over {len(tested)}"
     return [
-        e if e.p_value is None else e.with_(p_adjusted=float(next(adjusted)), correction=words)
+        e if e.p_value is None else e.replace(p_adjusted=float(next(adjusted)), correction=words)
         for e in estimates
     ]
 

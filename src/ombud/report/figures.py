@@ -8,9 +8,9 @@ from typing import Any
 
 from ombud.report.blocks import Figure
 from ombud.report.charts import NAME_LENGTH, interval_chart
-from ombud.report.findings import Family, effect, labels_of
+from ombud.report.display import count, joined, shorten
+from ombud.report.findings import EstimateSet, effect, labels_of
 from ombud.report.format import estimate_text
-from ombud.report.text import count, joined, shorten
 from ombud.report.themes import MOST_COLOURS
 from ombud.stats.estimate import Estimate
 
@@ -25,7 +25,7 @@ MOST_LABELS = 30
 _BREAK = " · "
 
 
-def forest(family: Family, *, name: str, table: str) -> Figure | None:
+def forest(family: EstimateSet, *, name: str, table: str) -> Figure | None:
     """Return values with intervals, labels down the side, one mark for each system.
 
     Parameters
@@ -51,7 +51,7 @@ def forest(family: Family, *, name: str, table: str) -> Figure | None:
     return _figure(name, table, title, spec, chosen, [*more, *notes])
 
 
-def group_contrasts(family: Family, *, name: str, table: str) -> Figure | None:
+def group_contrasts(family: EstimateSet, *, name: str, table: str) -> Figure | None:
     """Return how far groups lie from the rest: the largest contrasts, over all labels."""
     estimates, notes = _few_series(family, _system)
     shown, chosen, more = _largest(estimates, _label_group, "comparison")
@@ -64,7 +64,7 @@ def group_contrasts(family: Family, *, name: str, table: str) -> Figure | None:
     return _figure(name, table, title, spec, chosen, [*more, *notes])
 
 
-def group_levels(family: Family, *, name: str, table: str) -> Figure | None:
+def group_levels(family: EstimateSet, *, name: str, table: str) -> Figure | None:
     """Return the value of each group, for one label at a time, chosen by the reader."""
     estimates, notes = _few_series(family, _system)
     if not any(e.value is not None for e in estimates):
@@ -111,7 +111,7 @@ def _label_group(estimate: Estimate) -> str:
 
 
 def _few_series(
-    family: Family, series_of: Callable[[Estimate], str]
+    family: EstimateSet, series_of: Callable[[Estimate], str]
 ) -> tuple[Sequence[Estimate], list[str]]:
     """Return the estimates of as many series as there are colours, and what was left out."""
     series = list(dict.fromkeys(map(series_of, family.estimates)))
@@ -161,7 +161,7 @@ def _spread(estimates: Sequence[Estimate], label: str) -> float:
     return apart
 
 
-def _x_title(family: Family) -> str:
+def _x_title(family: EstimateSet) -> str:
     if family.kind in {"overall", "group"}:
         return family.metric.title
     sort = "Ratio" if any(e.kind == "ratio" for e in family.estimates) else "Difference"

@@ -12,16 +12,16 @@ from typing import Any
 import ombud.report.sections  # noqa: F401 - registers the built-in sections
 from ombud import registry
 from ombud.audits.result import Result
-from ombud.data.store import write_atomically, write_text
 from ombud.errors import PlanError
+from ombud.files import write_atomically, write_text
 from ombud.report.blocks import Section, figures_in
 from ombud.report.findings import families, reading
 from ombud.report.html import to_html
+from ombud.report.images import to_png, to_svg
 from ombud.report.latex import to_latex
 from ombud.report.markdown import to_markdown
-from ombud.report.plans import shown_plan
-from ombud.report.static import to_png, to_svg
-from ombud.report.words import headline, sentences_of
+from ombud.report.redaction import shown_plan
+from ombud.report.wording import headline, sentences_of
 
 __all__ = ["FORMATS", "Report"]
 

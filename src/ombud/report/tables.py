@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ombud.report.blocks import Cell, Column, Table, Tone
-from ombud.report.findings import Family, Sign, effect, reading
+from ombud.report.display import count, shorten
+from ombud.report.findings import EstimateSet, Sign, effect, reading
 from ombud.report.format import estimate_text, p_text, shared_decimals
-from ombud.report.text import count, shorten
-from ombud.report.words import support
+from ombud.report.wording import support
 from ombud.stats.estimate import Estimate
 
 __all__ = [
@@ -112,7 +112,7 @@ def _cut(rows: Sequence[Estimate], most: int) -> tuple[list[Estimate], str]:
     return [e for e in rows if id(e) in kept], words
 
 
-def wide_table(family: Family, *, name: str, caption: str) -> Table:
+def wide_table(family: EstimateSet, *, name: str, caption: str) -> Table:
     """Return a table of labels by systems."""
     systems, labels = family.systems, family.labels
     notes = Notes()
@@ -134,7 +134,7 @@ def wide_table(family: Family, *, name: str, caption: str) -> Table:
 
 
 def detail_table(
-    family: Family, *, name: str, caption: str, folded: bool = True, most: int = MOST_ROWS
+    family: EstimateSet, *, name: str, caption: str, folded: bool = True, most: int = MOST_ROWS
 ) -> Table:
     """Return one row for each estimate, with n and p-values."""
     shown, words = _cut(family.estimates, most)
@@ -161,14 +161,19 @@ def detail_table(
     )
 
 
-def _value_title(family: Family) -> str:
+def _value_title(family: EstimateSet) -> str:
     if family.kind in {"overall", "group"}:
         return family.metric.title
     return "ratio" if any(e.kind == "ratio" for e in family.estimates) else "difference"
 
 
 def group_table(
-    levels: Family | None, contrasts: Family | None, *, name: str, caption: str, folded: bool
+    levels: EstimateSet | None,
+    contrasts: EstimateSet | None,
+    *,
+    name: str,
+    caption: str,
+    folded: bool,
 ) -> Table:
     """Return one row for each label and group of one system: its level and its contrast."""
     base = levels or contrasts

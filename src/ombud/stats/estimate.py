@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 __all__ = ["Estimate", "Kind"]
@@ -126,9 +127,9 @@ class Estimate:
             return False
         return self.interval[0] > self.null or self.interval[1] < self.null
 
-    def with_(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed (and checked again)."""
-        return replace(self, **changes)
+        return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""

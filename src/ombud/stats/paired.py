@@ -185,7 +185,7 @@ def paired_mean_estimate(
     half = (found.interval[1] - found.interval[0]) / 2
     error = half / stdtrit(found.n - 1, (1 + level) / 2)
     t = abs(found.value - found.null) / error
-    return found.with_(p_value=float(2 * stdtr(found.n - 1, -t)))
+    return found.replace(p_value=float(2 * stdtr(found.n - 1, -t)))
 
 
 def paired_proportion_estimate(

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ombud.data.built import Filter, filtered_interactions, history_matrix
 from ombud.data.card import Card
-from ombud.data.columns import open_columns
+from ombud.data.card_facts import filter_facts, history_facts, label_facts
+from ombud.data.csv_columns import open_columns
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.facts import filter_facts, history_facts, label_facts
 from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels
+from ombud.data.sources._build import Filter, filtered_interactions, history_matrix
 from ombud.data.sources.folder import read_folder
-from ombud.data.sources.published import beside_published
-from ombud.data.store import hash_file
+from ombud.data.sources.published_figures import beside_published
 from ombud.errors import DataError
+from ombud.files import hash_file
 from ombud.registry import source
 from ombud.taxonomy import load_taxonomy
 

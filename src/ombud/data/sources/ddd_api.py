@@ -17,9 +17,9 @@ import httpx
 import polars as pl
 
 import ombud
-from ombud.data.polite import Pace, check_address, retry_after, wait_before
 from ombud.data.sources.ddd_answers import Answer, answers_of_json
 from ombud.errors import DataError
+from ombud.http.pace import Pace, check_address, retry_after, wait_before
 
 __all__ = ["ADDRESS", "KEY_VARIABLE", "Collected", "cached_answers", "collect"]
 

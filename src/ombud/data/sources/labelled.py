@@ -14,9 +14,9 @@ from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import first_rows
 from ombud.data.groups import Grouping
-from ombud.data.store import hash_file
 from ombud.data.texts import Texts
 from ombud.errors import DataError
+from ombud.files import hash_file
 
 __all__ = ["HATE_HARMS", "file_in", "read_csv", "read_labels", "text_dataset"]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ombud.data.built import Filter, filtered_interactions, history_matrix
 from ombud.data.card import Card
+from ombud.data.card_facts import filter_facts, history_facts, label_facts
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.facts import filter_facts, history_facts, label_facts
 from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, vote_states
+from ombud.data.sources._build import Filter, filtered_interactions, history_matrix
 from ombud.data.sources.ddd_answers import answers_of_csv, answers_of_json, json_lines
 from ombud.data.sources.ddd_api import cached_answers
 from ombud.data.sources.ddd_votes import Votes, match_answers, read_dictionary
@@ -27,9 +27,9 @@ from ombud.data.sources.movielens import (
     open_ratings,
     read_links,
 )
-from ombud.data.sources.published import beside_published
-from ombud.data.store import hash_file
+from ombud.data.sources.published_figures import beside_published
 from ombud.errors import DataError, PlanError
+from ombud.files import hash_file
 from ombud.registry import source
 from ombud.taxonomy import load_taxonomy
 

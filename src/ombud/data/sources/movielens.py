@@ -13,12 +13,12 @@ import polars as pl
 
 from ombud.data.archives import extract_zip, gunzip
 from ombud.data.card import Card
-from ombud.data.columns import CsvColumns, open_columns
+from ombud.data.csv_columns import CsvColumns, open_columns
 from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.data.interactions import Interactions
-from ombud.data.store import hash_file
 from ombud.errors import DataError
+from ombud.files import hash_file
 from ombud.registry import source
 
 __all__ = [

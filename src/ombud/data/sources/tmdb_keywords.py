@@ -29,8 +29,8 @@ from ombud.data.sources.movielens import (
     read_links,
     read_titles,
 )
-from ombud.data.store import hash_file
 from ombud.errors import DataError
+from ombud.files import hash_file
 from ombud.registry import source
 
 __all__ = [

@@ -12,7 +12,7 @@ from scipy import sparse
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.amplification.history import top_quartile
+from ombud.metrics.history import top_quartile
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset

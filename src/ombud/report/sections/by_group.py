@@ -5,10 +5,10 @@ from __future__ import annotations
 from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Section
-from ombud.report.findings import Family, families
+from ombud.report.display import shorten
+from ombud.report.findings import EstimateSet, families
 from ombud.report.sections.names import slug
 from ombud.report.tables import group_table
-from ombud.report.text import shorten
 
 __all__ = ["by_group"]
 
@@ -43,5 +43,5 @@ def by_group(result: Result) -> Section | None:
     return Section("By group", tuple(blocks), order=500) if blocks else None
 
 
-def _systems(family: Family | None) -> tuple[str, ...]:
+def _systems(family: EstimateSet | None) -> tuple[str, ...]:
     return family.systems if family is not None else ()

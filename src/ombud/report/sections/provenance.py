@@ -8,7 +8,7 @@ from typing import Any
 from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Cell, Column, Definitions, Section, Table, paragraph
-from ombud.report.plans import shown_plan
+from ombud.report.redaction import shown_plan
 
 __all__ = ["provenance"]
 

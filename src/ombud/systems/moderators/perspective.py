@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ombud.data.decisions import Outcome
 from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer
-from ombud.systems.moderators.estimate import Price
+from ombud.systems.moderators.quote import Price
 from ombud.systems.moderators.service import Service, digest, number, share
 from ombud.systems.moderators.settings import RunSettings
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 
 from ombud.data.decisions import Outcome
-from ombud.data.polite import retry_after
+from ombud.http.pace import retry_after
 from ombud.systems.moderators.answers import Answer, error
 from ombud.systems.moderators.asker import Asker, Reply, read_reply
 from ombud.systems.moderators.cache import AnswerCache, Call, Key
