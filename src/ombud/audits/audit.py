@@ -246,10 +246,10 @@ class Audit:
         for analysis in self.analyses:
             progress(0, 1, f"analysing {analysis.registered_name}")
             said = {name: answer.outputs for name, answer in answers.items()}
-            found = analysis.analyse(self.data, said, self._settings())
-            estimates += found.estimates
-            exclusions |= dict.fromkeys(found.exclusions)
-            tables |= found.tables
+            result = analysis.analyse(self.data, said, self._settings())
+            estimates += result.estimates
+            exclusions |= dict.fromkeys(result.exclusions)
+            tables |= result.tables
         return Result(
             plan=self._as_plan(),
             estimates=tuple(estimates),
@@ -291,13 +291,13 @@ class Audit:
 
     def _systems_for(self, metric: Metric) -> list[str]:
         wanted = Recommender if metric.of == "recommender" else Moderator
-        found = [name for name, system in self._named().items() if isinstance(system, wanted)]
+        result = [name for name, system in self._named().items() if isinstance(system, wanted)]
         # A metric may be about some systems only, such as those with an avoid list.
         named: tuple[str, ...] = getattr(metric, "systems", ())
-        if named and not set(named) <= set(found):
-            unknown = ", ".join(sorted(set(named) - set(found)))
-            raise PlanError(f"{metric.title} names {unknown}; the systems are {', '.join(found)}")
-        return [name for name in found if name in named] if named else found
+        if named and not set(named) <= set(result):
+            unknown = ", ".join(sorted(set(named) - set(result)))
+            raise PlanError(f"{metric.title} names {unknown}; the systems are {', '.join(result)}")
+        return [name for name in result if name in named] if named else result
 
     def _groups(self, metric: Metric) -> Grouping | None:
         return self.data.users if metric.of == "recommender" else self.data.text_groups

@@ -198,8 +198,8 @@ class OutputCollector:
         unknown = int(np.count_nonzero(self.data.interactions.users.codes(recorded.users) < 0))
         if not unknown:
             return ()
-        why = "their users have no history, so there is nothing to compare with"
-        return (Exclusion("recommendations", "lists", unknown, why, len(recorded)),)
+        reason = "their users have no history, so there is nothing to compare with"
+        return (Exclusion("recommendations", "lists", unknown, reason, len(recorded)),)
 
     def _asker(
         self, name: str, system: Recommender, users: NDArray[Any]

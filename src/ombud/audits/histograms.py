@@ -83,8 +83,8 @@ def _label(w: int, label: str, rows: Mapping[str, Rows]) -> pl.DataFrame | None:
     parts = []
     for name, some in values.items():
         # Binary fractions just below a round edge belong above it.
-        place = np.searchsorted(edges, some + 1e-9, side="right") - 1
-        units = np.bincount(np.clip(place, 0, n - 1), minlength=n)
+        index = np.searchsorted(edges, some + 1e-9, side="right") - 1
+        units = np.bincount(np.clip(index, 0, n - 1), minlength=n)
         parts.append(
             pl.DataFrame(
                 {

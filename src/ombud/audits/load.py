@@ -63,23 +63,23 @@ def _load(plan: Plan) -> Dataset:
 
 def _grouped(data: Dataset, plan: Plan) -> Dataset:
     """Return the data of a source with the groups of the plan; all of them if it names none."""
-    found = {"users": data.users, "text_groups": data.text_groups}
-    known = [w for groups in found.values() if groups is not None for w in groups.attributes]
+    result = {"users": data.users, "text_groups": data.text_groups}
+    known = [w for groups in result.values() if groups is not None for w in groups.attributes]
     missing = sorted(set(plan.by) - set(known))
     if missing:
         raise PlanError(
             f"by names {', '.join(missing)}; the source has the attributes "
             f"{', '.join(dict.fromkeys(known)) or 'none'}"
         )
-    for name, groups in found.items():
+    for name, groups in result.items():
         if groups is None:
             continue
         by = [w for w in plan.by or groups.attributes if w in groups.attributes]
         chosen = groups.select(by) if by else None
         if chosen is not None and plan.intersections:
             chosen = chosen.with_intersections()
-        found[name] = chosen
-    return replace(data, users=found["users"], text_groups=found["text_groups"])
+        result[name] = chosen
+    return replace(data, users=result["users"], text_groups=result["text_groups"])
 
 
 def _load_files(plan: Plan) -> Dataset:

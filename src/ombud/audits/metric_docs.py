@@ -37,13 +37,13 @@ def describe_metric(documentation: str) -> dict[str, str]:
     blocks = [block for block in re.split(r"\n\s*\n|\n(?=- \*\*)", head) if block.strip()]
     said = {"summary": "", "reading": "", "undefined": "", "limits": ""}
     reading = []
-    for place, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         item = _ITEM.match(block)
         if item is not None:
             field = {"Undefined": "undefined", "Does not capture": "limits"}.get(item["name"])
             if field is not None:
                 said[field] = _plain(item["text"])
-        elif place == 0:
+        elif index == 0:
             said["summary"] = _plain(block)
         elif not block.startswith((".. ", "- ", " ")) and "::" not in block:
             reading.append(_plain(block))

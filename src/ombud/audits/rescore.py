@@ -63,9 +63,9 @@ def _check_unchanged(folder: Path, stored: Plan) -> None:
     before = read_json(folder / "run.json").get("files", {})
     after = input_hashes(stored)
     changed = [
-        place
-        for place, digest in before.items()
-        if place.startswith("data.") and after.get(place) != digest
+        index
+        for index, digest in before.items()
+        if index.startswith("data.") and after.get(index) != digest
     ]
     if changed:
         raise ResultError(
@@ -75,11 +75,11 @@ def _check_unchanged(folder: Path, stored: Plan) -> None:
 
 
 def _answers(folder: Path, systems: tuple[str, ...]) -> dict[str, SystemOutputs]:
-    found: dict[str, SystemOutputs] = {}
+    result: dict[str, SystemOutputs] = {}
     for name in systems:
         outputs = read_outputs(folder, name)
         if outputs is not None:
-            found[name] = SystemOutputs(outputs, read_predictions(folder, name))
-    if not found:
+            result[name] = SystemOutputs(outputs, read_predictions(folder, name))
+    if not result:
         raise ResultError(f"{folder} holds no outputs; run the audit first: ombud run PLAN")
-    return found
+    return result

@@ -152,8 +152,8 @@ class Result:
             )
         provenance = read_json(folder / "provenance.json")
         content = read_json(folder / "estimates.json")
-        for name, found in (("provenance", provenance), ("estimates", content)):
-            _check_version(folder / f"{name}.json", found)
+        for name, result in (("provenance", provenance), ("estimates", content)):
+            _check_version(folder / f"{name}.json", result)
         _check_provenance(folder / "provenance.json", provenance)
         try:
             return cls(

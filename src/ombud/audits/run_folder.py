@@ -57,8 +57,8 @@ class RunFolder:
         self.path = path
         marker = path / "run.json"
         if marker.exists():
-            found = {k: v for k, v in read_json(marker).items() if k != "schema_version"}
-            differing = sorted(k for k in fingerprint if found.get(k) != fingerprint[k])
+            result = {k: v for k, v in read_json(marker).items() if k != "schema_version"}
+            differing = sorted(k for k in fingerprint if result.get(k) != fingerprint[k])
             if differing:
                 raise ResultError(
                     f"{path} holds another run (different: {', '.join(differing)}). "

@@ -82,8 +82,8 @@ def list_(as_json: Annotated[bool, JsonOption] = False) -> None:
         return
     table = Table("name", "kind", "what it is", box=None)
     for kind, names in things.items():
-        for name, words in names.items():
-            table.add_row(*(Text(visible(cell)) for cell in (name, kind, words)))
+        for name, text in names.items():
+            table.add_row(*(Text(visible(cell)) for cell in (name, kind, text)))
     console.print(table)
 
 
@@ -122,5 +122,5 @@ def check(
         print_json({"path": str(path), "form": form, "found": repr(table), "left_out": left_out})
         return
     say(visible(f"{path.name}: {table!r}"))
-    for words in left_out:
-        say(f"  {visible(words)}")
+    for text in left_out:
+        say(f"  {visible(text)}")

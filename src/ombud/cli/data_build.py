@@ -42,8 +42,8 @@ def _write(data: Dataset, to: Path, replace: bool, as_json: bool) -> None:
         shown = f"{value:,}" if isinstance(value, int) else value
         shown = f"{value:,.6g}" if isinstance(value, float) else shown
         say(visible(f"  {name}: {shown}"))
-    for words in data.card.dropped:
-        say(f"  {visible(words)}")
+    for text in data.card.dropped:
+        say(f"  {visible(text)}")
     say(f"wrote {folder}")
 
 

@@ -97,6 +97,6 @@ def ask_ddd(
     if as_json:
         print_json(asdict(done))
         return
-    words = f"{done.found:,} of {done.movies:,} movies found, {done.absent:,} absent there, "
-    words += f"{done.unlinked:,} without an IMDb id; {done.requests:,} requests made"
-    say(words)
+    text = f"{done.found:,} of {done.movies:,} movies found, {done.absent:,} absent there, "
+    text += f"{done.unlinked:,} without an IMDb id; {done.requests:,} requests made"
+    say(text)

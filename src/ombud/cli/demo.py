@@ -53,13 +53,13 @@ def _check_room(folder: Path, path: Path, text: str) -> None:
     if path.is_file():
         if path.read_bytes() == text.encode():
             return
-        found = "the demo of another seed, or a plan that was changed"
+        result = "the demo of another seed, or a plan that was changed"
     elif folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        found = "files that are not the demo's" if folder.is_dir() else "no demo: it is a file"
+        result = "files that are not the demo's" if folder.is_dir() else "no demo: it is a file"
     else:
         return
     raise PlanError(
-        f"{folder} holds {found}; nothing was written. "
+        f"{folder} holds {result}; nothing was written. "
         "Choose another folder with --folder, or delete this one."
     )
 

@@ -50,7 +50,7 @@ def tune(
     if data.interactions is None:
         raise PlanError("tuning needs interactions; the plan's data has none")
     with progress_bar() as progress:
-        found = search(
+        result = search(
             asked.systems[system]["type"],
             data.interactions,
             metric=metric,
@@ -62,10 +62,10 @@ def tune(
             progress=progress,
         )
     if as_json:
-        print_json({"best": found.best, "value": found.value, "stopped": found.stopped_because})
+        print_json({"best": result.best, "value": result.value, "stopped": result.stopped_because})
         return
-    table = Table("parameter", "best", title=f"{metric} = {found.value:.4g}", title_justify="left")
-    for name, value in found.best.items():
+    table = Table("parameter", "best", title=f"{metric} = {result.value:.4g}", title_justify="left")
+    for name, value in result.best.items():
         table.add_row(name, f"{value:.4g}" if isinstance(value, float) else str(value))
     console.print(table)
-    say(f"{len(found.trials)} trials; stopped: {found.stopped_because}")
+    say(f"{len(result.trials)} trials; stopped: {result.stopped_because}")

@@ -79,17 +79,17 @@ class Avoided:
         """
         missing = sorted((set(self.everyone) | set(self.names)) - set(labels))
         if missing:
-            words = [
+            text = [
                 f"the label {name!r} is avoided, but no item could carry it" for name in missing
             ]
-            raise DataError("avoid list", [*words, f"the labels are: {', '.join(labels)}"])
-        place = {name: w for w, name in enumerate(labels)}
+            raise DataError("avoid list", [*text, f"the labels are: {', '.join(labels)}"])
+        index = {name: w for w, name in enumerate(labels)}
         rows = self.users.codes(users)
         wanted = np.zeros((len(rows), len(labels)), dtype=bool)
         if self.names:
             own = np.where(rows[:, None] >= 0, self.members[rows], False)
-            wanted[:, [place[name] for name in self.names]] = own
-        wanted[:, [place[name] for name in self.everyone]] = True
+            wanted[:, [index[name] for name in self.names]] = own
+        wanted[:, [index[name] for name in self.everyone]] = True
         return wanted
 
     def judge(
@@ -103,7 +103,7 @@ class Avoided:
         wanted = self.for_users(lists.users, labels.names)
         codes = lists.in_catalogue(labels.items)
         listed = codes != -1
-        found = np.zeros(codes.shape, dtype=bool)
+        result = np.zeros(codes.shape, dtype=bool)
         open_ = np.zeros(codes.shape, dtype=bool)
         yes = (labels.states == LabelState.YES).astype(np.float32)
         unknown = (labels.states < 0).astype(np.float32)
@@ -113,8 +113,8 @@ class Avoided:
             # Users who avoid the same labels are judged together.
             kinds, kind = np.unique(wanted[part], axis=0, return_inverse=True)
             weights = kinds.T.astype(np.float32)
-            place = np.where(codes[part] < 0, len(labels.items), codes[part])
-            for states, into, absent in ((yes, found, False), (unknown, open_, True)):
+            index = np.where(codes[part] < 0, len(labels.items), codes[part])
+            for states, into, absent in ((yes, result, False), (unknown, open_, True)):
                 hit = np.vstack([states @ weights > 0, absent & kinds.any(axis=1)])
-                into[part] = hit[place, kind.ravel()[:, None]] & listed[part]
-        return found, open_ & ~found
+                into[part] = hit[index, kind.ravel()[:, None]] & listed[part]
+        return result, open_ & ~result

@@ -94,19 +94,19 @@ def open_columns(
         raise DataError(path.name, ["the file is empty (0 bytes); a table with rows was expected"])
     options: dict[str, Any] = {"has_header": header, "separator": separator}
     try:
-        found = pl.scan_csv(path, **options).collect_schema()
+        result = pl.scan_csv(path, **options).collect_schema()
     except pl.exceptions.PolarsError as error:
         raise DataError(path.name, [f"it cannot be read as a table: {error}"]) from None
-    absent = [column for column, _ in columns.values() if not _has(found, column)]
+    absent = [column for column, _ in columns.values() if not _has(result, column)]
     if absent:
-        names = ", ".join(found.names()[:12])
+        names = ", ".join(result.names()[:12])
         faults = [f"column {column!r} is missing (found: {names})" for column in absent]
         raise DataError(path.name, faults)
     types: dict[str, Any] = {}
     wanted: list[pl.Expr] = []
     for name, (column, asked) in columns.items():
-        called = found.names()[column] if isinstance(column, int) else column
-        whole = pl.Int64 if found[called].is_integer() else pl.String
+        called = result.names()[column] if isinstance(column, int) else column
+        whole = pl.Int64 if result[called].is_integer() else pl.String
         types[called] = whole if asked is None else asked
         wanted.append(pl.col(called).alias(name))
     with TemporaryDirectory(dir=scratch, prefix="ombud-columns-") as folder:
@@ -141,12 +141,12 @@ def _faults(path: Path, types: Mapping[str, Any], options: Mapping[str, Any]) ->
                 unread = value.is_not_null() & value.cast(dtype, strict=False).is_null()
                 kind = "a whole number" if dtype.is_integer() else "a number"
                 checks[f"is not {kind}"] = unread
-            for words, wrong in checks.items():
-                found = lazy.filter(wrong).select("row")
-                total = int(found.select(pl.len()).collect(engine="streaming").item())
+            for text, wrong in checks.items():
+                result = lazy.filter(wrong).select("row")
+                total = int(result.select(pl.len()).collect(engine="streaming").item())
                 if total:
-                    rows = found.head(5).collect(engine="streaming")["row"].to_list()
-                    faults.append(f"column {column!r} {words} in {first_rows(rows, total)}")
+                    rows = result.head(5).collect(engine="streaming")["row"].to_list()
+                    faults.append(f"column {column!r} {text} in {first_rows(rows, total)}")
     except pl.exceptions.PolarsError as error:
         faults.append(f"it cannot be read as a table: {error}")
     return faults

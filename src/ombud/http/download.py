@@ -101,9 +101,9 @@ def fetch(
         How to wait.
     """
     check_address(remote.url)
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    target, part = place / remote.name, place / f"{remote.name}.part"
+    index = Path(folder)
+    index.mkdir(parents=True, exist_ok=True)
+    target, part = index / remote.name, index / f"{remote.name}.part"
     if target.exists():
         return _finish(remote, target, remote.url)
     sitting = _Sitting(remote, part, progress)
@@ -118,7 +118,7 @@ def fetch(
             except (httpx.TransportError, httpx.TooManyRedirects) as error:
                 trouble, pause = f"{type(error).__name__} {error}".strip(), None
             except OSError as error:
-                raise _fault(remote, f"it cannot be written to {place}: {error}") from None
+                raise _fault(remote, f"it cannot be written to {index}: {error}") from None
             else:
                 trouble = sitting.trouble
             if sitting.done:
@@ -135,7 +135,7 @@ def fetch(
     part.replace(target)
     sitting.forget()
     fetched = Fetched(**(asdict(fetched) | {"path": str(target)}))
-    write_json(place / f"{remote.name}.download.json", asdict(fetched))
+    write_json(index / f"{remote.name}.download.json", asdict(fetched))
     return fetched
 
 
@@ -246,8 +246,8 @@ def _finish(remote: RemoteFile, path: Path, url: str) -> Fetched:
             sha256.update(block)
             md5.update(block)
             size += len(block)
-    found = {"sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
-    for kind, value in found.items():
+    result = {"sha256": sha256.hexdigest(), "md5": md5.hexdigest()}
+    for kind, value in result.items():
         expected = getattr(remote, kind)
         if expected and expected != value:
             if path.suffix == ".part":
@@ -258,11 +258,11 @@ def _finish(remote: RemoteFile, path: Path, url: str) -> Fetched:
                 f"the {kind} of {path.name} is {value}; {expected} was expected. The file is "
                 "damaged, or the source has changed it; remove it and fetch it again",
             )
-    checked = [kind for kind in found if getattr(remote, kind)]
-    words = (
+    checked = [kind for kind in result if getattr(remote, kind)]
+    text = (
         f"{' and '.join(checked)} as listed by ombud"
         if checked
         else "ombud knows no checksum of this file: compare the computed one with your source"
     )
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Fetched(str(path), url, size, found["sha256"], found["md5"], words, now)
+    return Fetched(str(path), url, size, result["sha256"], result["md5"], text, now)

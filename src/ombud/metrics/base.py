@@ -89,8 +89,8 @@ class Rows:
         if self.clusters is not None:
             columns["cluster"] = self.clusters
         for name, values in self.columns.items():
-            for place, label in enumerate(self.labels):
-                columns[f"{name}|{label}"] = values[:, place]
+            for index, label in enumerate(self.labels):
+                columns[f"{name}|{label}"] = values[:, index]
         return pl.DataFrame(columns)
 
     @classmethod

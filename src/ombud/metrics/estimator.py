@@ -183,12 +183,12 @@ class MetricEstimator:
         about = self.about(one, label, 0)
         about |= {"kind": self._kind(), "against": self.layout.systems[other]}
         a, b = self.layout.sample(one, label), self.layout.sample(other, label)
-        drawn, place = self.replicates, (one, other, label)
-        if self.shared.replicates is not None and place in self.shared.places:
+        drawn, index = self.replicates, (one, other, label)
+        if self.shared.replicates is not None and index in self.shared.places:
             drawn = self.shared.replicates
-            a, b = self.shared.places[place]
-            words = f"{self.shared.dropped[place]:,} {self.unit}s that only one of the two measured"
-            about["note"] = "; ".join(filter(None, (about["note"], f"without {words}")))
+            a, b = self.shared.places[index]
+            text = f"{self.shared.dropped[index]:,} {self.unit}s that only one of the two measured"
+            about["note"] = "; ".join(filter(None, (about["note"], f"without {text}")))
         if drawn.n[a, 0] == 0:
             return self._undefined(f"the systems measured no {self.unit} in common", 0, about)
         if drawn.n[a, 0] < self.settings.minimum:
@@ -254,5 +254,5 @@ class MetricEstimator:
         count = int(np.count_nonzero((values > 0) & drawn.design.member[:, group]))
         if count >= needs.least:
             return ""
-        found = f"{count} {self.unit}{'' if count == 1 else 's'} {needs.words}"
-        return f"not enough data: {found}, at least {needs.least} wanted"
+        result = f"{count} {self.unit}{'' if count == 1 else 's'} {needs.words}"
+        return f"not enough data: {result}, at least {needs.least} wanted"

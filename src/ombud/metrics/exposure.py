@@ -59,13 +59,13 @@ class _Exposure:
         lists = outputs.top(self.k)
         codes = lists.in_catalogue(catalogue)
         kept = lists.lengths > 0
-        found = []
-        for count, what, why, of in (
+        result = []
+        for count, what, reason, of in (
             (int(np.count_nonzero(~kept)), "users", "no list was recommended", len(lists)),
             (int(np.count_nonzero(codes == -2)), "places", "not an item of the catalogue", None),
         ):
             if count:
-                found.append(Exclusion("exposure", what, count, why, of))
+                result.append(Exclusion("exposure", what, count, reason, of))
         values = np.full((int(np.count_nonzero(kept)), self.k + 1), -1.0)
         values[:, 0] = len(catalogue)
         values[:, 1 : codes.shape[1] + 1] = np.maximum(codes[kept], -1)
@@ -73,7 +73,7 @@ class _Exposure:
             unit="user",
             ids=np.asarray(lists.users)[kept],
             columns={n: values[:, [c]] for c, n in enumerate(list_columns(self.k))},
-            exclusions=tuple(found),
+            exclusions=tuple(result),
             notes={"": self._note()},
         )
 

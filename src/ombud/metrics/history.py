@@ -55,12 +55,12 @@ def _top(starts: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.bool_]:
     rows = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
     ordered = _sorted_within(rows, values)
     filled = lengths > 0
-    place = 0.75 * (lengths[filled] - 1)
-    below = np.floor(place).astype(np.int64)
+    index = 0.75 * (lengths[filled] - 1)
+    below = np.floor(index).astype(np.int64)
     above = np.minimum(below + 1, lengths[filled] - 1)
     low, high = ordered[starts[:-1][filled] + below], ordered[starts[:-1][filled] + above]
     threshold = np.full(len(lengths), np.inf)
-    threshold[filled] = low + (place - below) * (high - low)
+    threshold[filled] = low + (index - below) * (high - low)
     return np.asarray(values >= threshold[rows] - 1e-9, dtype=np.bool_)
 
 

@@ -49,16 +49,16 @@ class LabelDraws:
         """
         stacked = [self.columns[name] for name in statistic.columns]
         draws, _, labels = stacked[0].shape
-        found = np.full((draws, members.shape[1], labels), np.nan)
+        result = np.full((draws, members.shape[1], labels), np.nan)
         for d in range(draws):
             # Labels x units x columns, so that each label is one sample.
             values = np.stack([column[d].T for column in stacked], axis=-1).astype(np.float64)
             for w in range(labels):
-                found[d, :, w] = _points(statistic, values[w], members)
-        found -= found.mean(axis=0)
+                result[d, :, w] = _points(statistic, values[w], members)
+        result -= result.mean(axis=0)
         rough = (members.sum(axis=0) < _FEW)[:, None] & np.ones(labels, dtype=bool)
-        rough |= np.isnan(found).any(axis=0)
-        return np.nan_to_num(np.where(rough, found[:, :1], found), nan=0.0)
+        rough |= np.isnan(result).any(axis=0)
+        return np.nan_to_num(np.where(rough, result[:, :1], result), nan=0.0)
 
 
 def _points(statistic: Statistic, values: Floats, members: NDArray[np.bool_]) -> Floats:
@@ -106,13 +106,13 @@ def add_shared(
     (draws,) = sizes
     weights = rng.standard_normal((len(replicates.draws), draws)) / np.sqrt(draws - 1)
     labels = replicates.draws.shape[1] // len(shared)
-    for number, found in enumerate(shared):
-        if found is None:
+    for number, result in enumerate(shared):
+        if result is None:
             continue
-        who = units.codes(found.ids)
+        who = units.codes(result.ids)
         inside = np.ones((len(who), 1), dtype=bool) if members is None else members[who]
         statistic = replicates.samples[number * labels].statistic
-        shifts = found.shifts(statistic, inside).swapaxes(1, 2)
+        shifts = result.shifts(statistic, inside).swapaxes(1, 2)
         moved = weights @ shifts.reshape(draws, -1)
         part = slice(number * labels, (number + 1) * labels)
         replicates.draws[:, part] += moved.reshape(len(weights), labels, -1)

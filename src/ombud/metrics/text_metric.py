@@ -44,9 +44,9 @@ def resample_texts(
             values, groups=everyone, clusters=clusters, replicates=replicates, rng=rng
         )
     if clusters is None:
-        found = resample_patterns(samples, groups=everyone, replicates=replicates, rng=rng)
-        if found is not None:
-            return found
+        result = resample_patterns(samples, groups=everyone, replicates=replicates, rng=rng)
+        if result is not None:
+            return result
     return resample(samples, groups=everyone, clusters=clusters, replicates=replicates, rng=rng)
 
 
@@ -99,31 +99,31 @@ class TextMetric:
 
     def _gap(self, drawn: MetricEstimator, system: int, label: int, group: int) -> Estimate:
         """Return the gap of a group to the texts outside it, exact where events are few."""
-        found = drawn.group_gap(system, label, group, OUTSIDE)
-        if found.value is None:
-            return found
+        result = drawn.group_gap(system, label, group, OUTSIDE)
+        if result.value is None:
+            return result
         sample = drawn.layout.sample(system, label)
         columns = (1 + group, drawn.layout.rest(group))
         # Of all texts in both parts, the smaller one limits what can be known.
         n = min(int(drawn.replicates.n[sample, column]) for column in columns)
-        found = found.replace(n=n)
+        result = result.replace(n=n)
         if not isinstance(self.statistic, Mean):
-            return found
+            return result
         parts = [counts_of(drawn, sample, column) for column in columns]
-        words = ", ".join(
+        text = ", ".join(
             f"{part.events:,.6g} of {part.texts:,} {where} {self.event}"
             for part, where in zip(parts, ("texts", "others"), strict=True)
         )
-        found = found.replace(note="; ".join(filter(None, [words, found.note])))
+        result = result.replace(note="; ".join(filter(None, [text, result.note])))
         if not any(part.are_few for part in parts):
-            return found
+            return result
         if is_independent(drawn, sample):
-            return _exact_gap(found, parts[0], parts[1], words)
-        about = drawn.about(system, label, 1 + group) | {"kind": found.kind, "against": OUTSIDE}
-        why = f"not enough data: {words}; {FEW} clusters with and without wanted in each part"
+            return _exact_gap(result, parts[0], parts[1], text)
+        about = drawn.about(system, label, 1 + group) | {"kind": result.kind, "against": OUTSIDE}
+        reason = f"not enough data: {text}; {FEW} clusters with and without wanted in each part"
         return Estimate.undefined(
-            metric=found.metric,
-            reason=why,
+            metric=result.metric,
+            reason=reason,
             n=n,
             null=0.0,
             **about,

@@ -58,8 +58,8 @@ def max_score(decisions: Decisions, categories: tuple[str, ...], name: str) -> N
             known = ", ".join(decisions.categories) or "none"
             raise PlanError(f"{name}: no scores of {unknown or list(categories)}; known: {known}")
         chosen = [
-            place
-            for place, category in enumerate(decisions.categories)
+            index
+            for index, category in enumerate(decisions.categories)
             if "all" in categories or category in categories
         ]
         some = decisions.category_scores[:, chosen].astype(np.float64)
@@ -94,12 +94,12 @@ def measure_texts(
         no family, or all the same, there is nothing to tell apart.
     """
     decisions, texts = needs_texts(outputs, data)
-    place = Vocabulary(texts.ids).codes(decisions.ids)
-    known = place >= 0
-    found = value(decisions)
-    counted = known & ~np.isnan(found)
-    total = np.bincount(place[counted], weights=found[counted], minlength=len(texts))
-    count = np.bincount(place[counted], minlength=len(texts))
+    index = Vocabulary(texts.ids).codes(decisions.ids)
+    known = index >= 0
+    result = value(decisions)
+    counted = known & ~np.isnan(result)
+    total = np.bincount(index[counted], weights=result[counted], minlength=len(texts))
+    count = np.bincount(index[counted], minlength=len(texts))
     negative = texts.truth == 0
     exclusions = _scope(texts, int(np.count_nonzero(~known)), len(decisions))
     if among == "identity":
@@ -114,9 +114,9 @@ def measure_texts(
     kept = negative & (count > 0)
     lacking = int(np.count_nonzero(negative & (count == 0)))
     if lacking:
-        why = f"no {needed}{_outcomes(decisions, place, negative & (count == 0))}"
+        reason = f"no {needed}{_outcomes(decisions, index, negative & (count == 0))}"
         exclusions.append(
-            Exclusion("texts", "texts", lacking, why, int(np.count_nonzero(negative)))
+            Exclusion("texts", "texts", lacking, reason, int(np.count_nonzero(negative)))
         )
     clusters = None if texts.clusters is None else texts.clusters[kept]
     measured = (total[kept] / count[kept])[:, None]
@@ -161,15 +161,15 @@ def _by_family(
 
 
 def _scope(texts: Texts, strangers: int, rows: int) -> list[Exclusion]:
-    found = []
+    result = []
     unknown = int(np.count_nonzero(texts.truth < 0))
     if unknown:
-        why = "whether they should be flagged is not known"
-        found.append(Exclusion("texts", "texts", unknown, why, len(texts)))
+        reason = "whether they should be flagged is not known"
+        result.append(Exclusion("texts", "texts", unknown, reason, len(texts)))
     if strangers:
-        why = "they are about texts that are not in the data"
-        found.append(Exclusion("decisions", "decisions", strangers, why, rows))
-    return found
+        reason = "they are about texts that are not in the data"
+        result.append(Exclusion("decisions", "decisions", strangers, reason, rows))
+    return result
 
 
 def _outcomes(decisions: Decisions, place: NDArray[np.int32], lacking: NDArray[np.bool_]) -> str:

@@ -14,5 +14,5 @@ __all__ = ["register_questions"]
 
 def register_questions() -> None:
     """Import every question, so that the registry knows what it offers."""
-    for found in iter_modules(__path__, f"{__name__}."):
-        import_module(found.name)
+    for result in iter_modules(__path__, f"{__name__}."):
+        import_module(result.name)

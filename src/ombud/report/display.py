@@ -32,14 +32,14 @@ def visible(text: str) -> str:
         return text
     shown: list[str] = []
     marks = 0
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         category = unicodedata.category(character)
         marks = marks + 1 if category in {"Mn", "Me"} else 0
         if marks > _MARKS_IN_A_ROW:
             continue
         if character in "\n\r\t\u2028\u2029\x0b\x0c\x85":
             shown.append(" ")
-        elif category not in _HIDDEN or _is_needed(text, place):
+        elif category not in _HIDDEN or _is_needed(text, index):
             shown.append(character)
         elif character < " ":
             shown.append(chr(0x2400 + ord(character)))

@@ -119,8 +119,8 @@ def _few_series(
         return family.estimates, []
     kept = set(series[:MOST_COLOURS])
     what = "pair" if series_of is _pair else "system"
-    words = f"Drawn: the first {MOST_COLOURS} of {count(len(series), what)}; the table has all."
-    return [e for e in family.estimates if series_of(e) in kept], [words]
+    text = f"Drawn: the first {MOST_COLOURS} of {count(len(series), what)}; the table has all."
+    return [e for e in family.estimates if series_of(e) in kept], [text]
 
 
 def _largest(
@@ -139,8 +139,8 @@ def _largest(
     if not rest:
         return shown, chosen, []
     far = "furthest from the line" if any(e.null is not None for e in chosen) else "larger"
-    words = f"Drawn: the {len(shown)} of {count(len(by_effect), what)} that lie {far}."
-    return shown, chosen, [words.replace("lie larger", "are largest")]
+    text = f"Drawn: the {len(shown)} of {count(len(by_effect), what)} that lie {far}."
+    return shown, chosen, [text.replace("lie larger", "are largest")]
 
 
 def _value(estimate: Estimate) -> float:
@@ -178,13 +178,13 @@ def _figure(
 ) -> Figure:
     defined = sorted((e for e in shown if e.value is not None), key=_value)
     first = defined[0] if defined else shown[0]
-    words = [f"Points are estimates; lines are {first.level:.0%} intervals."]
+    text = [f"Points are estimates; lines are {first.level:.0%} intervals."]
     if first.null is not None:
-        words.append(f"The dashed line marks {first.null:g}: no difference.")
+        text.append(f"The dashed line marks {first.null:g}: no difference.")
     undefined = len(shown) - len(defined)
     if undefined:
         verb = "is" if undefined == 1 else "are"
-        words.append(f"{count(undefined, 'number')} {verb} not defined and {verb} named in words.")
+        text.append(f"{count(undefined, 'number')} {verb} not defined and {verb} named in words.")
     about = joined([shorten(v, NAME_LENGTH) for v in labels_of(shown) if v][:3])
     many = len(labels_of(shown))
     alt = f"{title}: {count(len(defined), 'estimate')} with intervals"
@@ -193,7 +193,7 @@ def _figure(
         low, high = defined[0], defined[-1]
         alt += f" Highest: {_who(high)}, {estimate_text(high)}."
         alt += f" Lowest: {_who(low)}, {estimate_text(low)}."
-    return Figure(name, {**spec, "description": alt}, title, " ".join([*words, *notes]), alt, table)
+    return Figure(name, {**spec, "description": alt}, title, " ".join([*text, *notes]), alt, table)
 
 
 def _who(estimate: Estimate) -> str:

@@ -140,10 +140,10 @@ def reading(estimate: Estimate) -> Sign:
 
 def by_sign(estimates: Iterable[Estimate]) -> dict[Sign, tuple[Estimate, ...]]:
     """Return estimates by what they say, strongest first."""
-    found: dict[Sign, list[Estimate]] = {}
+    result: dict[Sign, list[Estimate]] = {}
     for estimate in estimates:
-        found.setdefault(reading(estimate), []).append(estimate)
-    return {sign: tuple(sorted(some, key=effect, reverse=True)) for sign, some in found.items()}
+        result.setdefault(reading(estimate), []).append(estimate)
+    return {sign: tuple(sorted(some, key=effect, reverse=True)) for sign, some in result.items()}
 
 
 def effect(estimate: Estimate) -> float:

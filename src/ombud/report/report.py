@@ -101,18 +101,18 @@ class Report:
         content = self.result.to_dict()
         for estimate, fields in zip(self.result.estimates, content["estimates"], strict=True):
             fields["reading"] = reading(estimate)
-        found = families(self.result)
+        result = families(self.result)
         answers = [
             {
                 "metric": family.metric.title,
                 "about": family.kind,
                 "sentences": sentences_of(family),
             }
-            for family in found
+            for family in result
         ]
         content |= {
             "title": self.result.plan.title,
-            "headline": headline(found).plain if found else "",
+            "headline": headline(result).plain if result else "",
             "answers": [answer for answer in answers if answer["sentences"]],
             "plan": shown_plan(self.result.plan),
             "provenance": dict(self.result.provenance),

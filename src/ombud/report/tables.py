@@ -83,8 +83,8 @@ def _cell(estimate: Estimate, places: int | None, notes: Notes | None) -> Cell:
     if notes is not None and estimate.value is None:
         text = f"not defined ({notes.key('Not defined: ' + estimate.reason + '.')})"
     elif notes is not None and estimate.interval is None:
-        value, _, why = text.partition(" (")
-        text = f"{value} ({notes.key(why.removesuffix(')').capitalize() + '.')})"
+        value, _, reason = text.partition(" (")
+        text = f"{value} ({notes.key(reason.removesuffix(')').capitalize() + '.')})"
     if notes is not None and estimate.note:
         text += f" ({notes.key(estimate.note)})"
     if notes is not None and estimate.undefined_replicates:
@@ -105,11 +105,11 @@ def _cut(rows: Sequence[Estimate], most: int) -> tuple[list[Estimate], str]:
     ranks = {"above": 0, "below": 0, "above uncorrected": 1, "below uncorrected": 1}
     by_weight = sorted(rows, key=lambda e: (ranks.get(reading(e), 2), -effect(e)))
     kept = {id(e) for e in by_weight[:most]}
-    words = (
+    text = (
         f" Shown: {most:,} of {len(rows):,} rows, those that remain after correction first, then "
         "the largest; all are in the JSON form of this report."
     )
-    return [e for e in rows if id(e) in kept], words
+    return [e for e in rows if id(e) in kept], text
 
 
 def wide_table(family: EstimateSet, *, name: str, caption: str) -> Table:
@@ -137,7 +137,7 @@ def detail_table(
     family: EstimateSet, *, name: str, caption: str, folded: bool = True, most: int = MOST_ROWS
 ) -> Table:
     """Return one row for each estimate, with n and p-values."""
-    shown, words = _cut(family.estimates, most)
+    shown, text = _cut(family.estimates, most)
     notes = Notes()
     fixed: list[tuple[str, Callable[[Estimate], str]]] = [
         ("Label", lambda e: e.label),
@@ -146,7 +146,7 @@ def detail_table(
     ]
     used = [(title, get) for title, get in fixed if any(get(e) for e in family.estimates)]
     has_p = any(e.p_value is not None for e in shown)
-    columns = [Column(title, header=place == 0) for place, (title, _) in enumerate(used)]
+    columns = [Column(title, header=index == 0) for index, (title, _) in enumerate(used)]
     columns += [Column(_value_title(family), "right"), Column("n", "right")]
     columns += [Column("p", "right"), Column("p corrected", "right")] if has_p else []
     rows = []
@@ -157,7 +157,7 @@ def detail_table(
         rows.append(tuple(row))
     ends = f"{family.estimates[0].level:.0%} interval in brackets"
     return Table(
-        name, tuple(columns), tuple(rows), f"{caption} ({ends}).{words}", notes.lines(), folded
+        name, tuple(columns), tuple(rows), f"{caption} ({ends}).{text}", notes.lines(), folded
     )
 
 
@@ -183,7 +183,7 @@ def group_table(
     gap_at = {(e.label, e.group): e for e in contrasts.estimates} if contrasts else {}
     keys = list(dict.fromkeys([*level_at, *gap_at]))
     weights = [gap_at.get(key) or level_at[key] for key in keys]
-    kept, words = _cut(weights, MOST_ROWS)
+    kept, text = _cut(weights, MOST_ROWS)
     chosen = {(e.label, e.group) for e in kept}
     keys = [key for key in keys if key in chosen]
     notes = Notes()
@@ -211,7 +211,7 @@ def group_table(
         name,
         tuple(columns),
         tuple(tuple(row) for row in body),
-        f"{caption} ({ends}; n counts {count(2, unit).removeprefix('2 ')}).{words}",
+        f"{caption} ({ends}; n counts {count(2, unit).removeprefix('2 ')}).{text}",
         notes.lines(),
         folded,
     )

@@ -127,10 +127,10 @@ def _cells(family: EstimateSet) -> dict[tuple[str, str], Text]:
     from rich.text import Text
 
     missing = Text("not measured", style="dim italic")
-    found: dict[tuple[str, str], Text] = defaultdict(lambda: missing)
+    result: dict[tuple[str, str], Text] = defaultdict(lambda: missing)
     for system in family.systems:
         some = [e for e in family.estimates if e.system == system]
         for e, cell in zip(some, number_cells(some), strict=True):
             style = _STYLES.get(cell.tone, "")
-            found[e.label, system] = Text(shorten(cell.text, 160), style=style)
-    return found
+            result[e.label, system] = Text(shorten(cell.text, 160), style=style)
+    return result

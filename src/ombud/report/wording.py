@@ -250,16 +250,16 @@ def _few(some: Sequence[Estimate]) -> Sequence[Estimate]:
 
 def _listed(some: Sequence[Estimate]) -> list[Part]:
     parts: list[Part] = []
-    for place, estimate in enumerate(_few(some)):
-        parts += ["; " if place else "", *_label_words(estimate)]
+    for index, estimate in enumerate(_few(some)):
+        parts += ["; " if index else "", *_label_words(estimate)]
     rest = len(some) - len(_few(some))
     return [*parts, f"; and {rest:,} more"] if rest else parts
 
 
 def _names(some: Sequence[Estimate]) -> list[Part]:
     parts: list[Part] = []
-    for place, estimate in enumerate(_few(some)):
-        parts += [", " if place else "", Name(estimate.label or "all")]
+    for index, estimate in enumerate(_few(some)):
+        parts += [", " if index else "", Name(estimate.label or "all")]
     rest = len(some) - len(_few(some))
     return [*parts, f" and {rest:,} more"] if rest else parts
 

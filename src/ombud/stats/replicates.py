@@ -90,7 +90,7 @@ class ResampledStatistic:
     def interval(self, *, level: float = 0.95, method: Method = "bca") -> Interval:
         """Return the interval; percentile, and named so, where BCa is undefined."""
         a = np.array([self.acceleration]) if method == "bca" else None
-        found = intervals_of_draws(
+        result = intervals_of_draws(
             self.draws[:, None],
             np.array([self.point]),
             np.array([self.n]),
@@ -98,7 +98,7 @@ class ResampledStatistic:
             acceleration=a,
             least=np.array([self.smallest_n]) if method == "expanded" else None,
         )
-        return found.at(0)
+        return result.at(0)
 
     def test(self, null: float) -> Test:
         r"""Test a null value, two-sided.
@@ -351,16 +351,16 @@ class Replicates:
     def accelerations(self) -> Floats:
         """BCa accelerations, shape (samples, groups); NaN where undefined."""
         if self._accelerations is None:
-            found = np.full(self.point.shape, np.nan)
+            result = np.full(self.point.shape, np.nan)
             done: set[int] = set()
             for samples, find in self._deferred:
-                found[samples] = find()
+                result[samples] = find()
                 done.update(samples)
             for s in set(range(len(self.samples))) - done:
                 for g in range(self.design.member.shape[1]):
                     left = self.leave_out(s, g)
-                    found[s, g] = np.nan if left is None else acceleration(left[0][left[1]])
-            self._accelerations = found
+                    result[s, g] = np.nan if left is None else acceleration(left[0][left[1]])
+            self._accelerations = result
         return self._accelerations
 
     def leave_out(self, s: int, g: int = 0) -> Left | None:

@@ -49,7 +49,7 @@ def published_pairs(
     heads = frozenset((*single, *several))
     spaces = str.maketrans(dict.fromkeys(punctuation, " "))
     rows: list[int] = []
-    found: list[int] = []
+    result: list[int] = []
     for row, text in enumerate(texts):
         text = text.translate(spaces).lower()
         # The first and the last piece have a space on one side only.
@@ -57,8 +57,8 @@ def published_pairs(
             hits = {*single.get(head, ())}
             hits.update(index for form, index in several.get(head, ()) if form in text)
             rows += [row] * len(hits)
-            found += hits
+            result += hits
     pairs = np.unique(
-        np.asarray(rows, dtype=np.int64) * len(terms.terms) + np.asarray(found, dtype=np.int64)
+        np.asarray(rows, dtype=np.int64) * len(terms.terms) + np.asarray(result, dtype=np.int64)
     )
     return pairs // len(terms.terms), pairs % len(terms.terms)

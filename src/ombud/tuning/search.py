@@ -52,8 +52,8 @@ class Objective:
             raise PlanError(f"metric is {self.metric!r}; one of {names} was expected")
 
     def _parts(self) -> tuple[str, str]:
-        found = re.fullmatch(r"([a-z0-9-]+?)(?:@(\d{1,4}))?", self.metric)
-        return (found[1], found[2] or "") if found else ("", "")
+        result = re.fullmatch(r"([a-z0-9-]+?)(?:@(\d{1,4}))?", self.metric)
+        return (result[1], result[2] or "") if result else ("", "")
 
     @property
     def lower_is_better(self) -> bool:
@@ -198,9 +198,9 @@ class Search:
             if not isinstance(made, TrainableRecommender):
                 raise PlanError(f"{self.model} is not trained by ombud, so it cannot be tuned")
             made.fit(self.parts.train)
-            found = self.objective.measure(made, self.parts, self.users)
-            if np.isfinite(found):
-                value = found
+            result = self.objective.measure(made, self.parts, self.users)
+            if np.isfinite(result):
+                value = result
             else:
                 reason = "the metric is undefined"
         except (AuditedSystemError, DataError, RegistryError, ValueError) as error:

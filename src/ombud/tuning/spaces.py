@@ -117,25 +117,25 @@ def space_for(
     """
     if space is None and model not in SPACES:
         raise PlanError(f"{model} has no default search space; known: {', '.join(sorted(SPACES))}")
-    found: Space = {}
+    result: Space = {}
     faults = []
     for name, asked in (SPACES[model] if space is None else space).items():
         try:
-            found[name] = _parsed(asked)
+            result[name] = _parsed(asked)
         except (PlanError, TypeError) as error:
             faults.append(f"{name}: {error}")
     if faults:
         raise PlanError(f"search space of {model}: {'; '.join(faults)}")
-    if not found:
+    if not result:
         raise PlanError(f"the search space of {model} is empty")
-    factors = found.get("factors")
+    factors = result.get("factors")
     if data is not None and isinstance(factors, Range):
         most = min(data.n_users, data.n_items)
         if factors.high > most:
-            found["factors"] = (
+            result["factors"] = (
                 Range(factors.low, most, factors.log) if factors.low < most else Choice((most,))
             )
-    return found
+    return result
 
 
 def _parsed(asked: Any) -> Range | Choice:

@@ -62,8 +62,8 @@ class Journal:
             return
         marker = folder / "search.json"
         if marker.exists():
-            found = read_json(marker)
-            differing = sorted(k for k in identity if found.get(k) != identity[k])
+            result = read_json(marker)
+            differing = sorted(k for k in identity if result.get(k) != identity[k])
             if differing:
                 raise ResultError(
                     f"{folder} holds another search (different: {', '.join(differing)}). "

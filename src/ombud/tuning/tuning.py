@@ -141,14 +141,14 @@ def tune(
         "seed": seed,
         "data": fingerprint_data(Dataset(interactions)),
     }
-    place = None if folder is None else Path(folder)
-    with Journal(place, _plain(identity)) as journal:
+    index = None if folder is None else Path(folder)
+    with Journal(index, _plain(identity)) as journal:
         search = Search(model, objective, chosen, fixed, parts, asked, seed, journal)
         stopped = search.run(trials, seconds, window, tolerance, progress)
     result = _result(search, stopped)
-    if place is not None:
+    if index is not None:
         found = {"model": model, "metric": metric, "best": result.best, "value": result.value}
-        write_json(place / "tuned.json", _plain(found | {"stopped_because": stopped}))
+        write_json(index / "tuned.json", _plain(found | {"stopped_because": stopped}))
     return result
 
 
@@ -164,8 +164,8 @@ def _result(search: Search, stopped: str) -> Tuned:
         for t in search.journal.trials
     ]
     frame = pl.DataFrame(rows, infer_schema_length=None)
-    found = search.fixed | dict(best.parameters)
-    return Tuned(search.model, search.objective.metric, found, best.value, frame, stopped)
+    result = search.fixed | dict(best.parameters)
+    return Tuned(search.model, search.objective.metric, result, best.value, frame, stopped)
 
 
 def _users(parts: Split, sample: int | None, seed: int) -> Any:

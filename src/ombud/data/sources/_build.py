@@ -71,8 +71,8 @@ def history_matrix(
     if ratings is not None:
         fault = f"{repeated:,} rows rate an item that the same user rates in another row"
         raise DataError(source, [f"{fault}; keep one rating for each user and item"])
-    why = "the same user and item again"
-    return matrix, (Exclusion("interactions", "rows", repeated, why, len(users)),)
+    reason = "the same user and item again"
+    return matrix, (Exclusion("interactions", "rows", repeated, reason, len(users)),)
 
 
 def filtered_interactions(
@@ -116,10 +116,10 @@ def filtered_interactions(
     people = Vocabulary(pa.array(np.arange(1, kept.shape[0] + 1, dtype=np.int64)))
     things = Vocabulary(items.arrow.filter(pa.array(core.items)))
     dropped = (*merged, *core.exclusions(outside))
-    found = Interactions(
+    result = Interactions(
         people, things, kept, rating_scale is not None, rating_scale, None, dropped
     )
-    return found, core
+    return result, core
 
 
 def write_dataset(data: Dataset, folder: str | Path, *, replace: bool = False) -> Path:

@@ -35,7 +35,7 @@ def together(parts: list[dict[str, Any]]) -> Dataset:
     """
     if len(parts) < 2:
         raise DataError("together", [f"{len(parts)} parts; two or more were expected"])
-    found: list[Dataset] = []
+    result: list[Dataset] = []
     for part in parts:
         options = dict(part)
         name = options.pop("source", None)
@@ -44,11 +44,11 @@ def together(parts: list[dict[str, Any]]) -> Dataset:
         made = registry.create("source", str(name), options)
         if made.texts is None:
             raise DataError("together", [f"source {name!r} has no texts"])
-        found.append(made)
-    cards = [data.card for data in found]
+        result.append(made)
+    cards = [data.card for data in result]
     if len({card.name for card in cards}) < len(cards):
         raise DataError("together", ["two parts have the same name; ids would not differ"])
-    return Dataset(texts=_joined(found), card=_card(cards))
+    return Dataset(texts=_joined(result), card=_card(cards))
 
 
 def _joined(found: list[Dataset]) -> Texts:

@@ -57,22 +57,22 @@ def read_votes(path: str | Path, files: MovieLensFiles) -> Votes:
     files
         The MovieLens edition whose links give answers to movies; the dictionary needs none.
     """
-    place = Path(path)
-    if not place.is_file():
-        raise DataError("votes", [f"there is no file {place}"])
+    index = Path(path)
+    if not index.is_file():
+        raise DataError("votes", [f"there is no file {index}"])
     readers: dict[str, Callable[[], Votes]] = {
-        ".pkl": lambda: read_dictionary(place),
-        ".pickle": lambda: read_dictionary(place),
-        ".sqlite": lambda: match_answers(cached_answers(place), read_links(files)),
+        ".pkl": lambda: read_dictionary(index),
+        ".pickle": lambda: read_dictionary(index),
+        ".sqlite": lambda: match_answers(cached_answers(index), read_links(files)),
         ".jsonl": lambda: match_answers(
-            answers_of_json(json_lines(place), place.name), read_links(files)
+            answers_of_json(json_lines(index), index.name), read_links(files)
         ),
-        ".csv": lambda: match_answers(answers_of_csv(place), read_links(files)),
+        ".csv": lambda: match_answers(answers_of_csv(index), read_links(files)),
     }
-    read = readers.get(place.suffix.lower())
+    read = readers.get(index.suffix.lower())
     if read is None:
         known = ", ".join(readers)
-        raise DataError(place.name, [f"votes in a {place.suffix!r} file are not read; use {known}"])
+        raise DataError(index.name, [f"votes in a {index.suffix!r} file are not read; use {known}"])
     return read()
 
 
@@ -145,8 +145,8 @@ def build_ml_ddd(
     unrated = len(voted) - int(np.count_nonzero(voted.codes(movies.arrow) >= 0))
     exclusions = cast.exclusions
     if unrated:
-        why = "they have votes but no rating"
-        exclusions += (Exclusion("votes", "movies", unrated, why, len(voted)),)
+        reason = "they have votes but no rating"
+        exclusions += (Exclusion("votes", "movies", unrated, reason, len(voted)),)
     labels = Labels(
         interactions.items, cast.names, states, cast.yes[rows], cast.no[rows], rule, exclusions
     )

@@ -32,8 +32,8 @@ def published_figures(dataset: Name) -> dict[str, int | float]:
     >>> published_figures("AO3")["works"]
     306111
     """
-    found = {figure: value for name, figure, value in _rows() if name == dataset}
-    return {key: float(text) if "." in text else int(text) for key, text in found.items()}
+    result = {figure: value for name, figure, value in _rows() if name == dataset}
+    return {key: float(text) if "." in text else int(text) for key, text in result.items()}
 
 
 def beside_published(facts: Facts, dataset: Name) -> Facts:
@@ -58,12 +58,12 @@ def beside_published(facts: Facts, dataset: Name) -> Facts:
     built = facts["interactions"]
     if not isinstance(built, int) or built < _FULL * published["interactions"]:
         return {}
-    found: Facts = {}
+    result: Facts = {}
     for name, value in published.items():
         here = facts.get(name)
         if isinstance(here, int | float):
-            found[f"published {name}"] = value
+            result[f"published {name}"] = value
             digits = len(repr(value).partition(".")[2]) if isinstance(value, float) else 0
             if abs(here - value) > max(0.5000001 * 10.0**-digits, 1e-9 * abs(value)):
-                found[f"differs {name}"] = here - value
-    return found
+                result[f"differs {name}"] = here - value
+    return result

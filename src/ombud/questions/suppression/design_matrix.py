@@ -90,22 +90,22 @@ def independent(columns: Columns, rows: NDArray[np.bool_], least: int = 1) -> Co
     dropped: list[tuple[str, str]] = list(columns.dropped)
     # Orthogonal parts of the columns kept so far; what is left of a new one must not vanish.
     basis: list[NDArray[np.float64]] = []
-    for place, name in enumerate(columns.names):
-        column = values[:, place]
-        fault = _thin(column, least) if place else ""
+    for index, name in enumerate(columns.names):
+        column = values[:, index]
+        fault = _thin(column, least) if index else ""
         rest = column - sum((part * (part @ column) for part in basis), np.zeros(len(column)))
         if not fault and np.linalg.norm(rest) <= _SAME * max(1.0, float(np.linalg.norm(column))):
             fault = "it follows from the other columns (collinear)"
         if fault:
             dropped.append((name, fault))
             continue
-        kept.append(place)
+        kept.append(index)
         basis.append(rest / np.linalg.norm(rest))
     return Columns(_chosen(columns.names, kept), values[:, kept], tuple(dropped))
 
 
 def _chosen(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
-    return tuple(names[place] for place in places)
+    return tuple(names[index] for index in places)
 
 
 def _thin(column: NDArray[np.float64], least: int) -> str:

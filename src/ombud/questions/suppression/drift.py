@@ -61,20 +61,20 @@ class Drift:
         self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
     ) -> Analysed:
         """Return the change for everyone and for each group."""
-        found = decisions_in(outputs, "drift")
-        unknown = [name for name in (self.before, self.after) if name not in found]
+        result = decisions_in(outputs, "drift")
+        unknown = [name for name in (self.before, self.after) if name not in result]
         if unknown:
-            known = ", ".join(found)
+            known = ", ".join(result)
             raise PlanError(f"drift: no moderator is called {unknown[0]!r}; known: {known}")
         rows = [
-            measure_texts(_once(found[name]), data, was_flagged)
+            measure_texts(_once(result[name]), data, was_flagged)
             for name in (self.after, self.before)
         ]
         units = np.intersect1d(rows[0].ids, rows[1].ids)
         flags = np.full((len(units), 2), np.nan)
-        for place, measured in enumerate(rows):
+        for index, measured in enumerate(rows):
             here = Vocabulary(measured.ids).codes(units)
-            flags[:, place] = measured.columns["value"][here, 0]
+            flags[:, index] = measured.columns["value"][here, 0]
         clusters = None
         if rows[0].clusters is not None:
             clusters = rows[0].clusters[Vocabulary(rows[0].ids).codes(units)]
@@ -88,8 +88,8 @@ class Drift:
         ]
         everyone, by_group = changes[:1], correct(changes[1:], settings.correction)
         lost = len(np.union1d(rows[0].ids, rows[1].ids)) - len(units)
-        why = f"only one of {self.before} and {self.after} decided them"
-        exclusions = (Exclusion("drift", "texts", lost, why),) if lost else ()
+        reason = f"only one of {self.before} and {self.after} decided them"
+        exclusions = (Exclusion("drift", "texts", lost, reason),) if lost else ()
         return Analysed((*everyone, *by_group), exclusions=exclusions)
 
     def _change(
@@ -111,8 +111,8 @@ class Drift:
         }
         n = len(flags) if clusters is None else len(np.unique(clusters))
         if n < settings.minimum:
-            why = f"not enough data: {n} {about['unit']}s, at least {settings.minimum} wanted"
-            return Estimate.undefined(reason=why, n=n, **about)
+            reason = f"not enough data: {n} {about['unit']}s, at least {settings.minimum} wanted"
+            return Estimate.undefined(reason=reason, n=n, **about)
         shares = flags.mean(axis=0)
         note = f"from {shares[1]:.2%} to {shares[0]:.2%} of {len(flags):,} texts"
         if clusters is None:

@@ -63,16 +63,16 @@ def dots_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figu
         whole = {"$schema": _SCHEMA, "hconcat": specs}
         whole["resolve"] = {"scale": {"color": "shared", "shape": "shared"}}
     alt = _alt(f"{title} by group and system", shown)
-    words = [
+    text = [
         f"Points are estimates; lines are {shown[0].level:.0%} intervals. The dashed line marks 1: "
         "flagged as often as all acceptable texts. The scale is that of logarithms; what is below "
         f"{_LEAST:g} stands at its edge."
     ]
     if len(panels) > 1:
-        words.append("Left and right: " + ", ".join(panels) + ", with scales of their own.")
+        text.append("Left and right: " + ", ".join(panels) + ", with scales of their own.")
     if len({e.system for e in estimates}) > len(systems):
-        words.append(f"Drawn: the first {len(systems)} systems; the table has all.")
-    return Figure(name, whole | {"description": alt}, title, " ".join(words), alt, table)
+        text.append(f"Drawn: the first {len(systems)} systems; the table has all.")
+    return Figure(name, whole | {"description": alt}, title, " ".join(text), alt, table)
 
 
 def _on_log_scale(spec: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _on_log_scale(spec: dict[str, Any]) -> dict[str, Any]:
 def _innermost(spec: dict[str, Any]) -> list[dict[str, Any]]:
     if "layer" not in spec:
         return [spec]
-    return [found for layer in spec["layer"] for found in _innermost(layer)]
+    return [result for layer in spec["layer"] for result in _innermost(layer)]
 
 
 def heat_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figure | None:
@@ -172,11 +172,11 @@ def heat_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figu
             },
         ],
     }
-    words = (
+    text = (
         "Each cell is a ratio, coloured by its logarithm; the grid has no intervals, which the "
         "table has. Cells without colour: not enough data."
     )
-    return Figure(name, spec, f"{plain[0].metric}: overview", words, alt, table)
+    return Figure(name, spec, f"{plain[0].metric}: overview", text, alt, table)
 
 
 def scores_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | None:
@@ -230,11 +230,11 @@ def scores_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | 
         )
     alt = f"Scores of acceptable texts by group, for {len(panels)} systems."
     spec = {"$schema": _SCHEMA, "description": alt, "vconcat": panels}
-    words = (
+    text = (
         "Points are medians, thick lines the middle half, thin lines the middle 90% of the texts "
         "that should not be flagged. They describe these texts; scales differ between systems."
     )
-    return Figure(name, spec, "Scores of acceptable texts", words, alt, shown_in)
+    return Figure(name, spec, "Scores of acceptable texts", text, alt, shown_in)
 
 
 def _alt(title: str, shown: Sequence[Estimate]) -> str:

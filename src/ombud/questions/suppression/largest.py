@@ -18,7 +18,7 @@ __all__ = ["WorstSuppression", "comparable_groups"]
 
 def comparable_groups(drawn: MetricEstimator, metric: RatioMetric, sample: int) -> list[int]:
     """Return the groups with enough texts, and enough flagged ones, to be ranked."""
-    found = []
+    result = []
     whole = drawn.replicates.point[sample, 0]
     for g in range(len(drawn.layout.groups)):
         here = drawn.replicates.point[sample, 1 + g]
@@ -29,8 +29,8 @@ def comparable_groups(drawn: MetricEstimator, metric: RatioMetric, sample: int) 
         # Flags that all stand in a cluster or two vanish from many replicates.
         lost = np.mean(~(drawn.replicates.draws[:, sample, 1 + g] > 0))
         if lost <= MOST_LOST:
-            found.append(g)
-    return found
+            result.append(g)
+    return result
 
 
 @metric("worst-suppression")
@@ -83,17 +83,17 @@ class WorstSuppression(RatioMetric):
         with np.errstate(all="ignore"):
             draws = drawn.replicates.draws[:, sample, columns] / whole
         values = drawn.replicates.point[sample, columns] / drawn.replicates.point[sample, 0]
-        found = largest_ratio(values, draws, drawn.settings.level)
+        result = largest_ratio(values, draws, drawn.settings.level)
         left = len(drawn.layout.groups) - len(groups)
-        words = f"{drawn.layout.groups[groups[found.place]]}, of {len(groups)} groups"
+        text = f"{drawn.layout.groups[groups[result.place]]}, of {len(groups)} groups"
         if left:
-            words += f" ({left} with too few texts or flags not ranked)"
-        words += "; a largest value is too high on average, which its interval allows for"
+            text += f" ({left} with too few texts or flags not ranked)"
+        text += "; a largest value is too high on average, which its interval allows for"
         return Estimate(
             metric=self.title,
-            value=found.value,
-            interval=(found.low, found.high),
+            value=result.value,
+            interval=(result.low, result.high),
             method="simultaneous bootstrap",
             n=n,
-            **(about | {"note": "; ".join(filter(None, [words, about["note"]]))}),
+            **(about | {"note": "; ".join(filter(None, [text, about["note"]]))}),
         )

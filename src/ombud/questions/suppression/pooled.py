@@ -82,17 +82,17 @@ class PooledSuppression(RatioMetric):
             about |= {"kind": "ratio", "against": WHOLE}
             n = int(drawn.replicates.n[sample, 1 + g])
             if pooled is None or g not in groups:
-                why = rare or "not enough data: too few texts or flagged texts in the group"
+                reason = rare or "not enough data: too few texts or flagged texts in the group"
                 if not rare and g in groups:
-                    why = f"{len(groups)} groups with enough data; {_LEAST} are needed to pool"
-                estimates.append(Estimate.undefined(metric=self.title, reason=why, n=n, **about))
+                    reason = f"{len(groups)} groups with enough data; {_LEAST} are needed to pool"
+                estimates.append(Estimate.undefined(metric=self.title, reason=reason, n=n, **about))
                 continue
-            place = groups.index(g)
+            index = groups.index(g)
             estimates.append(
                 Estimate(
                     metric=self.title,
-                    value=float(np.exp(pooled.value[place])),
-                    interval=(float(np.exp(pooled.low[place])), float(np.exp(pooled.high[place]))),
+                    value=float(np.exp(pooled.value[index])),
+                    interval=(float(np.exp(pooled.low[index])), float(np.exp(pooled.high[index]))),
                     method="partial pooling",
                     n=n,
                     **about,

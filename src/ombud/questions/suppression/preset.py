@@ -119,29 +119,29 @@ class SuppressionPreset(Preset):
 def _metrics(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
     ratios = ("suppression", "worst-suppression", "pooled-suppression")
     both: dict[str, Any] = {"families": True}
-    found: list[dict[str, Any]] = [
+    result: list[dict[str, Any]] = [
         {"name": name, **both, "events": options.events} for name in ratios
     ]
-    found.insert(1, found[0] | {"against": "outside"})
-    found.append({"name": "false-positive-rate", **both})
+    result.insert(1, result[0] | {"against": "outside"})
+    result.append({"name": "false-positive-rate", **both})
     if options.scores:
         some = {"categories": list(options.categories)} if options.categories else {}
-        found += [{"name": name, **both, "by": "scores", **some} for name in ratios[:2]]
-        found.append({"name": "median-score", **both, **some})
-    found.append({"name": "undecided-share"})
-    return tuple(found)
+        result += [{"name": name, **both, "by": "scores", **some} for name in ratios[:2]]
+        result.append({"name": "median-score", **both, **some})
+    result.append({"name": "undecided-share"})
+    return tuple(result)
 
 
 def _analyses(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
     listed = {"terms": options.terms} | ({"path": options.path} if options.path else {})
-    found: list[dict[str, Any]] = [{"name": "identity-tag-counts", **listed}]
+    result: list[dict[str, Any]] = [{"name": "identity-tag-counts", **listed}]
     if options.scores:
-        found.append({"name": "score-spread"})
+        result.append({"name": "score-spread"})
     if options.regressions:
         names = ["flag-regression", *(["score-regression"] if options.scores else [])]
-        found += [{"name": name, **listed, "mode": options.mode} for name in names]
+        result += [{"name": name, **listed, "mode": options.mode} for name in names]
     if bool(options.before) != bool(options.after):
         raise PlanError("preset 'suppression': drift needs both options, before and after")
     if options.before:
-        found.append({"name": "drift", "before": options.before, "after": options.after})
-    return tuple(found)
+        result.append({"name": "drift", "before": options.before, "after": options.after})
+    return tuple(result)

@@ -149,8 +149,8 @@ class Suppression(RatioMetric):
             for g in range(len(layout.groups))
         ]
         against = WHOLE if self.against == "all" else OUTSIDE
-        found = [self._ratio(drawn, *cell, against) for cell in cells]
-        return _correct(found, drawn.settings.correction)
+        result = [self._ratio(drawn, *cell, against) for cell in cells]
+        return _correct(result, drawn.settings.correction)
 
     def _ratio(
         self, drawn: MetricEstimator, system: int, label: int, group: int, against: str
@@ -162,23 +162,23 @@ class Suppression(RatioMetric):
             about = drawn.about(system, label, here) | {"kind": "ratio", "against": against}
             n = int(drawn.replicates.n[sample, here])
             return Estimate.undefined(metric=self.title, reason=rare, n=n, null=1.0, **about)
-        found = drawn.between(system, label, here, other, against)
-        if found.value is None:
-            return found
+        result = drawn.between(system, label, here, other, against)
+        if result.value is None:
+            return result
         # What stands behind a ratio is its smaller part, which is the group.
-        found = found.replace(n=int(drawn.replicates.n[sample, here]))
+        result = result.replace(n=int(drawn.replicates.n[sample, here]))
         if self.by == "scores":
-            return found
+            return result
         part, whole = counts_of(drawn, sample, here), counts_of(drawn, sample, 0)
         if few := self._too_few(part, whole, is_independent(drawn, sample)):
             about = drawn.about(system, label, here) | {"kind": "ratio", "against": against}
-            return Estimate.undefined(metric=self.title, reason=few, n=found.n, null=1.0, **about)
-        found = found.replace(note="; ".join(filter(None, [_support(part), found.note])))
+            return Estimate.undefined(metric=self.title, reason=few, n=result.n, null=1.0, **about)
+        result = result.replace(note="; ".join(filter(None, [_support(part), result.note])))
         if not is_independent(drawn, sample):
-            return _with_clusters_counted(found, part)
+            return _with_clusters_counted(result, part)
         if min(part.events, part.texts - part.events) < FEW:
-            found = _closed_form(found, part, whole, "whole" if other == 0 else "complement")
-        return _exactly_tested(found, part, whole)
+            result = _closed_form(result, part, whole, "whole" if other == 0 else "complement")
+        return _exactly_tested(result, part, whole)
 
     def _too_few(self, part: Counts, whole: Counts, independent: bool) -> str:
         """Return why the flags of a group say nothing; empty when they do.
@@ -201,15 +201,15 @@ def _with_clusters_counted(found: Estimate, part: Counts) -> Estimate:
         return found
     if count < 2:
         where = "1 cluster" if count else "0 clusters"
-        why = f"none: flags in {where}, so there is no spread between clusters"
-        return found.replace(interval=None, method=why, p_value=None)
-    words = f"flags in {count} clusters only: the interval is rough and rather too short"
+        reason = f"none: flags in {where}, so there is no spread between clusters"
+        return found.replace(interval=None, method=reason, p_value=None)
+    text = f"flags in {count} clusters only: the interval is rough and rather too short"
     p = found.p_value
     if p is not None:
         # The clusters with a flag carry the test, so they set its degrees of freedom.
         t = float(stdtrit(max(found.n - 1, 1), 1 - p / 2))
         p = float(2 * stdtr(count - 1, -t))
-    return found.replace(p_value=p, note="; ".join(filter(None, [found.note, words])))
+    return found.replace(p_value=p, note="; ".join(filter(None, [found.note, text])))
 
 
 def _support(part: Counts) -> str:

@@ -54,11 +54,13 @@ class _Regression:
         rows: list[dict[str, Any]] = []
         for name, decisions in decisions_in(outputs, self.registered_name).items():
             outcome = self._outcome(_first(decisions, texts), texts)
-            found, dropped = _fitted(self, outcome, columns, texts, settings, name)
-            estimates += found
-            for column, why in dropped:
-                exclusions.append(Exclusion(f"{name}: {self.title}", f"column ({column})", 1, why))
-            rows += [_row(e) for e in found]
+            result, dropped = _fitted(self, outcome, columns, texts, settings, name)
+            estimates += result
+            for column, reason in dropped:
+                exclusions.append(
+                    Exclusion(f"{name}: {self.title}", f"column ({column})", 1, reason)
+                )
+            rows += [_row(e) for e in result]
         corrected = correct(estimates, settings.correction)
         table = pl.DataFrame(rows, infer_schema_length=None)
         return Analysed(tuple(corrected), {self.registered_name: table}, tuple(exclusions))
@@ -131,9 +133,9 @@ def _first(decisions: Decisions, texts: Texts) -> Decisions:
     rows = np.arange(len(decisions))
     if decisions.repeats is not None:
         rows = rows[decisions.repeats == 0]
-    place = Vocabulary(decisions.ids[rows]).codes(texts.ids)
-    chosen = rows[place]
-    lost = place < 0
+    index = Vocabulary(decisions.ids[rows]).codes(texts.ids)
+    chosen = rows[index]
+    lost = index < 0
     return replace(
         decisions,
         ids=np.asarray(texts.ids),
@@ -155,9 +157,9 @@ def _fitted(
 ) -> tuple[list[Estimate], list[tuple[str, str]]]:
     known = ~np.isnan(outcome)
     if not known.any():
-        why = "no text has an outcome" if asked.logistic else "the system gives no scores"
+        reason = "no text has an outcome" if asked.logistic else "the system gives no scores"
         about: dict[str, Any] = {"system": system, "unit": "text", "level": settings.level}
-        return [Estimate.undefined(metric=asked.title, reason=why, n=0, **about)], []
+        return [Estimate.undefined(metric=asked.title, reason=reason, n=0, **about)], []
     used = independent(columns, known, settings.minimum)
     y = outcome[known]
     clusters = None if texts.clusters is None else texts.clusters[known]
@@ -174,29 +176,31 @@ def _fitted(
     }
     kind: dict[str, Any] = {"kind": "ratio" if asked.logistic else "gap"}
     names = used.names[1:]
-    why = _unfit(y, n, len(used.names))
+    reason = _unfit(y, n, len(used.names))
     fitted = None
-    if not why:
-        fitted, why = _fit(asked.logistic, y, used.values, clusters)
+    if not reason:
+        fitted, reason = _fit(asked.logistic, y, used.values, clusters)
     if fitted is None:
         return [
-            Estimate.undefined(reason=why, group=name, against="texts without it", **about, **kind)
+            Estimate.undefined(
+                reason=reason, group=name, against="texts without it", **about, **kind
+            )
             for name in names
         ], list(used.dropped)
     ends = np.asarray(fitted.conf_int(alpha=1 - settings.level))
     change = np.exp if asked.logistic else (lambda x: x)
-    words = "cluster-robust" if clusters is not None else "robust (HC1)"
+    text = "cluster-robust" if clusters is not None else "robust (HC1)"
     estimates = []
-    for place, name in enumerate(names, start=1):
-        low, high = (float(v) for v in change(ends[place]))
+    for index, name in enumerate(names, start=1):
+        low, high = (float(v) for v in change(ends[index]))
         estimates.append(
             Estimate(
-                value=float(change(fitted.params[place])),
+                value=float(change(fitted.params[index])),
                 interval=(low, high),
-                method=f"{words} errors",
+                method=f"{text} errors",
                 group=name,
                 against="one hundred words less" if "words" in name else "texts without it",
-                p_value=float(fitted.pvalues[place]),
+                p_value=float(fitted.pvalues[index]),
                 **about,
                 **kind,
             )

@@ -95,8 +95,8 @@ def _said(result: Result, system: str) -> Paragraph:
     parts: list[Part] = [Name(system), ": "]
     if above:
         parts += [Strong("flagged more than all acceptable texts"), ": "]
-        for place, e in enumerate(above):
-            parts += ["; " if place else "", Name(e.group), f" {estimate_text(e)} times"]
+        for index, e in enumerate(above):
+            parts += ["; " if index else "", Name(e.group), f" {estimate_text(e)} times"]
         parts.append(".")
     else:
         parts.append("no group is clearly flagged more than all acceptable texts.")
@@ -113,8 +113,8 @@ def _said(result: Result, system: str) -> Paragraph:
 
 def _listed(some: Sequence[Estimate]) -> list[Part]:
     parts: list[Part] = []
-    for place, e in enumerate(some):
-        parts += [", " if place else "", Name(e.group)]
+    for index, e in enumerate(some):
+        parts += [", " if index else "", Name(e.group)]
     return parts
 
 
@@ -133,13 +133,13 @@ def _grid(estimates: Sequence[Estimate], name: str, caption: str, *, folded: boo
         here = [at[(*key, system)] for key in keys if (*key, system) in at]
         cells = iter(number_cells([e.replace(note="") for e in here], notes))
         for row, key in zip(body, keys, strict=True):
-            found = (*key, system) in at
-            row.append(next(cells) if found else Cell("not measured", "undefined"))
+            result = (*key, system) in at
+            row.append(next(cells) if result else Cell("not measured", "undefined"))
     rows = tuple(tuple(row if labelled else row[1:]) for row in body)
     level = f"{estimates[0].level:.0%} interval in brackets"
     against = estimates[0].against
-    words = f"{caption}, over {against} ({level})." if against else f"{caption} ({level})."
-    return Table(name, tuple(columns), rows, words, notes.lines(), folded)
+    text = f"{caption}, over {against} ({level})." if against else f"{caption} ({level})."
+    return Table(name, tuple(columns), rows, text, notes.lines(), folded)
 
 
 @section("suppression-score-spread")
@@ -184,11 +184,11 @@ def suppression_missing(result: Result) -> Section | None:
             paragraph(Name(e.system), ", ", Name(e.group), f": {estimate_text(e, signed=True)}")
             for e in uneven
         )
-        words = paragraph(
+        text = paragraph(
             "Refusals and errors do not strike all groups alike, so the rates compare unlike "
             "texts. Difference to the texts outside the group, in shares of texts:"
         )
-        blocks.append(Note((words, Bullets(lines)), "Missing decisions are uneven"))
+        blocks.append(Note((text, Bullets(lines)), "Missing decisions are uneven"))
     caption = "Share of texts that should not be flagged and have no decision"
     blocks.append(_grid(shares, "suppression-missing-table", caption, folded=not uneven))
     return Section("Texts without a decision", tuple(blocks), order=270)
@@ -213,14 +213,14 @@ def suppression_tags(result: Result) -> Section | None:
         for row in table.to_dicts()
     )
     used = "as published" if result.plan.options.get("mode") == "published" else "by whole words"
-    words = paragraph(
+    text = paragraph(
         f"Groups are tagged {used}, by lists of terms: they find explicit mentions, not who speaks "
         "or who is meant. The published code misses terms at the ends of texts, beside most "
         "punctuation and with hyphens."
     )
     caption = "Texts that name each group, by two ways of matching the same terms."
     made = Table("identity-tags-table", columns, rows, caption)
-    return Section("How texts were tagged", (words, made), order=280)
+    return Section("How texts were tagged", (text, made), order=280)
 
 
 @section("suppression-regression")
@@ -234,12 +234,12 @@ def suppression_regression(result: Result) -> Section | None:
             blocks.append(_regression(found, f"regression-{name}", title))
     if not blocks:
         return None
-    words = paragraph(
+    text = paragraph(
         "Each number is conditional on the other columns. An odds ratio below 1 means that flags "
         "on such texts are less often right; a change above 0, that acceptable texts of the kind "
         "score higher."
     )
-    return Section("Regressions", (words, *blocks), order=285)
+    return Section("Regressions", (text, *blocks), order=285)
 
 
 def _regression(found: Sequence[Estimate], name: str, title: str) -> Table:
@@ -294,8 +294,8 @@ def suppression_groups(result: Result) -> Section | None:
     if not ratios or not result.plan.options.get("pages"):
         return None
     pages = tuple(
-        _page(result, group, place)
-        for place, group in enumerate(dict.fromkeys(e.group for e in ratios), start=1)
+        _page(result, group, index)
+        for index, group in enumerate(dict.fromkeys(e.group for e in ratios), start=1)
     )
     return Section("Group by group", pages, order=520)
 

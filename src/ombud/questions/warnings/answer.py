@@ -61,16 +61,16 @@ def warnings_answer(result: Result) -> Section | None:
         else "the average over users and labels of the share in the list over the share in the "
         "history, minus 1"
     )
-    words = f"Each number is the {form}: {made}; in brackets, its {first.level:.0%} interval."
-    blocks.append(paragraph(words + _unknown(result)))
+    text = f"Each number is the {form}: {made}; in brackets, its {first.level:.0%} interval."
+    blocks.append(paragraph(text + _unknown(result)))
     return Section("The answer in short", tuple(blocks), order=90)
 
 
 def _listed(some: Sequence[tuple[str, Estimate]]) -> list[Part]:
     parts: list[Part] = []
-    for place, (system, e) in enumerate(some):
+    for index, (system, e) in enumerate(some):
         size = estimate_text(e) if e.value is None else percent_text(e)
-        parts += ["; " if place else "", Name(system), f" {size}"]
+        parts += ["; " if index else "", Name(system), f" {size}"]
     return parts
 
 

@@ -101,14 +101,14 @@ def leak_rows(lists: Recommendations, data: Dataset, avoided: Avoided) -> Rows:
     assert data.labels is not None  # measure has checked
     concerned = avoided.for_users(lists.users, data.labels.names).any(axis=1)
     kept = concerned & (lists.lengths > 0)
-    found, unknown = avoided.judge(lists, data.labels)
-    leaks, places = found.sum(axis=1)[kept], lists.lengths[kept]
+    result, unknown = avoided.judge(lists, data.labels)
+    leaks, places = result.sum(axis=1)[kept], lists.lengths[kept]
     note = (
         f"{int(leaks.sum()):,} of {int(places.sum()):,} places of {len(places):,} users carry "
         f"what their user avoids; of {int(unknown[kept].sum()):,} it is not known"
     )
     gone = int(np.count_nonzero(~concerned))
-    why = "they avoid nothing"
+    reason = "they avoid nothing"
     return Rows(
         unit="user",
         ids=np.asarray(lists.users)[kept],
@@ -116,6 +116,6 @@ def leak_rows(lists: Recommendations, data: Dataset, avoided: Avoided) -> Rows:
             "numerator": leaks[:, None].astype(np.float64),
             "denominator": places[:, None].astype(np.float64),
         },
-        exclusions=(Exclusion("avoid-leak", "users", gone, why, len(lists)),) if gone else (),
+        exclusions=(Exclusion("avoid-leak", "users", gone, reason, len(lists)),) if gone else (),
         notes={"": note},
     )

@@ -54,17 +54,17 @@ class Distribution:
         }
         estimates, rows = [], []
         for unit, counts in per.items():
-            found = {
+            result = {
                 "max": counts.max(),
                 "min": counts.min(),
                 "mean": counts.mean(),
                 "median": np.median(counts),
                 "sd": counts.std(),
             }
-            rows.append({"per": unit, "n": len(counts)} | {k: float(v) for k, v in found.items()})
+            rows.append({"per": unit, "n": len(counts)} | {k: float(v) for k, v in result.items()})
             estimates += [
                 _fact(f"interactions per {unit}: {name}", float(value), len(counts), unit)
-                for name, value in found.items()
+                for name, value in result.items()
             ]
         applied = int(np.count_nonzero(states == LabelState.YES))
         open_pairs = int(np.count_nonzero(states < 0))

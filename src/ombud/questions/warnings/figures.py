@@ -126,9 +126,9 @@ def preference_figure(result: Result) -> Figure | None:
     if not labels:
         return None
     names = unique_names(labels, NAME_LENGTH)
-    words = summary.filter(pl.col("label") == labels[0])["words"][0]
+    text = summary.filter(pl.col("label") == labels[0])["words"][0]
     pick = ([names[w] for w in labels], "Label")
-    alt = f"{shorten(labels[0], NAME_LENGTH)}: {words}."
+    alt = f"{shorten(labels[0], NAME_LENGTH)}: {text}."
     shown = f"Shown first: {shorten(labels[0], NAME_LENGTH)}. {alt} {_HINT}"
     implicit = bool(((table["with"] + table["without"] - 1).abs() < 1e-4).all())
     if implicit:

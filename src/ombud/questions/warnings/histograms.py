@@ -40,8 +40,8 @@ def histograms(
     else:
         edges = np.linspace(x.min(), max(x.max(), x.min() + 1e-9), bins + 1)
     bins = len(edges) - 1
-    place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
-    inside = sparse.csr_array((np.ones(len(x)), (place, np.arange(len(x)))), shape=(bins, len(x)))
+    index = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
+    inside = sparse.csr_array((np.ones(len(x)), (index, np.arange(len(x)))), shape=(bins, len(x)))
     parts = []
     sides = {"with": some == 1, "without": some == 0, "unknown": some < 0}
     for status, side in sides.items():

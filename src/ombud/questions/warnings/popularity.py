@@ -81,7 +81,7 @@ def shift_bounds(values: Floats, states: NDArray[np.int8]) -> tuple[Floats, Floa
         yes, no, free = x[state[:, w] == 1], x[state[:, w] == 0], x[state[:, w] < 0]
         below = np.concatenate([[0.0], np.cumsum(free)])
         taken = np.arange(len(free) + 1)
-        for least, found in ((True, low), (False, high)):
+        for least, result in ((True, low), (False, high)):
             # The label goes to the least popular of the unknown items, or to the most popular.
             given = below if least else below[-1] - below[::-1]
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -89,7 +89,7 @@ def shift_bounds(values: Floats, states: NDArray[np.int8]) -> tuple[Floats, Floa
                 second = (no.sum() + below[-1] - given) / (len(no) + len(free) - taken)
                 difference = first - second
             if np.isfinite(difference).any():
-                found[w] = np.nanmin(difference) if least else np.nanmax(difference)
+                result[w] = np.nanmin(difference) if least else np.nanmax(difference)
     return low, high
 
 
@@ -141,7 +141,7 @@ class PopularityShift:
         values, word = popularity_of(interactions, self.popularity)
         states = np.maximum(labels.aligned(interactions.items), -1)
         rng = generator(settings.seed, "popularity-shift")
-        found = label_tests(
+        result = label_tests(
             values, states, permutations=self.permutations, level=settings.level, rng=rng
         )
         about: dict[str, Any] = {
@@ -152,12 +152,12 @@ class PopularityShift:
         }
         shifts, deltas = [], []
         for w, label in enumerate(labels.names):
-            n = int(found.yes[w] + found.no[w])
+            n = int(result.yes[w] + result.no[w])
             common = about | {"label": label, "against": _WITHOUT, "n": n, "null": 0.0}
-            shifts.append(_shift(found, w, f"popularity shift ({word})", common))
-            deltas.append(_delta(found, w, common))
+            shifts.append(_shift(result, w, f"popularity shift ({word})", common))
+            deltas.append(_delta(result, w, common))
         tables = {
-            "popularity-shift": self._table(values, states, labels.names, found),
+            "popularity-shift": self._table(values, states, labels.names, result),
             "popularity-histogram": histograms(
                 values, states, labels.names, self.bins, word == "interactions"
             ),

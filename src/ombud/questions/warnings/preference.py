@@ -56,11 +56,11 @@ def two_sides(
     else:
         sums, whole = counts, counts[0] + counts[1]
         counts, both = [whole, whole], whole > 0
-    found = [
+    result = [
         np.divide(top, bottom, out=np.full(top.shape, np.nan), where=both)
         for top, bottom in zip(sums, counts, strict=True)
     ]
-    return found[0], found[1]
+    return result[0], result[1]
 
 
 @analysis("user-preference")
@@ -128,11 +128,11 @@ class UserPreference:
         estimates: list[list[Estimate]] = [[], [], [], []]
         table = []
         for w, label in enumerate(labels.names):
-            row, found = self._label(label, first[:, w], second[:, w], explicit, settings)
+            row, result = self._label(label, first[:, w], second[:, w], explicit, settings)
             p = float(tests.p[w])
-            if found[-1].is_defined and np.isfinite(p):
-                found[-1] = found[-1].replace(p_value=p)
-            for family, e in zip(estimates, found, strict=True):
+            if result[-1].is_defined and np.isfinite(p):
+                result[-1] = result[-1].replace(p_value=p)
+            for family, e in zip(estimates, result, strict=True):
                 family.append(e)
             for word, (one, other) in bounds.items():
                 row[f"share_higher_if_unknown_{word}"] = _higher(one[:, w], other[:, w])
@@ -144,9 +144,9 @@ class UserPreference:
         differences = correct(estimates[3], settings.correction)
         gone: tuple[Exclusion, ...] = ()
         if len(rows) < interactions.n_users:
-            why = f"not in the random sample of {len(rows):,}"
+            reason = f"not in the random sample of {len(rows):,}"
             left = interactions.n_users - len(rows)
-            gone = (Exclusion("user-preference", "users", left, why, interactions.n_users),)
+            gone = (Exclusion("user-preference", "users", left, reason, interactions.n_users),)
         return Analysed((*estimates[0], *estimates[1], *estimates[2], *differences), tables, gone)
 
     def _users(self, interactions: Interactions, seed: int) -> NDArray[np.int64]:
@@ -175,7 +175,7 @@ class UserPreference:
             else {"higher": "meet more of it", "lower": "meet less of it", "same": "meet as much"}
         )
         what = "items with the label against items without it"
-        words = (
+        text = (
             f"{what}: {counts['higher']:,} of {n:,} users {verbs['higher']}, "
             f"{counts['lower']:,} {verbs['lower']}, {counts['same']:,} {verbs['same']}; "
             f"{len(one) - n:,} met none of one side"
@@ -184,7 +184,7 @@ class UserPreference:
             "unit": "user",
             "level": settings.level,
             "label": label,
-            "note": words,
+            "note": text,
         }
         row: dict[str, Any] = {"label": label, "users": n, "left_out": len(one) - n, **counts}
         estimates = []
@@ -196,7 +196,7 @@ class UserPreference:
         title = "mean difference in " + ("rating" if explicit else "share of interactions")
         e = mean_estimate(difference, metric=title, null=0.0, kind="gap", **about)
         low, high = e.interval or (None, None)
-        row |= {"mean_difference": e.value, "low": low, "high": high, "words": words}
+        row |= {"mean_difference": e.value, "low": low, "high": high, "words": text}
         return row, [*estimates, e]
 
 

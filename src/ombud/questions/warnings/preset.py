@@ -172,14 +172,14 @@ def _remedies(
 ) -> dict[str, dict[str, Any]]:
     made: dict[str, dict[str, Any]] = {}
     faults: list[str] = []
-    for place, asked in enumerate(options.remedies, 1):
+    for index, asked in enumerate(options.remedies, 1):
         config = dict(asked)
         kind, of = config.get("type"), config.pop("of", None)
         name = config.pop("name", None)
         if kind not in _REMEDIES:
-            faults.append(f"remedy {place} has type {kind!r}; one of {', '.join(_REMEDIES)}")
+            faults.append(f"remedy {index} has type {kind!r}; one of {', '.join(_REMEDIES)}")
         elif of not in systems:
-            faults.append(f"remedy {place} is put around {of!r}; one of {', '.join(systems)}")
+            faults.append(f"remedy {index} is put around {of!r}; one of {', '.join(systems)}")
         else:
             name = name or _free_name(f"{of} + {_REMEDIES[kind]}", made)
             made[name] = config | {"inner": systems[of]}

@@ -152,10 +152,10 @@ def _forest(result: Result, form: str, info: MetricInfo) -> Figure | None:
     if figure is None:
         return None
     every = {e.label for e in result.estimates if e.metric == info.title}
-    words = figure.caption.replace("no difference", "as much as in the history")
+    text = figure.caption.replace("no difference", "as much as in the history")
     if len(every) > len(labels):
-        words += f" Drawn: the {len(labels)} most common of {len(every)} labels."
-    return replace(figure, title=f"Amplification of each label: {FORMS[form]}", caption=words)
+        text += f" Drawn: the {len(labels)} most common of {len(every)} labels."
+    return replace(figure, title=f"Amplification of each label: {FORMS[form]}", caption=text)
 
 
 def _by_system(
@@ -202,11 +202,11 @@ def _facts(result: Result) -> list[Block]:
     table = Table(
         "warnings-facts-table", columns, rows, "The data, counted in full: no interval applies."
     )
-    words = (
+    text = (
         f"Interaction density is {density:.3g}%. Of all pairs of item and label, {labels:.3g}% are "
         f"known to apply; {at_most - labels:.3g}% are unknown or disputed."
     )
-    return [paragraph(words), table]
+    return [paragraph(text), table]
 
 
 def _popularity(result: Result, labels: Sequence[str]) -> list[Block]:
@@ -226,31 +226,31 @@ def _popularity(result: Result, labels: Sequence[str]) -> list[Block]:
     blocks: list[Block] = []
     if defined:
         less = sum((e.value or 0.0) < 0 for e in clear)
-        words = (
+        text = (
             f"Items with a label are less popular for {lower} of {len(defined)} labels and more "
             f"popular for the others; after correction the difference stands for {len(clear)} "
             f"({less} less, {len(clear) - less} more). Popularity: {title[18:-1]}."
         )
-        blocks.append(paragraph(words))
+        blocks.append(paragraph(text))
     gone = len(every.estimates) - len(defined)
     if gone:
-        words = (
+        text = (
             f"For {gone} of {len(every.estimates)} labels there is no such difference: no item is "
             "known to have the label, or none to be without it."
         )
         lacking = {e.label for e in family.estimates if e.value is None}
         said = _if_no(table, [w for w in labels if w in lacking])
         if said:
-            words += (
+            text += (
                 " For the most common of them, the difference if every unknown label were "
                 f"\u201cno\u201d, a description without an interval: {'; '.join(said)}."
             )
-        blocks.append(paragraph(words))
+        blocks.append(paragraph(text))
     caption = f"Items with a label minus items without it: {title}, the most common labels"
     if defined:
         # The caption says what is compared with what, and the most common label comes first.
-        place = {w: i for i, w in enumerate(labels)}
-        some = sorted(family.estimates, key=lambda e: place[e.label])
+        index = {w: i for i, w in enumerate(labels)}
+        some = sorted(family.estimates, key=lambda e: index[e.label])
         family = replace(family, estimates=tuple(e.replace(against="") for e in some))
         made = detail_table(family, name="warnings-labels-table", caption=caption, folded=False)
         blocks.append(made)
@@ -261,12 +261,12 @@ def _popularity(result: Result, labels: Sequence[str]) -> list[Block]:
 def _if_no(table: pl.DataFrame, labels: Sequence[str]) -> list[str]:
     """Return the difference in words, for each label that has one."""
     rows = {row["label"]: row for row in table.iter_rows(named=True)}
-    found = []
+    result = []
     for label in labels:
         value = rows[label]["difference_if_unknown_no"] if label in rows else None
         if value is not None:
-            found.append(f"{shorten(label, 60)} {number_text(value, 2, signed=True)}")
-    return found
+            result.append(f"{shorten(label, 60)} {number_text(value, 2, signed=True)}")
+    return result
 
 
 def _preference(result: Result, labels: Sequence[str]) -> list[Block]:

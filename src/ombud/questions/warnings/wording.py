@@ -37,14 +37,14 @@ def system_words(result: Result) -> Bullets | None:
     items = []
     for system in at_systems(result, infos[forms[0]]):
         parts: list[Part] = [Name(system), ": "]
-        for place, form in enumerate(forms):
+        for index, form in enumerate(forms):
             e = level(result, infos[form].title, system)
             if e is None:
                 continue
             if form == "ratio-of-means":
                 parts += ["taking all users and labels together, lists hold ", *_size(e)]
             else:
-                parts += ["; " if place else "", "the average over users and labels is "]
+                parts += ["; " if index else "", "the average over users and labels is "]
                 parts += [percent_text(e)]
         items.append(paragraph(*parts, ". ", *_labels(result, system)))
     return Bullets(tuple(items))
@@ -92,8 +92,8 @@ def _labels(result: Result, system: str) -> list[Part]:
 
 def _largest(some: tuple[Estimate, ...]) -> list[Part]:
     parts: list[Part] = []
-    for place, e in enumerate(some[:_NAMED]):
-        parts += [", " if place else " (most: ", Name(e.label), f" {percent_text(e)}"]
+    for index, e in enumerate(some[:_NAMED]):
+        parts += [", " if index else " (most: ", Name(e.label), f" {percent_text(e)}"]
     return [*parts, ")"] if parts else []
 
 
@@ -175,11 +175,11 @@ def _lost(result: Result, system: str) -> str:
     if not shortened and not emptied:
         return "; no list was shortened or emptied"
     verb = "was" if shortened == 1 else "were"
-    words = f"; {count(shortened, 'list')} {verb} shortened, {emptied:,} emptied"
+    text = f"; {count(shortened, 'list')} {verb} shortened, {emptied:,} emptied"
     accuracy = chief_accuracy(result)
     if emptied and accuracy is not None and accuracy.spec.get("no_list") == "zero":
-        words += " (an empty list counts as zero accuracy)"
-    return words
+        text += " (an empty list counts as zero accuracy)"
+    return text
 
 
 def _mirrored(e: Estimate) -> Estimate:

@@ -25,7 +25,7 @@ def by_group(result: Result) -> Section | None:
         level, gap = levels.get(title), gaps.get(title)
         systems = dict.fromkeys((*_systems(level), *_systems(gap)))
         tables: list[Block] = []
-        for place, system in enumerate(systems):
+        for index, system in enumerate(systems):
             about = f": {shorten(system, 60)}" if system else ""
             here = [f.of(system=system) if f is not None else None for f in (level, gap)]
             rows = max(len(f.estimates) for f in here if f is not None)
@@ -34,7 +34,7 @@ def by_group(result: Result) -> Section | None:
             tables.append(
                 group_table(
                     *(f if f is not None and f.estimates else None for f in here),
-                    name=f"{slug(result, title)}-groups-table-{place + 1}",
+                    name=f"{slug(result, title)}-groups-table-{index + 1}",
                     caption=f"{title} by group{about}",
                     folded=rows > _UNFOLDED,
                 )

@@ -61,9 +61,9 @@ def _flat(prefix: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
         if isinstance(value, Mapping):
             rows += _flat(name, value)
         elif isinstance(value, (list, tuple)):
-            for place, one in enumerate(value, 1):
+            for index, one in enumerate(value, 1):
                 nested = isinstance(one, Mapping)
-                rows += _flat(f"{name} {place}", one) if nested else [(f"{name} {place}", str(one))]
+                rows += _flat(f"{name} {index}", one) if nested else [(f"{name} {index}", str(one))]
         else:
             rows.append((name, str(value)))
     return rows

@@ -51,8 +51,8 @@ def _names(names: tuple[str, ...], word: str) -> list[Part]:
 
 def _listed(names: tuple[str, ...], most: int) -> list[Part]:
     parts: list[Part] = []
-    for place, name in enumerate(names[:most]):
-        parts += [", " if place else "", Name(name)]
+    for index, name in enumerate(names[:most]):
+        parts += [", " if index else "", Name(name)]
     if len(names) > most:
         parts.append(f" and {len(names) - most:,} more")
     return parts

@@ -180,12 +180,12 @@ class Runner:
 
 
 def _undecided(answers: Sequence[Answer]) -> list[str]:
-    found = []
+    result = []
     for outcome in (Outcome.ERROR, Outcome.REFUSED, Outcome.UNPARSEABLE):
         reasons = [answer.reason for answer in answers if answer.outcome == outcome]
         if reasons:
-            found.append(f"{len(reasons):,} {outcome.name.lower()}; the first: {reasons[0]}")
-    return found
+            result.append(f"{len(reasons):,} {outcome.name.lower()}; the first: {reasons[0]}")
+    return result
 
 
 def _in_thread(session: Session, progress: Progress | None) -> None:

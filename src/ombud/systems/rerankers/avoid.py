@@ -65,11 +65,11 @@ def avoid(
     """
     if unknown not in get_args(UnknownItems):
         raise PlanError(f"unknown is {unknown!r}; one of {', '.join(get_args(UnknownItems))}")
-    found, open_ = avoided.judge(lists, labels)
+    result, open_ = avoided.judge(lists, labels)
     rank = np.zeros(lists.items.shape, dtype=np.int8)
     if unknown != "allow":
         rank[open_] = 1 if unknown == "demote" else 2
-    rank[found | (lists.items < 0)] = 2
+    rank[result | (lists.items < 0)] = 2
     order = np.argsort(rank, axis=1, kind="stable")[:, :n]
     gone = np.take_along_axis(rank, order, axis=1) == 2
     items = np.where(gone, np.int32(-1), np.take_along_axis(lists.items, order, axis=1))
@@ -166,7 +166,7 @@ class AvoidList(Reranker):
         self, before: NDArray[np.int64], after: NDArray[np.int64], stopped: NDArray[np.bool_]
     ) -> tuple[Exclusion, ...]:
         """Count the lists that are shorter, or empty, because of what is avoided."""
-        found = []
+        result = []
         for how, lists in (
             ("shortened", (after < before) & (after > 0)),
             ("emptied", (after < before) & (after == 0)),
@@ -178,8 +178,8 @@ class AvoidList(Reranker):
                 count = int(np.count_nonzero(lists & cause))
                 if count:
                     reason = f"{how} because {why}"
-                    found.append(Exclusion(AVOID_LIST, "full lists", count, reason, len(after)))
-        return tuple(found)
+                    result.append(Exclusion(AVOID_LIST, "full lists", count, reason, len(after)))
+        return tuple(result)
 
 
 def _rows(lists: Recommendations, rows: NDArray[np.bool_]) -> Recommendations:

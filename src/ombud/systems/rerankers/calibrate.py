@@ -139,10 +139,10 @@ def _history(
     moved = sparse.csr_array(
         (past.data, columns[past.indices], past.indptr), shape=(past.shape[0], weights.shape[0])
     )
-    found = np.asarray((moved @ weights).todense(), dtype=np.float64)
-    whole = found.sum(axis=1)
+    result = np.asarray((moved @ weights).todense(), dtype=np.float64)
+    whole = result.sum(axis=1)
     aim = np.zeros((len(codes), weights.shape[1]))
-    aim[there] = np.divide(found, whole[:, None], where=whole[:, None] > 0, out=found)
+    aim[there] = np.divide(result, whole[:, None], where=whole[:, None] > 0, out=result)
     there[there] = whole > 0
     return aim, there
 

@@ -104,12 +104,12 @@ def _choose(
     if cost == "mix":
         used = aim > 0
         entry, cell, add, aim = entry[used], cell[used], add[used], aim[used]
-    found = np.zeros(target.shape)
+    result = np.zeros(target.shape)
     order = np.empty((users, n), dtype=np.int64)
-    for place in range(n):
-        whole = places[: place + 1].sum()
-        before = ((1 - alpha) * found / whole + alpha * target).ravel()[cell]
-        more = (1 - alpha) * places[place] / whole * add
+    for index in range(n):
+        whole = places[: index + 1].sum()
+        before = ((1 - alpha) * result / whole + alpha * target).ravel()[cell]
+        more = (1 - alpha) * places[index] / whole * add
         with np.errstate(divide="ignore", invalid="ignore"):
             change = np.where(aim > 0, -aim * np.log1p(more / before), 0.0)
             if cost == "share":
@@ -117,9 +117,9 @@ def _choose(
                 change += np.where(aim < 1, less, 0.0)
         total = np.bincount(entry, weights=change, minlength=items.size).reshape(items.shape)
         best = np.argmax(gain - strength * total, axis=1)
-        order[:, place] = np.where(np.isfinite(gain[row, best]), best, -1)
+        order[:, index] = np.where(np.isfinite(gain[row, best]), best, -1)
         gain[row, best] = -np.inf
         taken = weights[items[row, best]]
         user = np.repeat(row, np.diff(taken.indptr))
-        found[user, taken.indices] += places[place] * taken.data
+        result[user, taken.indices] += places[index] * taken.data
     return order

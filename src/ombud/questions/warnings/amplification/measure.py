@@ -102,8 +102,8 @@ def measure(
     if over_labels:
         lacking = int(np.count_nonzero(np.isnan(next(iter(columns.values())))))
         if lacking:
-            why = "amplification is undefined for every label"
-            exclusions += (Exclusion("amplification", "users", lacking, why, len(sides.ids)),)
+            reason = "amplification is undefined for every label"
+            exclusions += (Exclusion("amplification", "users", lacking, reason, len(sides.ids)),)
     names = ("",) if over_labels else sides.labels.names
     notes = _notes(asked, sides, touched, over_labels)
     return Measured(sides.ids, columns, names, exclusions, notes, shared)
@@ -133,8 +133,8 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
     kept = (lengths > 0) & known
     codes = lists.in_catalogue(labels.items)[kept]
     exclusions = [
-        Exclusion("amplification", what, int(count), why, of)
-        for what, count, why, of in (
+        Exclusion("amplification", what, int(count), reason, of)
+        for what, count, reason, of in (
             ("users", np.count_nonzero(lengths == 0), "no list was recommended", len(lengths)),
             (
                 "users",
@@ -178,22 +178,22 @@ def _values(
     columns = {name: np.empty((n, 1 if over_labels else w)) for name in asked.statistic.columns}
     touched = np.zeros((3, w), dtype=np.int64)
     for part in sides.chunks(w):
-        found = tally(sides.lists[part], items[0])
+        result = tally(sides.lists[part], items[0])
         past = tally(sides.history[part], items[1])
         if asked.form == "ratio-of-means":
-            both = np.isnan(found.share) | np.isnan(past.share)
+            both = np.isnan(result.share) | np.isnan(past.share)
             values = {
-                "list": np.where(both, np.nan, found.share),
+                "list": np.where(both, np.nan, result.share),
                 "history": np.where(both, np.nan, past.share),
             }
             touched[2] += np.count_nonzero(~both, axis=0)
         else:
             below, absent = smoothed(past, asked.smoothing)
-            above = found.share
+            above = result.share
             if asked.form == "log-ratio" or asked.smoothing == "additive":
-                above, lacking = smoothed(found, asked.smoothing, sides.after_last[part])
+                above, lacking = smoothed(result, asked.smoothing, sides.after_last[part])
                 touched[1] += np.count_nonzero(lacking & ~np.isnan(past.share), axis=0)
-            defined = ~np.isnan(found.share) & ~np.isnan(past.share)
+            defined = ~np.isnan(result.share) & ~np.isnan(past.share)
             touched[0] += np.count_nonzero(absent & defined, axis=0)
             touched[2] += np.count_nonzero(defined, axis=0)
             ratio = above / below

@@ -128,5 +128,5 @@ class UserAmplification(Options):
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return the mean over labels for each user."""
-        found: Measured = measure(self, outputs, data, over_labels=True)
-        return found.rows()
+        result: Measured = measure(self, outputs, data, over_labels=True)
+        return result.rows()

@@ -84,8 +84,8 @@ class Options:
             f"unknown {self.unknown}": self.unknown != "no",
             "votes as probabilities": self.votes == "probability",
         }
-        words = [word for word, said in chosen.items() if said]
-        return f"{self.word}@{self.k}" + (f" ({', '.join(words)})" if words else "")
+        text = [word for word, said in chosen.items() if said]
+        return f"{self.word}@{self.k}" + (f" ({', '.join(text)})" if text else "")
 
     @property
     def statistic(self) -> Statistic:

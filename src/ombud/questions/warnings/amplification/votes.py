@@ -54,10 +54,10 @@ def fitted_priors(labels: Labels) -> tuple[Floats, Floats]:
             spread = (weight * (p - mean) ** 2).sum(axis=0)
             chance = mean * (1 - mean)
             within = (part / n).sum(axis=0)
-            found = (spread - chance * within) / (chance * (part.sum(axis=0) - within))
-        rho = np.clip(np.where(np.isfinite(found), found, 0.5), _LEAST, _MOST)
+            result = (spread - chance * within) / (chance * (part.sum(axis=0) - within))
+        rho = np.clip(np.where(np.isfinite(result), result, 0.5), _LEAST, _MOST)
     strength = 1 / rho - 1
-    usable = (items >= _FEW_ITEMS) & np.isfinite(found) & (mean > 0) & (mean < 1)
+    usable = (items >= _FEW_ITEMS) & np.isfinite(result) & (mean > 0) & (mean < 1)
     a = np.where(usable, mean * strength, 0.5)
     b = np.where(usable, (1 - mean) * strength, 0.5)
     return a, b
