@@ -34,7 +34,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, reads_predictions, spec_of
+from ombud.metrics.base import Metric, Outputs, Rows, key_of, reads_predictions, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
@@ -367,4 +367,6 @@ def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
     said = describe_metric(getdoc(type(metric)) or "")
-    return MetricInfo(spec_of(metric), metric.title, unit=unit, null=metric.null, **said)
+    return MetricInfo(
+        spec_of(metric), metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
+    )

@@ -48,6 +48,8 @@ class MetricInfo:
         Registered name and options.
     title
         The name as printed.
+    key
+        The key of its estimates.
     summary
         One sentence: what it is.
     unit
@@ -70,6 +72,7 @@ class MetricInfo:
     reading: str = ""
     undefined: str = ""
     limits: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
-from ombud.metrics.base import Metric, Rows
+from ombud.metrics.base import Metric, Rows, key_of
 from ombud.metrics.estimator import Correction, Layout, MetricEstimator, OwnEstimates, Settings
 from ombud.metrics.label_uncertainty import add_shared
 from ombud.metrics.paired import on_shared_units
@@ -125,6 +125,7 @@ def correct(estimates: Sequence[Estimate], correction: Correction) -> list[Estim
 def _nothing(metric: Metric, rows: Rows, system: str, label: str) -> Estimate:
     return Estimate.undefined(
         metric=metric.title,
+        key=key_of(metric),
         reason=f"no {rows.unit} could be measured",
         n=0,
         unit=rows.unit,

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.metrics.base import Metric, Rows
+from ombud.metrics.base import Metric, Rows, key_of
 from ombud.metrics.paired import SharedUnits
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Method
@@ -214,6 +214,7 @@ class MetricEstimator:
         name, word = self.layout.systems[system], self.layout.labels[label]
         notes = self.rows[name].notes
         return {
+            "key": key_of(self.metric),
             "unit": self.unit,
             "level": self.settings.level,
             "system": name,

@@ -114,7 +114,13 @@ class TextMetric:
             f"{part.events:,.6g} of {part.texts:,} {where} {self.event}"
             for part, where in zip(parts, ("texts", "others"), strict=True)
         )
-        result = result.replace(note="; ".join(filter(None, [text, result.note])))
+        counts = {
+            "events": parts[0].events,
+            "texts": parts[0].texts,
+            "other_events": parts[1].events,
+            "other_texts": parts[1].texts,
+        }
+        result = result.replace(note="; ".join(filter(None, [text, result.note])), details=counts)
         if not any(part.are_few for part in parts):
             return result
         if is_independent(drawn, sample):
@@ -126,6 +132,7 @@ class TextMetric:
             reason=reason,
             n=n,
             null=0.0,
+            details=counts,
             **about,
         )
 

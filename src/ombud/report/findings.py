@@ -83,16 +83,16 @@ def _kind(estimate: Estimate) -> Kind:
 
 def families(result: Result) -> tuple[EstimateSet, ...]:
     """Return every family of a result, metric by metric; no estimate is left out."""
-    infos = {info.title: info for info in result.metrics}
+    infos = {info.key or info.title: info for info in result.metrics}
     found: dict[tuple[str, Kind], list[Estimate]] = {}
-    for title in infos:
+    for key in infos:
         for kind in ("overall", "group", "group contrast", "system contrast"):
-            found[title, kind] = []
+            found[key, kind] = []
     for estimate in result.estimates:
-        found.setdefault((estimate.metric, _kind(estimate)), []).append(estimate)
+        found.setdefault((estimate.key or estimate.metric, _kind(estimate)), []).append(estimate)
     return tuple(
-        EstimateSet(infos.get(title) or _unknown(estimates[0]), kind, tuple(estimates))
-        for (title, kind), estimates in found.items()
+        EstimateSet(infos.get(key) or _unknown(estimates[0]), kind, tuple(estimates))
+        for (key, kind), estimates in found.items()
         if estimates
     )
 

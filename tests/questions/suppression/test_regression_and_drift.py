@@ -144,7 +144,7 @@ def test_separation_and_missing_scores_are_said() -> None:
     assert of(perfect.estimates, "a").reason == "all outcomes are the same"
     silent = ScoreRegression().analyse(data, {"s": decided(flagged)}, HOW)
     assert silent.estimates[0].reason == "the system gives no scores"
-    with pytest.raises(PlanError, match="answered"):
+    with pytest.raises(PlanError, match="no moderator"):
         FlagRegression().analyse(data, {}, HOW)
 
 

@@ -101,6 +101,7 @@ class Drift:
     ) -> Estimate:
         about: dict[str, Any] = {
             "metric": "drift of the false-positive rate",
+            "key": "drift/false-positive-rate",
             "unit": "text" if clusters is None else "cluster",
             "level": settings.level,
             "system": self.after,
@@ -114,6 +115,11 @@ class Drift:
             reason = f"not enough data: {n} {about['unit']}s, at least {settings.minimum} wanted"
             return Estimate.undefined(reason=reason, n=n, **about)
         shares = flags.mean(axis=0)
+        about["details"] = {
+            "before": float(shares[1]),
+            "after": float(shares[0]),
+            "texts": len(flags),
+        }
         note = f"from {shares[1]:.2%} to {shares[0]:.2%} of {len(flags):,} texts"
         if clusters is None:
             return paired_proportion_estimate(flags[:, 0], flags[:, 1], note=note, **about)

@@ -85,7 +85,8 @@ class WorstSuppression(RatioMetric):
         values = drawn.replicates.point[sample, columns] / drawn.replicates.point[sample, 0]
         result = largest_ratio(values, draws, drawn.settings.level)
         left = len(drawn.layout.groups) - len(groups)
-        text = f"{drawn.layout.groups[groups[result.place]]}, of {len(groups)} groups"
+        group = drawn.layout.groups[groups[result.place]]
+        text = f"{group}, of {len(groups)} groups"
         if left:
             text += f" ({left} with too few texts or flags not ranked)"
         text += "; a largest value is too high on average, which its interval allows for"
@@ -95,5 +96,6 @@ class WorstSuppression(RatioMetric):
             interval=(result.low, result.high),
             method="simultaneous bootstrap",
             n=n,
+            details={"group": group, "ranked": len(groups), "not_ranked": left},
             **(about | {"note": "; ".join(filter(None, [text, about["note"]]))}),
         )

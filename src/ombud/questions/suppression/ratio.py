@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["RatioMetric", "Suppression"]
 
 
-_FEW_FLAGS = "not enough data: only "
-
-
 @dataclass(frozen=True)
 class RatioMetric(TextMetric):
     """What suppression, its largest and its pooled values have in common."""
@@ -170,10 +167,18 @@ class Suppression(RatioMetric):
         if self.by == "scores":
             return result
         part, whole = counts_of(drawn, sample, here), counts_of(drawn, sample, 0)
+        details = {
+            "events": part.events,
+            "texts": part.texts,
+            "other_events": whole.events,
+            "other_texts": whole.texts,
+        }
         if few := self._too_few(part, whole, is_independent(drawn, sample)):
             about = drawn.about(system, label, here) | {"kind": "ratio", "against": against}
+            about["details"] = details | {"few_events": True}
             return Estimate.undefined(metric=self.title, reason=few, n=result.n, null=1.0, **about)
-        result = result.replace(note="; ".join(filter(None, [_support(part), result.note])))
+        note = "; ".join(filter(None, [_support(part), result.note]))
+        result = result.replace(note=note, details=details)
         if not is_independent(drawn, sample):
             return _with_clusters_counted(result, part)
         if min(part.events, part.texts - part.events) < FEW:
@@ -191,7 +196,7 @@ class Suppression(RatioMetric):
             return ""
         where = "" if independent else f" in {part.with_event} clusters"
         wanted = f"at least {self.events} wanted, or expected from the rate of all texts"
-        return f"{_FEW_FLAGS}{_support(part)}{where}, {wanted}"
+        return f"not enough data: only {_support(part)}{where}, {wanted}"
 
 
 def _with_clusters_counted(found: Estimate, part: Counts) -> Estimate:
@@ -246,7 +251,7 @@ def _correct(found: Sequence[Estimate], correction: Correction) -> list[Estimate
     Whether a small group is tested hangs on its flags; left out of the count, those that happen
     to have many would be corrected over too few.
     """
-    hidden = [e.reason.startswith(_FEW_FLAGS) for e in found]
+    hidden = [bool(e.details.get("few_events")) for e in found]
     counted = [e.replace(p_value=1.0) if few else e for e, few in zip(found, hidden, strict=True)]
     corrected = correct(counted, correction)
     return [e if few else other for e, few, other in zip(found, hidden, corrected, strict=True)]

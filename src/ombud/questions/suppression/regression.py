@@ -159,6 +159,7 @@ def _fitted(
     if not known.any():
         reason = "no text has an outcome" if asked.logistic else "the system gives no scores"
         about: dict[str, Any] = {"system": system, "unit": "text", "level": settings.level}
+        about["key"] = asked.registered_name
         return [Estimate.undefined(metric=asked.title, reason=reason, n=0, **about)], []
     used = independent(columns, known, settings.minimum)
     y = outcome[known]
@@ -168,6 +169,7 @@ def _fitted(
     null = 1.0 if asked.logistic else 0.0
     about = {
         "metric": asked.title,
+        "key": asked.registered_name,
         "system": system,
         "unit": unit,
         "level": settings.level,

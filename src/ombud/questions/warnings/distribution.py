@@ -63,7 +63,13 @@ class Distribution:
             }
             rows.append({"per": unit, "n": len(counts)} | {k: float(v) for k, v in result.items()})
             estimates += [
-                _fact(f"interactions per {unit}: {name}", float(value), len(counts), unit)
+                _fact(
+                    f"interactions per {unit}: {name}",
+                    float(value),
+                    len(counts),
+                    unit,
+                    f"interactions-per-{unit}-{name}",
+                )
                 for name, value in result.items()
             ]
         applied = int(np.count_nonzero(states == LabelState.YES))
@@ -71,13 +77,28 @@ class Distribution:
         pairs = states.size
         note = f"{open_pairs / pairs:.1%} of all item-label pairs are unknown or disputed"
         estimates += [
-            _fact("interaction density", interactions.density, interactions.n_users, "user"),
-            _fact("warning density", applied / pairs, interactions.n_items, "item", note),
+            _fact(
+                "interaction density",
+                interactions.density,
+                interactions.n_users,
+                "user",
+                "interaction-density",
+            ),
+            _fact(
+                "warning density",
+                applied / pairs,
+                interactions.n_items,
+                "item",
+                "label-density",
+                note,
+                {"unknown_share": open_pairs / pairs},
+            ),
             _fact(
                 "warning density if every unknown were yes",
                 (applied + open_pairs) / pairs,
                 interactions.n_items,
                 "item",
+                "label-density-if-unknown-yes",
             ),
         ]
         status = pl.DataFrame(
@@ -88,7 +109,23 @@ class Distribution:
         return Analysed(tuple(estimates), tables)
 
 
-def _fact(metric: str, value: float, n: int, unit: str, note: str = "") -> Estimate:
+def _fact(
+    metric: str,
+    value: float,
+    n: int,
+    unit: str,
+    key: str,
+    note: str = "",
+    details: Mapping[str, float] | None = None,
+) -> Estimate:
     return Estimate(
-        metric=metric, value=value, interval=None, method=_WHOLE, n=n, unit=unit, note=note
+        metric=metric,
+        value=value,
+        interval=None,
+        method=_WHOLE,
+        n=n,
+        unit=unit,
+        note=note,
+        key=f"distribution/{key}",
+        details=details or {},
     )

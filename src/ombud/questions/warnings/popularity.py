@@ -154,8 +154,9 @@ class PopularityShift:
         for w, label in enumerate(labels.names):
             n = int(result.yes[w] + result.no[w])
             common = about | {"label": label, "against": _WITHOUT, "n": n, "null": 0.0}
-            shifts.append(_shift(result, w, f"popularity shift ({word})", common))
-            deltas.append(_delta(result, w, common))
+            shift = common | {"key": "popularity-shift/difference", "details": {"popularity": word}}
+            shifts.append(_shift(result, w, f"popularity shift ({word})", shift))
+            deltas.append(_delta(result, w, common | {"key": "popularity-shift/cliffs-delta"}))
         tables = {
             "popularity-shift": self._table(values, states, labels.names, result),
             "popularity-histogram": histograms(

@@ -185,16 +185,20 @@ class UserPreference:
             "level": settings.level,
             "label": label,
             "note": text,
+            "details": {**counts, "users": n, "left_out": len(one) - n, "explicit": explicit},
         }
         row: dict[str, Any] = {"label": label, "users": n, "left_out": len(one) - n, **counts}
         estimates = []
         for side, count in counts.items():
-            e = proportion(count, n, metric=f"users who {verbs[side]}", **about)
+            e = proportion(
+                count, n, metric=f"users who {verbs[side]}", key=f"user-preference/{side}", **about
+            )
             low, high = e.interval or (None, None)
             row |= {f"share_{side}": e.value, f"{side}_low": low, f"{side}_high": high}
             estimates.append(e)
         title = "mean difference in " + ("rating" if explicit else "share of interactions")
-        e = mean_estimate(difference, metric=title, null=0.0, kind="gap", **about)
+        about |= {"key": "user-preference/difference", "null": 0.0, "kind": "gap"}
+        e = mean_estimate(difference, metric=title, **about)
         low, high = e.interval or (None, None)
         row |= {"mean_difference": e.value, "low": low, "high": high, "words": text}
         return row, [*estimates, e]
