@@ -1,0 +1,1 @@
+"""Data files of the linker: placeholders, identity terms, MARC-8 code tables."""
