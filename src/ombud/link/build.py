@@ -28,7 +28,7 @@ from ombud.link.resolution import (
     write_people,
 )
 from ombud.link.store import KINDS_OF_ISBN, LinkTables, Store
-from ombud.link.vocabulary import normalised_terms, read_mapping
+from ombud.link.vocabulary import IdentityMapping, normalised_terms, read_mapping
 
 __all__ = ["FORMAT", "LinkOptions", "build_links"]
 
@@ -203,6 +203,7 @@ def _build(
     progress(len(inputs) + 3, steps, "reporting")
     outcomes = outcome_table(tables, items, part / "interactions", asked.attribute)
     tables.write("outcomes", outcomes)
+    tables.write("mapping", mapping.terms)
     top, splits = largest_clusters(tables, excluded=excluded, kinds=kinds)
     top = top.join(items.select("item", "n_first_authors", "flagged"), on="item", how="left")
     tables.write("largest", top)
@@ -213,7 +214,7 @@ def _build(
         {
             "format": FORMAT,
             "ombud": ombud.__version__,
-            "options": asdict(asked),
+            "options": _without_paths(asked),
             "inputs": [
                 {"format": name, "name": Path(path).name, "files": _hashes(Path(path))}
                 for name, path in inputs
@@ -225,7 +226,7 @@ def _build(
             "ratings": linked,
             "ways": _ways(items),
             "flagged_items": int(items["flagged"].sum()),
-            "mapping": _mapping_used(tables, mapping.version, asked),
+            "mapping": _mapping_used(tables, mapping, asked.attribute),
             "inferred": bool(items[f"{asked.attribute}_inferred"].any()),
             "problems": problems.rows(),
         },
@@ -238,18 +239,29 @@ def _ways(items: pl.DataFrame) -> dict[str, int]:
     return {str(way): int(n) for way, n in counts.rows()}
 
 
-def _mapping_used(tables: LinkTables, version: str, asked: LinkOptions) -> dict[str, Any]:
+def _without_paths(asked: LinkOptions) -> dict[str, Any]:
+    """Return the options with the names of files only: no folder of this machine is told."""
+    content = asdict(asked)
+    for name in ("exclude", "mapping", "placeholders"):
+        if content[name] is not None:
+            content[name] = Path(content[name]).name
+    return content
+
+
+def _mapping_used(
+    tables: LinkTables, mapping: IdentityMapping, attribute: str
+) -> dict[str, Any]:
     """Return each term that sources used, its code, how often, and whether the file knows it."""
-    said = tables.scan("assertions").filter(pl.col("attribute") == asked.attribute)
+    said = tables.scan("assertions").filter(pl.col("attribute") == attribute)
     counts = (
         said.with_columns(value=normalised_terms(pl.col("value")))
         .group_by("attribute", "vocabulary", "value")
         .agg(n=pl.len())
         .collect()
     )
-    coded = read_mapping(asked.mapping).codes(counts)
     rows = (
-        coded.group_by("value", "code", "known")
+        mapping.codes(counts)
+        .group_by("value", "code", "known")
         .agg(pl.col("n").sum())
         .sort("n", "value", descending=[True, False])
     )
@@ -257,7 +269,7 @@ def _mapping_used(tables: LinkTables, version: str, asked: LinkOptions) -> dict[
         {"term": term, "code": code, "assertions": n, "known": known}
         for term, code, known, n in rows.rows()
     ]
-    return {"version": version, "terms": terms[:500], "distinct_terms": len(terms)}
+    return {"version": mapping.version, "terms": terms[:500], "distinct_terms": len(terms)}
 
 
 def _hashes(path: Path) -> dict[str, str]:

@@ -19,9 +19,12 @@ from scipy.sparse import csgraph
 from ombud.link import _kernels as kernels
 from ombud.link.isbn import isbn_texts
 
-__all__ = ["Clusterer", "Clusters", "bipartite_components", "cluster_blocks", "splitting_isbns"]
+__all__ = ["NO_ISBN", "Clusterer", "Clusters", "bipartite_components", "cluster_blocks", "splitting_isbns"]
 
 _FIRST = 1 << 16
+
+NO_ISBN = -1
+"""No number has this key, and read as unsigned it is larger than all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,7 @@ class Clusters:
     isbn_clusters
         The cluster of each of them.
     least
-        The smallest ISBN of each cluster, or the largest 64-bit number where it has none.
+        The smallest ISBN of each cluster, or `NO_ISBN` where it has none.
     """
 
     nodes: NDArray[np.int32]
@@ -120,7 +123,7 @@ class Clusterer:
         order = np.argsort(isbns)
         isbns = isbns[order]
         firsts = labels[firsts[order]]
-        least = np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
+        least = np.full(count, NO_ISBN, dtype=np.int64)
         kernels.smallest_key(isbns, firsts, least)
         return Clusters(labels, isbns, firsts, least)
 
@@ -140,7 +143,7 @@ class Clusterer:
         nodes = rank[labels].astype(np.int32)
         isbn_clusters = np.empty(len(isbns), dtype=np.int32)
         isbn_clusters[codes] = nodes[ends]
-        least = np.full(len(first), np.iinfo(np.int64).max, dtype=np.int64)
+        least = np.full(len(first), NO_ISBN, dtype=np.int64)
         order = np.argsort(isbns.astype(np.uint64))[::-1]
         least[isbn_clusters[order]] = isbns[order]
         return Clusters(nodes, isbns, isbn_clusters, least)

@@ -12,7 +12,7 @@ from ombud.data.store import read_json
 from ombud.errors import DataError, ResultError
 from ombud.link.isbn import isbn_key, isbn_text
 from ombud.link.store import LinkTables
-from ombud.link.vocabulary import read_mapping
+from ombud.link.vocabulary import IdentityMapping
 
 __all__ = ["Explanation", "LinkFolder"]
 
@@ -173,14 +173,16 @@ class LinkFolder:
         keys = keys.group_by("person").agg("key", placeholder=pl.col("placeholder").all())
         names = named.join(keys, on="person", how="left").drop("cluster")
         matches = scan("matches").join(people.select("person").unique(), on="person")
-        matches = matches.join(scan("authorities"), on="authority")
+        authorities = scan("authorities").rename({"key": "record_key"})
+        matches = matches.join(authorities, on="authority")
         found = matches.collect().sort("person", "authority")
         said = scan("assertions").filter(pl.col("attribute") == self.attribute)
         said = said.join(matches.select("authority").unique(), on="authority", how="semi")
         said = said.join(
             scan("authorities").select("authority", "source", "key"), on="authority"
         )
-        coded = read_mapping(self.facts["options"]["mapping"]).codes(said.collect())
+        mapping = IdentityMapping(self.facts["mapping"]["version"], scan("mapping").collect())
+        coded = mapping.codes(said.collect())
         return {
             "records": records,
             "names": names.sort("position", "person"),

@@ -19,8 +19,8 @@ __all__ = ["add_fuzzy_matches", "similar_names"]
 def similar_names(left: pl.DataFrame, right: pl.DataFrame, threshold: float) -> pl.DataFrame:
     """Return pairs of similar names: `left`, `right` (their numbers) and `probability`.
 
-    Names are compared when they share the last word or the first five letters of it and the first
-    letter; the comparison is Jaro-Winkler on the first and the last word.
+    Names are compared, without accents, when they share the last word, or its first three letters
+    and the first letter of all; the comparison is Jaro-Winkler on the last word and on the rest.
 
     Parameters
     ----------
@@ -47,20 +47,21 @@ def similar_names(left: pl.DataFrame, right: pl.DataFrame, threshold: float) -> 
         ],
         blocking_rules_to_generate_predictions=[
             block_on("family"),
-            block_on("substr(family, 1, 5)", "substr(given, 1, 1)"),
+            block_on("substr(family, 1, 3)", "substr(given, 1, 1)"),
         ],
         probability_two_random_records_match=1e-3,
         unique_id_column_name="number",
     )
     api: Any = DuckDBAPI()
     frames = [
-        api.register(_words(frame).to_arrow(), source_dataset_name=name)
+        api.register(_words(frame).to_arrow(), dataset_display_name=name)
         for name, frame in (("left_names", left), ("right_names", right))
     ]
     linker = Linker(frames, settings, log_level="ERROR")
     found: Any = linker.inference.predict(threshold_match_probability=threshold)
-    table = pl.from_arrow(found.as_duckdbpyrelation().arrow())
-    assert isinstance(table, pl.DataFrame)
+    table = pl.DataFrame(found.as_record_list(), infer_schema_length=None)
+    if not table.height:
+        return pl.DataFrame(schema={"left": pl.UInt32, "right": pl.UInt32, "probability": pl.Float64})
     swapped = pl.col("source_dataset_l") == "right_names"
     return table.select(
         left=pl.when(swapped).then("number_r").otherwise("number_l"),
@@ -70,7 +71,8 @@ def similar_names(left: pl.DataFrame, right: pl.DataFrame, threshold: float) -> 
 
 
 def _words(frame: pl.DataFrame) -> pl.DataFrame:
-    parts = pl.col("key").str.split(" ")
+    plain = pl.col("key").str.normalize("NFKD").str.replace_all(r"\p{M}+", "")
+    parts = plain.str.split(" ")
     return frame.select(
         "number", given=parts.list.head(parts.list.len() - 1).list.join(" "), family=parts.list.last()
     )

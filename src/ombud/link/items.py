@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ombud.errors import DataError
-from ombud.link.clusters import Clusters, cluster_blocks, splitting_isbns
+from ombud.link.clusters import NO_ISBN, Clusters, cluster_blocks, splitting_isbns
 from ombud.link.isbn import extract_isbns, isbn_texts
 from ombud.link.store import KINDS_OF_ISBN, LinkTables
 
@@ -130,7 +130,7 @@ def _differing(ours: Clusters, apart: Clusters) -> int:
 
 def _name_clusters(tables: LinkTables, found: Clusters) -> pl.DataFrame:
     """Return `cluster`, its `item` (the smallest ISBN, or the id of a record), and its size."""
-    none = np.iinfo(np.int64).max
+    none = NO_ISBN
     table = pl.DataFrame(
         {"cluster": np.arange(len(found), dtype=np.int32), "least": found.least}
     ).with_columns(

@@ -316,14 +316,14 @@ def creator_shares(
 
 def homonym_facts(items: pl.DataFrame, attribute: str) -> dict[str, Any]:
     """Return how many items met several authority records, and what became of them."""
-    several = items.filter(pl.col("n_authorities") > 1)
-    same = items.filter("homonyms")
-    status = f"{attribute}_status"
+    ambiguous = pl.col(f"{attribute}_status") == "ambiguous"
+    groups = {
+        "any": items,
+        "several_authority_records": items.filter(pl.col("n_authorities") > 1),
+        "several_records_of_one_source": items.filter("homonyms"),
+        "changed_over_time": items.filter("changed"),
+    }
     return {
-        "items": items.height,
-        "items_with_several_authority_records": several.height,
-        "of_these_ambiguous": several.filter(pl.col(status) == "ambiguous").height,
-        "items_with_several_records_of_one_source": same.height,
-        "of_these_ambiguous_too": same.filter(pl.col(status) == "ambiguous").height,
-        "items_changed_over_time": int(items["changed"].sum()),
+        name: {"items": group.height, "ambiguous": group.filter(ambiguous).height}
+        for name, group in groups.items()
     }
