@@ -33,6 +33,7 @@ def meet(a: str, b: str) -> bool:
         ("Smith, John, b. 1950", "John Smith"),
         ("Abudarham, David ben Joseph, active 14th century", "David ben Joseph Abudarham"),
         ("Smith, John, Ph.D.", "John Smith"),
+        ("Bridgham, Gladys Ruth. [from old catalog]", "Gladys Ruth Bridgham"),
         ("Jean-Paul Sartre", "Sartre, Jean Paul"),
     ],
 )

@@ -17,10 +17,10 @@ from ombud.cli.console import (
     print_json,
     progress_bar,
     say,
-    speaks_plainly,
+    reports_errors,
 )
 from ombud.errors import DataError
-from ombud.report.text import visible
+from ombud.report.display import visible
 
 __all__ = ["Creators", "SetIsbns", "app", "build", "explain", "formats", "report"]
 
@@ -49,7 +49,7 @@ class SetIsbns(StrEnum):
 
 
 @app.command()
-@speaks_plainly
+@reports_errors
 def formats(as_json: Annotated[bool, JsonOption] = False) -> None:
     """List the formats that can be read.
 
@@ -66,7 +66,7 @@ def formats(as_json: Annotated[bool, JsonOption] = False) -> None:
 
 
 @app.command()
-@speaks_plainly
+@reports_errors
 def build(
     read: Annotated[
         list[str], typer.Option("--read", help="FORMAT=PATH; repeat it. See 'ombud link formats'.")
@@ -168,7 +168,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 @app.command()
-@speaks_plainly
+@reports_errors
 def report(
     folder: Annotated[Path, _FolderArgument], as_json: Annotated[bool, JsonOption] = False
 ) -> None:
@@ -246,7 +246,7 @@ def _print_rows(headings: list[str], rows: list[tuple[str, ...]]) -> None:
 
 
 @app.command()
-@speaks_plainly
+@reports_errors
 def explain(
     folder: Annotated[Path, _FolderArgument],
     item: Annotated[str, typer.Argument(help="An ISBN, an item, or SOURCE:ID of a record.")],

@@ -21,8 +21,8 @@ def _tables() -> dict[int, _Table]:
     text = files("ombud.link.files").joinpath("marc8.tsv").read_text(encoding="utf-8")
     for line in text.splitlines()[1:]:
         code_set, code, character = line.split("\t")
-        combines = character.endswith("c") and code_set != "31"
-        point = int(character[:-1] if combines else character, 16)
+        combines = character.endswith("+")
+        point = int(character.removesuffix("+"), 16)
         tables.setdefault(int(code_set, 16), {})[int(code, 16)] = (chr(point), combines)
     return tables
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import polars as pl
 
 import ombud
-from ombud.data.store import hash_file, write_json, write_text
+from ombud.files import hash_file, write_json, write_text
 from ombud.errors import DataError
 from ombud.link.items import cluster_tables, largest_clusters, read_exclusions
 from ombud.link.names import placeholders

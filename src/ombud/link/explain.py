@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from ombud.data.store import read_json
+from ombud.files import read_json
 from ombud.errors import DataError, ResultError
 from ombud.link.isbn import isbn_key, isbn_text
 from ombud.link.store import LinkTables

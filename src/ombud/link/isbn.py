@@ -26,7 +26,7 @@ _ISBN = re.compile(
 )
 _NOT_DIGIT = re.compile(r"[^0-9X]")
 _SET = re.compile(r"\bset\b", re.IGNORECASE)
-_PLAIN = r"^(?:[0-9]{9}[0-9X]|[0-9]{13})$"
+_PLAIN = r"^(?:[0-9]{9}[0-9X]|97[89][0-9]{10})$"
 _PREFIX = 978_000_000_000
 
 _SCHEMA = {

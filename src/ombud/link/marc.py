@@ -87,7 +87,8 @@ class BinaryRecord(MarcRecord):
     def control(self, tag: str) -> str | None:
         """Return the text of the first control field of a tag."""
         found = self._places.get(tag)
-        return self._text(found[0]) if found else None
+        # Its places are counted in bytes, so one byte stays one character.
+        return found[0].decode("latin-1") if found else None
 
     def fields(self, tag: str) -> list[tuple[str, list[tuple[str, str]]]]:
         """Return the data fields of a tag."""

@@ -27,6 +27,8 @@ _DATES = (
     r"|(?:active|fl\.?)?\s*\b\d{1,2}(?:st|nd|rd|th)\s+cent(?:ury|\.)?"
     rf"|,\s*{_YEAR}\s*\.?\s*$"
 )
+# What the Library of Congress adds to old names.
+_REMARK = r"\[?\b(?:from old catalog|supposed author)\b\]?|\[?\bpseud\b\.?\]?"
 _SUFFIX = r",\s*(jr|sr|ii|iii|iv)\s*$"
 _TITLE = r",\s*(?:m d|md|ph d|phd|esq|dr|prof|sir|dame|mrs|mr|ms|lady|lord|rev)\s*$"
 
@@ -50,6 +52,7 @@ def name_keys(names: pl.Expr, *, fold_marks: bool = False) -> pl.Expr:
     if fold_marks:
         text = text.str.replace_all(r"\p{M}+", "")
     text = text.str.replace_all(r"\([^()]*\)", " ").str.replace_all(_DATES, " ")
+    text = text.str.replace_all(_REMARK, " ")
     text = text.str.replace_all("['\u2018\u2019\u02b9-\u02bf`]", "")
     text = _spaced(text.str.replace_all(r"[^\p{L}\p{M}\p{N},]+", " "))
     text = text.str.replace_all(r"^[ ,]+|[ ,]+$", "").str.replace(_TITLE, "")
