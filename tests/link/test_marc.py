@@ -101,7 +101,9 @@ def test_broken_records_cost_only_themselves(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=400), st.integers(0, 200))
-def test_any_bytes_are_read(tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int) -> None:
+def test_any_bytes_are_read(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int
+) -> None:
     good = binary(BOOK)
     place = at % len(good)
     folder = tmp_path_factory.mktemp("noise")

@@ -13,13 +13,22 @@ from ombud.link import read_mapping
 
 def codes(values: list[str], vocabulary: str = "") -> list[str | None]:
     frame = pl.DataFrame(
-        {"attribute": "gender", "vocabulary": vocabulary, "value": values}, schema_overrides={"vocabulary": pl.String}
-    )  # fmt: skip
+        [{"attribute": "gender", "vocabulary": vocabulary, "value": v} for v in values]
+    )
     return read_mapping().codes(frame)["code"].to_list()
 
 
 def test_synonyms_and_open_terms() -> None:
-    values = ["male.", "Women", "Nonbinary", "transman", "Unknown", "", "butch", "female / nonbinary"]
+    values = [
+        "male.",
+        "Women",
+        "Nonbinary",
+        "transman",
+        "Unknown",
+        "",
+        "butch",
+        "female / nonbinary",
+    ]
     assert codes(values) == [
         "male", "female", "non-binary", "trans man", None, None, "butch", "female / nonbinary",
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -16,8 +17,8 @@ from ombud.cli.console import (
     console,
     print_json,
     progress_bar,
-    say,
     reports_errors,
+    say,
 )
 from ombud.errors import DataError
 from ombud.report.display import visible
@@ -194,7 +195,7 @@ def _report(folder: Path, as_json: bool) -> None:
     facts = opened.facts
     if facts["inferred"]:
         say(f"{opened.attribute} INFERRED from names, not asserted by people, is among the values.")
-    rows = []
+    rows: list[tuple[str, ...]] = []
     totals = outcomes.drop("outcome").group_by("set").sum()
     sums = {row["set"]: row for row in totals.to_dicts()}
     for row in outcomes.to_dicts():
@@ -215,7 +216,10 @@ def _report(folder: Path, as_json: bool) -> None:
     _print_rows(["items with", "items", "of them ambiguous"], rows)
     _print_facts("items matched by", facts["ways"])
     rows = [
-        (r["item"], *(f"{r[c] or 0:,}" for c in ("n_isbns", "n_records", "n_works", "n_first_authors")))
+        (
+            r["item"],
+            *(f"{r[c] or 0:,}" for c in ("n_isbns", "n_records", "n_works", "n_first_authors")),
+        )
         for r in largest.to_dicts()
     ]
     _print_rows(["largest clusters", "ISBNs", "records", "works", "first authors"], rows)
@@ -237,7 +241,7 @@ def _print_facts(title: str, facts: dict[str, Any]) -> None:
     _print_rows([title, ""], rows)
 
 
-def _print_rows(headings: list[str], rows: list[tuple[str, ...]]) -> None:
+def _print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     table = Table(*(visible(h) for h in headings), box=None)
     for row in rows:
         table.add_row(*(Text(visible(str(cell))) for cell in row))
@@ -268,7 +272,7 @@ def explain(
     say(f"{found.asked}: item {found.item}, {shown}: {found.reason}")
     if found.facts["flagged"]:
         say(f"flagged: {found.facts['n_first_authors']:,} first authors, perhaps several works")
-    rows = [(r["source"], r["key"] or "", r["work"] or "", ", ".join(r["isbns"] or []))
+    rows: list[tuple[str, ...]] = [(r["source"], r["key"] or "", r["work"] or "", ", ".join(r["isbns"] or []))
             for r in found.records]  # fmt: skip
     _print_rows(["record of", "id", "work", "ISBNs"], rows)
     rows = [

@@ -63,6 +63,7 @@ def lines_in_blocks(
 ) -> Iterator[list[bytes]]:
     """Return the lines of a stream, about `size` bytes at a time; a damaged end is reported."""
     left = b""
+    pending: list[bytes] = []
     while True:
         try:
             block = stream.read(size)
@@ -71,14 +72,20 @@ def lines_in_blocks(
             block = b""
         if not block:
             break
+        if pending:
+            yield pending
         lines = (left + block).split(b"\n")
         left = lines.pop()
         if len(left) > _LONGEST:
-            problems.add(source, "a line of more than 64 MiB is left out", left[:40].decode("latin-1"))
+            problems.add(
+                source, "a line of more than 64 MiB is left out", left[:40].decode("latin-1")
+            )
             left = b""
-        yield [line for line in lines if line.strip()]
+        pending = [line for line in lines if line.strip()]
     if left.strip():
-        yield [left]
+        pending.append(left)
+    if pending:
+        yield pending
 
 
 _DECLARED = re.compile(rb"""\sxmlns(?::[\w.-]+)?\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -88,7 +95,7 @@ _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*encoding\s*=\s*["']([\w.-]+)["']""")
 def xml_elements(
     stream: IO[bytes], name: str, source: str, problems: Problems
 ) -> Iterator[ElementTree.Element]:
-    """Return the elements of a name, each parsed alone, so that one broken element costs only itself.
+    """Return the elements of a name, each parsed alone: a broken one costs only itself.
 
     There is no document type and no entity of one: what an element holds is all that is read.
 

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import polars as pl
 
 import ombud
-from ombud.files import hash_file, write_json, write_text
 from ombud.errors import DataError
+from ombud.files import hash_file, write_json, write_text
 from ombud.link.items import cluster_tables, largest_clusters, read_exclusions
 from ombud.link.names import placeholders
 from ombud.link.problems import Problems
@@ -140,7 +140,9 @@ def _check(
         for name, _ in inputs
         if name not in READERS
     ]
-    faults += [f"there is no file or folder {path}" for _, path in inputs if not Path(path).exists()]
+    faults += [
+        f"there is no file or folder {path}" for _, path in inputs if not Path(path).exists()
+    ]
     if not inputs:
         faults.append("nothing to read; name at least one format and path")
     if target.exists() and not overwrite:
@@ -168,7 +170,9 @@ def _build(
             store.append(batch)
     tables = store.close()
     if not store.records and not store.ratings:
-        raise DataError("link", ["the files hold neither books nor ratings; there is nothing to link"])
+        raise DataError(
+            "link", ["the files hold neither books nor ratings; there is nothing to link"]
+        )
     progress(len(inputs), steps, "clustering")
     kinds = [KINDS_OF_ISBN["usual"]]
     kinds += [KINDS_OF_ISBN["set"]] if asked.set_isbns == "use" else []
@@ -248,9 +252,7 @@ def _without_paths(asked: LinkOptions) -> dict[str, Any]:
     return content
 
 
-def _mapping_used(
-    tables: LinkTables, mapping: IdentityMapping, attribute: str
-) -> dict[str, Any]:
+def _mapping_used(tables: LinkTables, mapping: IdentityMapping, attribute: str) -> dict[str, Any]:
     """Return each term that sources used, its code, how often, and whether the file knows it."""
     said = tables.scan("assertions").filter(pl.col("attribute") == attribute)
     counts = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,14 @@ from scipy.sparse import csgraph
 from ombud.link import _kernels as kernels
 from ombud.link.isbn import isbn_texts
 
-__all__ = ["NO_ISBN", "Clusterer", "Clusters", "bipartite_components", "cluster_blocks", "splitting_isbns"]
+__all__ = [
+    "NO_ISBN",
+    "Clusterer",
+    "Clusters",
+    "bipartite_components",
+    "cluster_blocks",
+    "splitting_isbns",
+]
 
 _FIRST = 1 << 16
 
@@ -81,7 +89,7 @@ class Clusterer:
     def _shift(self) -> int:
         return 64 - int(len(self._keys)).bit_length() + 1
 
-    def add(self, isbns: NDArray[np.int64], nodes: NDArray[np.integer[object]]) -> None:
+    def add(self, isbns: NDArray[np.int64], nodes: NDArray[np.integer[Any]]) -> None:
         """Add edges: the ISBN keys and the nodes they stand in."""
         keys = np.ascontiguousarray(isbns, dtype=np.int64)
         ends = np.ascontiguousarray(nodes, dtype=np.int32)
@@ -118,7 +126,7 @@ class Clusterer:
         labels, self._parent = self._parent, np.empty(0, dtype=np.int32)
         used = np.flatnonzero(self._keys != kernels.EMPTY)
         isbns, firsts = self._keys[used], self._nodes[used]
-        self._keys = self._nodes = np.empty(0, dtype=np.int32)
+        self._keys, self._nodes = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
         del used
         order = np.argsort(isbns)
         isbns = isbns[order]
@@ -218,7 +226,7 @@ def splitting_isbns(edges: pl.DataFrame) -> pl.DataFrame:
 
 
 def cluster_blocks(
-    nodes: int, blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.integer[object]]]]
+    nodes: int, blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.integer[Any]]]]
 ) -> Clusters:
     """Cluster blocks of edges one after the other."""
     clusterer = Clusterer(nodes)

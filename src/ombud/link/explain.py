@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from ombud.files import read_json
 from ombud.errors import DataError, ResultError
+from ombud.files import read_json
 from ombud.link.isbn import isbn_key, isbn_text
 from ombud.link.store import LinkTables
 from ombud.link.vocabulary import IdentityMapping
@@ -178,9 +178,7 @@ class LinkFolder:
         found = matches.collect().sort("person", "authority")
         said = scan("assertions").filter(pl.col("attribute") == self.attribute)
         said = said.join(matches.select("authority").unique(), on="authority", how="semi")
-        said = said.join(
-            scan("authorities").select("authority", "source", "key"), on="authority"
-        )
+        said = said.join(scan("authorities").select("authority", "source", "key"), on="authority")
         mapping = IdentityMapping(self.facts["mapping"]["version"], scan("mapping").collect())
         coded = mapping.codes(said.collect())
         return {

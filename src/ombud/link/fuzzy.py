@@ -61,7 +61,9 @@ def similar_names(left: pl.DataFrame, right: pl.DataFrame, threshold: float) -> 
     found: Any = linker.inference.predict(threshold_match_probability=threshold)
     table = pl.DataFrame(found.as_record_list(), infer_schema_length=None)
     if not table.height:
-        return pl.DataFrame(schema={"left": pl.UInt32, "right": pl.UInt32, "probability": pl.Float64})
+        return pl.DataFrame(
+            schema={"left": pl.UInt32, "right": pl.UInt32, "probability": pl.Float64}
+        )
     swapped = pl.col("source_dataset_l") == "right_names"
     return table.select(
         left=pl.when(swapped).then("number_r").otherwise("number_l"),
@@ -74,7 +76,9 @@ def _words(frame: pl.DataFrame) -> pl.DataFrame:
     plain = pl.col("key").str.normalize("NFKD").str.replace_all(r"\p{M}+", "")
     parts = plain.str.split(" ")
     return frame.select(
-        "number", given=parts.list.head(parts.list.len() - 1).list.join(" "), family=parts.list.last()
+        "number",
+        given=parts.list.head(parts.list.len() - 1).list.join(" "),
+        family=parts.list.last(),
     )
 
 

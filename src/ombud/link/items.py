@@ -51,7 +51,9 @@ def read_exclusions(path: str | Path | None) -> NDArray[np.int64]:
 def _nodes(tables: LinkTables) -> tuple[NDArray[np.int32], int]:
     """Return the node of each record: its work, or itself."""
     books = tables.scan("books").select("source", "work").collect()
-    work = pl.when(pl.col("work").is_not_null()).then(pl.concat_str("source", "work", separator="\x1f"))
+    work = pl.when(pl.col("work").is_not_null()).then(
+        pl.concat_str("source", "work", separator="\x1f")
+    )
     codes = books.select(work).to_series().to_arrow().dictionary_encode()
     indices = codes.indices.to_numpy(zero_copy_only=False)
     lone = np.isnan(indices) if indices.dtype.kind == "f" else np.zeros(len(indices), dtype=bool)
@@ -89,7 +91,7 @@ def cluster_tables(
     cancelled: bool,
     excluded: NDArray[np.int64],
 ) -> dict[str, Any]:
-    """Cluster all records; write `clusters`, `isbn_clusters`, `cluster_items`; return the counts."""
+    """Cluster all records; write `clusters`, `isbn_clusters`, `cluster_items`; return counts."""
     kinds = [KINDS_OF_ISBN["usual"]]
     kinds += [KINDS_OF_ISBN["set"]] if set_isbns else []
     kinds += [KINDS_OF_ISBN["cancelled"]] if cancelled else []
@@ -133,9 +135,7 @@ def _name_clusters(tables: LinkTables, found: Clusters) -> pl.DataFrame:
     none = NO_ISBN
     table = pl.DataFrame(
         {"cluster": np.arange(len(found), dtype=np.int32), "least": found.least}
-    ).with_columns(
-        n_isbns=np.bincount(found.isbn_clusters, minlength=len(found)).astype(np.uint32)
-    )
+    ).with_columns(n_isbns=np.bincount(found.isbn_clusters, minlength=len(found)).astype(np.uint32))
     members = tables.scan("clusters").group_by("cluster")
     counts = members.agg(
         n_records=pl.len().cast(pl.UInt32),

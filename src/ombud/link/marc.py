@@ -62,10 +62,8 @@ class BinaryRecord(MarcRecord):
         self.mislabelled = False
 
     def _text(self, data: bytes) -> str:
-        if data.isascii() and b"\x1b" not in data:
-            return data.decode("ascii")
         try:
-            text = data.decode("utf-8")
+            text = data.decode()
         except UnicodeDecodeError:
             if self._unicode:
                 text = data.decode("utf-8", "replace")
@@ -74,7 +72,7 @@ class BinaryRecord(MarcRecord):
             text, lost = decode_marc8(data)
             self.lost += lost
             return text
-        if self._unicode:
+        if self._unicode or (data.isascii() and b"\x1b" not in data):
             return text
         if b"\x1b" in data:
             text, lost = decode_marc8(data)
@@ -92,17 +90,16 @@ class BinaryRecord(MarcRecord):
 
     def fields(self, tag: str) -> list[tuple[str, list[tuple[str, str]]]]:
         """Return the data fields of a tag."""
-        found = self._places.get(tag)
-        if not found:
-            return []
         result = []
-        for data in found:
-            head, *parts = data.split(b"\x1f")
-            text = self._text
-            pairs = [
-                (part[:1].decode("ascii", "replace"), text(part[1:])) for part in parts if part
-            ]
-            result.append((head.decode("ascii", "replace"), pairs))
+        for data in self._places.get(tag, ()):
+            if self._unicode or (data.isascii() and b"\x1b" not in data):
+                # One decoding for the whole field.
+                head, *texts = self._text(data).split("\x1f")
+                result.append((head, [(text[0], text[1:]) for text in texts if text]))
+                continue
+            first, *parts = data.split(b"\x1f")
+            pairs = [(chr(part[0]), self._text(part[1:])) for part in parts if part]
+            result.append((first.decode("latin-1"), pairs))
         return result
 
     def tags(self) -> list[str]:
@@ -244,16 +241,17 @@ def _by_directory(
             tag = directory[at : at + 3]
             if wanted is not None and tag not in wanted:
                 continue
-            start = base + int(directory[at + 7 : at + 12])
-            end = start + int(directory[at + 3 : at + 7]) - 1
-            if data[end : end + 1] != _FIELD or data[start - 1 : start] != _FIELD:
+            length, start = divmod(int(directory[at + 3 : at + 12]), 100_000)
+            start += base
+            end = start + length - 1
+            if data[end] != 0x1E or data[start - 1] != 0x1E:
                 return None
             name = tag.decode("ascii")
             if name in places:
                 places[name].append(data[start:end])
             else:
                 places[name] = [data[start:end]]
-    except (ValueError, UnicodeDecodeError):
+    except (IndexError, ValueError):
         return None
     return places
 

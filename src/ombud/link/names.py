@@ -78,7 +78,9 @@ def name_variants(name: str, *, fold_marks: bool = False) -> list[str]:
     (['j k rowling'], 'j k rowling')
     """
     frame = pl.DataFrame({"name": [name]})
-    keys: list[str] = frame.select(name_keys(pl.col("name"), fold_marks=fold_marks)).item().to_list()
+    keys: list[str] = (
+        frame.select(name_keys(pl.col("name"), fold_marks=fold_marks)).item().to_list()
+    )
     return keys
 
 

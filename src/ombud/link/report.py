@@ -22,18 +22,24 @@ def outcome_table(
     outcome = pl.when(pl.col(status) == "known").then(pl.col(attribute)).otherwise(status)
     named = items.select("item", "cluster", "flagged", outcome=outcome)
     parts = []
-    members = tables.scan("books").select("record", "source").join(
-        tables.scan("clusters").select("record", "cluster"), on="record"
+    members = (
+        tables.scan("books")
+        .select("record", "source")
+        .join(tables.scan("clusters").select("record", "cluster"), on="record")
     )
     pairs = members.select("source", "cluster").unique().collect(engine="streaming")
-    counted = pairs.join(named, on="cluster").group_by(set="source", outcome="outcome").agg(
-        items=pl.len(), flagged=pl.col("flagged").sum()
+    counted = (
+        pairs.join(named, on="cluster")
+        .group_by(set="source", outcome="outcome")
+        .agg(items=pl.len(), flagged=pl.col("flagged").sum())
     )
     parts.append(counted.with_columns(interactions=pl.lit(None, dtype=pl.UInt32)))
     for file in sorted(interactions.glob("*.parquet")) if interactions.is_dir() else []:
         rated = pl.scan_parquet(file).group_by("item").agg(n=pl.len()).collect(engine="streaming")
-        joined = rated.join(named, on="item").group_by("outcome").agg(
-            items=pl.len(), flagged=pl.col("flagged").sum(), interactions=pl.col("n").sum()
+        joined = (
+            rated.join(named, on="item")
+            .group_by("outcome")
+            .agg(items=pl.len(), flagged=pl.col("flagged").sum(), interactions=pl.col("n").sum())
         )
         parts.append(joined.with_columns(set=pl.lit(file.stem)))
     columns = ["set", "outcome", "items", "interactions", "flagged"]

@@ -69,9 +69,7 @@ def settle(
         (low if start is None else start, high if end is None else end, code)
         for code, start, end in said
     ]
-    apart = all(
-        a[1] <= b[0] or b[1] <= a[0] for a in spans for b in spans if a[2] != b[2]
-    )
+    apart = all(a[1] <= b[0] or b[1] <= a[0] for a in spans for b in spans if a[2] != b[2])
     if not apart:
         return codes, False
     latest = max(spans, key=lambda span: (span[0], span[1]))
@@ -135,9 +133,7 @@ def write_people(
     return {"people": people.height, "people_with_a_usable_name": real}
 
 
-def match_people(
-    tables: LinkTables, known: frozenset[str], *, fold_marks: bool
-) -> dict[str, int]:
+def match_people(tables: LinkTables, known: frozenset[str], *, fold_marks: bool) -> dict[str, int]:
     """Write `authority_keys` and `matches`: `person`, `authority`, `via` (id or name), `key`."""
     names = tables.scan("authority_names").collect(engine="streaming")
     keys = names.select("authority", key=name_keys(pl.col("name"), fold_marks=fold_marks))
@@ -220,7 +216,10 @@ def resolve_items(
         "item",
         pl.when(known).then("code").alias(attribute),
         status.alias(f"{attribute}_status"),
-        pl.col("inferred").fill_null(False).and_(known.fill_null(False)).alias(f"{attribute}_inferred"),
+        pl.col("inferred")
+        .fill_null(False)
+        .and_(known.fill_null(False))
+        .alias(f"{attribute}_inferred"),
         pl.col("via"),
         pl.col("n_authorities", "n_first_authors").fill_null(0),
         pl.col("homonyms", "changed").fill_null(False),
@@ -271,9 +270,7 @@ def _as_given(
     ).drop("given", "given_code")  # fmt: skip
 
 
-def creator_shares(
-    tables: LinkTables, attribute: str, how: str
-) -> pl.DataFrame:
+def creator_shares(tables: LinkTables, attribute: str, how: str) -> pl.DataFrame:
     """Return `item`, the identity and a weight for every creator, not only the first.
 
     Parameters
@@ -289,8 +286,10 @@ def creator_shares(
     codes = tables.scan("authority_codes").select("authority", "code", "inferred")
     own = tables.scan("matches").join(codes, on="authority")
     asserted = pl.col("inferred") == pl.col("inferred").min().over("person")
-    own = own.filter(asserted).group_by("person").agg(
-        n=pl.col("code").n_unique(), code=pl.col("code").first()
+    own = (
+        own.filter(asserted)
+        .group_by("person")
+        .agg(n=pl.col("code").n_unique(), code=pl.col("code").first())
     )
     own = own.select("person", code=pl.when(pl.col("n") == 1).then("code"))
     usable = tables.scan("person_keys").filter(~pl.col("placeholder"))

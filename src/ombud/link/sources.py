@@ -50,11 +50,15 @@ def linked(path: str, ratings: str, feedback: Feedback = "explicit") -> Dataset:
     file = folder.path / "interactions" / f"{ratings}-{feedback}.parquet"
     if not file.is_file():
         known = sorted(f.stem for f in file.parent.glob("*.parquet"))
-        fault = f"there are no {feedback} ratings of {ratings!r}; known: {', '.join(known) or 'none'}"
+        fault = (
+            f"there are no {feedback} ratings of {ratings!r}; known: {', '.join(known) or 'none'}"
+        )
         raise DataError("linked", [fault])
     frame = pl.read_parquet(file)
     interactions = Interactions.from_frame(frame, source=file.name)
-    hashes = {f"{i['format']}/{name}": h for i in folder.facts["inputs"] for name, h in i["files"].items()}
+    hashes = {
+        f"{i['format']}/{name}": h for i in folder.facts["inputs"] for name, h in i["files"].items()
+    }
     card = Card(
         name="linked",
         title=f"{ratings}, {feedback} feedback, editions joined into items",

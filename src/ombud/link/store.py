@@ -161,7 +161,9 @@ class Store:
         without = texts.height - found["row"].n_unique()
         self.problems.add(source, "a text in an ISBN field without an ISBN", count=without)
         wrong = found.height - int(found["valid"].sum())
-        self.problems.add(source, "an ISBN whose check digit is wrong (used all the same)", count=wrong)
+        self.problems.add(
+            source, "an ISBN whose check digit is wrong (used all the same)", count=wrong
+        )
         if kind == "cancelled":
             self.problems.add(source, "a cancelled ISBN (020 $z), kept apart", count=found.height)
         code = pl.when("set").then(KINDS_OF_ISBN["set"]).otherwise(KINDS_OF_ISBN[kind])

@@ -115,7 +115,9 @@ def _parsed(text: str, name: str) -> tuple[str, pl.DataFrame]:
     rows = list(csv.reader(io.StringIO("\n".join(lines))))
     if not rows or rows[0] != _COLUMNS:
         raise DataError(name, [f"the columns must be {','.join(_COLUMNS)}"])
-    faults = [f"row {n}: four cells were expected" for n, r in enumerate(rows[1:], 2) if len(r) != 4]
+    faults = [
+        f"row {n}: four cells were expected" for n, r in enumerate(rows[1:], 2) if len(r) != 4
+    ]
     faults += [
         f"row {n}: {row[2]!r} may not become {row[3]!r}: one identity is never folded into another"
         for n, row in enumerate(rows[1:], 2)

@@ -131,7 +131,9 @@ def read_author_lists(path: Path, options: ReaderOptions, problems: Problems) ->
     for name, file in present.items():
         layout = AUTHOR_LISTS[name]
         if layout.inferred and not options.inferred:
-            problems.add(layout.source, "a list inferred from names, not read (inferred = true reads it)")
+            problems.add(
+                layout.source, "a list inferred from names, not read (inferred = true reads it)"
+            )
             continue
         column = options.column or layout.attributes.get(options.attribute, "")
         if not column:
@@ -175,7 +177,9 @@ def _people(
         raise DataError(layout.source, [f"column {c!r} is missing" for c in absent])
     names = [c for c in layout.names if c in table.columns]
     broken = table.select(pl.any_horizontal(pl.col(names).str.contains("√", literal=True)).sum())
-    problems.add(layout.source, "a name whose accents were damaged, repaired", count=broken.item() or 0)
+    problems.add(
+        layout.source, "a name whose accents were damaged, repaired", count=broken.item() or 0
+    )
     fixed = table.with_columns(pl.col(names).map_elements(_repaired, return_dtype=pl.String))
     if layout.several:
         fixed = _one_person_a_row(fixed, names[0], column, layout.source, problems)
@@ -211,9 +215,7 @@ def _people(
     return _grouped(rows, attribute, layout.source, problems)
 
 
-def _grouped(
-    rows: pl.DataFrame, attribute: str, source: str, problems: Problems
-) -> pl.DataFrame:
+def _grouped(rows: pl.DataFrame, attribute: str, source: str, problems: Problems) -> pl.DataFrame:
     """Return one authority record a person, with every distinct value that the list has."""
     nameless = rows.filter(pl.col("names").list.len() == 0).height
     problems.add(source, "a person without a name", count=nameless)
@@ -234,9 +236,11 @@ def _grouped(
         start=pl.lit(None, dtype=pl.String),
         end=pl.lit(None, dtype=pl.String),
     )
-    return people.with_columns(assertions=pl.col("values").list.eval(assertion)).select(
-        list(AUTHORITIES)
-    ).cast(AUTHORITIES)  # type: ignore[arg-type] # names and types
+    return (
+        people.with_columns(assertions=pl.col("values").list.eval(assertion))
+        .select(list(AUTHORITIES))
+        .cast(AUTHORITIES)
+    )  # type: ignore[arg-type] # names and types
 
 
 def _one_person_a_row(
@@ -291,12 +295,21 @@ def read_people(path: Path, options: ReaderOptions, problems: Problems) -> Itera
 
 
 _STATEMENT: dict[str, Any] = dict.fromkeys(("item", "property", "value", "start", "end"), pl.String)
-_NAME_PROPERTIES = ("label", "alias", "name", "rdfs:label", "skos:altlabel", "p1559", "p1477", "p742")
+_NAME_PROPERTIES = (
+    "label",
+    "alias",
+    "name",
+    "rdfs:label",
+    "skos:altlabel",
+    "p1559",
+    "p1477",
+    "p742",
+)
 _ID_PROPERTIES = {"p214": "viaf", "p244": "lccn", "p213": "isni", "p648": "openlibrary"}
 
 
 def read_wikidata(path: Path, options: ReaderOptions, problems: Problems) -> Iterator[Batch]:
-    """Wikidata statements: CSV, TSV or JSON lines of `item`, `property`, `value` (`start`, `end`)."""
+    """Wikidata statements: CSV, TSV or JSON lines of `item`, `property`, `value`."""
     statements = _statements(path, problems)
     last = pl.col("item", "property").str.replace(r"^.*[/#](?:statement/)?", "")
     table = statements.with_columns(last).with_columns(

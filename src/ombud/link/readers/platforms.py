@@ -79,7 +79,9 @@ def read_bookcrossing(path: Path, options: ReaderOptions, problems: Problems) ->
     ratings = find_file(path, "BX-Book-Ratings.csv*", "BX-Ratings.csv*", "*atings*.csv*")
     books = find_file(path, "BX-Books.csv*", "BX_Books.csv*", "*ooks*.csv*")
     if ratings is None and books is None:
-        raise DataError(path.name, ["there is neither BX-Book-Ratings.csv nor BX-Ratings.csv in it"])
+        raise DataError(
+            path.name, ["there is neither BX-Book-Ratings.csv nor BX-Ratings.csv in it"]
+        )
     if books is not None and books != ratings and options.platform_authors:
         yield Batch("books", "bookcrossing", _bx_books(books, problems))
     if ratings is not None:
@@ -225,7 +227,7 @@ _GR_TIME = "%a %b %d %H:%M:%S %z %Y"
 
 
 def read_goodreads(path: Path, options: ReaderOptions, problems: Problems) -> Iterator[Batch]:
-    """GoodReads of UCSD: JSON lines of books, authors and interactions, or the CSV of the latter."""
+    """GoodReads of UCSD: JSON lines of books, authors, interactions, or the CSV of the last."""
     authors = find_file(path, "goodreads_book_authors*.json*", "goodreads_authors*.json*")
     books = find_file(path, "goodreads_books*.json*")
     seen = find_file(path, "goodreads_interactions*.json*", "goodreads_interactions*.csv*")
@@ -343,9 +345,7 @@ def read_goodbooks(path: Path, options: ReaderOptions, problems: Problems) -> It
         frame = pl.read_csv(_read_text(ratings, "utf-8"), infer_schema=False)
         frame = frame.rename({"user_id": "user", "book_id": "item"})
         frame = frame.with_columns(pl.col("rating").cast(pl.Float32, strict=False))
-        yield Batch(
-            "ratings", "goodbooks", _ratings(frame), scale=(1.0, 5.0), refers="goodbooks"
-        )
+        yield Batch("ratings", "goodbooks", _ratings(frame), scale=(1.0, 5.0), refers="goodbooks")
 
 
 def _check_digit(twelve: pl.Expr) -> pl.Expr:
