@@ -242,7 +242,7 @@ def sizes(quick: bool) -> dict[str, dict[str, int]]:
             "huge": {"editions": 3_000_000, "edges": 10_000_000},
         }
     return {
-        "clustering": {"editions": 1_500_000, "edges": 5_000_000},
+        "clustering": {"editions": 600_000, "edges": 2_000_000},
         "marc": {"records": 50_000},
         "huge": {"editions": 30_000_000, "edges": 100_000_000},
     }

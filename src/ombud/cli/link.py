@@ -225,9 +225,11 @@ def _report(folder: Path, as_json: bool) -> None:
     _print_rows(["largest clusters", "ISBNs", "records", "works", "first authors"], rows)
     say("exclude.txt in the folder lists the ISBNs that split them.")
     mapping = facts["mapping"]
-    known = [(t["term"], t["code"] or "(no assertion)", f"{t['assertions']:,}",
-              "" if t["known"] else "not in the file: stays itself") for t in mapping["terms"]]  # fmt: skip
-    _print_rows([f"term (mapping {mapping['version']})", "counted as", "assertions", ""], known)
+    rows = []
+    for t in mapping["terms"]:
+        note = "" if t["known"] else "not in the file: stays itself"
+        rows.append((t["term"], t["code"] or "(no assertion)", f"{t['assertions']:,}", note))
+    _print_rows([f"term (mapping {mapping['version']})", "counted as", "assertions", ""], rows)
     rows = [(p["source"], p["reason"], f"{p['count']:,}") for p in facts["problems"]]
     _print_rows(["read from", "what was met", "times"], rows)
 
@@ -272,8 +274,10 @@ def explain(
     say(f"{found.asked}: item {found.item}, {shown}: {found.reason}")
     if found.facts["flagged"]:
         say(f"flagged: {found.facts['n_first_authors']:,} first authors, perhaps several works")
-    rows: list[tuple[str, ...]] = [(r["source"], r["key"] or "", r["work"] or "", ", ".join(r["isbns"] or []))
-            for r in found.records]  # fmt: skip
+    rows: list[tuple[str, ...]] = [
+        (r["source"], r["key"] or "", r["work"] or "", ", ".join(r["isbns"] or []))
+        for r in found.records
+    ]
     _print_rows(["record of", "id", "work", "ISBNs"], rows)
     rows = [
         (n["name"] or n["author"] or "", ", ".join(n["key"] or []),

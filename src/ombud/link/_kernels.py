@@ -39,10 +39,11 @@ def _kernel(function: Function) -> Function:
         return function
     import numba
 
+    njit: Any = numba.njit
     try:
-        compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        compiled: Function = njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # numba found no folder that it may write to
-        compiled = numba.njit(nogil=True, error_model="numpy")(function)
+        compiled = njit(nogil=True, error_model="numpy")(function)
     return compiled
 
 

@@ -8,10 +8,10 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from xml.etree import ElementTree
 
 from ombud.errors import DataError
@@ -24,6 +24,10 @@ UNPACKING = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 _BLOCK = 1 << 22
 _LONGEST = 1 << 26
+
+
+def _open_plain(path: Path) -> IO[bytes]:
+    return path.open("rb")
 
 
 @contextmanager
@@ -51,9 +55,13 @@ def open_bytes(path: Path, member: str = "") -> Iterator[IO[bytes]]:
                 with archive.open(wanted[0]) as stream:
                     yield stream
             return
-        opener = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(kind)
-        with opener(path, "rb") if opener else path.open("rb") as stream:
-            yield stream  # type: ignore[misc] # gzip.open and others return bytes in mode "rb"
+        openers: dict[str, Callable[[Path], Any]] = {
+            ".gz": gzip.open,
+            ".bz2": bz2.open,
+            ".xz": lzma.open,
+        }
+        with openers.get(kind, _open_plain)(path) as opened:
+            yield opened
     except zipfile.BadZipFile as error:
         raise DataError(path.name, [f"it cannot be read as a ZIP archive: {error}"]) from None
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+from xml.etree.ElementTree import Element
 
 from ombud.link._marc8 import decode_marc8
 from ombud.link._streams import UNPACKING, open_bytes, xml_elements
@@ -112,11 +113,11 @@ class XmlRecord(MarcRecord):
 
     __slots__ = ("_control", "_data", "leader")
 
-    def __init__(self, element: object) -> None:
+    def __init__(self, element: Element) -> None:
         self.leader = ""
         self._control: list[tuple[str, str]] = []
         self._data: list[tuple[str, str, list[tuple[str, str]]]] = []
-        for child in element:  # type: ignore[attr-defined] # an Element of xml.etree
+        for child in element:
             name = child.tag.rpartition("}")[2]
             if name == "leader":
                 self.leader = child.text or ""

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from ombud.errors import ResultError
 from ombud.link.isbn import extract_isbns
 from ombud.link.problems import Problems
-from ombud.link.readers.base import RATINGS, Batch
+from ombud.link.readers.base import RATINGS, Batch, conformed
 
 __all__ = ["KINDS_OF_ISBN", "TABLES", "LinkTables", "RatingSet", "Store"]
 
@@ -123,7 +123,7 @@ class Store:
 
     def _write(self, name: str, frame: pl.DataFrame, schema: dict[str, Any] | None = None) -> None:
         types = schema or TABLES[name]
-        table = frame.select(list(types)).cast(types).to_arrow()  # type: ignore[arg-type]
+        table = conformed(frame, types).to_arrow()
         writer = self._writers.get(name)
         if writer is None:
             path = self.folder / f"{name}.parquet"

@@ -22,6 +22,7 @@ __all__ = [
     "Reader",
     "ReaderOptions",
     "as_frame",
+    "conformed",
 ]
 
 BATCH = 20_000
@@ -139,6 +140,11 @@ class Reader:
     name: str
     about: str
     read: Callable[[Path, ReaderOptions, Problems], Iterator[Batch]] = field(repr=False)
+
+
+def conformed(frame: pl.DataFrame, schema: dict[str, Any]) -> pl.DataFrame:
+    """Return the columns of one kind, with their types."""
+    return frame.select(list(schema)).cast(pl.Schema(schema))
 
 
 def as_frame(rows: Sequence[tuple[Any, ...]], schema: dict[str, Any]) -> pl.DataFrame:

@@ -14,7 +14,15 @@ import polars as pl
 
 from ombud.errors import DataError
 from ombud.link.problems import Problems
-from ombud.link.readers.base import AUTHORITIES, BOOKS, GIVEN, RATINGS, Batch, ReaderOptions
+from ombud.link.readers.base import (
+    AUTHORITIES,
+    BOOKS,
+    GIVEN,
+    RATINGS,
+    Batch,
+    ReaderOptions,
+    conformed,
+)
 
 __all__ = ["read_bookdata"]
 
@@ -47,7 +55,7 @@ def read_bookdata(path: Path, options: ReaderOptions, problems: Problems) -> Ite
         table = pl.read_parquet(given).select(
             key=pl.col("cluster").cast(pl.String), value=pl.col("gender").cast(pl.String)
         )
-        yield Batch("given", "bookdata", table.cast(GIVEN))  # type: ignore[arg-type]
+        yield Batch("given", "bookdata", conformed(table, GIVEN))
     else:
         problems.add(path.name, f"nothing there asserts {options.attribute}")
     for source, (file, scale) in _RATINGS.items():
@@ -90,7 +98,7 @@ def _books(path: Path, clusters: Path) -> Iterator[Batch]:
             authors=nothing,
             names=pl.concat_list("found"),
         )
-        yield Batch("books", "bookdata", pl.concat([books, more]).cast(BOOKS))  # type: ignore[arg-type]
+        yield Batch("books", "bookdata", conformed(pl.concat([books, more]), BOOKS))
 
 
 def _authorities(index: Path, values: Path) -> Iterator[Batch]:
@@ -111,7 +119,7 @@ def _authorities(index: Path, values: Path) -> Iterator[Batch]:
         assertions=pl.col("assertions").fill_null([]),
     )
     for low in range(0, people.height, _BLOCK):
-        part = people.slice(low, _BLOCK).cast(AUTHORITIES)  # type: ignore[arg-type]
+        part = conformed(people.slice(low, _BLOCK), AUTHORITIES)
         yield Batch("authorities", "viaf", part)
 
 
@@ -129,5 +137,5 @@ def _ratings(file: Path, source: str, scale: tuple[float, float] | None) -> Iter
     height = int(lazy.select(pl.len()).collect().item())
     for low in range(0, height, _BLOCK):
         part = lazy.slice(low, _BLOCK).select(**columns).collect()
-        frame = part.cast(RATINGS)  # type: ignore[arg-type]
+        frame = conformed(part, RATINGS)
         yield Batch("ratings", source, frame, scale=scale, refers="bookdata")

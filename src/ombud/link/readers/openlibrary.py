@@ -11,7 +11,7 @@ import polars as pl
 from ombud.link._streams import lines_in_blocks, open_bytes
 from ombud.link.problems import Problems
 from ombud.link.readers._json import decode_lines
-from ombud.link.readers.base import AUTHORS, BOOKS, Batch, ReaderOptions
+from ombud.link.readers.base import AUTHORS, BOOKS, Batch, ReaderOptions, conformed
 
 __all__ = ["read_openlibrary"]
 
@@ -79,7 +79,7 @@ def _authors(frame: pl.DataFrame) -> pl.DataFrame:
     ).list.drop_nulls()
     names = pl.concat_list("name", "personal_name", pl.col("alternate_names").fill_null([]))
     names = names.list.drop_nulls().list.unique(maintain_order=True)
-    return frame.select(author=pl.col("key"), names=names, ids=ids).cast(AUTHORS)  # type: ignore[arg-type]
+    return conformed(frame.select(author=pl.col("key"), names=names, ids=ids), AUTHORS)
 
 
 def _books(frame: pl.DataFrame, kind: str) -> pl.DataFrame:
@@ -93,6 +93,7 @@ def _books(frame: pl.DataFrame, kind: str) -> pl.DataFrame:
         work = pl.col("works").list.first().struct.field("key")
         isbns = pl.concat_list(pl.col("isbn_10").fill_null([]), pl.col("isbn_13").fill_null([]))
     authors = pl.col("authors").fill_null([]).list.eval(author).list.drop_nulls()
-    return frame.select(
+    table = frame.select(
         key="key", work=work, isbns=isbns, cancelled=nothing, authors=authors, names=nothing
-    ).cast(BOOKS)  # type: ignore[arg-type]
+    )
+    return conformed(table, BOOKS)

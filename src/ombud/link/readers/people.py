@@ -16,7 +16,7 @@ from ombud.errors import DataError
 from ombud.link._streams import UNPACKING, lines_in_blocks, open_bytes
 from ombud.link.problems import Problems
 from ombud.link.readers._json import decode_lines
-from ombud.link.readers.base import AUTHORITIES, Batch, ReaderOptions
+from ombud.link.readers.base import AUTHORITIES, Batch, ReaderOptions, conformed
 
 __all__ = ["AUTHOR_LISTS", "AuthorList", "read_author_lists", "read_people", "read_wikidata"]
 
@@ -236,11 +236,8 @@ def _grouped(rows: pl.DataFrame, attribute: str, source: str, problems: Problems
         start=pl.lit(None, dtype=pl.String),
         end=pl.lit(None, dtype=pl.String),
     )
-    return (
-        people.with_columns(assertions=pl.col("values").list.eval(assertion))
-        .select(list(AUTHORITIES))
-        .cast(AUTHORITIES)
-    )  # type: ignore[arg-type] # names and types
+    people = people.with_columns(assertions=pl.col("values").list.eval(assertion))
+    return conformed(people, AUTHORITIES)
 
 
 def _one_person_a_row(
@@ -291,7 +288,7 @@ def read_people(path: Path, options: ReaderOptions, problems: Problems) -> Itera
         pl.col("ids").explode().drop_nulls().unique(maintain_order=True),
         assertions=pl.col("assertion"),
     )
-    yield Batch("authorities", "people", people.select(list(AUTHORITIES)).cast(AUTHORITIES))  # type: ignore[arg-type]
+    yield Batch("authorities", "people", conformed(people, AUTHORITIES))
 
 
 _STATEMENT: dict[str, Any] = dict.fromkeys(("item", "property", "value", "start", "end"), pl.String)
@@ -337,7 +334,7 @@ def read_wikidata(path: Path, options: ReaderOptions, problems: Problems) -> Ite
     people = people.with_columns(ids=own, names=_without_language(pl.col("names")))
     bare = people.filter(pl.col("names").list.len() == 0).height
     problems.add(path.name, "an item without a name: it is found by its ids alone", count=bare)
-    yield Batch("authorities", "wikidata", people.select(list(AUTHORITIES)).cast(AUTHORITIES))  # type: ignore[arg-type]
+    yield Batch("authorities", "wikidata", conformed(people, AUTHORITIES))
 
 
 def _without_language(names: pl.Expr) -> pl.Expr:

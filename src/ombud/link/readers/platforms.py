@@ -15,7 +15,7 @@ from ombud.errors import DataError
 from ombud.link._streams import UNPACKING, lines_in_blocks, open_bytes
 from ombud.link.problems import Problems
 from ombud.link.readers._json import decode_lines
-from ombud.link.readers.base import AUTHORS, BOOKS, RATINGS, Batch, ReaderOptions
+from ombud.link.readers.base import AUTHORS, BOOKS, RATINGS, Batch, ReaderOptions, conformed
 
 __all__ = ["find_file", "read_amazon", "read_bookcrossing", "read_goodbooks", "read_goodreads"]
 
@@ -38,13 +38,9 @@ def find_file(folder: Path, *patterns: str, needed: bool = False) -> Path | None
     return None
 
 
-def _books(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.select(list(BOOKS)).cast(BOOKS)  # type: ignore[arg-type] # names and types
-
-
 def _ratings(frame: pl.DataFrame) -> pl.DataFrame:
     missing = [pl.lit(None).alias(c) for c in RATINGS if c not in frame.columns]
-    return frame.with_columns(missing).select(list(RATINGS)).cast(RATINGS)  # type: ignore[arg-type]
+    return conformed(frame.with_columns(missing), RATINGS)
 
 
 def _read_text(path: Path, coding: str) -> bytes:
@@ -108,16 +104,15 @@ def _bx_books(path: Path, problems: Problems) -> pl.DataFrame:
         {"key": [r[isbn] for r in rows[1:]], "name": [r[author] for r in rows[1:]]},
         schema={"key": pl.String, "name": pl.String},
     )
-    return _books(
-        frame.select(
-            key="key",
-            work=pl.lit(None, dtype=pl.String),
-            isbns=pl.concat_list("key"),
-            cancelled=_NONE,
-            authors=_NONE,
-            names=pl.concat_list("name"),
-        )
+    table = frame.select(
+        key="key",
+        work=pl.lit(None, dtype=pl.String),
+        isbns=pl.concat_list("key"),
+        cancelled=_NONE,
+        authors=_NONE,
+        names=pl.concat_list("name"),
     )
+    return conformed(table, BOOKS)
 
 
 def _bx_ratings(path: Path, problems: Problems) -> pl.DataFrame:
@@ -238,7 +233,7 @@ def read_goodreads(path: Path, options: ReaderOptions, problems: Problems) -> It
             people = frame.select(
                 author="author_id", names=pl.concat_list("name"), ids=_NONE
             ).drop_nulls("author")
-            yield Batch("authors", "goodreads", people.cast(AUTHORS))  # type: ignore[arg-type]
+            yield Batch("authors", "goodreads", conformed(people, AUTHORS))
     if books is not None:
         for frame in _decoded(books, _GR_BOOK, problems):
             yield Batch("books", "goodreads", _gr_books(frame, options.platform_authors))
@@ -277,7 +272,7 @@ def _gr_books(frame: pl.DataFrame, names: bool) -> pl.DataFrame:
         authors=authors if names else _NONE,
         names=_NONE,
     )
-    return _books(table)
+    return conformed(table, BOOKS)
 
 
 def _gr_csv(path: Path, folder: Path, problems: Problems) -> Iterator[Batch]:
@@ -327,20 +322,15 @@ def read_goodbooks(path: Path, options: ReaderOptions, problems: Problems) -> It
     count = int(table.select(lost.sum()).item())
     problems.add(books.name, "an ISBN-13 rounded beyond repair", count=count)
     first = pl.col("authors").str.split(", ")
-    yield Batch(
-        "books",
-        "goodbooks",
-        _books(
-            table.select(
-                key=key,
-                work="work_id",
-                isbns=pl.concat_list(pl.coalesce(ten, long)).list.drop_nulls(),
-                cancelled=_NONE,
-                authors=_NONE,
-                names=first if options.platform_authors else _NONE,
-            )
-        ),
+    found = table.select(
+        key=key,
+        work="work_id",
+        isbns=pl.concat_list(pl.coalesce(ten, long)).list.drop_nulls(),
+        cancelled=_NONE,
+        authors=_NONE,
+        names=first if options.platform_authors else _NONE,
     )
+    yield Batch("books", "goodbooks", conformed(found, BOOKS))
     if ratings is not None:
         frame = pl.read_csv(_read_text(ratings, "utf-8"), infer_schema=False)
         frame = frame.rename({"user_id": "user", "book_id": "item"})
@@ -364,7 +354,7 @@ def _restored(rounded: pl.Expr) -> pl.Expr:
     up = down - 1
     last_down, last_up = _check_digit(down), _check_digit(up)
     is_down, is_up = last_down <= 5, last_up >= 5
-    whole = pl.when(is_down & ~is_up).then(down * 10 + last_down)
-    whole = whole.when(is_up & ~is_down).then(up * 10 + last_up)
+    one = is_down ^ is_up
+    whole = pl.when(is_down).then(down * 10 + last_down).otherwise(up * 10 + last_up)
     plausible = down.is_between(978 * 10**9, 980 * 10**9 - 1)
-    return pl.when(plausible).then(whole.otherwise(None).cast(pl.String))
+    return pl.when(plausible & one).then(whole.cast(pl.String))
