@@ -7,8 +7,9 @@ Every case runs in a process of its own on the same generated data. `clustering`
 whose two sides are numbered already, so that scipy may begin at once; its CPU time includes the
 building of the matrix, networkx's that of the graph. `marc`: binary records with the fields of the
 real samples; both readers give every field with indicators and subfields (`marc_all_fields`) and
-the fields that linking needs (`marc`); the texts are compared. `huge`: Parquet file of ISBN-record
-edges, raw ISBN numbers, read in blocks.
+the fields that linking needs (`marc`); the texts are compared. `huge`: Parquet tables of editions
+and of ISBN-record edges, read in blocks: the edges alone, and all that building a link folder does
+with them.
 """
 
 from __future__ import annotations
@@ -191,35 +192,89 @@ def marc_pymarc(options: Mapping[str, Any]) -> dict[str, Any]:
     return _marc(_plain_pymarc, options)
 
 
-def write_edges(options: Mapping[str, Any]) -> dict[str, Any]:
-    import pyarrow as pa
+def write_tables(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the tables `books` and `isbns` of a link folder, block by block.
+
+    Three of four editions belong to a work, which is that of their neighbours.
+    """
+    import polars as pl
     import pyarrow.parquet as pq
 
-    schema = pa.schema([("isbn", pa.int64()), ("record", pa.int32())])
+    folder = Path(options["path"])
+    folder.mkdir()
+    editions = options["editions"]
+    back = pow(2_654_435_761, -1, editions)
     blocks = max(1, options["edges"] // 4_000_000)
-    with pq.ParquetWriter(options["path"], schema, compression="zstd") as writer:
-        for block in range(blocks):
-            isbn, record = edges_of(options, block, blocks)
-            columns = [pa.array(9_780_000_000_000 + isbn * 7), pa.array(record)]
-            writer.write_table(pa.table(columns, schema=schema))
+    writers: dict[str, pq.ParquetWriter] = {}
+
+    def write(name: str, frame: pl.DataFrame) -> None:
+        table = frame.to_arrow()
+        if name not in writers:
+            path = folder / f"{name}.parquet"
+            writers[name] = pq.ParquetWriter(path, table.schema, compression="zstd")
+        writers[name].write_table(table)
+
+    for block in range(blocks):
+        isbn, record = edges_of(options, block, blocks)
+        write(
+            "isbns",
+            pl.DataFrame(
+                {
+                    "record": record.astype(np.uint32),
+                    "isbn": 9_780_000_000_000 + isbn * 7,
+                    "form": np.full(len(isbn), 13, dtype=np.uint8),
+                    "kind": np.zeros(len(isbn), dtype=np.uint8),
+                }
+            ),
+        )
+        own = np.arange(editions * block // blocks, editions * (block + 1) // blocks)
+        place = pl.Series(own * back % editions)
+        books = pl.DataFrame({"record": own.astype(np.uint32), "place": place})
+        work = pl.format("/works/OL{}W", pl.col("place") // 3)
+        write(
+            "books",
+            books.select(
+                "record",
+                source=pl.lit("openlibrary"),
+                key=pl.format("/books/OL{}M", "record"),
+                work=pl.when(pl.col("place") % 4 > 0).then(work),
+            ),
+        )
+    for writer in writers.values():
+        writer.close()
     return {}
 
 
-def huge_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Cluster a file of raw edges in blocks."""
+def huge_edges(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Cluster the edges alone, without works."""
     import pyarrow.parquet as pq
 
     from ombud.link import Clusterer
 
-    file = pq.ParquetFile(options["path"])
+    file = pq.ParquetFile(Path(options["path"]) / "isbns.parquet")
     started = time.process_time()
     clusterer = Clusterer(options["editions"])
-    for batch in file.iter_batches(1 << 21):
+    for batch in file.iter_batches(1 << 21, columns=["isbn", "record"]):
         clusterer.add(batch.column("isbn").to_numpy(), batch.column("record").to_numpy())
     found = clusterer.finish()
     cpu = time.process_time() - started
     largest = int(np.bincount(found.nodes).max())
     return {"cpu": cpu, "clusters": len(found), "isbns": len(found.isbns), "largest": largest}
+
+
+def huge_tables(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Do what ``ombud link build`` does: works, clusters both ways, names of items, tables."""
+    from ombud.link.items import cluster_tables
+    from ombud.link.store import LinkTables
+
+    started = time.process_time()
+    facts = cluster_tables(
+        LinkTables(Path(options["path"])),
+        set_isbns=True,
+        cancelled=False,
+        excluded=np.empty(0, dtype=np.int64),
+    )
+    return {"cpu": time.process_time() - started, "clusters": facts["clusters"]}
 
 
 CASES = {
@@ -229,8 +284,9 @@ CASES = {
     "write_marc": write_marc,
     "marc_ombud": marc_ombud,
     "marc_pymarc": marc_pymarc,
-    "write_edges": write_edges,
-    "huge_ombud": huge_ombud,
+    "write_tables": write_tables,
+    "huge_edges": huge_edges,
+    "huge_tables": huge_tables,
 }
 
 
@@ -279,13 +335,14 @@ def linking_figures(quick: bool, script: str = __file__) -> dict[str, float]:
             figures[f"{name}_vs_pymarc"] = theirs["cpu"] / ours["cpu"]
             figures[f"{name}_records_per_cpu_second"] = ours["records"] / ours["cpu"]
             print(f"  {name}: {figures[f'{name}_vs_pymarc']:.1f} times the CPU time for pymarc")
-        options = {**wanted["huge"], "path": str(Path(folder) / "edges.parquet")}
-        measure(script, "write_edges", options)
-        huge = measure(script, "huge_ombud", options)
-        print(f"  huge: {huge}")
-        figures["huge_cpu"] = huge["cpu"]
-        figures["huge_mib"] = huge["mib"]
-        figures["huge_clusters"] = huge["clusters"]
+        options = {**wanted["huge"], "path": str(Path(folder) / "tables")}
+        measure(script, "write_tables", options)
+        for case in ("huge_edges", "huge_tables"):
+            huge = measure(script, case, options)
+            print(f"  {case}: {huge}")
+            figures[f"{case}_cpu"] = huge["cpu"]
+            figures[f"{case}_mib"] = huge["mib"]
+            figures[f"{case}_clusters"] = huge["clusters"]
     return figures
 
 
