@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from ombud.errors import DataError
 from ombud.link.problems import Problems
 
-__all__ = ["UNPACKING", "lines_in_blocks", "open_bytes", "xml_elements"]
+__all__ = ["UNPACKING", "lines_in_blocks", "open_bytes", "read_block", "xml_elements"]
 
 UNPACKING = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 """What a damaged archive may raise while it is read."""
@@ -66,6 +66,15 @@ def open_bytes(path: Path, member: str = "") -> Iterator[IO[bytes]]:
         raise DataError(path.name, [f"it cannot be read as a ZIP archive: {error}"]) from None
 
 
+def read_block(stream: IO[bytes], source: str, problems: Problems, size: int = _BLOCK) -> bytes:
+    """Return the next bytes of a stream; none at its end, or where the archive is damaged."""
+    try:
+        return stream.read(size)
+    except UNPACKING as error:
+        problems.add(source, "the archive is damaged; the rest of it is not read", str(error))
+        return b""
+
+
 def lines_in_blocks(
     stream: IO[bytes], source: str, problems: Problems, size: int = 1 << 25
 ) -> Iterator[list[bytes]]:
@@ -73,11 +82,7 @@ def lines_in_blocks(
     left = b""
     pending: list[bytes] = []
     while True:
-        try:
-            block = stream.read(size)
-        except UNPACKING as error:
-            problems.add(source, "the archive is damaged; the rest of it is not read", str(error))
-            block = b""
+        block = read_block(stream, source, problems, size)
         if not block:
             break
         if pending:
@@ -121,11 +126,7 @@ def xml_elements(
     coding = b"utf-8"
     left, number = b"", 0
     while True:
-        try:
-            block = stream.read(_BLOCK)
-        except UNPACKING as error:
-            problems.add(source, "the archive is damaged; the rest of it is not read", str(error))
-            block = b""
+        block = read_block(stream, source, problems)
         data = left + block
         if declared is None:
             if data[:2] in (b"\xff\xfe", b"\xfe\xff"):

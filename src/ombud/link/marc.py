@@ -14,12 +14,11 @@ from typing import IO
 from xml.etree.ElementTree import Element
 
 from ombud.link._marc8 import decode_marc8
-from ombud.link._streams import UNPACKING, open_bytes, xml_elements
+from ombud.link._streams import UNPACKING, open_bytes, read_block, xml_elements
 from ombud.link.problems import Problems
 
 __all__ = ["BinaryRecord", "MarcRecord", "XmlRecord", "read_marc"]
 
-_BLOCK = 1 << 22
 _FIELD, _RECORD = b"\x1e", b"\x1d"
 _LONGEST = 1 << 24
 _NUMBER = re.compile(rb"[0-9]{5}")
@@ -185,11 +184,7 @@ def _binary(
     left, number = b"", 0
     wanted = None if tags is None else frozenset(tag.encode() for tag in tags)
     while True:
-        try:
-            block = stream.read(_BLOCK)
-        except UNPACKING as error:
-            problems.add(source, "the archive is damaged; the rest of it is not read", str(error))
-            block = b""
+        block = read_block(stream, source, problems)
         if not block:
             break
         pieces = (left + block).split(_RECORD)
