@@ -94,7 +94,11 @@ class BinaryRecord(MarcRecord):
         for data in self._places.get(tag, ()):
             if self._unicode or (data.isascii() and b"\x1b" not in data):
                 # One decoding for the whole field.
-                head, *texts = self._text(data).split("\x1f")
+                try:
+                    whole = data.decode()
+                except UnicodeDecodeError:
+                    whole = self._text(data)
+                head, *texts = whole.split("\x1f")
                 result.append((head, [(text[0], text[1:]) for text in texts if text]))
                 continue
             first, *parts = data.split(b"\x1f")
@@ -182,7 +186,6 @@ def _binary(
     stream: IO[bytes], source: str, problems: Problems, tags: frozenset[str] | None
 ) -> Iterator[MarcRecord]:
     left, number = b"", 0
-    wanted = None if tags is None else frozenset(tag.encode() for tag in tags)
     while True:
         block = read_block(stream, source, problems)
         if not block:
@@ -195,7 +198,7 @@ def _binary(
         for piece in pieces:
             number += 1
             data = piece.lstrip(b"\r\n \x00\x1a") if piece[:1] in b"\r\n \x00\x1a" else piece
-            record = _record(data, wanted, source, number, problems)
+            record = _record(data, tags, source, number, problems)
             if record is not None:
                 yield record
     if left.strip(b"\r\n \x00\x1a"):
@@ -203,7 +206,7 @@ def _binary(
 
 
 def _record(
-    data: bytes, wanted: frozenset[bytes] | None, source: str, number: int, problems: Problems
+    data: bytes, wanted: frozenset[str] | None, source: str, number: int, problems: Problems
 ) -> BinaryRecord | None:
     """Return a record from the bytes before its terminator, or None where it is broken."""
     if len(data) < 25 or not _NUMBER.match(data, 12):
@@ -229,30 +232,30 @@ def _record(
 
 
 def _by_directory(
-    data: bytes, directory: bytes, base: int, wanted: frozenset[bytes] | None
+    data: bytes, directory: bytes, base: int, wanted: frozenset[str] | None
 ) -> dict[str, list[bytes]] | None:
     places: dict[str, list[bytes]] = {}
+    numbered = directory.decode("latin-1")
     try:
-        for at in range(0, len(directory), 12):
-            tag = directory[at : at + 3]
+        for at in range(0, len(numbered), 12):
+            tag = numbered[at : at + 3]
             if wanted is not None and tag not in wanted:
                 continue
-            length, start = divmod(int(directory[at + 3 : at + 12]), 100_000)
+            length, start = divmod(int(numbered[at + 3 : at + 12]), 100_000)
             start += base
             end = start + length - 1
             if data[end] != 0x1E or data[start - 1] != 0x1E:
                 return None
-            name = tag.decode("ascii")
-            if name in places:
-                places[name].append(data[start:end])
+            if tag in places:
+                places[tag].append(data[start:end])
             else:
-                places[name] = [data[start:end]]
+                places[tag] = [data[start:end]]
     except (IndexError, ValueError):
         return None
     return places
 
 
-def _in_order(data: bytes, wanted: frozenset[bytes] | None) -> dict[str, list[bytes]] | None:
+def _in_order(data: bytes, wanted: frozenset[str] | None) -> dict[str, list[bytes]] | None:
     """Take tags from the directory and contents from the field terminators, side by side."""
     end = data.find(_FIELD, 24)
     if end < 0:
@@ -266,6 +269,7 @@ def _in_order(data: bytes, wanted: frozenset[bytes] | None) -> dict[str, list[by
         return None
     places: dict[str, list[bytes]] = {}
     for tag, content in zip(tags, contents, strict=True):
-        if wanted is None or tag in wanted:
-            places.setdefault(tag.decode("ascii", "replace"), []).append(content)
+        name = tag.decode("latin-1")
+        if wanted is None or name in wanted:
+            places.setdefault(name, []).append(content)
     return places
