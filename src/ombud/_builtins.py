@@ -6,6 +6,7 @@ from ombud.questions import register_questions
 
 for _module in (
     "ombud.data.sources",
+    "ombud.link.sources",
     "ombud.metrics",
     "ombud.report.sections",
     "ombud.systems.moderators",
