@@ -1,11 +1,11 @@
 """What a person could be shown if data were different: edits, budgets, and what they attain."""
 
 from ombud.probes.budget import BudgetSpentError, QueryBudget
+from ombud.probes.consistency import Consistency, consistency
 from ombud.probes.edits import EDIT_KINDS, Edit, EditKind, Edits, EditSpace, History
 from ombud.probes.recipe import (
     Bracket,
     Chance,
-    Consistency,
     Fewest,
     Functional,
     Outcome,
@@ -13,7 +13,6 @@ from ombud.probes.recipe import (
     Policy,
     Recipe,
     TreatmentSpace,
-    consistency,
 )
 
 __all__ = [

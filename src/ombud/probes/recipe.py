@@ -24,7 +24,6 @@ from ombud.errors import AuditedSystemError, PlanError
 __all__ = [
     "Bracket",
     "Chance",
-    "Consistency",
     "Fewest",
     "Functional",
     "Outcome",
@@ -32,7 +31,6 @@ __all__ = [
     "Policy",
     "Recipe",
     "TreatmentSpace",
-    "consistency",
 ]
 
 Policy = Literal["frozen", "retrained"]
@@ -41,11 +39,11 @@ Policy = Literal["frozen", "retrained"]
 Chance = Literal["none", "policy", "training", "service"]
 """Where randomness comes from: sampling of the policy, seed of training, a changing service."""
 
-T = TypeVar("T")
-Y = TypeVar("Y")
-T_in = TypeVar("T_in", contravariant=True)
-Y_in = TypeVar("Y_in", contravariant=True)
-Y_out = TypeVar("Y_out", covariant=True)
+_T = TypeVar("_T")
+_Y = TypeVar("_Y")
+_Treated = TypeVar("_Treated", contravariant=True)
+_Seen = TypeVar("_Seen", contravariant=True)
+_Shown = TypeVar("_Shown", covariant=True)
 
 _SAME = 1e-9
 
@@ -66,7 +64,7 @@ class Outcome:
     probabilities: NDArray[np.float64] | None = None
 
 
-class TreatmentSpace(Protocol[T]):
+class TreatmentSpace(Protocol[_T]):
     """Which data sets are permitted, and what each costs."""
 
     @property
@@ -74,20 +72,20 @@ class TreatmentSpace(Protocol[T]):
         """The most that a treatment may cost."""
         ...
 
-    def nothing(self) -> T:
+    def nothing(self) -> _T:
         """Return the treatment that changes nothing; its cost is 0."""
         ...
 
-    def cost(self, treatment: T) -> int:
+    def cost(self, treatment: _T) -> int:
         """Return what a treatment costs."""
         ...
 
-    def faults(self, treatment: T) -> list[str]:
+    def faults(self, treatment: _T) -> list[str]:
         """Return why a treatment is not permitted; nothing when it is."""
         ...
 
 
-class OutcomeOf(Protocol[T_in, Y_out]):
+class OutcomeOf(Protocol[_Treated, _Shown]):
     """What is shown under a treatment: asks the real recommender under a named policy."""
 
     @property
@@ -100,25 +98,25 @@ class OutcomeOf(Protocol[T_in, Y_out]):
         """How often the recommender was asked so far."""
         ...
 
-    def after(self, treatments: Sequence[T_in]) -> Sequence[Y_out]:
+    def after(self, treatments: Sequence[_Treated]) -> Sequence[_Shown]:
         """Return one outcome per treatment."""
         ...
 
 
 @runtime_checkable
-class Functional(Protocol[Y_in]):
+class Functional(Protocol[_Seen]):
     """A number for a pair of outcomes, without and with a treatment."""
 
     name: str
     seeks: Literal["greatest", "least"]
 
-    def value(self, before: Y_in, after: Y_in) -> float:
+    def value(self, before: _Seen, after: _Seen) -> float:
         """Return the number; the larger (or the smaller, by `seeks`), the further."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bracket(Generic[T]):
+class Bracket(Generic[_T]):
     """What is known of an optimum over treatments.
 
     Parameters
@@ -148,7 +146,7 @@ class Bracket(Generic[T]):
     attained: float
     bound: float | None
     today: float
-    witness: T
+    witness: _T
     cost: int
     budget: int
     policy: Policy
@@ -201,7 +199,7 @@ class Bracket(Generic[T]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fewest(Generic[T]):
+class Fewest(Generic[_T]):
     """The least cost after which a functional reaches a threshold.
 
     Parameters
@@ -221,7 +219,7 @@ class Fewest(Generic[T]):
     cost: int | None
     at_least: int
     none_exists: bool
-    witness: T | None
+    witness: _T | None
     budget: int
     policy: Policy
     solver: str
@@ -239,7 +237,7 @@ class Fewest(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Recipe(Generic[T, Y]):
+class Recipe(Generic[_T, _Y]):
     """A counterfactual metric: a treatment space, an outcome and a functional.
 
     Examples
@@ -266,11 +264,11 @@ class Recipe(Generic[T, Y]):
     """
 
     name: str
-    space: TreatmentSpace[T]
-    outcome: OutcomeOf[T, Y]
-    functional: Functional[Y]
+    space: TreatmentSpace[_T]
+    outcome: OutcomeOf[_T, _Y]
+    functional: Functional[_Y]
 
-    def _values(self, candidates: Iterable[T]) -> tuple[list[T], list[float]]:
+    def _values(self, candidates: Iterable[_T]) -> tuple[list[_T], list[float]]:
         """Run the recommender on candidates, the treatment that changes nothing first."""
         tried = [self.space.nothing(), *candidates]
         for treatment in tried:
@@ -285,8 +283,8 @@ class Recipe(Generic[T, Y]):
         return tried, [self.functional.value(before, after) for after in outcomes]
 
     def best(
-        self, candidates: Iterable[T], *, bound: float | None = None, solver: str
-    ) -> Bracket[T]:
+        self, candidates: Iterable[_T], *, bound: float | None = None, solver: str
+    ) -> Bracket[_T]:
         """Run candidates through the recommender and return the best, with what is proved.
 
         Doing nothing is always among the candidates: the optimum is never worse than today.
@@ -313,13 +311,13 @@ class Recipe(Generic[T, Y]):
 
     def fewest(
         self,
-        candidates: Iterable[T],
+        candidates: Iterable[_T],
         *,
         threshold: float,
         at_least: int = 0,
         none_exists: bool = False,
         solver: str,
-    ) -> Fewest[T]:
+    ) -> Fewest[_T]:
         """Run candidates through the recommender and return the cheapest that does it.
 
         Parameters
@@ -353,78 +351,3 @@ class Recipe(Generic[T, Y]):
             solver=solver,
             queries=self.outcome.queries,
         )
-
-
-@dataclass(frozen=True)
-class Consistency:
-    """Whether a system, asked about unchanged data, answers as it was recorded to.
-
-    Parameters
-    ----------
-    users
-        How many users were asked.
-    same
-        For how many the list is the same.
-    overlap
-        The mean share of the recorded list that is in the new one.
-    repeated
-        For how many users the system, asked twice, answered the same; None when asked once.
-    chance
-        Where randomness comes from.
-    """
-
-    users: int
-    same: int
-    overlap: float
-    repeated: int | None
-    chance: Chance
-
-    @property
-    def share(self) -> float:
-        """The share of users whose list is the same."""
-        return self.same / self.users if self.users else math.nan
-
-    @property
-    def deterministic(self) -> bool:
-        """Whether the system gave the same answer to the same question every time."""
-        return self.repeated is None or self.repeated == self.users
-
-
-def consistency(
-    recorded: Sequence[NDArray[Any]],
-    asked: Sequence[NDArray[Any]],
-    again: Sequence[NDArray[Any]] | None = None,
-    chance: Chance = "none",
-) -> Consistency:
-    """Compare lists as recorded with lists as asked now, and with lists asked once more.
-
-    Parameters
-    ----------
-    recorded, asked, again
-        One list of items per user; negative codes end a list.
-    chance
-        Where randomness is said to come from.
-
-    Examples
-    --------
-    >>> old, new = [np.array([1, 2]), np.array([3, 4])], [np.array([1, 2]), np.array([4, 5])]
-    >>> found = consistency(old, new)
-    >>> found.share, found.overlap
-    (0.5, 0.75)
-    """
-    if len(recorded) != len(asked) or (again is not None and len(again) != len(asked)):
-        raise ValueError("one list per user is needed each time")
-    same, overlap = 0, []
-    for old, new in zip(recorded, asked, strict=True):
-        left, right = _listed(old), _listed(new)
-        same += left == right
-        overlap.append(len(set(left) & set(right)) / len(left) if left else float(left == right))
-    repeated = None
-    if again is not None:
-        repeated = sum(_listed(a) == _listed(b) for a, b in zip(asked, again, strict=True))
-    mean = float(np.mean(overlap)) if overlap else math.nan
-    return Consistency(len(asked), same, mean, repeated, chance)
-
-
-def _listed(items: NDArray[Any]) -> list[Any]:
-    return [i for i in np.asarray(items).tolist() if not (isinstance(i, int) and i < 0)]
