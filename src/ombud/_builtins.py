@@ -11,6 +11,7 @@ for _module in (
     "ombud.metrics",
     "ombud.metrics.suppression",
     "ombud.metrics.accuracy",
+    "ombud.probes",
     "ombud.report.sections",
     "ombud.systems.moderators",
     "ombud.systems.recommenders",

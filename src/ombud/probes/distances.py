@@ -6,14 +6,15 @@ codes, best first, -1 where it has ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud import registry
 from ombud.errors import RegistryError
+from ombud.registry import distance
 
 __all__ = [
     "FirstItem",
@@ -23,8 +24,6 @@ __all__ = [
     "ListDistance",
     "RankBiased",
     "check_distance",
-    "distance",
-    "distance_names",
     "distance_of",
     "expected_distance",
     "first_lists",
@@ -50,40 +49,9 @@ class ListDistance(Protocol):
         ...
 
 
-_DISTANCES: dict[str, Callable[..., ListDistance]] = {}
-Factory = TypeVar("Factory", bound=Callable[..., Any])
-
-
-def distance(name: str) -> Callable[[Factory], Factory]:
-    """Register a distance between lists; with default arguments it is checked at once."""
-
-    def decorate(factory: Factory) -> Factory:
-        known = _DISTANCES.get(name)
-        if known is not None and known.__qualname__ != factory.__qualname__:
-            raise RegistryError(f"distance {name!r} is registered twice; rename one")
-        try:
-            sample = factory()
-        except TypeError:
-            sample = None  # needs arguments, so it is checked where they are known
-        if sample is not None:
-            check_distance(sample)
-        _DISTANCES[name] = factory
-        return factory
-
-    return decorate
-
-
-def distance_names() -> tuple[str, ...]:
-    """Return the registered names, sorted."""
-    return tuple(sorted(_DISTANCES))
-
-
 def distance_of(name: str, **arguments: Any) -> ListDistance:
-    """Return a registered distance by name, checked."""
-    if name not in _DISTANCES:
-        known = ", ".join(distance_names())
-        raise RegistryError(f"no distance is called {name!r}; known: {known}")
-    found = _DISTANCES[name](**arguments)
+    """Return a registered distance by name, checked by `check_distance`."""
+    found: ListDistance = registry.create("distance", name, arguments)
     check_distance(found)
     return found
 

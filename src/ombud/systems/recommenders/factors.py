@@ -105,6 +105,12 @@ class FactorModel(Model):
         self.interactions  # noqa: B018
         return self._fitted.item_bias
 
+    @property
+    def mean(self) -> float:
+        """The mean rating that the model starts from, or 0."""
+        self.interactions  # noqa: B018
+        return self._fitted.mean
+
     def continued(
         self, interactions: Interactions, passes: int, *, progress: Progress | None = None
     ) -> Self:
@@ -197,6 +203,10 @@ class FactorModel(Model):
         history equals solving for that user once more after training.
         """
         return self._fold(self._scorable(self._checked(histories)))[0]
+
+    def fold_in_with_bias(self, histories: sparse.csr_array) -> tuple[Scores, Scores | None]:
+        """Return user factors and biases for new histories; no biases where the model has none."""
+        return self._fold(self._scorable(self._checked(histories)))
 
     def _scorable(self, histories: sparse.csr_array) -> sparse.csr_array:
         """Return histories without the items of which the model knows nothing."""
