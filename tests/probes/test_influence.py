@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from ombud.data.interactions import Interactions
-from ombud.probes.influence import influence_of, masked, predicted_distances
+from ombud.probes.influence import influence_of, masked, predict, sharpness
 from ombud.probes.others import SWAP_KINDS, OtherUsers, swapped
 from ombud.systems.recommenders import (
     BPR,
@@ -145,7 +145,7 @@ def test_one_step_ranks_as_training_from_where_the_model_stands(model, make, lea
     space = OtherUsers(data, "removed")
     swaps = space.draw(40, np.random.default_rng(3))
     targets = [2, 9, 30, 77]
-    predicted = predicted_distances(influence, data, targets, swaps)
+    predicted = predict(influence, data, targets, swaps, beta=4.0).moved
     control = trained.continued(data, 8)
     wanted = np.full(predicted.shape, np.nan)
     for s, swap in enumerate(swaps):
@@ -184,3 +184,27 @@ def test_an_item_that_loses_its_last_user_has_no_score() -> None:
     ):
         influence = influence_of(model.fit(data))
         assert np.isnan(influence.prepare([swap]).scores(0)[0, 2])
+
+
+def test_predicted_lists_of_an_exact_formula_are_those_of_training() -> None:
+    data = ratings()
+    model = EASE(regularization=5.0)
+    influence = influence_of(model.fit(data))
+    swaps = OtherUsers(data, "removed").removals()
+    found = predict(influence, data, [4, 8], swaps, n=5, lists=True)
+    for number in (0, 20, 59):
+        again = replace(model).fit(swapped(data, swaps[number]))
+        wanted = again.recommend([4, 8], 5).items
+        np.testing.assert_array_equal(found.lists[number], wanted)
+    assert np.isnan(found.moved[4, 0])
+    assert np.isnan(found.moved[8, 1])
+    np.testing.assert_array_equal(found.today, model.recommend([4, 8], 5).items)
+
+
+def test_sharpness_puts_the_list_apart(rng) -> None:
+    scores = rng.normal(size=(50, 200)) * 3
+    beta = sharpness(scores, 10)
+    best = np.sort(scores, axis=1)[:, -10:].mean(axis=1) - scores.mean(axis=1)
+    assert beta * np.median(best) == pytest.approx(6.0)
+    assert sharpness(np.full((2, 3), np.nan), 2) == 1.0
+    assert sharpness(np.ones((2, 3)), 2) == 1.0

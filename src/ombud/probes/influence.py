@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ombud.probes.distances import probabilities
+from ombud.probes.distances import first_lists, probabilities
 
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Influence",
+    "Prediction",
     "Prepared",
     "history_of",
     "influence_of",
     "masked",
-    "predicted_distances",
+    "predict",
     "row_numbers",
     "rows_before",
+    "sharpness",
     "stacked_after",
     "swap_of_row",
 ]
@@ -115,19 +118,60 @@ def masked(scores: NDArray[Any], interactions: Interactions, target: int) -> Flo
     return out
 
 
-def predicted_distances(
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What swaps are predicted to do to targets.
+
+    Parameters
+    ----------
+    moved
+        Swaps x targets: total variation between the distributions ``softmax(beta * score)`` over
+        unseen items. It answers to changes that leave the list as it is, so that it can rank. NaN
+        where a swap changes the target's own data.
+    lists
+        Swaps x targets x places: the lists after each swap; empty when none were asked for.
+    today
+        Targets x places: the lists as they are.
+    beta
+        How strongly high scores were preferred.
+    """
+
+    moved: Floats
+    lists: NDArray[np.int32]
+    today: NDArray[np.int32]
+    beta: float
+
+
+def sharpness(scores: Floats, n: int) -> float:
+    """Return a beta at which the first n items usually have e^6 times the odds of an average one.
+
+    Parameters
+    ----------
+    scores
+        Users x items, NaN for no score.
+    n
+        The length of a list.
+    """
+    top = np.sort(np.where(np.isnan(scores), -np.inf, scores), axis=1)[:, -n:]
+    known = np.isfinite(top).all(axis=1) & ~np.isnan(scores).all(axis=1)
+    if not known.any():
+        return 1.0
+    spread = np.median(top[known].mean(axis=1) - np.nanmean(scores[known], axis=1))
+    return float(6.0 / spread) if spread > 0 else 1.0
+
+
+def predict(
     influence: Influence,
     interactions: Interactions,
     targets: Sequence[int],
     swaps: Sequence[UserSwap],
     *,
-    beta: float = 4.0,
+    n: int = 10,
+    beta: float | None = None,
+    lists: bool = False,
     progress: Progress | None = None,
-) -> Floats:
-    """Return how far each swap is predicted to move each target, swaps x targets.
-
-    The measure is the total variation between the distributions ``softmax(beta * score)`` over
-    unseen items: it answers to changes that leave the list as it is, so that it can rank.
+) -> Prediction:
+    """Return how far each swap is predicted to move each target.
 
     Parameters
     ----------
@@ -139,29 +183,50 @@ def predicted_distances(
         Rows of users.
     swaps
         Treatments.
+    n
+        The length of a list.
     beta
-        How strongly high scores are preferred, in units of the model's scores.
+        How strongly high scores are preferred, in units of the model's scores; by default
+        what `sharpness` says.
+    lists
+        Whether to predict the lists too.
     progress
         Called with (done, total, note).
-
-    Returns
-    -------
-    array
-        NaN where a swap changes the target's own data.
     """
-    out = np.full((len(swaps), len(targets)), np.nan)
-    now = [probabilities(masked(influence.today(j), interactions, j)[None], beta) for j in targets]
+    scores = np.array([masked(influence.today(j), interactions, j) for j in targets])
+    chosen = sharpness(scores, n) if beta is None else beta
+    now = probabilities(scores, chosen).astype(np.float32)
+    moved = np.full((len(swaps), len(targets)), np.nan)
+    places = n if lists else 0
+    listed = np.full((len(swaps), len(targets), places), -1, np.int32)
     for start in range(0, len(swaps), _SWAPS_AT_ONCE):
         part = swaps[start : start + _SWAPS_AT_ONCE]
         prepared = influence.prepare(part)
+        here = slice(start, start + len(part))
         for t, j in enumerate(targets):
-            after = masked(prepared.scores(j), interactions, j).astype(np.float32)
-            gone = 0.5 * np.abs(probabilities(after, beta) - now[t]).sum(axis=1)
+            after = masked(prepared.scores(j), interactions, j)
             touched = np.array([swap.touches(j) for swap in part])
-            out[start : start + len(part), t] = np.where(touched, np.nan, gone)
+            moved[here, t] = np.where(touched, np.nan, _moved(after, now[t], chosen))
+            if lists:
+                listed[here, t] = first_lists(after, n)
         if progress is not None:
             progress(min(start + len(part), len(swaps)), len(swaps), "candidates ranked")
-    return out
+    today = first_lists(scores, n) if len(targets) else np.empty((0, n), np.int32)
+    return Prediction(moved, listed, today, chosen)
+
+
+def _moved(scores: Floats, now: NDArray[np.float32], beta: float) -> Floats:
+    """Return the total variation of softmax distributions from one, in 32 bits: it only ranks."""
+    known = ~np.isnan(scores)
+    top = np.where(known, scores, -np.inf).max(axis=1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    weights = np.where(known, beta * (scores - top), -np.inf).astype(np.float32)
+    np.exp(weights, out=weights)
+    total = weights.sum(axis=1, keepdims=True)
+    weights /= np.where(total > 0, total, np.nan)
+    weights -= now
+    np.abs(weights, out=weights)
+    return 0.5 * weights.sum(axis=1, dtype=np.float64)
 
 
 def rows_before(interactions: Interactions, swaps: Sequence[UserSwap]) -> sparse.csr_array:

@@ -257,6 +257,11 @@ class OtherUsers:
             raise PlanError(f"other users: the kind is {self.kind}; only removals can be listed")
         return [self._swap((int(row),), []) for row in self._pool]
 
+    def joined(self, swaps: Sequence[UserSwap]) -> UserSwap:
+        """Return several treatments of different users as one."""
+        rows = [row for swap in swaps for row in swap.rows]
+        return self._swap(rows, [swap.histories for swap in swaps])
+
     def draw(
         self, count: int, rng: np.random.Generator, *, target: int | None = None
     ) -> list[UserSwap]:
