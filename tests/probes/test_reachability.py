@@ -212,6 +212,7 @@ def test_a_planted_unreachable_item_is_found_out():
         assert found[24].reachable is not True
         assert sum(r.reachable is True for r in found) > 3
     # The bound of the linear model proves it without trying all treatments.
+    space = EditSpace.of_user(data, data.users.ids[0], budget=2, kinds=("remove",))
     ease = Reachability(k=1, exhaustive=0).of(EASE(1.0).fit(data), space, [24], own=0)[0]
     assert ease.reachable is False and ease.in_list.solver.startswith("beam")
 
