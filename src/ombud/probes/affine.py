@@ -22,6 +22,7 @@ __all__ = ["AffineScores", "Attained", "affine_scores", "most_probable", "reache
 Array = NDArray[np.float64]
 
 _CUTS = 60
+_HALVINGS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,6 @@ def affine_scores(
     box: WhiteBox,
     history: History,
     actions: NDArray[np.int32],
-    n_items: int,
     low: float,
     high: float,
 ) -> AffineScores:
@@ -99,9 +99,20 @@ def affine_scores(
 
 @dataclass(frozen=True, eq=False)
 class Attained:
-    """The optimum of each goal: log-probability, the values that attain it, Newton steps."""
+    """The optimum of each goal.
+
+    Parameters
+    ----------
+    log_probability
+        What the values attain.
+    gap
+        The optimum is at most so much higher (proved, as the problem is convex).
+    values, steps
+        The values of the action set, and the Newton steps taken.
+    """
 
     log_probability: Array
+    gap: Array
     values: Array
     steps: NDArray[np.int64]
 
@@ -112,8 +123,8 @@ def most_probable(
     beta: float,
     *,
     start: Array | None = None,
-    tolerance: float = 1e-7,
-    most_steps: int = 60,
+    tolerance: float = 1e-8,
+    most_steps: int = 200,
 ) -> Attained:
     """Return the greatest softmax probability of each goal over the box of values.
 
@@ -131,7 +142,7 @@ def most_probable(
     start
         Values to start from; default the middle of the scale.
     tolerance
-        Length of the projected gradient at which a goal is done.
+        The proved gap, in units of log-probability, at which a goal is done.
     most_steps
         Newton steps at most.
     """
@@ -139,7 +150,8 @@ def most_probable(
     low, high, m = scores.low, scores.high, scores.slope.shape[1]
     middle = np.full(m, (low + high) / 2) if start is None else np.clip(start, low, high)
     values = np.repeat(middle[None], len(goals), axis=0)
-    pairs = (slope[:, :, None] * slope[:, None, :]).reshape(len(slope), m * m)
+    first, other = np.triu_indices(m)
+    pairs = slope[:, first] * slope[:, other]
     own, own_constant = slope[goals], constant[goals]
     slope_t = np.ascontiguousarray(slope.T)
 
@@ -155,49 +167,57 @@ def most_probable(
 
     active = np.arange(len(goals))
     final, steps = np.empty(len(goals)), np.zeros(len(goals), np.int64)
+    gaps = np.full(len(goals), np.inf)
     value, weights, total = loss(values, active)
     final[:] = value
-    diagonal = np.arange(m)
-    for step in range(most_steps):
+    diagonal, damping = np.arange(m), np.zeros(len(goals))
+    for _ in range(most_steps):
         at = values[active]
         mean = (weights @ slope) / total[:, None]
         gradient = mean - own[active]
+        # How much the loss could still fall, were it linear: it is convex, so it falls no further.
+        gap = np.maximum(gradient * (at - low), gradient * (at - high)).sum(axis=1)
+        gaps[active] = gap
+        going = (gap > tolerance) & (damping[active] < 1e12)
+        if not going.all():
+            active, at, mean, gradient = (x[going] for x in (active, at, mean, gradient))
+            value, weights, total = value[going], weights[going], total[going]
+        if len(active) == 0:
+            break
         fixed = ((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0))
-        left = np.abs(np.clip(at - gradient, low, high) - at).max(axis=1)
-        second = (weights @ pairs).reshape(-1, m, m) / total[:, None, None]
+        second = np.empty((len(active), m, m))
+        second[:, first, other] = (weights @ pairs) / total[:, None]
+        second[:, other, first] = second[:, first, other]
         second -= mean[:, :, None] * mean[:, None, :]
         free = ~fixed
         second *= free[:, :, None] & free[:, None, :]
-        ridge = 1e-10 * np.einsum("gii->g", second) + 1e-12
+        scale = np.einsum("gii->g", second) + 1e-8
+        ridge = (1e-10 + damping[active]) * scale
         second[:, diagonal, diagonal] += np.where(free, ridge[:, None], 1.0)
         move = -np.linalg.solve(second, np.where(fixed, 0, gradient)[:, :, None])[:, :, 0]
-        # On a plateau the Newton step is noise: go down the gradient instead.
-        downhill = (move * gradient).sum(axis=1) < 0
-        move = np.where(downhill[:, None], move, np.where(fixed, 0, -gradient))
-        open_ = np.flatnonzero(left >= tolerance)
+        open_ = np.arange(len(active))
         following, newer = at.copy(), value.copy()
-        moved = np.zeros(len(active), bool)
         length = np.ones(len(active))
-        for _ in range(30):
+        for _ in range(_HALVINGS):
             if len(open_) == 0:
                 break
             trial = np.clip(at[open_] + length[open_, None] * move[open_], low, high)
             got, trial_weights, trial_total = loss(trial, active[open_])
             drop = ((trial - at[open_]) * gradient[open_]).sum(axis=1)
-            good = got <= value[open_] + 1e-4 * np.minimum(drop, 0) + 1e-13
+            good = (drop < 0) & (got <= value[open_] + 1e-4 * drop + 1e-14)
             done = open_[good]
-            following[done], newer[done], moved[done] = trial[good], got[good], True
+            following[done], newer[done] = trial[good], got[good]
             weights[done], total[done] = trial_weights[good], trial_total[good]
             open_ = open_[~good]
             length[open_] /= 2
+        # Where bounds spoil Newton's direction, lean towards the gradient's, which never fails.
+        damping[active] *= 0.1
+        damping[active[length < 1]] = np.maximum(damping[active[length < 1]] * 10, 1e-6)
+        damping[active[open_]] = np.maximum(damping[active[open_]] * 100, 1e-3)
         values[active], final[active] = following, newer
-        steps[active[moved]] += 1
-        going = moved & ((value - newer > 1e-12) | (step < 2))
-        active, value = active[going], newer[going]
-        weights, total = weights[going], total[going]
-        if len(active) == 0:
-            break
-    return Attained(-final, values, steps)
+        steps[active] += 1
+        value = newer
+    return Attained(-final, np.maximum(gaps, 0.0), values, steps)
 
 
 def reaches_top(
