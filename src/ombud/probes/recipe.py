@@ -107,8 +107,15 @@ class OutcomeOf(Protocol[_Treated, _Shown]):
 class Functional(Protocol[_Seen]):
     """A number for a pair of outcomes, without and with a treatment."""
 
-    name: str
-    seeks: Literal["greatest", "least"]
+    @property
+    def name(self) -> str:
+        """What the number is called."""
+        ...
+
+    @property
+    def seeks(self) -> Literal["greatest", "least"]:
+        """Whether the optimum is the greatest or the least value."""
+        ...
 
     def value(self, before: _Seen, after: _Seen) -> float:
         """Return the number; the larger (or the smaller, by `seeks`), the further."""
