@@ -204,8 +204,10 @@ def test_all_kinds_and_distances_run_and_are_reported(kind) -> None:
         assert bracket.bound is None  # two users at once were not all tried
     numbers = stability_estimates(result, replicates=100)
     for e in numbers:
-        assert "retrained" in e.metric
-    cells = {(e.group, e.against) for e in numbers if "by group" in e.metric}
+        assert e.details["policy"] == "retrained"
+        assert e.key.startswith("stability/")
+    movers = [e for e in numbers if e.key == "stability/who-moves-whom"]
+    cells = {(e.details["moved"], e.details["movers"]) for e in movers}
     assert cells == {(a, b) for a in ("half=low", "half=high") for b in ("half=low", "half=high")}
     touched = result.swap_groups.any(axis=1)
     for swap, marks in zip(result.swaps, result.swap_groups, strict=True):
@@ -236,8 +238,10 @@ def test_leave_one_out_unfairness_by_hand() -> None:
     truth = [brute_force(model, data, int(u), 1, FirstItem(), 3) for u in users]
     assert share.value == pytest.approx(np.mean(truth))
     assert "every removal was computed in closed form" in share.note
-    floor = found["leave-one-out unfairness (retrained), noise floor (other seeds)"]
-    assert floor.value == 0
+    assert not any("noise floor" in name for name in found)  # training is deterministic
+    above = next(e for e in found.values() if e.key == "stability/above-noise")
+    assert above.value == pytest.approx(np.mean(truth))
+    assert above.details["deterministic"]
 
 
 def test_users_without_history_are_counted_and_left_out() -> None:

@@ -119,6 +119,7 @@ class ExplicitInfluence(Influence):
         users, items = (f.astype(np.float64) for f in (model.user_factors, model.item_factors))
         assert model.user_bias is not None and model.item_bias is not None
         user_bias, item_bias = model.user_bias.astype(float), model.item_bias.astype(float)
+        settings: Any = model
         self.biased = hasattr(model, "epochs")
         self.offset = item_bias + model.mean
         self.ridge = float(model.regularization)
@@ -126,7 +127,7 @@ class ExplicitInfluence(Influence):
         self.damping = getattr(model, "damping", 0.0)
         self.user_bias = user_bias
         if self.biased:
-            self.early = 1 / (model.epochs * model.learning_rate)
+            self.early = 1 / (settings.epochs * settings.learning_rate)
             one = np.ones((max(len(users), len(items)), 1))
             self.design = np.hstack([users, one[: len(users)]])
             self.items = np.hstack([items, item_bias[:, None]])
@@ -146,7 +147,8 @@ class ExplicitInfluence(Influence):
             shrink = self.ridge * np.maximum(self.counts + more, 0) + self.early
             # An item that loses its last rating has factors of zero; any ridge will do.
             shrink = np.where(shrink > 0, shrink, 1.0)
-            self._inverses[more] = np.linalg.inv(self.gram + shrink[:, None, None] * np.eye(size))
+            inverses = np.linalg.inv(self.gram + shrink[:, None, None] * np.eye(size))
+            self._inverses[more] = np.asarray(inverses, dtype=np.float64)
         return self._inverses[more]
 
     def today(self, target: int) -> Floats:
@@ -155,7 +157,7 @@ class ExplicitInfluence(Influence):
         scores = self.items @ design + self.user_bias[target]
         scores += self.data_mean if self.biased else self.offset
         scores[self.counts == 0] = np.nan
-        return scores
+        return np.asarray(scores)
 
     @property
     def data_mean(self) -> float:
@@ -180,7 +182,7 @@ class ExplicitInfluence(Influence):
         error = entries.value - offset - biases[entries.user] - np.einsum("nk,nk->n", x, q)
         right = np.zeros((len(swap), self.items.shape[1]))
         np.add.at(right, pair, entries.sign[:, None] * (x * error[:, None] - self.ridge * q))
-        change = np.bincount(pair, weights=entries.sign, minlength=len(swap))
+        change = np.bincount(pair, weights=entries.sign, minlength=len(swap)).astype(np.float64)
         sums = self.sums[item]
         np.add.at(sums, pair, entries.sign[:, None] * x)
         right -= shift[:, None] * sums
@@ -304,7 +306,7 @@ class ImplicitInfluence(Influence):
         size = self.items.shape[1]
         gram = self.users.T @ self.users + model.regularization * np.eye(size)
         own = _outer_sums(self.users, columns, model.alpha * columns.data.astype(np.float64))
-        self.inverse = np.linalg.inv(own + gram)
+        self.inverse = np.asarray(np.linalg.inv(own + gram), dtype=np.float64)
         self.around = self.items.T @ self.items + model.regularization * np.eye(size)
         self.counts = np.diff(columns.indptr)
 

@@ -124,7 +124,8 @@ class PopularInfluence(Influence):
         self.model, self.data = model, model.interactions
         matrix, n_items = self.data.matrix, self.data.n_items
         self.counts = np.bincount(matrix.indices, minlength=n_items).astype(np.float64)
-        self.sums = np.bincount(matrix.indices, weights=matrix.data, minlength=n_items)
+        sums = np.bincount(matrix.indices, weights=matrix.data, minlength=n_items)
+        self.sums = sums.astype(np.float64)
 
     def values(self, counts: Floats, sums: Floats) -> Floats:
         """Return the value by which items are ordered; NaN where there is none."""

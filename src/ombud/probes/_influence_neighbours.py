@@ -63,7 +63,7 @@ class UserKNNInfluence(Influence):
     def near(self, target: int, spare: int) -> _Near:
         """Return the nearest users of each item, nearest first, and those that are spare."""
         model, matrix = self.model, self.data.matrix
-        similar = (self.rows @ self.own(target)) * self.scale
+        similar = np.asarray(self.rows @ self.own(target)) * self.scale
         similar[target] = 0.0
         users = np.flatnonzero(similar >= model.min_similarity)
         users = users[np.argsort(-similar[users], kind="stable")]
@@ -146,7 +146,7 @@ class _PreparedUsers:
         alike = np.bincount(
             number, weights=values * own[swap.histories.indices], minlength=swap.cost
         )
-        alike = alike * scale
+        alike = np.asarray(alike * scale)
         more = np.full((len(items), swap.cost), -1)
         extra = np.zeros((2, len(items), swap.cost))
         counted = alike[number] >= influence.model.min_similarity
@@ -159,9 +159,9 @@ class _PreparedUsers:
         deviation = np.concatenate([deviation, extra[1]], axis=1)
         # Nearest first; on a tie the lower user.
         order = np.lexsort((who, -similarity), axis=1)
-        who, similarity, deviation = (
-            np.take_along_axis(a, order, axis=1) for a in (who, similarity, deviation)
-        )
+        who = np.take_along_axis(who, order, axis=1)
+        similarity = np.take_along_axis(similarity, order, axis=1)
+        deviation = np.take_along_axis(deviation, order, axis=1)
         most = near.most if influence.model.neighbours is not None else who.shape[1]
         return items, _Near(who, similarity, np.where(who >= 0, deviation, 0.0), most)
 
@@ -185,8 +185,9 @@ class ItemKNNInfluence(Influence):
             values = np.ones_like(values)
         self.values = sparse.csr_array((values, codes, matrix.indptr), shape=matrix.shape)
         self.counts = np.bincount(codes, minlength=n_items).astype(np.float64)
-        self.sums = np.bincount(codes, weights=values, minlength=n_items)
-        self.squares = np.bincount(codes, weights=values**2, minlength=n_items)
+        self.sums: Floats = np.bincount(codes, weights=values, minlength=n_items).astype(float)
+        squares = np.bincount(codes, weights=values**2, minlength=n_items)
+        self.squares: Floats = squares.astype(float)
 
     def tables(self, items: Ints) -> _Tables:
         """Return sums over common users of some items with all items."""

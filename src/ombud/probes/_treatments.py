@@ -53,16 +53,16 @@ def predicted_influence(
     swaps: Sequence[UserSwap],
     *,
     lists: bool = False,
-    beta: float | None = None,
     progress: Progress | None = None,
 ) -> Prediction | None:
     """Return what swaps are predicted to do to the targets; None without a formula."""
     if influence is None:
         return None
-    rows = retraining.rows.tolist()
+    rows, change = retraining.rows.tolist(), retraining.score_change
+    assert change is not None
     return predict(
-        influence, retraining.data, rows, swaps, n=retraining.plan.n, lists=lists, beta=beta,
-        progress=progress,
+        influence, retraining.data, rows, swaps, n=retraining.plan.n, lists=lists,
+        beta=change.beta, progress=progress,
     )  # fmt: skip
 
 

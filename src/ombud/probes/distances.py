@@ -92,7 +92,8 @@ def _padded(lists: Lists, depth: int) -> Lists:
 
 
 def _divide(top: Floats, bottom: Floats, otherwise: float) -> Floats:
-    return np.divide(top, bottom, out=np.full(top.shape, otherwise), where=bottom > 0)
+    filled = np.full(top.shape, otherwise)
+    return np.asarray(np.divide(top, bottom, out=filled, where=bottom > 0))
 
 
 @distance("jaccard")
@@ -337,7 +338,8 @@ def probabilities(scores: NDArray[Any], beta: float) -> Floats:
     top = shifted.max(axis=1, keepdims=True, initial=-np.inf)
     weights = np.exp(beta * (shifted - np.where(np.isinf(top), 0.0, top)))
     total = weights.sum(axis=1, keepdims=True)
-    return np.divide(weights, total, out=np.full(weights.shape, np.nan), where=total > 0)
+    nothing = np.full(weights.shape, np.nan)
+    return np.asarray(np.divide(weights, total, out=nothing, where=total > 0))
 
 
 def total_variation(first: Floats, second: Floats) -> Floats:

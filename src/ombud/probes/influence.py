@@ -95,7 +95,7 @@ def influence_of(model: Any) -> Influence | None:
         UserKNN,
     )
 
-    for kind, influence in (
+    formulas: tuple[tuple[type, type[Any]], ...] = (
         (ExplicitALS, ExplicitInfluence),
         (SVD, ExplicitInfluence),
         (ImplicitALS, ImplicitInfluence),
@@ -103,7 +103,8 @@ def influence_of(model: Any) -> Influence | None:
         (UserKNN, UserKNNInfluence),
         (ItemKNN, ItemKNNInfluence),
         (Popular, PopularInfluence),
-    ):
+    )
+    for kind, influence in formulas:
         if type(model) is kind:
             found: Influence = influence(model)
             return found
@@ -226,7 +227,7 @@ def _moved(scores: Floats, now: NDArray[np.float32], beta: float) -> Floats:
     weights /= np.where(total > 0, total, np.nan)
     weights -= now
     np.abs(weights, out=weights)
-    return 0.5 * weights.sum(axis=1, dtype=np.float64)
+    return np.asarray(0.5 * weights.sum(axis=1, dtype=np.float64))
 
 
 def rows_before(interactions: Interactions, swaps: Sequence[UserSwap]) -> sparse.csr_array:
@@ -236,24 +237,19 @@ def rows_before(interactions: Interactions, swaps: Sequence[UserSwap]) -> sparse
     old = rows < interactions.n_users
     if old.all():
         return sparse.csr_array(matrix[rows])
-    found = sparse.lil_array((len(rows), matrix.shape[1]), dtype=matrix.dtype)
-    result = sparse.csr_array(found)
-    if old.any():
-        counts = np.zeros(len(rows), np.int64)
-        kept = sparse.csr_array(matrix[rows[old]])
-        counts[old] = np.diff(kept.indptr)
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        result = sparse.csr_array(
-            (kept.data, kept.indices, starts), shape=(len(rows), matrix.shape[1])
-        )
-    return result
+    kept = sparse.csr_array(matrix[rows[old]])
+    counts = np.zeros(len(rows), np.int64)
+    counts[old] = np.diff(kept.indptr)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    return sparse.csr_array((kept.data, kept.indices, starts), shape=(len(rows), matrix.shape[1]))
 
 
 def stacked_after(swaps: Sequence[UserSwap], n_items: int) -> sparse.csr_array:
     """Return the new histories of all users of some swaps, one row each."""
     histories = [swap.histories for swap in swaps if swap.cost]
     if not histories:
-        return sparse.csr_array((0, n_items), dtype=np.float32)
+        empty: sparse.csr_array = sparse.csr_array((0, n_items), dtype=np.float32)
+        return empty
     counts = np.concatenate([np.diff(rows.indptr) for rows in histories])
     return sparse.csr_array(
         (

@@ -55,7 +55,8 @@ def expected_maximum(values: Floats, size: int) -> Floats:
     place = np.arange(1, len(values) + 1)[:, None]
     with np.errstate(all="ignore"):
         weights = np.exp(
-            _choose(place - 1.0, size - 1.0) - _choose(count.astype(np.float64), float(size))
+            _choose((place - 1).astype(np.float64), size - 1.0)
+            - _choose(count.astype(np.float64), float(size))
         )
     weights = np.where(place <= count, weights, 0.0)
     total = np.sum(np.where(weights > 0, weights * np.nan_to_num(ordered), 0.0), axis=0)

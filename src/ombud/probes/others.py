@@ -309,7 +309,7 @@ class OtherUsers:
                 else:
                     weights = popularity if self.kind == "planted-popular" else popularity > 0
                     histories.append(self._invented(int(rng.choice(lengths)), weights, rng))
-            yield self._swap(rows, histories)
+            yield self._swap(rows.tolist(), histories)
 
     def _values(self, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
         data = self.interactions.matrix.data

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.errors import AuditedSystemError, PlanError
+from ombud.probes.influence import influence_of, masked, sharpness
 from ombud.probes.others import SwapKind, UserSwap, swapped
 from ombud.probes.recipe import Policy
-from ombud.probes.training import Change, Shown, Trainer, compare_all, show
+from ombud.probes.training import Change, ProbabilityChange, Shown, Trainer, compare_all, show
 
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
@@ -124,6 +125,8 @@ class Retraining:
         self.data = swapped(interactions, None, slots=slots)
         self.queries = 0
         self.bases = [self._train(self.data, seed) for seed in plan.seeds]
+        self.influence = influence_of(self.bases[0])
+        self.score_change = self._score_change()
         self.shown = [self._show(base) for base in self.bases]
         self.deterministic = self._check_repeats()
         self.warm = plan.passes is not None and self._can_continue(self.bases[0])
@@ -131,6 +134,19 @@ class Retraining:
         if self.warm:
             self.controls = [self._show(self._continued(base, None)) for base in self.bases]
         self._found: dict[int, tuple[UserSwap, dict[str, Floats]]] = {}
+
+    def _score_change(self) -> ProbabilityChange | None:
+        """Return the distance that influence predicts, to be compared with; None without one.
+
+        It is measured beside the distances asked for.
+        """
+        if self.influence is None:
+            return None
+        today = [masked(self.influence.today(row), self.data, row) for row in self.rows.tolist()]
+        change = ProbabilityChange(sharpness(np.array(today), self.plan.n))
+        if change.name not in {asked.name for asked in self.changes}:
+            self.changes = [*self.changes, change]
+        return change
 
     def _train(self, data: Interactions, seed: int) -> Any:
         self.queries += 1

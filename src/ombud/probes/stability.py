@@ -28,7 +28,7 @@ from ombud.probes._treatments import (
     shortlist,
 )
 from ombud.probes.distances import FirstItem, Jaccard, ListDistance
-from ombud.probes.influence import Prediction, influence_of
+from ombud.probes.influence import Prediction
 from ombud.probes.noise_floor import NoiseFloor, NoiseKind
 from ombud.probes.others import OtherUsers, UserSwap
 from ombud.probes.recipe import Bracket, Policy, Recipe
@@ -87,6 +87,9 @@ class StabilityResult:
         Noise floors, by kind.
     candidates
         How many treatments were ranked.
+    score_change
+        The name of the distance that influence predicts; it is among `distances`, and empty where
+        there is no formula.
     influence
         ``"exact"``, ``"one step"``, or ``"overlap of histories"`` where there is no formula.
     deterministic
@@ -115,6 +118,7 @@ class StabilityResult:
     brackets: dict[str, tuple[Bracket[UserSwap], ...]]
     noise: tuple[NoiseFloor, ...]
     candidates: int
+    score_change: str
     influence: str
     deterministic: bool
     warm: bool
@@ -168,7 +172,7 @@ def stability(
     space = OtherUsers(interactions, plan.kind, plan.budget, share=plan.share)
     compared = _changes(changes)
     retraining = Retraining(trainer, interactions, rows, compared, plan, slots=space.slots)
-    influence = influence_of(retraining.bases[0])
+    influence = retraining.influence
     rng = generator(plan.seed, "stability", plan.kind)
     singles, complete = candidates(space, plan, rows, rng)
     prediction = predicted_influence(influence, retraining, singles, lists=True, progress=progress)
@@ -176,15 +180,14 @@ def stability(
     chosen, wanted = shortlist(space, plan, singles, order, rng)
     drawn, groups_of = random_treatments(space, plan, rows, groups, rng)
     swaps = [*chosen, *drawn]
-    found: dict[str, list[Floats]] = {change.name: [] for change in compared}
+    found: dict[str, list[Floats]] = {change.name: [] for change in retraining.changes}
     for number, swap in enumerate(swaps):
         for name, values in retraining.distances(swap).items():
             found[name].append(values)
         if progress is not None:
             progress(number + 1, len(swaps), "treatments trained for")
     distances = {name: np.array(values) for name, values in found.items()}
-    beta = None if prediction is None else prediction.beta
-    again = predicted_influence(influence, retraining, swaps, beta=beta)
+    again = predicted_influence(influence, retraining, swaps)
     nowhere = np.full((len(swaps), len(rows)), np.nan)
     exact = influence is not None and influence.exact
     provable = complete and exact and len(plan.seeds) == 1
@@ -207,6 +210,7 @@ def stability(
         brackets=brackets,
         noise=_noise(retraining, progress),
         candidates=len(singles),
+        score_change="" if retraining.score_change is None else retraining.score_change.name,
         influence=named if influence is not None else "overlap of histories",
         deterministic=retraining.deterministic,
         warm=retraining.warm,
@@ -243,7 +247,7 @@ def _targets(
 def _changes(changes: Sequence[Change | ListDistance]) -> list[Change]:
     wanted: list[Change] = []
     for change in changes or (Jaccard(),):
-        wanted.append(change if hasattr(change, "needs_scores") else ListChange(change))
+        wanted.append(change if isinstance(change, Change) else ListChange(change))
     first = ListChange(FirstItem())
     if first.name not in {change.name for change in wanted}:
         wanted.append(first)

@@ -99,18 +99,42 @@ class _Numbers:
         self.treatment = f"{users} {plan.kind}, {result.policy}"
         start = f", warm start of {plan.passes} passes" if result.warm else ", trained anew"
         self.note = f"policy {result.policy}{start}"
+        self.details: dict[str, Any] = {
+            "policy": result.policy,
+            "treatment": plan.kind,
+            "budget": plan.budget,
+            "n": plan.n,
+            "passes": plan.passes if result.warm else None,
+            "influence": result.influence,
+        }
 
     def _named(self, what: str, change: str) -> str:
         return f"{what} ({self.treatment}): {change}@{self.result.plan.n}"
 
-    def _over_users(self, values: Floats, what: str, change: str, **about: Any) -> Estimate:
+    def _about(self, key: str, change: str, **details: Any) -> dict[str, Any]:
+        return {
+            "system": self.result.system,
+            "note": self.note,
+            "level": self.level,
+            "key": f"stability/{key}",
+            "details": self.details | {"distance": change} | details,
+        }
+
+    def _over_users(
+        self,
+        values: Floats,
+        what: str,
+        change: str,
+        key: str,
+        told: dict[str, Any] | None = None,
+        **about: Any,
+    ) -> Estimate:
         metric = self._named(what, change)
-        about = {"system": self.result.system, "note": self.note, "level": self.level} | about
+        about = self._about(key, change, **(told or {})) | about
         known = int(np.count_nonzero(~np.isnan(values)))
         if known == 0:
-            reason = about.pop("reason", "no target user has a value")
+            reason = "no target user has a value"
             return Estimate.undefined(metric=metric, reason=reason, n=0, unit="user", **about)
-        about.pop("reason", None)
         return bootstrap_estimate(
             values, metric=metric, unit="user", replicates=self.replicates,
             rng=generator(self.seed, "stability", metric), **about,
@@ -127,7 +151,12 @@ class _Numbers:
             f"{self.result.candidates:,} ranked by influence ({self.result.influence}) among them"
         )
         attained = np.array([b.attained for b in brackets])
-        return [self._over_users(attained, "largest change", change, note=note)]
+        told = {
+            "exact": exact,
+            "ranked": self.result.candidates,
+            "tried": [int(tried.min()), int(tried.max())],
+        }
+        return [self._over_users(attained, "largest change", change, "largest", told, note=note)]
 
     def _random(self) -> NDArray[np.bool_]:
         chosen: NDArray[np.bool_] = self.result.random & ~self.result.swap_groups.any(axis=1)
@@ -144,38 +173,49 @@ class _Numbers:
         table = self.result.distances[change][self._random()].T
         if table.shape[1] == 0:
             return []
-        about = {"system": self.result.system, "note": self.note, "level": self.level}
         found = []
         for summary in ("mean", "median"):
             metric = self._named(f"typical change, {summary}", change)
             drawn = self._crossed(table, metric, summary=summary)
+            about = self._about(f"typical/{summary}", change)
             found.append(drawn.estimate((0, 0, 0), metric=metric, **about))
         known = ~np.isnan(table).all(axis=1)
         high = np.full(len(table), np.nan)
         high[known] = np.nanquantile(table[known], 0.9, axis=1)
-        found.append(self._over_users(high, "typical change, 90 % quantile", change))
+        what = "typical change, 90 % quantile"
+        found.append(self._over_users(high, what, change, "typical/quantile-90"))
         return found
 
     def noise(self, change: str, floor: NoiseFloor) -> list[Estimate]:
         """Return the noise floor and what of the largest change is above it."""
-        noise, runs = floor.distances[change], floor.runs
-        how = f"noise floor, largest of {runs} ({_NOISE[floor.kind]})"
-        highest = expected_maximum(noise, runs)
-        tried = self.result.distances[change]
-        size = min(runs, int(np.count_nonzero(~np.isnan(tried), axis=0).min()))
-        above = expected_maximum(tried, size) - expected_maximum(noise, size) if size else highest
-        note = f"{self.note}; both are the largest of {size} runs"
-        floor_note = self.note
+        noise, tried = floor.distances[change], self.result.distances[change]
+        most = int(np.count_nonzero(~np.isnan(tried), axis=0).min())
+        runs = most if floor.exact else floor.runs
+        told: dict[str, Any] = {"noise": floor.kind, "runs": runs, "deterministic": floor.exact}
         if floor.exact:
-            floor_note += "; training is deterministic, so that the floor is 0"
-            note += "; training is deterministic"
+            note = f"{self.note}; training is deterministic, so that the floor is 0"
+            return [
+                self._over_users(
+                    np.nanmax(tried, axis=0), "largest change above the noise (deterministic)",
+                    change, "above-noise", told, kind="gap", null=0.0, against="noise floor",
+                    note=note,
+                )
+            ]  # fmt: skip
+        how = _NOISE[floor.kind]
+        size = min(runs, most)
+        above = expected_maximum(tried, size) - expected_maximum(noise, size)
+        note = f"{self.note}; both are the largest of {size} runs"
         return [
-            self._over_users(highest, how, change, note=floor_note),
-            self._over_users(np.nanmean(noise, axis=0), f"noise, mean ({_NOISE[floor.kind]})",
-                             change, note=floor_note),
             self._over_users(
-                above, f"largest change above the noise ({_NOISE[floor.kind]})", change,
-                kind="gap", null=0.0, against="noise floor", note=note,
+                expected_maximum(noise, runs), f"noise floor, largest of {runs} ({how})", change,
+                "noise/largest", told,
+            ),
+            self._over_users(
+                np.nanmean(noise, axis=0), f"noise, mean ({how})", change, "noise/mean", told
+            ),
+            self._over_users(
+                above, f"largest change above the noise ({how})", change, "above-noise",
+                told | {"compared": size}, kind="gap", null=0.0, against="noise floor", note=note,
             ),
         ]  # fmt: skip
 
@@ -196,7 +236,7 @@ class _Numbers:
         return [
             self._over_users(
                 best - usual, "gain of the search over random treatments", change,
-                kind="gap", null=0.0, against="random treatments",
+                "search-gain", kind="gap", null=0.0, against="random treatments",
             )
         ]  # fmt: skip
 
@@ -214,8 +254,11 @@ class _Numbers:
         )  # fmt: skip
         return [
             drawn.estimate(
-                (0, g, h), metric=metric, system=result.system, level=self.level, group=moved,
-                note=f"{self.note}; treatments touch users of {mover} only", against=mover,
+                (0, g, h),
+                metric=metric,
+                group=moved,
+                **self._about("who-moves-whom", change, moved=moved, movers=mover)
+                | {"note": f"{self.note}; treatments touch users of {mover} only"},
             )
             for g, moved in enumerate(result.groups)
             for h, mover in enumerate(result.groups)
@@ -228,51 +271,57 @@ class _Numbers:
         changed = np.nanmax(table, axis=0) > 0
         tried = np.count_nonzero(~np.isnan(table), axis=0)
         metric = f"leave-one-out unfairness ({self.result.policy})"
-        about = {"system": self.result.system, "level": self.level}
+        tries = [int(tried.min()), int(tried.max())]
+        about = self._about("unfairness", name, tried=tries)
         note = f"{self.note}; {int(tried.min())} to {int(tried.max())} single users removed in turn"
         exact = [b.exact for b in self.result.brackets[name]]
         if all(exact):
             note += "; every removal was computed in closed form, so that the share is exact"
         found = [
             proportion(
-                int(changed.sum()), len(changed), metric=metric, unit="user", note=note, **about
+                int(changed.sum()),
+                len(changed),
+                metric=metric,
+                unit="user",
+                **about | {"note": note},
             )
         ]
         for floor in self.result.noise:
-            size = min(floor.runs, int(tried.min()))
-            if size == 0:
+            size = int(tried.min()) if floor.exact else min(floor.runs, int(tried.min()))
+            noise = floor.distances[name]
+            if floor.exact or size == 0:
                 continue
             drawn = resample(
-                [Sample(chance_of_any(part, size)) for part in (table, floor.distances[name])],
+                [Sample(chance_of_any(part, size)) for part in (table, noise)],
                 replicates=self.replicates,
                 rng=generator(self.seed, "stability", "unfairness", floor.kind),
             )
             how = _NOISE[floor.kind]
-            note = f"{self.note}; at {size} runs each"
-            found.append(
-                drawn.estimate(1, metric=f"{metric}, noise floor ({how})", unit="user",
-                               note=note, **about)
-            )  # fmt: skip
+            about = self._about("unfairness", name, noise=floor.kind, compared=size)
+            about["note"] = f"{self.note}; at {size} runs each"
+            metrics = (f"{metric}, noise floor ({how})", f"{metric} above the noise ({how})")
+            about["key"] = "stability/unfairness/noise"
+            found.append(drawn.estimate(1, metric=metrics[0], unit="user", **about))
+            about |= {"key": "stability/unfairness/above-noise", "against": "noise floor"}
             gap = drawn.contrast((0, 0), (1, 0))
-            found.append(
-                gap.estimate(metric=f"{metric} above the noise ({how})", unit="user", note=note,
-                             against="noise floor", **about)
-            )  # fmt: skip
+            found.append(gap.estimate(metric=metrics[1], unit="user", **about))
         return found
 
     def correlation(self) -> list[Estimate]:
         """Return the rank correlation of predicted influence with what training did."""
         result = self.result
-        metric = f"rank correlation of influence with training ({self.treatment})"
-        about = {"system": result.system, "level": self.level, "unit": "pair"}
-        lead = result.changes[0]
+        lead = result.score_change or result.changes[0]
+        metric = self._named("rank correlation of influence with training", lead)
         found = []
-        for group, chosen in (("all treatments", np.ones(len(result.swaps), bool)),
-                              ("random treatments", self._random())):  # fmt: skip
+        for group, chosen in (
+            ("all treatments", np.ones(len(result.swaps), np.bool_)),
+            ("random treatments", self._random()),
+        ):
             first, second = result.predicted[chosen], result.distances[lead][chosen]
             pairs = int(np.count_nonzero(~(np.isnan(first) | np.isnan(second))))
             value = rank_correlation(first.ravel(), second.ravel())
-            shared = {"metric": f"{metric}: {lead}", "n": pairs, "group": group} | about
+            shared = self._about("rank-correlation", lead)
+            shared |= {"metric": metric, "n": pairs, "group": group, "unit": "pair"}
             if np.isnan(value):
                 reason = "there is no formula for this model"
                 if not np.isnan(result.predicted).all():

@@ -202,6 +202,7 @@ def _codes(
     return np.asarray(lists, dtype=np.int32)
 
 
+@runtime_checkable
 class Change(Protocol):
     """How far apart what some users are shown is, before and after; one number per user."""
 

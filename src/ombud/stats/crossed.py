@@ -70,7 +70,7 @@ class CrossedReplicates:
         draws = self.draws[:, *first] - self.draws[:, *second]
         fewest = min(int(a[c]) for a in (self.rows, self.columns) for c in (first, second))
         interval = self._interval(value, draws, fewest, level)
-        about = {"kind": "gap", "null": 0.0} | about
+        about = {"kind": "gap", "null": 0.0, **about}
         return self._estimate(value, interval, (first, second), metric, level, about)
 
     @staticmethod
@@ -93,7 +93,7 @@ class CrossedReplicates:
         rows = min(int(self.rows[cell]) for cell in cells)
         columns = min(int(self.columns[cell]) for cell in cells)
         n, unit = min((rows, self.unit[0]), (columns, self.unit[1]))
-        about = {"unit": unit, "level": level} | about
+        about = {"unit": unit, "level": level, **about}
         if np.isnan(value):
             reason = f"no pair of a {self.unit[0]} and a {self.unit[1]} is known"
             return Estimate.undefined(metric=metric, reason=reason, n=n, **about)
