@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ombud import registry
 from ombud.data.groups import Grouping
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
@@ -301,6 +302,27 @@ def test_seeds_are_used_with_and_without_the_treatment() -> None:
     np.testing.assert_allclose(
         result.distances["1 - Jaccard"][0], np.where(own, np.nan, np.mean(wanted, axis=0))
     )
+
+
+def test_stability_is_a_registered_probe() -> None:
+    probe = registry.create("probe", "stability", {"n": 3, "random": 2, "shortlist": 1})
+    result = probe.of(EASE(), ratings(), [0, 1])
+    assert result.plan is probe
+    assert result.targets.tolist() == [0, 1]
+
+
+@pytest.mark.realdata
+def test_movielens_small_is_moved_by_single_users(realdata) -> None:
+    """One removal, the most influential of all, changes most lists of user-kNN; few others do."""
+    data = registry.create("source", "movielens", {"path": str(realdata / "movielens-small")})
+    users = data.interactions.users.ids[::40]
+    plan = StabilityPlan(shortlist=1, random=8)
+    result = stability(UserKNN(threads=1), data.interactions, users, plan)
+    found = {e.key: e for e in stability_estimates(result, replicates=200)
+             if e.details["distance"] == "1 - Jaccard"}  # fmt: skip
+    assert found["stability/largest"].details["exact"] >= 15
+    assert found["stability/largest"].value > 10 * found["stability/typical/mean"].value
+    assert found["stability/search-gain"].interval[0] > 0.2
 
 
 @settings(max_examples=50, deadline=None)

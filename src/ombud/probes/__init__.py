@@ -30,7 +30,7 @@ from ombud.probes.recipe import (
 )
 from ombud.probes.retraining import StabilityPlan
 from ombud.probes.sampling import StratifiedSample, quantile_groups, stratified_sample
-from ombud.probes.stability import StabilityResult, stability
+from ombud.probes.stability import Stability, StabilityResult, stability
 from ombud.probes.stability_estimates import stability_estimates
 from ombud.probes.summaries import ReachTable, attainable_summary, reach_summary
 from ombud.probes.training import (
@@ -77,6 +77,7 @@ __all__ = [
     "RankBiased",
     "ReachTable",
     "Recipe",
+    "Stability",
     "StabilityPlan",
     "StabilityResult",
     "StratifiedSample",

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
 
 from ombud.rng import generator
 from ombud.stats import Estimate, proportion
@@ -27,6 +26,8 @@ def reach_groups(reachable: Floats, groups: int) -> NDArray[np.int64]:
     groups
         How many groups to look for; fewer are returned when users do not differ so much.
     """
+    from scipy.cluster.hierarchy import fcluster, linkage  # takes a while to import
+
     if groups < 2:
         raise ValueError(f"groups is {groups}; at least 2 are needed to tell users apart")
     known = ~np.isnan(reachable)

@@ -34,6 +34,7 @@ from ombud.probes.others import OtherUsers, UserSwap
 from ombud.probes.recipe import Bracket, Policy, Recipe
 from ombud.probes.retraining import Retraining, StabilityPlan
 from ombud.probes.training import Change, ListChange, ModelTrainer, Trainer
+from ombud.registry import probe
 from ombud.rng import generator
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["StabilityResult", "stability"]
+__all__ = ["Stability", "StabilityResult", "stability"]
 
 Floats = NDArray[np.float64]
 
@@ -128,6 +129,22 @@ class StabilityResult:
     swap_groups: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
     exclusions: tuple[Exclusion, ...] = ()
     policy: Policy = "retrained"
+
+
+@probe("stability")
+@dataclass(frozen=True, kw_only=True)
+class Stability(StabilityPlan):
+    """Ask how far other users' data move what some users are shown.
+
+    The parameters are those of `StabilityPlan`; `ombud.probes.stability_estimates` turns the result
+    into numbers.
+    """
+
+    def of(
+        self, system: Any, interactions: Interactions, users: Ids, **options: Any
+    ) -> StabilityResult:
+        """Return what was tried and what it did; the options are those of `stability`."""
+        return stability(system, interactions, users, self, **options)
 
 
 def stability(

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from ombud.probes.noise_floor import NoiseFloor, chance_of_any, expected_maximum
 from ombud.probes.stability import StabilityResult
@@ -36,6 +35,8 @@ def rank_correlation(first: Floats, second: Floats) -> float:
     >>> rank_correlation(np.array([1.0, 2.0, np.nan, 3.0]), np.array([1.0, 4.0, 5.0, 9.0]))
     1.0
     """
+    from scipy.stats import rankdata  # takes a while to import
+
     known = ~(np.isnan(first) | np.isnan(second))
     if np.count_nonzero(known) < 3:
         return float("nan")
