@@ -287,6 +287,21 @@ def test_all_items_at_once_equal_one_at_a_time(model_name):
         )
 
 
+def test_blocks_are_the_scores_of_the_model(model_name):
+    model = trained(model_name)
+    space, box = space_of(model, 1), open_box(model, ME)
+    singles = space.singles()
+    ours = np.vstack([block.copy() for _, block in box.blocks(space.history, singles, 7)])
+    edited = [space.history.after((singles.edit(i),)) for i in range(len(singles))]
+    real = score_histories(model, rows_of(edited, space.n_items), ME)
+    np.testing.assert_array_equal(np.isnan(ours), np.isnan(real))
+    # Up to what is equal for all items of a person.
+    for a, b in zip(ours, real, strict=True):
+        if np.isfinite(a).any():
+            first = np.flatnonzero(np.isfinite(a))[0]
+            np.testing.assert_allclose(a - a[first], b - b[first], atol=1e-5)
+
+
 def test_edits_are_shown_as_edits():
     assert Edit(1, None, 3.0).kind == "add"
     model = ExplicitALS(factors=2).fit(trained("explicit-als").interactions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
-from ombud.probes.edits import Edit, Edits, EditSpace
+from ombud.probes.edits import Edit, Edits, EditSpace, History
 from ombud.probes.outcomes import FrozenOutcome, RetrainedOutcome
 from ombud.probes.recipe import Fewest, Outcome, Recipe
 from ombud.probes.search import beam, exhaustive, mask, number_of_treatments, single_values
-from ombud.probes.whitebox import open_box
+from ombud.probes.whitebox import WhiteBox, open_box
 from ombud.registry import probe
 from ombud.rng import generator
 from ombud.stats import Estimate, wilson
@@ -196,42 +197,36 @@ class _Ways:
         scores = mask(box.scores([space.history]), [space.history], True)[0]
         finite = scores[np.isfinite(scores)]
         near = 1e-4 * max(float(np.ptp(finite)) if len(finite) else 1.0, 1e-6)
+        one: list[Edits]
         if space.budget < 1:
             return [], 1, True, "no edit is permitted"
         if space.realistic is None and number_of_treatments(space) <= self.exhaustive:
-            found = exhaustive(box, space, goal)
+            found, one = exhaustive(box, space, goal), []
             solver = "all treatments"
         else:
-            lists = None
-            if space.realistic is not None:
-
-                def lists(history: Any) -> NDArray[np.int32]:
-                    now = mask(box.scores([history]), [history], True)[0]
-                    order = np.argsort(-now, kind="stable").astype(np.int32)
-                    return np.asarray(order[np.isfinite(now[order])], np.int32)
-
-            shown = lists(space.history) if lists is not None else None
+            shown = _list_of(box, space.history) if space.realistic is not None else None
             singles = space.singles(shown=shown)
             values = single_values(box, space.history, singles, goal)
             order = np.argsort(-values, kind="stable")[:3]
-            if len(values) and values[order[0]] >= -near:
-                one: list[Edits] = [(singles.edit(int(i)),) for i in order]
-                solver = "all single edits"
-                if values[order[0]] >= near or space.budget == 1:
-                    return one, 1, False, solver
-            if space.budget == 1:
-                return [], 2, True, "all single edits"
-            found = beam(box, space, goal, width=self.width, screen=self.screen, lists=lists)
+            # Near a tie only the recommender itself can tell.
+            one = [(singles.edit(int(i)),) for i in order if values[i] >= -near]
+            sure = bool(len(values) and values[order[0]] >= near)
+            if sure or space.budget == 1:
+                return one, 1, not one, "all single edits"
+            found = beam(
+                box, space, goal, width=self.width, screen=self.screen,
+                lists=partial(_list_of, box) if space.realistic is not None else None,
+            )  # fmt: skip
             solver = f"beam of {self.width}, {self.screen} screened"
         complete = found.complete
-        doing: list[Edits] = []
+        doing: list[Edits] = list(one)
         at_least = 1
         for cost, level in enumerate(found.by_cost):
             good = [edits for value, edits in level if value >= -near and edits]
             doing += good[:3]
             if complete and not good and not doing:
                 at_least = cost + 1
-        if not complete and not any(len(e) == 1 for e in doing):
+        if not complete and not one:
             at_least = 2  # every single edit was tried
         return doing, at_least, complete and not doing, solver
 
@@ -312,6 +307,13 @@ class DriftIn(_Ways):
     @property
     def _towards(self) -> Literal["out", "in"]:
         return "in"
+
+
+def _list_of(box: WhiteBox, history: History) -> NDArray[np.int32]:
+    """Return all items that can be listed, best first."""
+    now = mask(box.scores([history]), [history], True)[0]
+    order = np.argsort(-now, kind="stable")
+    return np.asarray(order[np.isfinite(now[order])], np.int32)
 
 
 def readable(
