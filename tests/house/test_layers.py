@@ -11,15 +11,17 @@ SOURCE = Path(__file__).parents[2] / "src" / "ombud"
 
 LAYERS: list[set[str]] = [
     {"errors", "rng"},
-    {"registry"},
+    {"files", "registry"},
     {"stats"},
     {"taxonomy"},
+    {"http"},
     {"data"},
     {"link", "text", "metrics"},
     {"systems"},
-    {"interventions", "probes"},
+    {"probes"},
     {"audits"},
-    {"report"},
+    {"tuning", "report"},
+    {"questions"},
     {"app"},
     {"cli"},
 ]

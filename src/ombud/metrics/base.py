@@ -7,7 +7,7 @@ a metric's author writes no statistics.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -25,16 +25,17 @@ from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import ResultError
+from ombud.metrics.comparisons import Comparisons, Needs
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.decisions import Decisions
     from ombud.data.predictions import Predictions
     from ombud.data.recommendations import Recommendations
-    from ombud.metrics.shared import SharedDraws
+    from ombud.metrics.label_uncertainty import LabelDraws
     from ombud.stats.statistics import Statistic
 
-__all__ = ["Metric", "Outputs", "Rows", "reads_predictions", "spec_of"]
+__all__ = ["Metric", "MetricBase", "Outputs", "Rows", "key_of", "spec_of"]
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 
@@ -73,7 +74,7 @@ class Rows:
     clusters: NDArray[np.int32] | None = None
     exclusions: tuple[Exclusion, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
-    shared: SharedDraws | None = None
+    shared: LabelDraws | None = None
 
     def __post_init__(self) -> None:
         for name, values in self.columns.items():
@@ -89,8 +90,8 @@ class Rows:
         if self.clusters is not None:
             columns["cluster"] = self.clusters
         for name, values in self.columns.items():
-            for place, label in enumerate(self.labels):
-                columns[f"{name}|{label}"] = values[:, place]
+            for index, label in enumerate(self.labels):
+                columns[f"{name}|{label}"] = values[:, index]
         return pl.DataFrame(columns)
 
     @classmethod
@@ -115,7 +116,7 @@ class Metric(Protocol):
 
     A metric is a frozen dataclass whose fields are its options, registered with
     ``@ombud.registry.metric("name")``; name and fields are stored with a result, so that it can
-    be computed again. A metric of predicted ratings also has ``reads = "predictions"``.
+    be computed again. `MetricBase` has a default for every member that most metrics share.
     """
 
     registered_name: ClassVar[str]
@@ -151,18 +152,82 @@ class Metric(Protocol):
         """How many places of a list it looks at; 0 for a moderator's metric."""
         ...
 
+    @property
+    def reads(self) -> Literal["outputs", "predictions"]:
+        """Whether it reads lists or decisions, or predictions of held-out ratings."""
+        ...
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems it is about, such as those with an avoid list; empty for all."""
+        ...
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """Which levels and contrasts the engine makes of its rows."""
+        ...
+
+    @property
+    def needs(self) -> Needs | None:
+        """What its statistic needs beside enough units."""
+        ...
+
+    @property
+    def spread(self) -> bool:
+        """Whether a result keeps how units are spread, for the figures of a report."""
+        ...
+
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return one row per unit."""
         ...
 
 
+class MetricBase:
+    """The members of a metric that most leave as they are."""
+
+    @property
+    def null(self) -> float | None:
+        """No value means "nothing found"."""
+        return None
+
+    @property
+    def contrast(self) -> Literal["difference", "ratio"]:
+        """Groups and systems are compared by their difference."""
+        return "difference"
+
+    @property
+    def depth(self) -> int:
+        """It looks at no list."""
+        return 0
+
+    @property
+    def reads(self) -> Literal["outputs", "predictions"]:
+        """It reads lists or decisions."""
+        return "outputs"
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """It is about all systems."""
+        return ()
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """Levels, gaps to the rest of an attribute, gaps between systems."""
+        return Comparisons()
+
+    @property
+    def needs(self) -> Needs | None:
+        """Enough units are enough."""
+        return None
+
+    @property
+    def spread(self) -> bool:
+        """The spread of units is not kept."""
+        return False
+
+
 class _Registered(Protocol):
     registered_name: ClassVar[str]
-
-
-def reads_predictions(metric: Metric) -> bool:
-    """Whether a metric reads predictions of held-out ratings instead of lists or decisions."""
-    return getattr(metric, "reads", "outputs") == "predictions"
 
 
 def spec_of(thing: _Registered) -> dict[str, Any]:
@@ -172,3 +237,33 @@ def spec_of(thing: _Registered) -> dict[str, Any]:
     """
     options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
     return {"name": thing.registered_name} | {k: v for k, v in options.items() if v is not None}
+
+
+def key_of(thing: _Registered) -> str:
+    """Return what a metric measures, for programs: its name and the options that were set.
+
+    Unlike its title it does not change when wording does.
+
+    Examples
+    --------
+    >>> from ombud.metrics.shares import LabelShare
+    >>> key_of(LabelShare(k=5)), key_of(LabelShare())
+    ('label-share(k=5)', 'label-share')
+    """
+    options = []
+    for option in fields(thing):  # type: ignore[arg-type]
+        default = option.default if option.default_factory is MISSING else option.default_factory()
+        value = getattr(thing, option.name)
+        if option.init and value != default:
+            options.append(f"{option.name}={_plain(value)}")
+    return (
+        f"{thing.registered_name}({','.join(sorted(options))})"
+        if options
+        else (thing.registered_name)
+    )
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "+".join(_plain(one) for one in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

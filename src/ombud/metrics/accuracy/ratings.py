@@ -11,7 +11,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.predictions import Predictions
 from ombud.errors import PlanError
-from ombud.metrics.base import Rows
+from ombud.metrics.base import MetricBase, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean, OfSums, RatioOfSums
 
@@ -29,7 +29,7 @@ _ROOT_OF_RATIO = OfSums(("numerator", "denominator"), _root_of_ratio)
 
 
 @dataclass(frozen=True)
-class _Error:
+class _Error(MetricBase):
     """What the metrics of predicted ratings have in common."""
 
     over: Literal["pairs", "users"] = "pairs"
@@ -82,8 +82,8 @@ def _unpredicted(outputs: Predictions, known: Any) -> tuple[Exclusion, ...]:
     missing = int(np.count_nonzero(~known))
     if not missing:
         return ()
-    why = "the system has no prediction for the pair"
-    return (Exclusion("accuracy", "held-out ratings", missing, why, len(outputs)),)
+    reason = "the system has no prediction for the pair"
+    return (Exclusion("accuracy", "held-out ratings", missing, reason, len(outputs)),)
 
 
 @metric("rmse")
