@@ -7,6 +7,7 @@ from ombud.questions import register_questions
 for _module in (
     "ombud.data.sources",
     "ombud.metrics",
+    "ombud.probes",
     "ombud.report.sections",
     "ombud.systems.moderators",
     "ombud.systems.recommenders",

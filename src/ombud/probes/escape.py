@@ -334,6 +334,7 @@ def curve(
     budget: int,
     *,
     name: str = "escaped",
+    key: str = "escape",
     label: str = "",
     group: str = "",
     system: str = "",
@@ -343,7 +344,7 @@ def curve(
 
     Who is beyond the budget is censored there, and stays in the denominator. Who is through without
     any edit was never at risk: counted as an exclusion. Intervals are Wilson's, over people; beside
-    the share found stands the share that is not excluded by a proof, in the note.
+    the number found stands, in the details, the number that is not excluded by a proof.
 
     Parameters
     ----------
@@ -351,8 +352,8 @@ def curve(
         One per person.
     budget
         The edits that were permitted.
-    name, label, group, system
-        What the estimates are called and are about.
+    name, key, label, group, system
+        What the estimates are called, for readers and for programs, and are about.
     level
         Coverage of the intervals.
     """
@@ -366,7 +367,8 @@ def curve(
     if not at_risk:
         reason = "nobody's list was otherwise to begin with"
         metric = f"{name} by {budget} edits"
-        return [Estimate.undefined(metric=metric, reason=reason, n=0, **about)], left_out
+        share = f"{key}/share"
+        return [Estimate.undefined(metric=metric, reason=reason, n=0, key=share, **about)], left_out
     n, found = len(at_risk), []
     costs = np.array([np.inf if w.fewest.cost is None else w.fewest.cost for w in at_risk])
     least = np.array(
@@ -384,7 +386,14 @@ def curve(
                 method="wilson",
                 n=n,
                 level=level,
-                note=f"not excluded by a proof: {max(most, hits) / n:.3g}; policy frozen",
+                key=f"{key}/share",
+                details={
+                    "edits": edits,
+                    "found": hits,
+                    "not_excluded": max(most, hits),
+                    "censored": int(np.isinf(costs).sum()),
+                    "policy": "frozen",
+                },
                 **about,
             )
         )
@@ -393,6 +402,7 @@ def curve(
         found.append(
             Estimate(
                 metric=f"edits until half have {name}",
+                key=f"{key}/median",
                 value=middle,
                 interval=None,
                 method="none: read it off the curve",
@@ -405,6 +415,7 @@ def curve(
         found.append(
             Estimate.undefined(
                 metric=f"edits until half have {name}",
+                key=f"{key}/median",
                 reason=f"fewer than half have {name} by {budget} edits",
                 n=n,
                 **about,

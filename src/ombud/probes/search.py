@@ -269,21 +269,19 @@ def beam(
     memory: dict[str, Singles] = {}
     tried = 1
     for _ in range(len(start), space.budget):
-        following: dict[frozenset[Any], Edits] = {}
+        following: dict[frozenset[Any], tuple[float, Edits]] = {}
         for _, edits in level:
             history = space.history.after(edits)
             scores = mask(box.scores([history]), [history], objective.exclude_seen)[0]
             shown = lists(history) if lists is not None else None
             singles = _screened(box, space, objective, history, scores, shown, screen, memory)
-            for i in range(len(singles)):
-                edit = singles.edit(i)
-                following.setdefault(frozenset({*edits, edit}), (*edits, edit))
-        candidates = list(following.values())
-        if not candidates:
+            values = single_values(box, history, singles, objective)
+            tried += len(singles)
+            for i in np.argsort(-values, kind="stable")[:width]:
+                edit = singles.edit(int(i))
+                following.setdefault(frozenset({*edits, edit}), (float(values[i]), (*edits, edit)))
+        if not following:
             break
-        values = _evaluate(box, objective, [space.history.after(e) for e in candidates])
-        tried += len(candidates)
-        order = np.argsort(-values, kind="stable")[: max(width, 1)]
-        level = [(float(values[i]), candidates[i]) for i in order]
+        level = sorted(following.values(), key=lambda entry: -entry[0])[:width]
         by_cost.append(level)
     return Found(tuple(tuple(entry) for entry in by_cost), False, tried)

@@ -53,8 +53,8 @@ class BlackBoxReach:
 class BlackBoxReachability:
     """Ask what one person could be shown, of a system of which only the lists are known.
 
-    Single edits are asked first, in the order of a surrogate where there is one (a model that ombud
-    trained on data at hand) and at random otherwise; then the best of them together; then one edit
+    Single edits are asked first, at random, every second one by a surrogate where there is one (a
+    model that ombud trained on data at hand); then the best of them together; then one edit
     at a time is exchanged for another, until the questions are spent. All answers are kept, so
     targets of one person share their single edits. The witness is asked once more at the end.
 
@@ -176,15 +176,20 @@ class _Search:
         shown = today if self.space.realistic is not None else None
         singles = self.space.singles(shown=shown)
         rated = [t for t in self.group if self.space.history.value(t) is not None]
+        guess: NDArray[np.int64] | None = None
         if self.surrogate is not None:
             history = self.space.history
             objective = Objective(self.group, self.asked.k)
             masked = objective.masked(self.surrogate.scores([history]), [history])[0]
             gains = self.surrogate.gains(history, singles, objective.direction(masked))
             if gains is not None:
-                return singles.take(np.argsort(-gains, kind="stable"))
+                guess = np.argsort(-gains, kind="stable")
         rng = generator(self.asked.seed, "black-box", *map(str, self.group))
         order = rng.permutation(len(singles))
+        if guess is not None:
+            # Every second question is left to chance, in case the surrogate knows nothing.
+            both = np.column_stack([guess, order]).ravel()
+            order = both[np.sort(np.unique(both, return_index=True)[1])]
         first = np.isin(singles.items[order], rated)
         return singles.take(np.concatenate([order[first], order[~first]]))
 
