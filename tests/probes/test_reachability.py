@@ -272,7 +272,7 @@ def test_the_exhaustive_search_is_never_below_the_beam(model_name):
         objective = Objective((8,), K, beta)
         box = open_box(model, ME)
         assert (
-            exhaustive(box, space, objective).best[0] >= beam(box, space, objective).best[0] - 1e-9
+            exhaustive(box, space, objective).best[0] >= beam(box, space, objective).best[0] - 1e-5
         )
 
 
@@ -285,6 +285,21 @@ def test_all_items_at_once_equal_one_at_a_time(model_name):
         assert found.log_probability[item] == pytest.approx(only.best[0], abs=1e-4) or (
             np.isneginf(found.log_probability[item]) and np.isneginf(only.best[0])
         )
+
+
+def test_blocks_are_the_scores_of_the_model(model_name):
+    model = trained(model_name)
+    space, box = space_of(model, 1), open_box(model, ME)
+    singles = space.singles()
+    ours = np.vstack([block.copy() for _, block in box.blocks(space.history, singles, 7)])
+    edited = [space.history.after((singles.edit(i),)) for i in range(len(singles))]
+    real = score_histories(model, rows_of(edited, space.n_items), ME)
+    np.testing.assert_array_equal(np.isnan(ours), np.isnan(real))
+    # Up to what is equal for all items of a person.
+    for a, b in zip(ours, real, strict=True):
+        if np.isfinite(a).any():
+            first = np.flatnonzero(np.isfinite(a))[0]
+            np.testing.assert_allclose(a - a[first], b - b[first], atol=1e-5)
 
 
 def test_edits_are_shown_as_edits():

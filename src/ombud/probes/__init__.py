@@ -1,5 +1,13 @@
 """What a person could be shown if data were different: edits, budgets, and what they attain."""
 
+from ombud.probes.blackbox import (
+    AskedModel,
+    BlackBoxReachability,
+    FunctionSystem,
+    HistorySystem,
+    HttpHistorySystem,
+    Questions,
+)
 from ombud.probes.budget import BudgetSpentError, QueryBudget
 from ombud.probes.categories import over_categorisation, reach_groups
 from ombud.probes.consistency import Consistency, consistency
@@ -14,9 +22,11 @@ from ombud.probes.distances import (
     distance_of,
 )
 from ombud.probes.edits import EDIT_KINDS, Edit, EditKind, Edits, EditSpace, History
+from ombud.probes.escape import DriftIn, Escape
 from ombud.probes.influence import Influence, Prediction, influence_of, predict
 from ombud.probes.noise_floor import NoiseFloor, expected_maximum
 from ombud.probes.others import SWAP_KINDS, OtherUsers, SwapKind, UserSwap, swapped
+from ombud.probes.reachability import Reach, Reachability
 from ombud.probes.recipe import (
     Bracket,
     Chance,
@@ -45,20 +55,27 @@ from ombud.probes.training import (
 __all__ = [
     "EDIT_KINDS",
     "SWAP_KINDS",
+    "AskedModel",
+    "BlackBoxReachability",
     "Bracket",
     "BudgetSpentError",
     "Chance",
     "Consistency",
+    "DriftIn",
     "Edit",
     "EditKind",
     "EditSpace",
     "Edits",
+    "Escape",
     "ExpectedChange",
     "Fewest",
     "FirstItem",
+    "FunctionSystem",
     "FunctionTrainer",
     "Functional",
     "History",
+    "HistorySystem",
+    "HttpHistorySystem",
     "Influence",
     "Jaccard",
     "Kendall",
@@ -74,8 +91,11 @@ __all__ = [
     "Prediction",
     "ProbabilityChange",
     "QueryBudget",
+    "Questions",
     "RankBiased",
+    "Reach",
     "ReachTable",
+    "Reachability",
     "Recipe",
     "Stability",
     "StabilityPlan",

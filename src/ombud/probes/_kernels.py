@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel
 
-__all__ = ["scan", "thresholds"]
+__all__ = ["item_edits", "scan", "thresholds"]
 
 
 @kernel()
@@ -97,3 +97,70 @@ def scan(
             if value > margin[j]:
                 margin[j] = value
                 margin_arg[j] = number
+
+
+@kernel()
+def item_edits(
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    removed: NDArray[np.bool_],
+    row_of: NDArray[np.int32],
+    codes: NDArray[np.int32],
+    similarities: NDArray[np.float32],
+    starts: NDArray[np.int64],
+    near: NDArray[np.float32],
+    near_values: NDArray[np.float32],
+    near_items: NDArray[np.int32],
+    average: bool,
+    least_count: int,
+    most: int,
+    base: NDArray[np.float32],
+    mean: NDArray[np.float32],
+    out: NDArray[np.float32],
+) -> None:
+    """Write item-kNN's scores after each single edit: only the edited item's neighbours change.
+
+    ``near``, ``near_values`` and ``near_items`` are what the history brings to each item, from
+    ``starts``, nearest first and on a tie the lower item. ``values`` and ``near_values`` are less
+    the item's mean where scores are averages, and ``mean`` is added again.
+    """
+    for r in range(len(items)):
+        line = out[r]
+        for j in range(len(base)):
+            line[j] = base[j]
+        item = items[r]
+        row = row_of[item]
+        for q in range(codes.shape[1]):
+            j = codes[row, q]
+            if j < 0:
+                break
+            own = similarities[row, q]
+            pending = not removed[r]
+            total = np.float32(0)
+            weight = np.float32(0)
+            count = 0
+            p = starts[j]
+            while count < most:
+                if p < starts[j + 1] and near_items[p] == item:
+                    p += 1
+                    continue
+                there = p < starts[j + 1]
+                if pending and (
+                    not there or own > near[p] or (own == near[p] and item < near_items[p])
+                ):
+                    total += own * values[r]
+                    weight += own
+                    pending = False
+                elif there:
+                    total += near[p] * near_values[p]
+                    weight += near[p]
+                    p += 1
+                else:
+                    break
+                count += 1
+            if count < least_count:
+                line[j] = np.nan
+            elif average:
+                line[j] = total / weight + mean[j]
+            else:
+                line[j] = total

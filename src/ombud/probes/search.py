@@ -6,19 +6,55 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud.probes.edits import Edits, EditSpace, History, Singles
 from ombud.probes.outcomes import softmax
-from ombud.probes.singles import sweep
 from ombud.probes.whitebox.base import WhiteBox
 
-__all__ = ["Found", "Objective", "beam", "exhaustive", "number_of_treatments"]
+__all__ = [
+    "Found",
+    "Goal",
+    "Objective",
+    "beam",
+    "exhaustive",
+    "mask",
+    "number_of_treatments",
+    "single_values",
+]
 
 _PORTION = 256
+
+
+class Goal(Protocol):
+    """What a search makes as large as possible."""
+
+    @property
+    def exclude_seen(self) -> bool:
+        """Whether items of the history are left out."""
+        ...
+
+    def values(self, masked: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the goal for each row of scores, -inf for what cannot be listed."""
+        ...
+
+    def direction(self, masked: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return in which direction of the scores the goal grows, at one row."""
+        ...
+
+
+def mask(
+    scores: NDArray[Any], histories: Sequence[History], exclude_seen: bool
+) -> NDArray[np.float64]:
+    """Return scores with -inf for what cannot be listed."""
+    out = np.where(np.isnan(scores), -np.inf, scores).astype(np.float64)
+    if exclude_seen:
+        for row, history in zip(out, histories, strict=True):
+            row[history.items] = -np.inf
+    return out
 
 
 @dataclass(frozen=True)
@@ -44,11 +80,7 @@ class Objective:
 
     def masked(self, scores: NDArray[Any], histories: Sequence[History]) -> NDArray[np.float64]:
         """Return scores with -inf for what cannot be listed."""
-        out = np.where(np.isnan(scores), -np.inf, scores).astype(np.float64)
-        if self.exclude_seen:
-            for row, history in zip(out, histories, strict=True):
-                row[history.items] = -np.inf
-        return out
+        return mask(scores, histories, self.exclude_seen)
 
     def values(self, masked: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the objective of each row of masked scores."""
@@ -108,14 +140,31 @@ class Found:
         return [edits for _, edits in every[:count]]
 
 
-def _evaluate(
-    box: WhiteBox, objective: Objective, histories: Sequence[History]
-) -> NDArray[np.float64]:
+def _evaluate(box: WhiteBox, objective: Goal, histories: Sequence[History]) -> NDArray[np.float64]:
     found = []
     for start in range(0, len(histories), _PORTION):
         some = histories[start : start + _PORTION]
-        found.append(objective.values(objective.masked(box.scores(some), some)))
+        found.append(objective.values(mask(box.scores(some), some, objective.exclude_seen)))
     return np.concatenate(found) if found else np.empty(0)
+
+
+def single_values(
+    box: WhiteBox, history: History, singles: Singles, objective: Goal
+) -> NDArray[np.float64]:
+    """Return the objective after each single edit of a history."""
+    out = np.empty(len(singles))
+    added, removed = np.isnan(singles.before), np.isnan(singles.after)
+    for part, block in box.blocks(history, singles, _PORTION):
+        scores = np.where(np.isnan(block), -np.inf, block).astype(np.float64)
+        if objective.exclude_seen:
+            back = scores[np.arange(len(scores)), singles.items[part]]
+            scores[:, history.items] = -np.inf
+            rows = np.flatnonzero(added[part])
+            scores[rows, singles.items[part][rows]] = -np.inf
+            rows = np.flatnonzero(removed[part])
+            scores[rows, singles.items[part][rows]] = back[rows]
+        out[part] = objective.values(scores)
+    return out
 
 
 def number_of_treatments(space: EditSpace) -> int:
@@ -133,7 +182,7 @@ def _treatments(space: EditSpace) -> Iterator[Edits]:
                 yield chosen
 
 
-def exhaustive(box: WhiteBox, space: EditSpace, objective: Objective) -> Found:
+def exhaustive(box: WhiteBox, space: EditSpace, objective: Goal) -> Found:
     """Try every treatment within the budget; not for realistic edits, whose order matters."""
     if space.realistic is not None:
         raise ValueError("realistic edits are searched step by step")
@@ -162,7 +211,7 @@ def exhaustive(box: WhiteBox, space: EditSpace, objective: Objective) -> Found:
 def _screened(
     box: WhiteBox,
     space: EditSpace,
-    objective: Objective,
+    objective: Goal,
     history: History,
     scores: NDArray[np.float64],
     shown: NDArray[np.int32] | None,
@@ -178,12 +227,7 @@ def _screened(
             wanted = set(zip(near.items.tolist(), np.nan_to_num(near.after).tolist(), strict=True))
             pairs = zip(singles.items.tolist(), np.nan_to_num(singles.after).tolist(), strict=True)
             return singles.take(np.array([p in wanted for p in pairs], bool))
-        targets = np.array(objective.targets, np.int64)
-        values = sweep(
-            box, space, history, targets, k=objective.k, beta=objective.beta,
-            exclude_seen=objective.exclude_seen, shown=shown,
-        ).values  # fmt: skip
-        gains = values.max(axis=1).astype(np.float64)
+        gains = single_values(box, history, singles, objective)
         top = np.argsort(-gains, kind="stable")[:screen]
         memory["shortlist"] = singles.take(top)
         return singles.take(top)
@@ -194,7 +238,7 @@ def _screened(
 def beam(
     box: WhiteBox,
     space: EditSpace,
-    objective: Objective,
+    objective: Goal,
     *,
     width: int = 5,
     screen: int = 48,
@@ -225,21 +269,19 @@ def beam(
     memory: dict[str, Singles] = {}
     tried = 1
     for _ in range(len(start), space.budget):
-        following: dict[frozenset[Any], Edits] = {}
+        following: dict[frozenset[Any], tuple[float, Edits]] = {}
         for _, edits in level:
             history = space.history.after(edits)
-            scores = objective.masked(box.scores([history]), [history])[0]
+            scores = mask(box.scores([history]), [history], objective.exclude_seen)[0]
             shown = lists(history) if lists is not None else None
             singles = _screened(box, space, objective, history, scores, shown, screen, memory)
-            for i in range(len(singles)):
-                edit = singles.edit(i)
-                following.setdefault(frozenset({*edits, edit}), (*edits, edit))
-        candidates = list(following.values())
-        if not candidates:
+            values = single_values(box, history, singles, objective)
+            tried += len(singles)
+            for i in np.argsort(-values, kind="stable")[:width]:
+                edit = singles.edit(int(i))
+                following.setdefault(frozenset({*edits, edit}), (float(values[i]), (*edits, edit)))
+        if not following:
             break
-        values = _evaluate(box, objective, [space.history.after(e) for e in candidates])
-        tried += len(candidates)
-        order = np.argsort(-values, kind="stable")[: max(width, 1)]
-        level = [(float(values[i]), candidates[i]) for i in order]
+        level = sorted(following.values(), key=lambda entry: -entry[0])[:width]
         by_cost.append(level)
     return Found(tuple(tuple(entry) for entry in by_cost), False, tried)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ombud.probes.edits import EditSpace, History, Singles
 from ombud.probes.whitebox.base import WhiteBox
 
-__all__ = ["SingleReach", "Sweep", "single_reach", "sweep"]
+__all__ = ["SingleReach", "single_reach"]
 
 _CELLS = 2**18
 
@@ -118,58 +118,3 @@ def single_reach(
         margin_arg,
         len(singles),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """The objective of some targets after each single edit, edits x targets."""
-
-    singles: Singles
-    values: NDArray[np.float32]
-
-
-def sweep(
-    box: WhiteBox,
-    space: EditSpace,
-    history: History,
-    targets: NDArray[np.int64],
-    *,
-    k: int,
-    beta: float | None,
-    exclude_seen: bool = True,
-    shown: NDArray[np.int32] | None = None,
-) -> Sweep:
-    """Return the objective of each target after each single edit of a history.
-
-    The objective is the log-probability with a beta, and the margin over the k-th best without.
-    """
-    from ombud.probes import _kernels
-
-    singles = space.singles(history, shown)
-    seen = _seen(history, space.n_items, exclude_seen)
-    adds = np.isnan(singles.before) & exclude_seen
-    removes = np.isnan(singles.after) & exclude_seen
-    out = np.empty((len(singles), len(targets)), np.float32)
-    depth = min(k, space.n_items - 1)
-    for part, block in box.blocks(history, singles, max(8, _CELLS // space.n_items)):
-        top, last, after = (np.empty(len(block), np.float32) for _ in range(3))
-        _kernels.thresholds(
-            block, seen, singles.items[part], adds[part], removes[part], depth, top, last, after
-        )
-        mine = block[:, targets]
-        if beta is None:
-            over = np.where(mine < last[:, None], last[:, None], after[:, None])
-            out[part] = margin_of(mine, over)
-        else:
-            peak = np.where(np.isfinite(top), top, 0)[:, None]
-            total = np.exp((block - peak) * np.float32(beta)).sum(axis=1)
-            shift = np.log(np.where(total > 0, total, 1))[:, None]
-            out[part] = (mine - peak) * np.float32(beta) - shift
-    return Sweep(singles, out)
-
-
-def margin_of(scores: NDArray[np.float32], others: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return scores less the best others; +inf where there is no other, -inf without a score."""
-    with np.errstate(invalid="ignore"):
-        found = scores - others
-    return np.where(np.isneginf(scores), np.float32(-np.inf), found)

@@ -6,14 +6,15 @@ from ombud.errors import AuditedSystemError
 from ombud.probes.whitebox.base import WhiteBox
 from ombud.probes.whitebox.factors import FactorBox
 from ombud.probes.whitebox.linear import LinearBox
-from ombud.probes.whitebox.neighbours import ModelBox
+from ombud.probes.whitebox.neighbours import ItemBox, ModelBox
 from ombud.systems.recommenders.als import ExplicitALS, ImplicitALS
 from ombud.systems.recommenders.bpr import BPR
 from ombud.systems.recommenders.ease import EASE
+from ombud.systems.recommenders.item_knn import ItemKNN
 from ombud.systems.recommenders.model import Model
 from ombud.systems.recommenders.svd import SVD
 
-__all__ = ["FactorBox", "LinearBox", "ModelBox", "WhiteBox", "open_box"]
+__all__ = ["FactorBox", "ItemBox", "LinearBox", "ModelBox", "WhiteBox", "open_box"]
 
 
 def open_box(model: Model, own: int = -1) -> WhiteBox:
@@ -30,6 +31,8 @@ def open_box(model: Model, own: int = -1) -> WhiteBox:
         return FactorBox(model)
     if isinstance(model, EASE):
         return LinearBox(model)
+    if isinstance(model, ItemKNN):
+        return ItemBox(model)
     if isinstance(model, BPR):
         raise AuditedSystemError(
             f"{model.name} cannot take in a new history without training again; its frozen policy "

@@ -18,7 +18,7 @@ from ombud.probes.whitebox.base import Block
 from ombud.systems.recommenders.item_knn import ItemKNN
 from ombud.systems.recommenders.model import Model
 
-__all__ = ["ModelBox", "edited_rows"]
+__all__ = ["ItemBox", "ModelBox", "edited_rows"]
 
 Array = NDArray[np.float64]
 
@@ -59,6 +59,52 @@ class ModelBox:
     def gap_bounds(self, space: EditSpace, target: int, rivals: NDArray[np.int64]) -> Array | None:
         """Return None: nothing is known beyond enumeration."""
         return None
+
+
+class ItemBox(ModelBox):
+    """The white box of item-kNN: an edit changes the scores of the edited item's neighbours only.
+
+    Parameters
+    ----------
+    model
+        A trained `ItemKNN`.
+    """
+
+    def __init__(self, model: ItemKNN) -> None:
+        super().__init__(model)
+        self.knn = model
+        self._lists = model._lists_for(np.arange(model.interactions.n_items, dtype=np.int32))
+
+    def blocks(self, history: History, singles: Singles, rows: int) -> Iterator[Block]:
+        """Yield the scores of all items after each single edit."""
+        from ombud.probes import _kernels
+
+        knn, lists, n_items = self.knn, self._lists, self.knn.interactions.n_items
+        mean = knn._state.mean
+        centre = np.zeros(n_items, np.float32) if mean is None else mean
+        base = score_histories(knn, history.row(n_items))[0]
+        codes = lists.codes[lists.row_of[history.items]]
+        own = np.repeat(history.items, codes.shape[1])
+        value = np.repeat(history.values - centre[history.items], codes.shape[1])
+        similar = lists.similarities[lists.row_of[history.items]].ravel()
+        flat = codes.ravel()
+        kept = flat >= 0
+        flat, own, value, similar = flat[kept], own[kept], value[kept], similar[kept]
+        order = np.lexsort((own, -similar, flat))
+        starts = np.searchsorted(flat[order], np.arange(n_items + 1)).astype(np.int64)
+        after = np.nan_to_num(singles.after) - centre[singles.items]
+        most = len(history) + 1 if knn.neighbours is None else knn.neighbours
+        out = np.empty((rows, n_items), np.float32)
+        for start in range(0, len(singles), rows):
+            part = slice(start, min(start + rows, len(singles)))
+            block = out[: part.stop - start]
+            _kernels.item_edits(
+                singles.items[part], after[part].astype(np.float32), np.isnan(singles.after[part]),
+                lists.row_of, lists.codes, lists.similarities, starts, similar[order],
+                value[order].astype(np.float32), own[order], mean is not None,
+                knn.min_neighbours, most, base, centre, block,
+            )  # fmt: skip
+            yield part, block
 
 
 def edited_rows(history: History, singles: Singles, n_items: int) -> sparse.csr_array:
