@@ -248,8 +248,7 @@ def stacked_after(swaps: Sequence[UserSwap], n_items: int) -> sparse.csr_array:
     """Return the new histories of all users of some swaps, one row each."""
     histories = [swap.histories for swap in swaps if swap.cost]
     if not histories:
-        empty: sparse.csr_array = sparse.csr_array((0, n_items), dtype=np.float32)
-        return empty
+        return sparse.csr_array(np.zeros((0, n_items), dtype=np.float32))
     counts = np.concatenate([np.diff(rows.indptr) for rows in histories])
     return sparse.csr_array(
         (
