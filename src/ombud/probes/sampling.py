@@ -51,7 +51,7 @@ def stratified_sample(
     --------
     >>> strata = np.array([0] * 90 + [1] * 9 + [2])
     >>> found = stratified_sample(strata, 9, np.random.default_rng(0))
-    >>> np.bincount(found.strata).tolist(), found.weights.sum()
+    >>> np.bincount(found.strata).tolist(), float(found.weights.sum())
     ([4, 4, 1], 100.0)
     """
     names, sizes = np.unique(strata[strata >= 0], return_counts=True)
