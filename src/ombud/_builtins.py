@@ -8,6 +8,7 @@ for _module in (
     "ombud.data.sources",
     "ombud.link.sources",
     "ombud.metrics",
+    "ombud.probes",
     "ombud.report.sections",
     "ombud.systems.moderators",
     "ombud.systems.recommenders",

@@ -35,12 +35,14 @@ __all__ = [
     "argument_types",
     "create",
     "describe",
+    "distance",
     "get",
     "metric",
     "moderator",
     "names",
     "plugins",
     "preset",
+    "probe",
     "recommender",
     "register",
     "section",
@@ -48,7 +50,10 @@ __all__ = [
     "world",
 ]
 
-KINDS = ("analysis", "metric", "moderator", "preset", "recommender", "section", "source", "world")
+KINDS = (
+    "analysis", "distance", "metric", "moderator", "preset", "probe", "recommender", "section",
+    "source", "world",
+)  # fmt: skip
 """What can be registered: one decorator of the same name each."""
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
@@ -120,6 +125,16 @@ def recommender(name: str) -> Callable[[Factory], Factory]:
 def moderator(name: str) -> Callable[[Factory], Factory]:
     """Register a moderator."""
     return register("moderator", name)
+
+
+def probe(name: str) -> Callable[[Factory], Factory]:
+    """Register a probe: a counterfactual question, asked of one system."""
+    return register("probe", name)
+
+
+def distance(name: str) -> Callable[[Factory], Factory]:
+    """Register a distance between two outcomes: zero or more, and zero for equal ones."""
+    return register("distance", name)
 
 
 def source(name: str) -> Callable[[Factory], Factory]:
