@@ -1,0 +1,465 @@
+"""Which text a rater sees, and what becomes of a click. Every function is one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Literal
+
+import numpy as np
+
+from ombud.app.errors import AppError, ConflictError, NotAllowedError
+from ombud.app.people import Person
+from ombud.app.settings import ANSWERS, TARGETS, ProjectSettings
+from ombud.stats.risk_ratings import HIGHEST_RISK, risk_labels
+
+__all__ = [
+    "CANNOT_VOTES",
+    "LONGEST_PAUSE",
+    "Progress",
+    "Task",
+    "act",
+    "chosen",
+    "current_round",
+    "guidelines_version",
+    "next_task",
+    "refresh",
+    "release",
+    "seconds_today",
+]
+
+CANNOT_VOTES = 2
+"""So many votes for "cannot be judged" discard a text."""
+
+LONGEST_PAUSE = 300.0
+"""Time with one text beyond these seconds counts as a pause in the hours of a day."""
+
+_DAY = 24 * 3600.0
+
+Step = Literal["answer", "risk", "details"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A text in front of a rater.
+
+    `text` is as it may be shown: with stars in it while `covered`. `step` is what is asked.
+    """
+
+    assignment: int
+    text: str
+    covered: bool
+    hidden_terms: int
+    step: Step
+    answer: str
+    risk: int | None
+    topics: tuple[str, ...]
+    target: str
+    can_undo: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a rater stands, and why there is no task if there is none."""
+
+    task: Task | None
+    reason: str
+    yours: int
+    finished: int
+    total: int
+    round: str
+    guidelines: str
+
+
+def chosen(share: float, *names: object) -> bool:
+    """Say whether something belongs to a random share; the same names give the same answer.
+
+    Examples
+    --------
+    >>> chosen(1.0, "a"), chosen(0.0, "a")
+    (True, False)
+    """
+    text = "\x1f".join(str(name) for name in names)
+    draw = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+    return draw < share * 2**64
+
+
+def current_round(db: sqlite3.Connection) -> str:
+    """Return the round that is open: pilot, main or closed."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'round'").fetchone()
+    return str(row[0])
+
+
+def guidelines_version(db: sqlite3.Connection) -> str:
+    """Return the version of the guidelines in force."""
+    row = db.execute("SELECT version FROM guidelines ORDER BY number DESC LIMIT 1").fetchone()
+    return str(row[0])
+
+
+def seconds_today(db: sqlite3.Connection, person: int, now: float) -> float:
+    """Return how long a person was with texts since midnight (UTC), pauses cut."""
+    row = db.execute(
+        "SELECT coalesce(sum(min(coalesce(active, ended - began), ?)), 0) FROM assignments "
+        "WHERE person = ? AND state IN ('done', 'skipped') AND ended >= ? AND origin = 'app'",
+        (LONGEST_PAUSE, person, now - now % _DAY),
+    ).fetchone()
+    return float(row[0])
+
+
+def refresh(db: sqlite3.Connection, text: int, settings: ProjectSettings) -> None:
+    """Recompute what is still wanted for a text from what is there."""
+    (round_,) = db.execute("SELECT round FROM texts WHERE id = ?", (text,)).fetchone()
+    rows = db.execute(
+        "SELECT state, answer, risk FROM assignments "
+        "WHERE text = ? AND repeat = 0 AND attempt = 1 AND state IN ('open', 'done')",
+        (text,),
+    ).fetchall()
+    done = [row for row in rows if row["state"] == "done"]
+    ratings = [row["risk"] or 0 for row in done if row["answer"] != "cannot be judged"]
+    wanted = settings.raters_per_text if round_ == "main" else 1
+    slots = wanted - len(ratings) - (len(rows) - len(done))
+    if len(done) - len(ratings) >= min(CANNOT_VOTES, wanted):
+        state = "discarded"
+    elif len(ratings) < wanted:
+        state = "open"
+    elif db.execute("SELECT 1 FROM adjudications WHERE text = ?", (text,)).fetchone():
+        state = "settled"
+    else:
+        labels = risk_labels(np.array([ratings], dtype=np.float64), least_votes=min(2, wanted))
+        state = "complete" if labels.risk[0] >= 0 else "split"
+    db.execute("UPDATE texts SET slots = ?, state = ? WHERE id = ?", (slots, state, text))
+
+
+def release(db: sqlite3.Connection, settings: ProjectSettings, *, person: int, now: float) -> None:
+    """Give back the text that a person has open, for others to rate."""
+    for (text,) in db.execute(
+        "UPDATE assignments SET state = 'released', ended = ? WHERE person = ? AND state = 'open' "
+        "RETURNING text",
+        (now, person),
+    ).fetchall():
+        refresh(db, text, settings)
+
+
+def _release_stale(db: sqlite3.Connection, settings: ProjectSettings, now: float) -> None:
+    limit = now - settings.hold_hours * 3600
+    stale = db.execute(
+        "SELECT person FROM assignments WHERE state = 'open' AND touched < ?", (limit,)
+    ).fetchall()
+    for (person,) in stale:
+        release(db, settings, person=person, now=now)
+
+
+def next_task(
+    db: sqlite3.Connection, settings: ProjectSettings, person: Person, now: float
+) -> Progress:
+    """Return the text that a rater has open, or give them the next one."""
+    if person.role != "rater":
+        raise NotAllowedError(f"a {person.role} does not rate texts")
+    round_, version = current_round(db), guidelines_version(db)
+    row = _open_row(db, person.id)
+    reason = ""
+    if row is None:
+        reason = _why_not(db, settings, person, round_, now)
+        if not reason:
+            found = _choose(db, settings, person, round_)
+            if found is None:
+                _release_stale(db, settings, now)
+                found = _choose(db, settings, person, round_, last=True)
+            if found is None:
+                reason = "nothing left"
+            else:
+                text, repeat = found
+                attempt = person.attempt if round_ == "pilot" else 1
+                db.execute(
+                    "INSERT INTO assignments "
+                    "(text, person, repeat, attempt, guidelines, began, touched) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (text, person.id, repeat, attempt, version, now, now),
+                )
+                refresh(db, text, settings)
+                row = _open_row(db, person.id)
+    elif row["guidelines"] != version:
+        db.execute("UPDATE assignments SET guidelines = ? WHERE id = ?", (version, row["id"]))
+    total, finished = db.execute(
+        "SELECT count(*), count(*) FILTER (WHERE state != 'open') FROM texts WHERE round = ?",
+        (round_,),
+    ).fetchone()
+    (yours,) = db.execute("SELECT finished FROM people WHERE id = ?", (person.id,)).fetchone()
+    task = None if row is None else _task(db, settings, row)
+    return Progress(task, reason, yours, finished, total, round_, version)
+
+
+def _open_row(db: sqlite3.Connection, person: int) -> sqlite3.Row | None:
+    found: sqlite3.Row | None = db.execute(
+        "SELECT * FROM assignments WHERE person = ? AND state = 'open'", (person,)
+    ).fetchone()
+    return found
+
+
+def _why_not(
+    db: sqlite3.Connection, settings: ProjectSettings, person: Person, round_: str, now: float
+) -> str:
+    if not person.welcomed:
+        return "not welcomed"
+    if round_ == "closed":
+        return "closed"
+    if round_ == "main" and person.standing != "passed":
+        pilot = db.execute("SELECT 1 FROM texts WHERE round = 'pilot' LIMIT 1").fetchone()
+        if pilot is not None:
+            return "not passed"
+    if round_ == "pilot" and person.standing == "passed":
+        return "passed"
+    cap = settings.hours_per_day
+    if cap is not None and seconds_today(db, person.id, now) >= cap * 3600:
+        return "enough for today"
+    return ""
+
+
+def _choose(
+    db: sqlite3.Connection,
+    settings: ProjectSettings,
+    person: Person,
+    round_: str,
+    *,
+    last: bool = False,
+) -> tuple[int, int] | None:
+    """Return the next text for a rater and whether it is a repeat; None when none is left."""
+    if round_ == "main":
+        gap = min(settings.repeat_gap, 5) if last else settings.repeat_gap
+        due = db.execute(
+            "SELECT a.text FROM assignments a JOIN texts t ON t.id = a.text "
+            "WHERE a.person = ? AND a.again = 1 AND a.state = 'done' AND a.number <= ? "
+            "AND t.round = 'main' AND NOT EXISTS (SELECT 1 FROM assignments b "
+            "WHERE b.text = a.text AND b.person = a.person AND b.repeat = 1) "
+            "ORDER BY a.number LIMIT 1",
+            (person.id, person.finished - gap),
+        ).fetchone()
+        if due is not None:
+            return int(due[0]), 1
+    if round_ == "pilot" and person.attempt > 1:
+        done = db.execute(
+            "SELECT count(*) FROM assignments a JOIN texts t ON t.id = a.text WHERE a.person = ? "
+            "AND a.attempt = ? AND a.state = 'done' AND t.round = 'pilot'",
+            (person.id, person.attempt),
+        ).fetchone()[0]
+        if done >= settings.training_texts:
+            return None
+        condition, order = "", "place"
+    else:
+        # Texts that others began come first, so that texts get finished.
+        condition, order = "AND state = 'open' AND slots > 0", "slots, place"
+    found = db.execute(
+        f"SELECT id FROM texts t WHERE round = ? {condition} AND NOT EXISTS "
+        "(SELECT 1 FROM assignments a WHERE a.text = t.id AND a.person = ? "
+        f"AND a.state != 'released') ORDER BY {order} LIMIT 1",
+        (round_, person.id),
+    ).fetchone()
+    return None if found is None else (int(found[0]), 0)
+
+
+def _task(db: sqlite3.Connection, settings: ProjectSettings, row: sqlite3.Row) -> Task:
+    text, stored = db.execute(
+        "SELECT text, spans FROM texts WHERE id = ?", (row["text"],)
+    ).fetchone()
+    spans: list[list[int]] = json.loads(stored)
+    covered = not row["shown"] and (bool(spans) or settings.mask == "text")
+    step: Step = "details"
+    if row["answer"] != "delicate":
+        step = "answer"
+    elif row["risk"] is None:
+        step = "risk"
+    return Task(
+        assignment=row["id"],
+        text=_covered(text, spans, settings) if covered else text,
+        covered=covered,
+        hidden_terms=len(spans),
+        step=step,
+        answer=row["answer"] or "",
+        risk=row["risk"],
+        topics=tuple(json.loads(row["topics"])),
+        target=row["target"],
+        can_undo=row["answer"] is None and _may_undo(db, row),
+    )
+
+
+def _covered(text: str, spans: Sequence[Sequence[int]], settings: ProjectSettings) -> str:
+    from ombud.text.masking import mask
+
+    if settings.mask == "text":
+        return ""
+    return mask(text, [(start, end) for start, end in spans])
+
+
+def act(
+    db: sqlite3.Connection,
+    settings: ProjectSettings,
+    person: Person,
+    *,
+    assignment: int,
+    action: str,
+    value: str = "",
+    topics: Sequence[str] = (),
+    active: float | None = None,
+    now: float,
+) -> str:
+    """Do what a click asks; return what to say. The same click twice changes nothing more.
+
+    Raises
+    ------
+    ConflictError
+        If the text is answered already, otherwise than here. That answer is kept.
+    """
+    row = db.execute(
+        "SELECT * FROM assignments WHERE id = ? AND person = ?", (assignment, person.id)
+    ).fetchone()
+    if row is None:
+        raise NotAllowedError("this text is not yours to rate")
+    if action == "undo":
+        return _undo(db, settings, person, assignment, now)
+    if row["state"] != "open":
+        return _again(row, action, value)
+    change: dict[str, Any] = {"touched": now}
+    ends = False
+    if action == "show":
+        change["shown"] = 1
+    elif action == "skip":
+        change |= {"answer": None, "risk": None, "state": "skipped", "ended": now}
+    elif action == "answer" and value in ANSWERS:
+        change |= {"answer": value, "risk": None}
+        ends = value != "delicate"
+    elif action == "risk" and value in {str(r) for r in range(1, HIGHEST_RISK + 1)}:
+        _need(row["answer"] == "delicate", "say first whether the text is delicate")
+        change["risk"] = int(value)
+        ends = not (settings.ask_topics or settings.ask_target)
+    elif action in {"details", "finish"}:
+        _need(row["risk"] is not None, "say first how risky the text is")
+        change |= _details(settings, value, topics)
+        ends = action == "finish"
+    elif action == "back":
+        change |= {"risk": None, "topics": "[]", "target": ""}
+        if row["risk"] is None:
+            change["answer"] = None
+    else:
+        raise AppError(f"{action!r} with {value!r} is nothing that can be answered")
+    if change.get("state") == "skipped" or ends:
+        change["active"] = active if active is None else max(0.0, min(active, now - row["began"]))
+    if ends:
+        change |= _finished(db, settings, person, row, now)
+        if change.get("answer", row["answer"]) != "delicate":
+            change |= {"topics": "[]", "target": ""}
+    columns = ", ".join(f"{name} = ?" for name in change)
+    db.execute(f"UPDATE assignments SET {columns} WHERE id = ?", (*change.values(), assignment))
+    if "state" in change:
+        refresh(db, row["text"], settings)
+    return "skipped" if action == "skip" else "stored"
+
+
+def _need(met: bool, message: str) -> None:
+    if not met:
+        raise ConflictError(message)
+
+
+def _details(settings: ProjectSettings, target: str, topics: Sequence[str]) -> dict[str, Any]:
+    known = {topic.id for topic in settings.topics}
+    unknown = sorted(set(topics) - known)
+    if unknown:
+        raise AppError(f"unknown topics: {', '.join(unknown)}")
+    if target and target not in TARGETS:
+        raise AppError(f"unknown target {target!r}; known: {', '.join(TARGETS)}")
+    kept = [topic.id for topic in settings.topics if topic.id in set(topics)]
+    return {
+        "topics": json.dumps(kept if settings.ask_topics else []),
+        "target": target if settings.ask_target else "",
+    }
+
+
+def _finished(
+    db: sqlite3.Connection,
+    settings: ProjectSettings,
+    person: Person,
+    row: sqlite3.Row,
+    now: float,
+) -> dict[str, Any]:
+    db.execute("UPDATE people SET finished = finished + 1 WHERE id = ?", (person.id,))
+    name, round_ = db.execute(
+        "SELECT name, round FROM texts WHERE id = ?", (row["text"],)
+    ).fetchone()
+    (number,) = db.execute("SELECT finished FROM people WHERE id = ?", (person.id,)).fetchone()
+    again = round_ == "main" and not row["repeat"]
+    reviewed = round_ == "pilot"
+    key = (settings.seed, name, person.name, row["attempt"])
+    return {
+        "state": "done",
+        "ended": now,
+        "number": number,
+        "again": int(again and chosen(settings.repeat_share, "again", *key)),
+        "review": int(reviewed and chosen(settings.review_share, "review", *key)),
+    }
+
+
+def _again(row: sqlite3.Row, action: str, value: str) -> str:
+    """Answer a click on a text that is no longer open: a second send, or another tab."""
+    same = {
+        "answer": row["state"] == "done" and row["answer"] == value,
+        "risk": row["state"] == "done" and str(row["risk"]) == value,
+        "finish": row["state"] == "done",
+        "skip": row["state"] == "skipped",
+    }
+    if same.get(action, False):
+        return "stored before"
+    if row["state"] == "released":
+        raise ConflictError("this text went to somebody else while you were away; nothing changed")
+    raise ConflictError(
+        "this text was answered already, perhaps in another tab. That answer was kept; you can "
+        "still change it"
+    )
+
+
+def _last_done(db: sqlite3.Connection, person: int) -> sqlite3.Row | None:
+    """Return a person's newest rating, if it may still be changed."""
+    row: sqlite3.Row | None = db.execute(
+        "SELECT a.*, t.state AS text_state, t.round FROM assignments a "
+        "JOIN texts t ON t.id = a.text WHERE a.person = ? AND a.state = 'done' "
+        "AND a.origin = 'app' ORDER BY a.ended DESC LIMIT 1",
+        (person,),
+    ).fetchone()
+    if row is None or row["text_state"] == "settled" or row["round"] != current_round(db):
+        return None
+    reviewed = db.execute("SELECT 1 FROM reviews WHERE assignment = ?", (row["id"],)).fetchone()
+    return None if reviewed is not None else row
+
+
+def _may_undo(db: sqlite3.Connection, row: sqlite3.Row) -> bool:
+    changed = db.execute("SELECT 1 FROM changes WHERE assignment = ?", (row["id"],)).fetchone()
+    return changed is None and _last_done(db, row["person"]) is not None
+
+
+def _undo(
+    db: sqlite3.Connection, settings: ProjectSettings, person: Person, assignment: int, now: float
+) -> str:
+    here = _open_row(db, person.id)
+    if here is not None:
+        if here["id"] != assignment:
+            return "stored before"  # the same click again: the earlier text is open already
+        changed = db.execute("SELECT 1 FROM changes WHERE assignment = ?", (here["id"],)).fetchone()
+        _need(changed is None and here["answer"] is None, "answer the text in front of you first")
+    last = _last_done(db, person.id)
+    _need(last is not None, "your last answer can no longer be changed")
+    assert last is not None
+    release(db, settings, person=person.id, now=now)
+    db.execute(
+        "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (*(last[k] for k in ("id", "answer", "risk", "topics", "target", "ended")), now),
+    )
+    db.execute(
+        "UPDATE assignments SET state = 'open', answer = NULL, risk = NULL, topics = '[]', "
+        "target = '', ended = NULL, active = NULL, touched = ?, again = 0, review = 0 "
+        "WHERE id = ?",
+        (now, last["id"]),
+    )
+    db.execute("UPDATE people SET finished = finished - 1 WHERE id = ?", (person.id,))
+    refresh(db, last["text"], settings)
+    return "reopened"
