@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -174,7 +175,7 @@ def _repeats(ratings: pl.DataFrame, rater: str, settings: ProjectSettings) -> tu
     pairs = first.join(second, on=keys, how="inner").sort(keys)
     a, b = pairs["risk"].to_numpy(), pairs["second"].to_numpy()
     n = len(a)
-    about = {"unit": "text", "group": rater}
+    about: dict[str, Any] = {"unit": "text", "group": rater}
     same = {
         "same answer in step I": (a > 0) == (b > 0),
         "same side of risk 3": (a >= DELICATE_FROM) == (b >= DELICATE_FROM),

@@ -15,13 +15,13 @@ from ombud.app.errors import AppError
 from ombud.app.label_studio import ImportedRating, labelling_config, tasks
 from ombud.app.people import add_person
 from ombud.app.project import Project
-from ombud.app.rating import guidelines_version, refresh
+from ombud.app.rating_queue import guidelines_version, refresh
 from ombud.app.settings import ANSWERS, TARGETS, ProjectSettings
 from ombud.app.tables import labels_table, ratings_table
 from ombud.app.texts import split_topics
 from ombud.data.frames import Column, first_rows, read_table
-from ombud.data.store import write_atomically
 from ombud.errors import DataError
+from ombud.files import write_atomically
 
 __all__ = ["EXPORTS", "add_ratings", "export", "export_bytes", "read_ratings"]
 

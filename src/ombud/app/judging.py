@@ -10,7 +10,7 @@ from typing import Literal
 
 from ombud.app.errors import AppError, ConflictError, NotAllowedError
 from ombud.app.people import Person
-from ombud.app.rating import current_round, refresh
+from ombud.app.rating_queue import current_round, refresh
 from ombud.app.settings import ANSWERS, ProjectSettings
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -51,7 +51,7 @@ class ImportedRating:
     seconds: float | None
 
 
-def _choices(name: str, choices: list[tuple[str, str, str]], options: str) -> list[str]:
+def _choices(name: str, choices: Sequence[tuple[str, str, str]], options: str) -> list[str]:
     lines = [f'    <Choices name="{name}" toName="text" showInline="false" {options}>']
     for value, hotkey, hint in choices:
         key = f" hotkey={quoteattr(hotkey)}" if hotkey else ""

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from ombud.app.errors import AppError
 from ombud.app.people import Role, invite
-from ombud.app.rating import refresh
+from ombud.app.rating_queue import refresh
 from ombud.app.settings import ProjectSettings, shipped_guidelines
 from ombud.app.store import Store
-from ombud.app.texts import TextRow, read_texts, spans_of
+from ombud.app.texts import TextRow, explicit_of, read_texts, spans_of
 from ombud.errors import DataError
 
 __all__ = ["Project"]
@@ -144,13 +144,15 @@ class Project:
         settings = self.settings
         rows = read_texts(frame, settings, source=source)
         spans = spans_of([row.text for row in rows], settings)
+        explicits = explicit_of([row.text for row in rows], settings)
         slots = settings.raters_per_text if round_ == "main" else 1
 
         def add(db: sqlite3.Connection) -> int:
             _check_new(db, rows, round_)
             db.executemany(
-                "INSERT INTO texts (name, round, text, topics, spans, about, place, slots) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO texts "
+                "(name, round, text, topics, spans, explicit, about, place, slots) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     (
                         row.name,
@@ -158,11 +160,12 @@ class Project:
                         row.text,
                         json.dumps(row.topics),
                         json.dumps(at),
+                        explicit,
                         json.dumps(row.about, ensure_ascii=False),
                         _place(settings.seed, row.name),
                         slots,
                     )
-                    for row, at in zip(rows, spans, strict=True)
+                    for row, at, explicit in zip(rows, spans, explicits, strict=True)
                 ],
             )
             return len(rows)

@@ -101,6 +101,9 @@ class ProjectSettings(_Strict):
     mask_terms: tuple[str, ...] = ("terms-identity@1",)
     """Term lists whose slurs are covered: names of shipped lists, or files."""
 
+    dictionary: tuple[str, ...] = ()
+    """Term lists that say whether a text is explicit: any of their terms stands in it."""
+
     review_share: float = Field(default=0.5, ge=0, le=1)
     """The share of pilot labels that reviewers look at."""
 

@@ -94,11 +94,11 @@ def texts_table(db: sqlite3.Connection) -> pl.DataFrame:
             "text": row["text"],
             "state": row["state"],
             "topics": json.loads(row["topics"]),
-            "explicit": bool(json.loads(row["spans"])),
+            "explicit": None if row["explicit"] is None else bool(row["explicit"]),
         }
         about = json.loads(row["about"])
         rows.append(own | {key if key not in own else f"{key}_": v for key, v in about.items()})
-    schema = {"topics": pl.List(pl.String), "explicit": pl.Boolean}
+    schema: dict[str, Any] = {"topics": pl.List(pl.String), "explicit": pl.Boolean}
     if not rows:
         names = ("id", "round", "text", "state", "topics", "explicit")
         return pl.DataFrame(schema={name: schema.get(name, pl.String) for name in names})
@@ -169,11 +169,5 @@ def labels_table(db: sqlite3.Connection, settings: ProjectSettings) -> pl.DataFr
 
 
 def _flags(name: str, labels: NDArray[np.int8], rated: NDArray[np.bool_]) -> pl.Series:
-    return pl.Series(
-        name,
-        [
-            bool(label) if label >= 0 and ok else None
-            for label, ok in zip(labels, rated, strict=True)
-        ],
-        dtype=pl.Boolean,
-    )
+    known = rated & (labels >= 0)
+    return pl.Series(name, np.where(known, labels == 1, None), dtype=pl.Boolean)

@@ -13,10 +13,10 @@ import polars as pl
 from ombud.app.settings import ProjectSettings
 from ombud.data.frames import first_rows, open_frame
 from ombud.errors import DataError
-from ombud.taxonomy import load_terms, read_terms
+from ombud.taxonomy import Term, load_terms, read_terms
 from ombud.text.matching import TermMatcher
 
-__all__ = ["LONGEST_TEXT", "TextRow", "read_texts", "spans_of", "split_topics"]
+__all__ = ["LONGEST_TEXT", "TextRow", "explicit_of", "read_texts", "spans_of", "split_topics"]
 
 LONGEST_TEXT = 100_000
 """Characters of a text; longer ones are cut into paragraphs before they are annotated."""
@@ -102,12 +102,7 @@ def spans_of(texts: Sequence[str], settings: ProjectSettings) -> list[list[tuple
     spans: list[list[tuple[int, int]]] = [[] for _ in texts]
     if settings.mask == "nothing":
         return spans
-    terms = {
-        term.text
-        for name in settings.mask_terms
-        for term in (read_terms(name) if Path(name).suffix == ".csv" else load_terms(name)).terms
-        if term.kind == "slur"
-    }
+    terms = {term.text for term in _terms(settings.mask_terms) if term.kind == "slur"}
     if not terms or not texts:
         return spans
     matches = TermMatcher(sorted(terms), suffixes=("", "s", "es")).match(texts, spans=True)
@@ -118,3 +113,21 @@ def spans_of(texts: Sequence[str], settings: ProjectSettings) -> list[list[tuple
         if (start, end) not in spans[text]:
             spans[text].append((start, end))
     return spans
+
+
+def explicit_of(texts: Sequence[str], settings: ProjectSettings) -> list[int | None]:
+    """Return whether any term of the project's dictionary stands in each text; None without one."""
+    terms = sorted({term.text for term in _terms(settings.dictionary)})
+    if not terms:
+        return [None] * len(texts)
+    found = set(TermMatcher(terms, suffixes=("", "s", "es")).match(texts).text_index.tolist())
+    return [int(at in found) for at in range(len(texts))]
+
+
+def _terms(names: Sequence[str]) -> list[Term]:
+    """Return the terms of shipped lists, and of files of one's own."""
+    return [
+        term
+        for name in names
+        for term in (read_terms(name) if Path(name).suffix == ".csv" else load_terms(name)).terms
+    ]

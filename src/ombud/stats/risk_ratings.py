@@ -114,10 +114,8 @@ def risk_labels(ratings: npt.ArrayLike, *, least_votes: int = 2) -> RiskLabels:
     rows, last = np.arange(len(values)), max(values.shape[1] - 1, 0)
     median = np.full(len(values), np.nan)
     if values.shape[1]:
-        low, high = (
-            ordered[rows, np.maximum(n - 1, 0) // 2],
-            ordered[rows, np.minimum(n // 2, last)],
-        )
+        low = ordered[rows, np.maximum(n - 1, 0) // 2]
+        high = ordered[rows, np.minimum(n // 2, last)]
         median = np.where(n > 0, (low + high) / 2, np.nan)
     return RiskLabels(
         identified=_majority(counts[:, 1:].sum(axis=1), n),
