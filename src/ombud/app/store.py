@@ -160,6 +160,8 @@ class Store:
             db.execute("PRAGMA query_only = ON")
             self._local.db = db
             self._readers.append(db)
+        if db.in_transaction:  # a question within a question sees the same moment
+            return work(db)
         db.execute("BEGIN")
         try:
             return work(db)

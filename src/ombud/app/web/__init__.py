@@ -1,0 +1,1 @@
+"""The pages of the app: served by Starlette, drawn by Jinja2, with no build step."""
