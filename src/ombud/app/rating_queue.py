@@ -170,7 +170,8 @@ def next_task(
     elif row["guidelines"] != version:
         db.execute("UPDATE assignments SET guidelines = ? WHERE id = ?", (version, row["id"]))
     total, finished = db.execute(
-        "SELECT count(*), count(*) FILTER (WHERE state != 'open') FROM texts WHERE round = ?",
+        "SELECT coalesce(sum(n), 0), coalesce(sum(n) FILTER (WHERE state != 'open'), 0) "
+        "FROM counts WHERE round = ?",
         (round_,),
     ).fetchone()
     (yours,) = db.execute("SELECT finished FROM people WHERE id = ?", (person.id,)).fetchone()
@@ -283,13 +284,15 @@ def _covered(text: str, spans: Sequence[Sequence[int]], settings: ProjectSetting
 def last_rating(db: sqlite3.Connection, person: int) -> sqlite3.Row | None:
     """Return a person's newest rating, if it may still be changed."""
     row: sqlite3.Row | None = db.execute(
-        "SELECT a.*, t.state AS text_state, t.round FROM assignments a "
+        "SELECT a.*, t.state AS text_state, t.round, t.slots FROM assignments a "
         "JOIN texts t ON t.id = a.text WHERE a.person = ? AND a.state = 'done' "
         "AND a.origin = 'app' ORDER BY a.ended DESC LIMIT 1",
         (person,),
     ).fetchone()
     if row is None or row["text_state"] == "settled" or row["round"] != current_round(db):
         return None
+    if row["answer"] == "cannot be judged" and row["slots"] <= 0:
+        return None  # somebody else has that place now
     reviewed = db.execute("SELECT 1 FROM reviews WHERE assignment = ?", (row["id"],)).fetchone()
     return None if reviewed is not None else row
 

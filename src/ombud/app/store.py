@@ -57,6 +57,18 @@ CREATE TABLE texts (
     CHECK (state IN ('open', 'complete', 'split', 'settled', 'discarded')),
   UNIQUE (round, name)
 ) STRICT;
+CREATE TABLE counts (
+  round TEXT NOT NULL, state TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (round, state)
+) STRICT;
+CREATE TRIGGER counted AFTER INSERT ON texts BEGIN
+  INSERT INTO counts VALUES (new.round, new.state, 1)
+    ON CONFLICT (round, state) DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER recounted AFTER UPDATE OF state ON texts WHEN old.state != new.state BEGIN
+  UPDATE counts SET n = n - 1 WHERE round = old.round AND state = old.state;
+  INSERT INTO counts VALUES (new.round, new.state, 1)
+    ON CONFLICT (round, state) DO UPDATE SET n = n + 1;
+END;
 CREATE INDEX texts_next ON texts (round, state, slots, place);
 CREATE TABLE assignments (
   id INTEGER PRIMARY KEY, text INTEGER NOT NULL REFERENCES texts,

@@ -170,4 +170,4 @@ def labels_table(db: sqlite3.Connection, settings: ProjectSettings) -> pl.DataFr
 
 def _flags(name: str, labels: NDArray[np.int8], rated: NDArray[np.bool_]) -> pl.Series:
     known = rated & (labels >= 0)
-    return pl.Series(name, np.where(known, labels == 1, None), dtype=pl.Boolean)
+    return pl.select(pl.when(pl.Series(known)).then(pl.Series(labels == 1)).alias(name)).to_series()

@@ -34,7 +34,7 @@ def _facts(db: sqlite3.Connection, site: Site) -> dict[str, Any]:
     """Return everything the lead's page shows."""
     settings = site.need_project().settings
     states: dict[str, dict[str, int]] = {}
-    for round_, state, n in db.execute("SELECT round, state, count(*) FROM texts GROUP BY 1, 2"):
+    for round_, state, n in db.execute("SELECT round, state, n FROM counts WHERE n > 0"):
         states.setdefault(round_, {})[state] = n
     rated = dict(
         db.execute(
