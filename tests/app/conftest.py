@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 import threading
@@ -28,14 +29,21 @@ class Running:
 
     site: Site
     url: str
+    clients: list[httpx.Client] = dataclasses.field(default_factory=list)
 
     @property
     def project(self) -> Project:
         return self.site.need_project()
 
+    def client(self) -> httpx.Client:
+        """A browser that runs no scripts, closed with the test."""
+        client = httpx.Client(base_url=self.url, follow_redirects=True, timeout=30)
+        self.clients.append(client)
+        return client
+
     def enter(self, name: str, role: str = "rater", *, welcomed: bool = True) -> Visitor:
         """Sign in with a new invitation."""
-        client = httpx.Client(base_url=self.url, follow_redirects=True, timeout=30)
+        client = self.client()
         html = client.post(f"/invite/{self.site.people.invite(name, role)}").text  # type: ignore[arg-type]
         visitor = Visitor(client, field(html, "csrf"))
         if role == "rater" and welcomed:
@@ -73,7 +81,7 @@ def field(html: str, name: str) -> str:
 @pytest.fixture
 def serving() -> Iterator[Callable[..., Running]]:
     """Serve a project or a folder of results until the test ends."""
-    servers: list[tuple[uvicorn.Server, threading.Thread]] = []
+    servers: list[tuple[uvicorn.Server, threading.Thread, Running]] = []
 
     def start(folder: Path, results: Path | None = None) -> Running:
         site = open_site(folder, results=results)
@@ -82,12 +90,15 @@ def serving() -> Iterator[Callable[..., Running]]:
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
-        servers.append((server, thread))
+        running = Running(site, f"http://127.0.0.1:{listening.getsockname()[1]}")
+        servers.append((server, thread, running))
         while not server.started:
             time.sleep(0.01)
-        return Running(site, f"http://127.0.0.1:{listening.getsockname()[1]}")
+        return running
 
     yield start
-    for server, thread in servers:
+    for server, thread, running in servers:
+        for client in running.clients:
+            client.close()
         server.should_exit = True
         thread.join(20)

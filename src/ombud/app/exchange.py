@@ -128,6 +128,7 @@ def read_ratings(
         problems = {
             f"unknown answer {answer!r}; known: {', '.join(ANSWERS)}": not skipped
             and answer not in ANSWERS,
+            "a rater without a name": not row["rater"].strip(),
             "delicate, but without a risk from 1 to 5": answer == "delicate" and not risk,
             f"unknown topic {strange[0]!r}" if strange else "": bool(strange),
             f"unknown target {target!r}": bool(target) and target not in TARGETS,
