@@ -153,7 +153,9 @@ async def _all(
     ]
     for found in await asyncio.gather(*jobs, return_exceptions=True):
         # A killed server ends a rater's work in the middle; anything else is a fault.
-        if isinstance(found, BaseException) and not isinstance(found, aiohttp.ClientError | OSError):
+        if isinstance(found, BaseException) and not isinstance(
+            found, aiohttp.ClientError | OSError
+        ):
             raise found
 
 

@@ -1,4 +1,4 @@
-"""Krippendorff's alpha with a bootstrap on 100,000 ratings: ombud and the `krippendorff` package."""
+"""Krippendorff's alpha with a bootstrap on 100,000 ratings: ombud and `krippendorff`."""
 
 from __future__ import annotations
 

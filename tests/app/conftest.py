@@ -61,7 +61,9 @@ class Visitor:
     def get(self, path: str, **headers: str) -> httpx.Response:
         return self.client.get(path, headers=headers)
 
-    def post(self, path: str, _headers: dict[str, str] | None = None, **fields: object) -> httpx.Response:
+    def post(
+        self, path: str, _headers: dict[str, str] | None = None, **fields: object
+    ) -> httpx.Response:
         return self.client.post(path, data={"csrf": self.csrf} | fields, headers=_headers)
 
     def task(self) -> str:

@@ -198,7 +198,9 @@ def test_a_rating_is_not_imported_twice(tmp_path: Path) -> None:
         with pytest.raises(DataError, match="rated it already; the first: t00000 by 10"):
             add_ratings(made, found)
         with pytest.raises(DataError, match="rated it already"):
-            add_ratings(made, read_export(write(tmp_path, annotation(), annotation()), made.settings))
+            add_ratings(
+                made, read_export(write(tmp_path, annotation(), annotation()), made.settings)
+            )
         assert made.store.read(ratings_table).height == 1
 
 

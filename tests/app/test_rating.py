@@ -25,7 +25,9 @@ def give(made: Project, name: str, at: float = 0.0) -> Progress:
     return made.store.write(lambda db: next_task(db, settings, person, at or time.time()))
 
 
-def click(made: Project, name: str, assignment: int, action: str, value: str = "", **more: Any) -> str:
+def click(
+    made: Project, name: str, assignment: int, action: str, value: str = "", **more: Any
+) -> str:
     settings, person = made.settings, now_of(made, name)
     return made.store.write(
         lambda db: act(
@@ -207,9 +209,7 @@ def test_the_last_answer_can_be_changed(tmp_path: Path) -> None:
         click(made, "a", back.assignment, "answer", "cannot be judged")
         (row,) = made.store.read(ratings_table).rows(named=True)
         assert row["answer"] == "cannot be judged"
-        (before,) = made.store.read(
-            lambda db: db.execute("SELECT answer FROM changes").fetchall()
-        )
+        (before,) = made.store.read(lambda db: db.execute("SELECT answer FROM changes").fetchall())
         assert before[0] == "not delicate"
         assert now_of(made, "a").finished == 1
 
@@ -284,8 +284,9 @@ def test_raters_who_quarrel_in_any_order_break_nothing(tmp_path: Path, seed: int
         for name in names:
             rater(made, name)
         seen: list[int] = [1]
-        actions = ["answer:delicate", "answer:not delicate", "answer:cannot be judged", "risk:1",
-                   "risk:5", "finish:", "back:", "skip:", "undo:", "show:", "risk:9", "x:"]  # fmt: skip
+        words = "risk:1 risk:5 finish: back: skip: undo: show: risk:9 x:"
+        actions = [f"answer:{one}" for one in ("delicate", "not delicate", "cannot be judged")]
+        actions += words.split()
         for turn in range(1500):
             name = str(rng.choice(names))
             task = give(made, name, 1e9 + turn).task
@@ -309,7 +310,8 @@ def test_raters_who_quarrel_in_any_order_break_nothing(tmp_path: Path, seed: int
                 one = person_named(db, person)
                 assert one is not None
                 (n,) = db.execute(
-                    "SELECT count(*) FROM assignments WHERE person = ? AND state = 'done'", (one.id,)
+                    "SELECT count(*) FROM assignments WHERE person = ? AND state = 'done'",
+                    (one.id,),
                 ).fetchone()
                 assert one.finished == n
             counted = dict(db.execute("SELECT state, n FROM counts WHERE n > 0").fetchall())

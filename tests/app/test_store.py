@@ -43,7 +43,10 @@ def test_one_refusal_spares_the_others(tmp_path: Path) -> None:
         db.execute("INSERT INTO meta VALUES ('half', '')")
         raise AppError("no")
 
-    good = [store.submit(lambda db, n=n: db.execute("INSERT INTO meta VALUES (?, '')", (n,))) for n in "ab"]  # type: ignore[misc]
+    good = [
+        store.submit(lambda db, n=n: db.execute("INSERT INTO meta VALUES (?, '')", (n,)))
+        for n in "ab"
+    ]  # type: ignore[misc]
     refused = store.submit(bad)
     for future in good:
         future.result()

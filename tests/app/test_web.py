@@ -10,8 +10,8 @@ import httpx
 import polars as pl
 import pytest
 from _filling import fill, project, rate, rater
-from conftest import Running, Visitor, field
 
+from conftest import Running, Visitor, field
 from ombud.app.errors import AppError
 from ombud.app.judging import open_round
 from ombud.app.tables import ratings_table
@@ -121,7 +121,9 @@ def test_pages_have_no_inline_scripts_or_styles(app: Running) -> None:
     lead, anna = app.enter("Lea", "lead"), app.enter("Anna")
     html = "".join(anna.get(p).text for p in ("/rate", "/stop", "/welcome", "/guidelines"))
     html += "".join(lead.get(p).text for p in ("/project", "/agreement", "/review"))
-    assert not re.search(r"<script(?! src=\"/static)|<style|\sstyle=|\son\w+=|https?://(?!127)", html)
+    assert not re.search(
+        r"<script(?! src=\"/static)|<style|\sstyle=|\son\w+=|https?://(?!127)", html
+    )
 
 
 def test_roles_see_their_own_pages_only(app: Running) -> None:
@@ -212,13 +214,16 @@ def test_the_lead_leads(app: Running) -> None:
     lead.post("/project", do="guidelines", version="mine@2", markdown="# Mine\n\n<b>x</b>")
     page = app.enter("Anna").get("/rate")
     assert "version mine@2" in page.text and "&lt;b&gt;x" in page.text
-    assert "there already" in lead.post(
-        "/project", do="guidelines", version="mine@2", markdown="Other"
-    ).text
+    assert (
+        "there already"
+        in lead.post("/project", do="guidelines", version="mine@2", markdown="Other").text
+    )
     lead.post("/project", do="round:closed")
     assert "This round is closed" in app.enter("Ben").get("/rate").text
     assert lead.post("/project", do="nonsense").status_code == 400
-    zoe = app.project.store.read(lambda db: db.execute("SELECT id FROM people WHERE name='Zoe'").fetchone()[0])
+    zoe = app.project.store.read(
+        lambda db: db.execute("SELECT id FROM people WHERE name='Zoe'").fetchone()[0]
+    )
     lead.post("/project", do=f"revoke:{zoe}")
     assert httpx.get(link[0]).status_code == 403
 
@@ -296,7 +301,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {
             "title": "Who is shown <b>what</b>?",
             "data": {
-                name: str(folder / "data" / f"{name}.parquet") for name in ("interactions", "labels")
+                name: str(folder / "data" / f"{name}.parquet")
+                for name in ("interactions", "labels")
             },
             "systems": {"one": {"type": "recorded", "path": str(system)}},
             "metrics": [{"name": "label-share", "k": 10}],

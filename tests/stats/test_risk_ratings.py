@@ -16,7 +16,9 @@ from ombud.stats import alpha_estimate
 from ombud.stats.risk_ratings import AGREEMENT_TITLES, against_others, risk_agreement, risk_labels
 
 RATINGS = st.lists(
-    st.lists(st.one_of(st.integers(0, 5), st.none()), min_size=4, max_size=4), min_size=1, max_size=8
+    st.lists(st.one_of(st.integers(0, 5), st.none()), min_size=4, max_size=4),
+    min_size=1,
+    max_size=8,
 )
 
 
