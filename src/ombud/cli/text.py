@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ombud.cli.console import JsonOption, console, print_json, progress_bar, say, speaks_plainly
+from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
 from ombud.errors import DataError, PlanError
 
 __all__ = ["app", "source"]
@@ -22,7 +22,7 @@ app = typer.Typer(
 
 
 @app.command()
-@speaks_plainly
+@reports_errors
 def source(
     files: Annotated[
         list[Path],

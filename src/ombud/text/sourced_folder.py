@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from ombud.data.store import read_json, read_parquet, write_json, write_parquet, write_text
+from ombud.files import read_json, read_parquet, write_json, write_parquet, write_text
 from ombud.errors import PlanError
 from ombud.text.sourcing import Sourced
 
