@@ -8,6 +8,7 @@ for _module in (
     "ombud.data.sources",
     "ombud.metrics",
     "ombud.report.sections",
+    "ombud.systems.detectors",
     "ombud.systems.moderators",
     "ombud.systems.recommenders",
     "ombud.systems.recommenders.adapters",

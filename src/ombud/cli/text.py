@@ -12,7 +12,7 @@ from rich.text import Text
 from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
 from ombud.errors import DataError, PlanError
 
-__all__ = ["app", "source"]
+__all__ = ["app", "score", "source"]
 
 app = typer.Typer(
     help="Find delicate texts in a corpus, and score texts with a detector.",
@@ -134,3 +134,47 @@ def source(
     for exclusion in found.exclusions:
         say(f"  {exclusion}")
     say(f"{found.candidates.height:,} texts in {folder / 'candidates.parquet'}")
+
+
+@app.command()
+@reports_errors
+def score(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="JSONL, CSV, TSV, Parquet, text, WARC or WET files, also as gzip."),
+    ],
+    detector: Annotated[Path, typer.Option("--detector", help="The folder of a saved detector.")],
+    to: Annotated[Path, typer.Option("--to", help="The Parquet file to write.")],
+    text_column: Annotated[str, typer.Option(help="The column of texts in a table.")] = "text",
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Score every text of some files with a detector.
+
+    \b
+    Example:
+      ombud text score comments.parquet --detector my-detector --to scores.parquet
+    """
+    from dataclasses import asdict
+
+    from ombud.systems.detectors import load_detector, score_files
+    from ombud.text.documents import Columns
+
+    model = load_detector(detector)
+    with progress_bar() as show:
+        found = score_files(model, files, to, columns=Columns(text=text_column), progress=show)
+    if as_json:
+        print_json(asdict(found) | {"to": str(to), "detector": model.version})
+        return
+    for name, reason in found.damaged.items():
+        say(f"DAMAGED {name}: {reason}")
+    for exclusion in found.exclusions:
+        say(f"  {exclusion}")
+    say(f"{found.flagged:,} of {found.texts:,} texts are delicate by {model.version}")
+    if model.rule == "threshold":
+        say(f"threshold: {model.calibrated or 'not calibrated'}")
+    if found.long:
+        say(
+            f"{found.long:,} texts were longer than the model's window and read in windows "
+            f"({model.long_texts}); cut, {found.cut_differs:,} of them would be decided otherwise"
+        )
+    say(f"scores in {to}")

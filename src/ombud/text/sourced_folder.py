@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from ombud.files import read_json, read_parquet, write_json, write_parquet, write_text
 from ombud.errors import PlanError
+from ombud.files import read_json, read_parquet, write_json, write_parquet, write_text
 from ombud.text.sourcing import Sourced
 
 __all__ = ["pilot_ids", "write_sourced"]
