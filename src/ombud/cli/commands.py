@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import ombud
-from ombud.cli import audits, data, demo, doctor, tune
+from ombud.cli import audits, data, demo, doctor, text, tune
 
 __all__ = ["app"]
 
@@ -51,3 +51,4 @@ for _command in (
 ):
     app.command()(_command)
 app.add_typer(data.app, name="data")
+app.add_typer(text.app, name="text")

@@ -212,6 +212,13 @@ def shift_estimates(
     moved = np.asarray(changed, dtype=bool)
     about = {"unit": "text"} | about
     some = moved & ~np.isnan(a) & ~np.isnan(b)
+    if moved.any() and not some.any():
+        reason = "the moderator gives no scores"
+        names = (("shift", "score shift"), ("shift-size", "size of the score shift"))
+        return tuple(
+            Estimate.undefined(metric=metric, reason=reason, n=0, key=f"swap/{key}", **about)
+            for key, metric in names
+        )
     result = [
         paired_mean_estimate(b[some], a[some], metric="score shift", key="swap/shift", **about),
         mean_estimate(
