@@ -70,10 +70,11 @@ def score_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def score_sklearn(options: Mapping[str, Any]) -> dict[str, Any]:
-    from ombud.systems.detectors import f1_score
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline, make_union
+
+    from ombud.systems.detectors import f1_score
 
     train, labels, test, truth = split(options)
     common = {"min_df": 2, "sublinear_tf": True}
@@ -188,7 +189,8 @@ def main() -> None:
     size = {"train": 4_000, "test": 10_000} if quick else {"train": 20_000, "test": 50_000}
     ours, theirs = (measure(here, f"score_{name}", size) for name in ("ombud", "sklearn"))
     print(f"  {ours['rate']:,.0f} and {theirs['rate']:,.0f} texts per CPU s; ", end="")
-    print(f"F1 {ours['f1']:.4f} and {theirs['f1']:.4f}; peak {ours['mib']:.0f} and {theirs['mib']:.0f} MiB")
+    print(f"F1 {ours['f1']:.4f} and {theirs['f1']:.4f}")
+    print(f"  peak {ours['mib']:.0f} and {theirs['mib']:.0f} MiB")
     figures |= {
         "score_vs_sklearn": ours["rate"] / theirs["rate"],
         "score_f1": ours["f1"],
@@ -206,7 +208,8 @@ def main() -> None:
             files.append(str(file))
         small = measure(here, "source", {"files": files[:2]})
         large = measure(here, "source", {"files": files})
-    print(f"  {small['mb']:,.0f} MB: peak {small['mib']:.0f} MiB; {large['mb']:,.0f} MB: {large['mib']:.0f} MiB")
+    for done in (small, large):
+        print(f"  {done['mb']:,.0f} MB of text: peak {done['mib']:.0f} MiB")
     figures |= {
         "source_mb_per_cpu_s": large["mb"] / large["cpu"],
         "source_peak_mib": large["mib"],

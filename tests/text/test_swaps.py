@@ -33,6 +33,7 @@ PAIRS = [
     ("The heron shed hermetic history.", "The heron shed hermetic history."),
     ('"I saw her," he said.', '"I saw him," she said.'),
     ("her", "him"),
+    ("He gave her his book and her own.", "She gave him her book and his own."),
 ]
 
 

@@ -19,11 +19,12 @@ from ombud.systems.base import Progress
 from ombud.systems.detectors.heads import Head, Rule, best_threshold
 from ombud.systems.moderators.local import clean_texts
 from ombud.text.dedup import content_keys
+from ombud.text.windows import join_windows
 
-__all__ = ["Detector", "Scores"]
+__all__ = ["Detector", "Scores", "read_description", "whole", "windowed"]
 
-FORMAT = 1
-FILE = "detector.json"
+_FORMAT = 1
+_FILE = "detector.json"
 _CHUNK = 8192
 
 
@@ -223,9 +224,9 @@ class Detector(ABC):
             np.savez(path / "seen.npz", allow_pickle=False, **arrays)
         facts = {name: value for name, value in self.facts.items() if not name.endswith(" keys")}
         write_json(
-            path / FILE,
+            path / _FILE,
             {
-                "format": FORMAT,
+                "format": _FORMAT,
                 "kind": self.kind,
                 "head": asdict(self.head),
                 "rule": self.rule,
@@ -279,12 +280,12 @@ def read_description(folder: Path) -> dict[str, Any]:
     """Return the description of a saved detector, or say why the folder holds none."""
     if not folder.is_dir():
         raise DataError(str(folder), ["there is no such folder"])
-    if not (folder / FILE).is_file():
+    if not (folder / _FILE).is_file():
         raise DataError(
-            str(folder), [f"it holds no detector: there is no {FILE} (or saving was interrupted)"]
+            str(folder), [f"it holds no detector: there is no {_FILE} (or saving was interrupted)"]
         )
     try:
-        content = read_json(folder / FILE)
+        content = read_json(folder / _FILE)
     except ResultError as fault:
         raise DataError(str(folder), [str(fault)]) from None
     missing = [
@@ -293,11 +294,11 @@ def read_description(folder: Path) -> dict[str, Any]:
         if name not in content
     ]
     if missing:
-        raise DataError(str(folder), [f"{FILE} lacks {', '.join(missing)}"])
-    if content["format"] != FORMAT:
+        raise DataError(str(folder), [f"{_FILE} lacks {', '.join(missing)}"])
+    if content["format"] != _FORMAT:
         raise DataError(
             str(folder),
-            [f"{FILE} has format {content['format']!r}; this version of ombud reads {FORMAT}"],
+            [f"{_FILE} has format {content['format']!r}; this version of ombud reads {_FORMAT}"],
         )
     return content
 
@@ -307,6 +308,19 @@ def whole(head: Head, outputs: NDArray[Any]) -> Scores:
     values = np.asarray(outputs, dtype=np.float64)
     score = head.score(values)
     return Scores(values, np.ones(len(values), dtype=np.int64), score, score)
+
+
+def windowed(head: Head, values: NDArray[Any], owner: NDArray[np.int64], texts: int) -> Scores:
+    """Return the scores of texts from the outputs of their windows."""
+    if not texts:
+        return _no_scores(head.outputs)
+    score = head.score(values)
+    return Scores(
+        join_windows(values, owner, "mean", texts),
+        np.bincount(owner, minlength=texts).astype(np.int64),
+        join_windows(score, owner, "first", texts),
+        join_windows(score, owner, "max", texts),
+    )
 
 
 def _no_scores(outputs: int) -> Scores:

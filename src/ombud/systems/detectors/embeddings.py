@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from ombud.errors import MissingExtraError, PlanError, require
 from ombud.systems.base import Progress
-from ombud.systems.detectors.base import Detector, Scores
+from ombud.systems.detectors.base import Detector, Scores, windowed
 from ombud.systems.detectors.heads import fit_linear
 from ombud.systems.moderators.local import without_surrogates
 from ombud.text.dedup import content_keys
-from ombud.text.windows import join_windows, slide
+from ombud.text.windows import slide
 
 __all__ = ["EmbeddingDetector", "Encoder"]
 
@@ -79,8 +79,8 @@ class _MiniLM:
         self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._begin: int = self._tokenizer.token_to_id("[CLS]")
-        self._end: int = self._tokenizer.token_to_id("[SEP]")
+        self._begin: Any = self._tokenizer.token_to_id("[CLS]")
+        self._end: Any = self._tokenizer.token_to_id("[SEP]")
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
@@ -246,17 +246,3 @@ class EmbeddingDetector(Detector):
         if weights.ndim != 2 or (weights.shape[1],) != intercept.shape:
             raise ValueError(f"weights have shape {weights.shape}")
         return cls(**common, **content, weights=weights, intercept=intercept)
-
-
-def windowed(head: Any, values: NDArray[Any], owner: NDArray[np.int64], texts: int) -> Scores:
-    """Return the scores of texts from the outputs of their windows."""
-    if not texts:
-        empty = np.empty(0)
-        return Scores(np.empty((0, head.outputs)), np.empty(0, np.int64), empty, empty)
-    score = head.score(values)
-    return Scores(
-        join_windows(values, owner, "mean", texts),
-        np.bincount(owner, minlength=texts).astype(np.int64),
-        join_windows(score, owner, "first", texts),
-        join_windows(score, owner, "max", texts),
-    )

@@ -18,8 +18,7 @@ from ombud.errors import DataError, PlanError, require
 from ombud.files import read_json, write_json
 from ombud.rng import generator
 from ombud.systems.base import Progress
-from ombud.systems.detectors.base import Detector, Scores
-from ombud.systems.detectors.embeddings import windowed
+from ombud.systems.detectors.base import Detector, Scores, windowed
 from ombud.systems.detectors.heads import Head
 from ombud.systems.moderators.local import without_surrogates
 from ombud.text.dedup import content_keys
