@@ -29,14 +29,14 @@ _CLOSED = """
 a about after again against all alone along already also although always an and any anymore
 anyway are around as at away back be because been before behind being beside between beyond but
 by can cannot could did do does down during each either else even ever every everything for
-forever from had has have he her here hers herself him himself his how i if immediately in inside instead into is it its just
-last later like may maybe me might more much must my myself near never next no not nothing now
-of off often on once one only onto or our ours out outside over perhaps please quickly quite rather
-really right said shall she should since so some something sometimes soon still such than that
-the their them themselves then there these they this those though through throughout to today
-together tomorrow tonight too toward towards twice under unless until up upon us very was we
-well were what whatever when whenever where whether which while who whom why will with within
-without would yesterday yet you your
+forever from had has have he her here hers herself him himself his how i if immediately in
+inside instead into is it its just last later like may maybe me might more much must my myself
+near never next no not nothing now of off often on once one only onto or our ours out outside
+over perhaps please quickly quite rather really right said shall she should since so some
+something sometimes soon still such than that the their them themselves then there these they
+this those though through throughout to today together tomorrow tonight too toward towards
+twice under unless until up upon us very was we well were what whatever when whenever where
+whether which while who whom why will with within without would yesterday yet you your
 """
 _AFTER_OBJECT = frozenset(_CLOSED.split())
 # After "his" or "her", these still belong to what is owned: "his last book", "her own".
