@@ -10,6 +10,7 @@ for _module in (
     "ombud.metrics",
     "ombud.probes",
     "ombud.report.sections",
+    "ombud.systems.detectors",
     "ombud.systems.moderators",
     "ombud.systems.recommenders",
     "ombud.systems.recommenders.adapters",
