@@ -56,8 +56,10 @@ def _cut(
 ) -> tuple[Outputs, Dataset]:
     if isinstance(outputs, Predictions):
         kept = items.codes(outputs.items) >= 0
-        columns = (outputs.users, outputs.items, outputs.predicted, outputs.actual)
-        return Predictions(*(column[kept] for column in columns)), data
+        cut = Predictions(
+            outputs.users[kept], outputs.items[kept], outputs.predicted[kept], outputs.actual[kept]
+        )
+        return cut, data
     if metric.by_item == "catalogue":
         assert data.interactions is not None and isinstance(outputs, Recommendations)
         return _only_lists(outputs, items), replace(
