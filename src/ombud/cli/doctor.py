@@ -23,7 +23,6 @@ _EXTRAS = {
     "regress": ("statsmodels",),
     "peers": ("implicit", "lenskit", "surprise"),
     "moderators": ("sklearn", "profanity_check", "hatesonar", "glin_profanity", "skops"),
-    "matching": ("ahocorasick_rs",),
     "huggingface": ("transformers", "torch"),
 }
 
