@@ -1,0 +1,285 @@
+"""Draws from the collapsed posterior: importance sampling around the mode, checked afterwards.
+
+A normal approximation at the mode proposes, the posterior weighs. Where a standard deviation is
+not far from zero its posterior on the log scale has a long left tail that no normal density
+follows; along such directions the proposal follows the posterior itself, read off a line of points.
+When the weights are still uneven, the proposal is fitted to the weighted draws and tried again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+from scipy.special import gammaln, logsumexp, ndtr
+
+from ombud.stats.propagation._counts import Counts
+from ombud.stats.propagation._expansion import Region, expanded
+from ombud.stats.propagation._kernel import Nodes, log_likelihood
+from ombud.stats.propagation._pareto import smooth_weights
+from ombud.stats.propagation._target import Mode, log_prior
+from ombud.stats.propagation.priors import Priors
+from ombud.stats.statistics import Floats
+
+__all__ = ["Drawn", "draw"]
+
+# Sets of draws that are made independently of one another, as chains are.
+_SETS = 4
+# Weights this even are enough; else the proposal is fitted again.
+_ENOUGH = 0.1
+_ROUNDS = 4
+# Log standard deviations less certain than this follow the posterior itself.
+_SKEWED = 0.12
+_CHECKED_POINTS = 12
+_CHECKED_USERS = 800
+# Points whose likelihood may be integrated one by one.
+_EXACT_DRAWS = 1024
+_NODES = Nodes(9, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Weighted draws and how far they can be trusted.
+
+    Parameters
+    ----------
+    points
+        Draws x (mu, log sigma, b..., s..., log v...).
+    weights
+        They sum to 1.
+    sets
+        Which independent set each draw belongs to.
+    khat
+        Shape of the weights' tail.
+    error
+        Standard deviation over the posterior of the log likelihood's numerical error, in nats.
+    worst_error
+        The largest such error among the points checked.
+    route
+        How the likelihood was computed: ``expanded`` or ``integrated``.
+    rounds
+        How often the proposal was fitted.
+    """
+
+    points: Floats
+    weights: Floats
+    sets: Floats
+    khat: float
+    error: float
+    worst_error: float
+    route: str
+    rounds: int
+
+
+@dataclass(frozen=True)
+class _Marginal:
+    """A density in one direction, given by points of its logarithm."""
+
+    grid: Floats
+    density: Floats
+    cumulated: Floats
+
+    @classmethod
+    def through(cls, places: Floats, logs: Floats) -> _Marginal:
+        step = (places[-1] - places[0]) / 800
+        # Both ends go on as straight lines of the log density until nothing is left.
+        left = max((logs[1] - logs[0]) / (places[1] - places[0]), 0.5)
+        right = min((logs[-1] - logs[-2]) / (places[-1] - places[-2]), -0.5)
+        before = places[0] - step * np.arange(int(min(25 / left, 40) / step), 0, -1)
+        after = places[-1] + step * np.arange(1, int(min(25 / -right, 10) / step) + 1)
+        inside = np.linspace(places[0], places[-1], 801)
+        curve = PchipInterpolator(places, logs)(inside)
+        grid = np.concatenate([before, inside, after])
+        values = np.concatenate(
+            [logs[0] + left * (before - places[0]), curve, logs[-1] + right * (after - places[-1])]
+        )
+        # A little wider than what was found, so that the weights stay bounded.
+        values = 0.9 * (values - values.max())
+        density = np.exp(values)
+        parts = (density[1:] + density[:-1]) / 2 * np.diff(grid)
+        cumulated = np.concatenate([[0.0], np.cumsum(parts)])
+        return cls(grid, density / cumulated[-1], cumulated / cumulated[-1])
+
+    def quantile(self, share: Floats) -> Floats:
+        return np.interp(share, self.cumulated, self.grid)
+
+    def log_density(self, at: Floats) -> Floats:
+        # Between two points the quantile is linear, so the density is flat there.
+        cell = np.clip(np.searchsorted(self.grid, at, side="right") - 1, 0, len(self.grid) - 2)
+        mass = np.diff(self.cumulated)[cell]
+        with np.errstate(divide="ignore"):
+            return np.log(mass / np.diff(self.grid)[cell])
+
+    def sd(self) -> tuple[float, float]:
+        """Return mean and standard deviation."""
+        centres = (self.grid[1:] + self.grid[:-1]) / 2
+        mass = np.diff(self.cumulated)
+        mean = float(mass @ centres)
+        return mean, float(np.sqrt(mass @ (centres - mean) ** 2))
+
+
+class _Proposal:
+    """Skewed directions by their own densities, joined as normals; the rest a Student t."""
+
+    def __init__(
+        self, middle: Floats, cover: Floats, marginals: dict[int, _Marginal] | None = None
+    ) -> None:
+        self.middle, self.cover = middle, cover
+        self.marginals = marginals or {}
+        self.own = np.array(sorted(self.marginals), dtype=np.intp)
+        self.rest = np.setdiff1d(np.arange(len(middle)), self.own)
+        self.sds = np.sqrt(np.diag(cover))
+        own = cover[np.ix_(self.own, self.own)]
+        across = cover[np.ix_(self.rest, self.own)]
+        self.pull = np.linalg.solve(own, across.T).T if len(self.own) else across
+        left = cover[np.ix_(self.rest, self.rest)] - self.pull @ across.T
+        self.root = np.linalg.cholesky((left + left.T) / 2)
+        self.correlation = own / np.outer(self.sds[self.own], self.sds[self.own])
+        self.df = max(20.0, 1.0 * len(middle))
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return points and their log density."""
+        points = np.empty((count, len(self.middle)))
+        logs = np.zeros(count)
+        if len(self.own):
+            root = np.linalg.cholesky(self.correlation)
+            e = rng.standard_normal((count, len(self.own)))
+            z = e @ root.T
+            logs += -0.5 * (e**2).sum(axis=1) + 0.5 * (z**2).sum(axis=1)
+            logs -= float(np.log(np.diag(root)).sum())
+            for i, j in enumerate(self.own):
+                density = self.marginals[int(j)]
+                points[:, j] = density.quantile(ndtr(z[:, i]))
+                logs += density.log_density(points[:, j])
+        d = len(self.rest)
+        if d:
+            e = rng.standard_normal((count, d))
+            e /= np.sqrt(rng.chisquare(self.df, count) / self.df)[:, None]
+            shift = (points[:, self.own] - self.middle[self.own]) @ self.pull.T
+            points[:, self.rest] = self.middle[self.rest] + shift + e @ self.root.T
+            logs += -0.5 * (self.df + d) * np.log1p((e**2).sum(axis=1) / self.df)
+            logs += float(
+                gammaln((self.df + d) / 2)
+                - gammaln(self.df / 2)
+                - 0.5 * d * np.log(self.df * np.pi)
+                - np.log(np.diag(self.root)).sum()
+            )
+        return points, logs
+
+    def region(self, systems: int) -> Region:
+        """Return where the draws lie."""
+        low, high = ndtr(-4.0), ndtr(4.0)
+        variances = np.empty((systems, 2))
+        for a in range(systems):
+            j = 2 + 2 * systems + a
+            if j in self.marginals:
+                ends = self.marginals[j].quantile(np.array([low, high]))
+            else:
+                ends = self.middle[j] + 4 * self.sds[j] * np.array([-1.0, 1.0])
+            variances[a] = np.exp(2 * ends)
+        return Region(self.middle, self.cover, variances)
+
+
+def draw(
+    counts: Counts, mode: Mode, priors: Priors, draws: int, rng: np.random.Generator
+) -> Drawn:
+    """Return weighted draws from the posterior.
+
+    Parameters
+    ----------
+    counts
+        The data.
+    mode
+        Where the posterior is highest.
+    priors
+        The priors.
+    draws
+        How many, in four independent sets.
+    rng
+        Source of randomness.
+    """
+    route = "expanded"
+    proposal = _Proposal(mode.point, mode.cover, _skewed(counts, mode, priors))
+    rounds, size = 0, draws // _SETS * _SETS
+    while True:
+        rounds += 1
+        region = proposal.region(counts.systems)
+        points, proposed = proposal.draw(size, rng)
+        values = _values(counts, points, region, route)
+        logs = values + log_prior(points, priors)[0] - proposed
+        weights, khat = smooth_weights(np.where(np.isfinite(logs), logs, -np.inf))
+        even = 1 / float((weights**2).sum()) / size
+        if even < _ENOUGH and rounds < _ROUNDS:
+            proposal = _refitted(points, weights)
+            continue
+        error, worst = _check(counts, points, weights, region, route, rng)
+        if error > 0.05 and route == "expanded":
+            route, size, rounds = "integrated", min(size, _EXACT_DRAWS), 0
+            continue
+        sets = np.arange(size) * _SETS // size
+        return Drawn(points, weights, sets, khat, error, worst, route, rounds)
+
+
+def _values(counts: Counts, points: Floats, region: Region, route: str) -> Floats:
+    if route == "expanded":
+        return expanded(counts, points, region, _NODES)
+    return np.array([log_likelihood(counts, point, _NODES).value for point in points])
+
+
+def _skewed(counts: Counts, mode: Mode, priors: Priors) -> dict[int, _Marginal]:
+    """Return densities along the log standard deviations that are not certain."""
+    systems = counts.systems
+    sds = np.sqrt(np.diag(mode.cover))
+    found = {}
+    for j in [1, *range(2 + 2 * systems, 2 + 3 * systems)]:
+        if sds[j] < _SKEWED:
+            continue
+        direction = mode.cover[:, j] / mode.cover[j, j]
+        # Left, where the tail is long, further than right.
+        places = np.concatenate([-np.geomspace(8, 0.5, 7), [0.0], np.linspace(0.5, 4.5, 9)])
+        places = places * min(sds[j], 0.75)
+        points = mode.point + places[:, None] * direction
+        logs = np.array([log_likelihood(counts, point, Nodes(9, 7)).value for point in points])
+        logs += log_prior(points, priors)[0]
+        found[j] = _Marginal.through(points[:, j], logs)
+    return found
+
+
+def _refitted(points: Floats, weights: Floats) -> _Proposal:
+    """Return a proposal with the weighted mean and covariance, wider by a fifth."""
+    # Flattened until enough draws stand behind the covariance.
+    wanted, power = 3 * points.shape[1], 1.0
+    logs = np.log(np.maximum(weights, 1e-300))
+    flat = weights
+    while 1 / float((flat**2).sum()) < wanted and power > 0.01:
+        power *= 0.8
+        flat = np.exp(power * logs - logsumexp(power * logs))
+    middle = flat @ points
+    away = points - middle
+    cover = 1.2 * (away * flat[:, None]).T @ away
+    cover[np.diag_indices_from(cover)] *= 1 + 1e-9
+    return _Proposal(middle, cover)
+
+
+def _check(
+    counts: Counts,
+    points: Floats,
+    weights: Floats,
+    region: Region,
+    route: str,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Compare with twice as many nodes, put where each point wants them, on some users."""
+    chosen = points[rng.choice(len(points), _CHECKED_POINTS, p=weights)]
+    rows = len(counts.count)
+    users = np.arange(rows)
+    if rows > _CHECKED_USERS:
+        users = np.sort(rng.choice(rows, _CHECKED_USERS, replace=False))
+    part = counts.rows(users)
+    fine = _NODES.doubled()
+    truth = np.array([log_likelihood(part, point, fine).value for point in chosen])
+    away = _values(part, chosen, region, route) - truth
+    # A constant is no error: weights are relative.
+    away = (away - away.mean()) * rows / len(users)
+    return float(away.std(ddof=1)), float(np.abs(away).max())
