@@ -58,7 +58,7 @@ def generate(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _built(data: Any, folder: Path, name: str) -> dict[str, Any]:
-    from ombud.data.built import write_dataset
+    from ombud.data.sources._build import write_dataset
 
     write_dataset(data, folder / name)
     facts = data.card.facts

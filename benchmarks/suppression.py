@@ -27,13 +27,9 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
+from ombud.metrics import FalsePositiveRate
 from ombud.metrics.engine import Settings, estimate_metric
-from ombud.metrics.suppression import (
-    FalsePositiveRate,
-    PooledSuppression,
-    Suppression,
-    WorstSuppression,
-)
+from ombud.questions.suppression import PooledSuppression, Suppression, WorstSuppression
 from ombud.taxonomy import load_terms
 from ombud.text import TermMatcher, fold
 

@@ -2,20 +2,18 @@
 
 from importlib import import_module
 
+from ombud.questions import register_questions
+
 for _module in (
     "ombud.data.sources",
-    "ombud.audits.analyses",
-    "ombud.audits.presets",
-    "ombud.data.sources.texts",
-    "ombud.interventions",
     "ombud.metrics",
-    "ombud.metrics.suppression",
-    "ombud.metrics.accuracy",
     "ombud.report.sections",
     "ombud.systems.moderators",
     "ombud.systems.recommenders",
     "ombud.systems.recommenders.adapters",
     "ombud.systems.recorded",
+    "ombud.systems.rerankers",
     "ombud.worlds.presets",
 ):
     import_module(_module)
+register_questions()

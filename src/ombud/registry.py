@@ -204,12 +204,12 @@ def get(kind: str, name: str) -> Callable[..., Any]:
     _load_builtins()
     if name not in _things[kind]:
         _load_plugins()
-    found = _things[kind].get(name)
-    if found is None:
+    result = _things[kind].get(name)
+    if result is None:
         near = get_close_matches(name, _things[kind], n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names(kind))}"
         raise RegistryError(f"no {kind} is called {name!r}; {hint}")
-    return found
+    return result
 
 
 def create(kind: str, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
@@ -231,13 +231,13 @@ def create(kind: str, name: str, arguments: Mapping[str, Any] | None = None) -> 
         if unknown:
             known = ", ".join(takes) or "no arguments"
             faults.append(f"it does not take {', '.join(unknown)}; it takes {known}")
-    for place, parameter in takes.items():
+    for index, parameter in takes.items():
         needed = parameter.default is Parameter.empty and parameter.kind in _NAMED
-        if needed and place not in given:
-            faults.append(f"it needs {place}")
-    for place, hint in _hints(factory).items():
-        if place in given and place in takes:
-            given[place] = _checked(place, hint, given[place], faults)
+        if needed and index not in given:
+            faults.append(f"it needs {index}")
+    for index, hint in _hints(factory).items():
+        if index in given and index in takes:
+            given[index] = _checked(index, hint, given[index], faults)
     if faults:
         raise RegistryError(f"{kind} {name!r}: {'; '.join(faults)}")
     try:

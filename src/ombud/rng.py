@@ -31,5 +31,5 @@ def generator(seed: int, *names: str) -> np.random.Generator:
     if seed < 0:
         raise ValueError(f"seed is {seed}; it must be zero or more")
     digest = blake2b("\x1f".join(names).encode(), digest_size=16).digest()
-    words = np.frombuffer(digest, dtype=np.uint32).tolist()
-    return np.random.default_rng(np.random.SeedSequence([seed, *words]))
+    text = np.frombuffer(digest, dtype=np.uint32).tolist()
+    return np.random.default_rng(np.random.SeedSequence([seed, *text]))

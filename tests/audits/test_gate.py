@@ -84,7 +84,7 @@ _TREES = st.recursive(
 def test_a_definite_judgement_would_stand_whatever_the_missing_number_is(
     text: str, value: float
 ) -> None:
-    judged = Condition(text).judge(make(None, label="a").with_(n=9))
+    judged = Condition(text).judge(make(None, label="a").replace(n=9))
     if judged is not None:
         assert Condition(text).judge(make(value, label="a")) is judged
     assert Condition(f"not ({text})").judge(make(value, label="a")) is not Condition(text).judge(

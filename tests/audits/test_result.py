@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from ombud.audits import Audit, Result
-from ombud.audits.folder import RunFolder
 from ombud.audits.plan import Plan
 from ombud.audits.result import MetricInfo
+from ombud.audits.run_folder import RunFolder
 from ombud.data.exclusions import Exclusion
 from ombud.errors import ResultError
 from ombud.metrics import ShareGap

@@ -14,13 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 from ombud.audits import Audit, Plan, Result
-from ombud.audits.loading import load_system
+from ombud.audits.load import load_system
 from ombud.cli import app
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, ResultError
-from ombud.metrics.suppression import FalsePositiveRate
+from ombud.metrics import FalsePositiveRate
 from ombud.report import Report
 
 STUB = Path(__file__).parents[1] / "systems" / "moderators" / "stub_service.py"

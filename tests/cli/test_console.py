@@ -12,12 +12,12 @@ import typer
 from typer.testing import CliRunner
 
 from ombud.cli import app
-from ombud.cli.console import print_json, say, speaks_plainly
+from ombud.cli.console import print_json, reports_errors, say
 from ombud.errors import PlanError
 
 
 def run(error: BaseException, **env: str) -> tuple[int, str]:
-    @speaks_plainly
+    @reports_errors
     def command() -> None:
         raise error
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from ombud.audits import Audit, Plan
 from ombud.cli import app
-from ombud.data.download import RemoteFile
 from ombud.data.downloads import Download
+from ombud.http.download import RemoteFile
 
 runner = CliRunner()
 
@@ -123,13 +123,13 @@ def test_get_fetches_and_says_what_was_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fetched(remote: RemoteFile, folder: Path, **_: Any) -> Any:
-        from ombud.data.download import Fetched
+        from ombud.http.download import Fetched
 
         return Fetched(str(folder / remote.name), remote.url, 7, "abc", "def", "no checksum", "now")
 
     one = Download("toy", "A toy", (RemoteFile("https://x.org/t", "t"),), "free", "https://x.org")
     monkeypatch.setattr("ombud.data.downloads.get_download", lambda _: one)
-    monkeypatch.setattr("ombud.data.download.fetch", fetched)
+    monkeypatch.setattr("ombud.http.download.fetch", fetched)
     text = ombud("data", "get", "toy", "--to", tmp_path, "--accept-licence")
     assert "sha256 abc" in text and "checked: no checksum" in text
     assert json.loads(ombud("data", "get", "toy", "--to", tmp_path, "--accept-licence", "--json"))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ombud.audits.folder import RunFolder
 from ombud.audits.plan import Plan
 from ombud.audits.result import MetricInfo, Result
+from ombud.audits.run_folder import RunFolder
 from ombud.cli import app
 from ombud.data.exclusions import Exclusion
 from ombud.stats.estimate import Estimate

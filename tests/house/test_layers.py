@@ -10,16 +10,18 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "ombud"
 
 LAYERS: list[set[str]] = [
-    {"errors", "rng"},
+    {"errors", "rng", "files"},
     {"registry"},
     {"stats"},
     {"taxonomy"},
+    {"http"},
     {"data"},
     {"link", "text", "metrics"},
     {"systems"},
-    {"interventions", "probes"},
+    {"probes"},
     {"audits"},
-    {"report"},
+    {"tuning", "report"},
+    {"questions"},
     {"app"},
     {"cli"},
 ]

@@ -20,8 +20,8 @@ BUDGET = 400
 
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 UNLISTED = {
-    "ombud.audits.asking": {"CHUNK"},
-    "ombud.report.sections.suppression": {"RATIO"},
+    "ombud.audits.collect": {"CHUNK"},
+    "ombud.questions.suppression.section": {"RATIO"},
     "ombud.systems.moderators.answers": {"REASON_LENGTH", "REFUSAL"},
     "ombud.systems.moderators.cache": {
         "APPLICATION",
@@ -32,7 +32,7 @@ UNLISTED = {
         "SCHEMA_VERSION",
         "UPDATE",
     },
-    "ombud.systems.moderators.estimate": {"CHARACTERS_PER_TOKEN"},
+    "ombud.systems.moderators.quote": {"CHARACTERS_PER_TOKEN"},
     "ombud.systems.moderators.hatesonar": {"CLASSES"},
     "ombud.systems.moderators.http": {"SECRET_HEADERS"},
     "ombud.systems.moderators.llama_guard": {"CATEGORY"},

@@ -15,7 +15,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.accuracy import Coverage, DistinctShare, Gini
+from ombud.metrics import Coverage, DistinctShare, Gini
 from ombud.metrics.accuracy.lists import DistinctItems, GiniOfExposure
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.stats.bootstrap import resample

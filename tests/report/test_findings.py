@@ -9,27 +9,27 @@ from ombud.report.findings import Sign, by_sign, families, family, reading
 from ombud.stats.estimate import Estimate
 
 BASE = Estimate(metric="m", value=0.2, interval=(0.1, 0.3), method="x", n=9, null=0.0)
-WIDE = BASE.with_(interval=(-0.1, 0.5))
+WIDE = BASE.replace(interval=(-0.1, 0.5))
 
 
 @pytest.mark.parametrize(
     ("estimate", "sign"),
     [
         (BASE, "above"),
-        (BASE.with_(value=-0.2, interval=(-0.3, -0.1)), "below"),
+        (BASE.replace(value=-0.2, interval=(-0.3, -0.1)), "below"),
         (WIDE, "no sign"),
-        (BASE.with_(p_value=0.01, p_adjusted=0.04), "above"),
-        (BASE.with_(p_value=0.01, p_adjusted=0.2), "above uncorrected"),
+        (BASE.replace(p_value=0.01, p_adjusted=0.04), "above"),
+        (BASE.replace(p_value=0.01, p_adjusted=0.2), "above uncorrected"),
         (
-            BASE.with_(value=-0.2, interval=(-0.3, -0.1), p_value=0.01, p_adjusted=0.2),
+            BASE.replace(value=-0.2, interval=(-0.3, -0.1), p_value=0.01, p_adjusted=0.2),
             "below uncorrected",
         ),
-        (WIDE.with_(p_value=0.4, p_adjusted=0.8), "no sign"),
-        (BASE.with_(level=0.99, p_value=0.02, p_adjusted=0.02), "no sign"),
-        (BASE.with_(null=None), "untested"),
-        (BASE.with_(interval=None, method="none: why"), "untested"),
+        (WIDE.replace(p_value=0.4, p_adjusted=0.8), "no sign"),
+        (BASE.replace(level=0.99, p_value=0.02, p_adjusted=0.02), "no sign"),
+        (BASE.replace(null=None), "untested"),
+        (BASE.replace(interval=None, method="none: why"), "untested"),
         (Estimate.undefined(metric="m", reason="r", n=0), "undefined"),
-        (BASE.with_(null=1.0, kind="ratio"), "below"),
+        (BASE.replace(null=1.0, kind="ratio"), "below"),
     ],
 )
 def test_reading(estimate: Estimate, sign: Sign) -> None:
@@ -53,5 +53,5 @@ def test_an_estimate_of_an_unlisted_metric_is_kept() -> None:
 
 
 def test_strongest_come_first() -> None:
-    small = BASE.with_(value=0.15)
+    small = BASE.replace(value=0.15)
     assert by_sign([small, BASE])["above"] == (BASE, small)

@@ -13,7 +13,7 @@ from ombud.report.blocks import Table, tables_in
 from ombud.report.figures import MOST_ROWS, forest
 from ombud.report.findings import families, family
 from ombud.report.format import estimate_text, shared_decimals
-from ombud.report.static import to_png, to_svg
+from ombud.report.images import to_png, to_svg
 from ombud.report.tables import detail_table, wide_table
 from ombud.report.themes import DARK, LIGHT
 
@@ -119,7 +119,7 @@ def test_many_systems_are_cut_and_said(ordinary: Result) -> None:
     from dataclasses import replace
 
     found = next(f for f in families(ordinary) if f.kind == "overall")
-    many = tuple(e.with_(system=f"s{i}") for i in range(9) for e in found.estimates[:12])
+    many = tuple(e.replace(system=f"s{i}") for i in range(9) for e in found.estimates[:12])
     figure = forest(replace(found, estimates=many), name="x", table="t")
     assert figure is not None
     assert "Drawn: the first 7 of 9 systems; the table has all." in figure.caption
@@ -139,7 +139,7 @@ def test_open_ends_are_drawn_to_the_edge(ordinary: Result) -> None:
     found = next(f for f in families(ordinary) if f.kind == "overall")
     base = found.estimates[1]
     assert base.value is not None
-    open_end = base.with_(interval=(base.value - 1, float("inf")))
+    open_end = base.replace(interval=(base.value - 1, float("inf")))
     figure = forest(replace(found, estimates=(open_end,)), name="x", table="t")
     assert figure is not None
     (datum,) = figure.spec["data"]["values"]

@@ -45,7 +45,7 @@ def test_group_in_whole_ratio_has_the_error_of_the_log_delta_method(rng) -> None
     # The group is part of the whole: treating them as independent would overstate the error.
     apart = np.sqrt(1 / e - 1 / m + 1 / event.sum() - 1 / n)
     assert np.log(whole.draws).std() < 0.85 * apart
-    assert whole.n == n and whole.least == m
+    assert whole.n == n and whole.smallest_n == m
 
 
 def test_ratio_without_events_is_said(rng) -> None:

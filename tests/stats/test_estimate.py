@@ -36,5 +36,5 @@ def test_it_survives_json_with_open_ends() -> None:
 def test_null_is_excluded_only_when_it_lies_outside() -> None:
     e = Estimate(**WHOLE, null=1.0)  # type: ignore[arg-type]
     assert not e.excludes_null
-    assert e.with_(null=2.5).excludes_null
-    assert not e.with_(null=None).excludes_null
+    assert e.replace(null=2.5).excludes_null
+    assert not e.replace(null=None).excludes_null

@@ -13,13 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses.base import Analysis
-from ombud.audits.analyses.outputs import run_analysis
-from ombud.audits.asking import Answers, Asking, Service, System
-from ombud.audits.describing import describe_metric
-from ombud.audits.folder import RunFolder
+from ombud.audits.analyses import Analysis
+from ombud.audits.collect import OutputCollector, Service, System, SystemOutputs
+from ombud.audits.histograms import spread_tables
 from ombud.audits.inputs import data_plan, store_data
-from ombud.audits.loading import load_analyses, load_data, load_metrics, load_system
+from ombud.audits.load import load_analyses, load_data, load_metrics, load_system
+from ombud.audits.metric_docs import describe_metric
 from ombud.audits.plan import Plan, StatisticsPlan
 from ombud.audits.presets import complete
 from ombud.audits.provenance import (
@@ -30,17 +29,17 @@ from ombud.audits.provenance import (
     versions,
 )
 from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
-from ombud.audits.spreads import spread_tables
+from ombud.audits.run_folder import RunFolder
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, reads_predictions, spec_of
+from ombud.metrics.base import Metric, Outputs, Rows, key_of, reads_predictions, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
-from ombud.systems.moderators.estimate import RunEstimate
+from ombud.systems.moderators.quote import CostQuote
 
 __all__ = ["Audit"]
 
@@ -159,13 +158,13 @@ class Audit:
             analyses=load_analyses(plan.analyses),
         )
 
-    def estimates(self) -> dict[str, RunEstimate]:
+    def quote(self) -> dict[str, CostQuote]:
         """Return what asking each service would take and cost; asks nothing."""
         texts = self.data.texts
         if texts is None:
             return {}
         services = {n: s for n, s in self._named().items() if isinstance(s, Service)}
-        return {name: service.estimate(texts) for name, service in services.items()}
+        return {name: service.quote(texts) for name, service in services.items()}
 
     def run(
         self,
@@ -202,7 +201,7 @@ class Audit:
 
     def rescored(
         self,
-        answers: Mapping[str, Answers],
+        answers: Mapping[str, SystemOutputs],
         folder: Path | None = None,
         progress: Progress | None = None,
     ) -> Result:
@@ -221,7 +220,7 @@ class Audit:
 
     def score(
         self,
-        answers: Mapping[str, Answers],
+        answers: Mapping[str, SystemOutputs],
         store: RunFolder | None = None,
         progress: Progress | None = None,
     ) -> Result:
@@ -247,10 +246,10 @@ class Audit:
         for analysis in self.analyses:
             progress(0, 1, f"analysing {analysis.registered_name}")
             said = {name: answer.outputs for name, answer in answers.items()}
-            found = run_analysis(analysis, self.data, said, self._settings())
-            estimates += found.estimates
-            exclusions |= dict.fromkeys(found.exclusions)
-            tables |= found.tables
+            result = analysis.analyse(self.data, said, self._settings())
+            estimates += result.estimates
+            exclusions |= dict.fromkeys(result.exclusions)
+            tables |= result.tables
         return Result(
             plan=self._as_plan(),
             estimates=tuple(estimates),
@@ -260,7 +259,7 @@ class Audit:
             tables=tables,
         )
 
-    def _measure(self, metric: Metric, answers: Mapping[str, Answers]) -> dict[str, Rows]:
+    def _measure(self, metric: Metric, answers: Mapping[str, SystemOutputs]) -> dict[str, Rows]:
         rows = {}
         for name in self._systems_for(metric):
             read: Outputs | None = answers[name].outputs
@@ -272,9 +271,9 @@ class Audit:
             raise PlanError(f"{metric.title} reads predicted ratings; no system gives them")
         return rows
 
-    def _asking(self, store: RunFolder | None, progress: Progress) -> Asking:
+    def _asking(self, store: RunFolder | None, progress: Progress) -> OutputCollector:
         recommends = any(isinstance(system, Recommender) for system in self._named().values())
-        return Asking(
+        return OutputCollector(
             data=self.data,
             users=self._users() if recommends else np.empty(0),
             depth=max(metric.depth for metric in self.metrics),
@@ -292,13 +291,13 @@ class Audit:
 
     def _systems_for(self, metric: Metric) -> list[str]:
         wanted = Recommender if metric.of == "recommender" else Moderator
-        found = [name for name, system in self._named().items() if isinstance(system, wanted)]
+        result = [name for name, system in self._named().items() if isinstance(system, wanted)]
         # A metric may be about some systems only, such as those with an avoid list.
         named: tuple[str, ...] = getattr(metric, "systems", ())
-        if named and not set(named) <= set(found):
-            unknown = ", ".join(sorted(set(named) - set(found)))
-            raise PlanError(f"{metric.title} names {unknown}; the systems are {', '.join(found)}")
-        return [name for name in found if name in named] if named else found
+        if named and not set(named) <= set(result):
+            unknown = ", ".join(sorted(set(named) - set(result)))
+            raise PlanError(f"{metric.title} names {unknown}; the systems are {', '.join(result)}")
+        return [name for name in result if name in named] if named else result
 
     def _groups(self, metric: Metric) -> Grouping | None:
         return self.data.users if metric.of == "recommender" else self.data.text_groups
@@ -368,4 +367,6 @@ def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
     said = describe_metric(getdoc(type(metric)) or "")
-    return MetricInfo(spec_of(metric), metric.title, unit=unit, null=metric.null, **said)
+    return MetricInfo(
+        spec_of(metric), metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
+    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ombud.audits.loading import load_metrics
+from ombud.audits.load import load_metrics
 from ombud.audits.result import Result
-from ombud.data.store import inside, read_parquet
 from ombud.errors import ResultError
+from ombud.files import inside, read_parquet
 from ombud.metrics.base import Rows
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.stats.estimate import Estimate
@@ -30,7 +30,7 @@ def compare(before: Result, after: Result) -> tuple[Estimate, ...]:
         If they share no metric and system, or no units.
     """
     changes: list[Estimate] = []
-    for place, info in enumerate(before.metrics):
+    for index, info in enumerate(before.metrics):
         matching = [i for i, other in enumerate(after.metrics) if other.spec == info.spec]
         if not matching:
             continue
@@ -38,15 +38,15 @@ def compare(before: Result, after: Result) -> tuple[Estimate, ...]:
         for system in (name for name in before.systems if name in after.systems):
             rows = {
                 "after": _rows(after, matching[0], system, info.unit),
-                "before": _rows(before, place, system, info.unit),
+                "before": _rows(before, index, system, info.unit),
             }
             if None in rows.values():
                 continue
             shared = _shared({name: r for name, r in rows.items() if r is not None})
             settings = Settings(**after.plan.statistics.model_dump(), seed=after.plan.seed)
-            found = estimate_metric(metric, shared, None, settings)
+            result = estimate_metric(metric, shared, None, settings)
             changes += [
-                e.with_(system=system, against="before") for e in found if e.against == "before"
+                e.replace(system=system, against="before") for e in result if e.against == "before"
             ]
     if not changes:
         raise ResultError(

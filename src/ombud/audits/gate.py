@@ -84,9 +84,11 @@ class Condition:
     text: str
 
     def __post_init__(self) -> None:
-        found = self._type(self._tree)
-        if found != "a comparison":
-            raise PlanError(f"{self.text!r} is {found}; a condition must compare, as in low > 0.02")
+        result = self._type(self._tree)
+        if result != "a comparison":
+            raise PlanError(
+                f"{self.text!r} is {result}; a condition must compare, as in low > 0.02"
+            )
 
     def judge(self, estimate: Estimate) -> bool | None:
         """Whether an estimate meets the condition; None when that hangs on an undefined number."""
@@ -164,11 +166,11 @@ class Condition:
         )
 
     def _needs(self, wanted: _Type, node: ast.expr, word: str, depth: int) -> _Type:
-        found = self._type(node, depth + 1)
-        if found != wanted:
+        result = self._type(node, depth + 1)
+        if result != wanted:
             part = ast.unparse(node)
-            raise PlanError(f"{self.text!r}: {word!r} needs {wanted}; {part} is {found}")
-        return found
+            raise PlanError(f"{self.text!r}: {word!r} needs {wanted}; {part} is {result}")
+        return result
 
     def _check_comparison(self, op: ast.cmpop, one: ast.expr, other: ast.expr, depth: int) -> None:
         if type(op) not in _COMPARE:
@@ -206,9 +208,9 @@ class Condition:
 
     def _check_words(self, estimates: Sequence[Estimate]) -> None:
         for name, op, word, shown in self._named():
-            found = {str(getattr(e, name)) for e in estimates}
-            if not any(op(known, word) for known in found):
-                known = ", ".join(sorted(found - {""})[:8]) or "none"
+            result = {str(getattr(e, name)) for e in estimates}
+            if not any(op(known, word) for known in result):
+                known = ", ".join(sorted(result - {""})[:8]) or "none"
                 raise PlanError(
                     f"no estimate has {shown}, so this gate could never close; found: {known}"
                 )
@@ -258,7 +260,7 @@ def _not(truth: bool | None) -> bool | None:
 
 
 def _all(truths: Iterable[bool | None]) -> bool | None:
-    found = set(truths)
-    if False in found:
+    result = set(truths)
+    if False in result:
         return False
-    return None if None in found else True
+    return None if None in result else True

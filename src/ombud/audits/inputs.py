@@ -8,7 +8,7 @@ import polars as pl
 
 from ombud.audits.plan import FILES, DataPlan
 from ombud.data.dataset import Dataset
-from ombud.data.store import write_parquet
+from ombud.files import write_parquet
 
 __all__ = ["data_plan", "store_data"]
 

@@ -169,16 +169,16 @@ class Plan(_Strict):
 
 def _absolute(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return a part of a plan with every path in it made absolute, however deep it stands."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in config.items():
         # A mapping or a list of terms may also be named: "tmdb-to-ao3@1" is no file.
         named = isinstance(value, str) and "@" in value and not Path(value).suffix
         if key in _PATHS and isinstance(value, str) and not named:
-            found[key] = str((folder / value).resolve())
+            result[key] = str((folder / value).resolve())
         elif isinstance(value, dict):
-            found[key] = _absolute(value, folder)
+            result[key] = _absolute(value, folder)
         elif isinstance(value, list | tuple):
-            found[key] = [_absolute(v, folder) if isinstance(v, dict) else v for v in value]
+            result[key] = [_absolute(v, folder) if isinstance(v, dict) else v for v in value]
         else:
-            found[key] = value
-    return found
+            result[key] = value
+    return result

@@ -17,7 +17,7 @@ from ombud.audits.plan import Plan
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.recommendations import Recommendations
-from ombud.data.store import hash_file
+from ombud.files import hash_file
 
 __all__ = ["fingerprint_data", "fingerprint_system", "input_hashes", "now", "versions"]
 
@@ -26,13 +26,13 @@ _PACKAGES = ("ombud", "numpy", "scipy", "polars", "pyarrow", "narwhals", "numba"
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that numbers depend on."""
-    found = {"python": platform.python_version(), "machine": platform.machine()}
+    result = {"python": platform.python_version(), "machine": platform.machine()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            result[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 def now() -> str:
@@ -44,10 +44,10 @@ def input_hashes(plan: Plan) -> dict[str, str]:
     """Return the SHA-256 of every file that a plan names, by the place that names it."""
     named = plan.model_dump(mode="json", include={"data", "systems", "metrics"})
     return {
-        place: hash_file(path)
-        for place, value in _leaves(named)
+        index: hash_file(path)
+        for index, value in _leaves(named)
         # An answer cache is no input: it grows while services are asked.
-        if not place.endswith(".cache")
+        if not index.endswith(".cache")
         and isinstance(value, str)
         and (path := Path(value)).is_absolute()
         and path.is_file()

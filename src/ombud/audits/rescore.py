@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ombud.audits.asking import Answers
 from ombud.audits.audit import Audit
-from ombud.audits.folder import read_outputs, read_predictions
+from ombud.audits.collect import SystemOutputs
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_hashes
 from ombud.audits.result import Result
+from ombud.audits.run_folder import read_outputs, read_predictions
 from ombud.data.recommendations import Recommendations
-from ombud.data.store import read_json
 from ombud.errors import ResultError
+from ombud.files import read_json
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 
@@ -63,9 +63,9 @@ def _check_unchanged(folder: Path, stored: Plan) -> None:
     before = read_json(folder / "run.json").get("files", {})
     after = input_hashes(stored)
     changed = [
-        place
-        for place, digest in before.items()
-        if place.startswith("data.") and after.get(place) != digest
+        index
+        for index, digest in before.items()
+        if index.startswith("data.") and after.get(index) != digest
     ]
     if changed:
         raise ResultError(
@@ -74,12 +74,12 @@ def _check_unchanged(folder: Path, stored: Plan) -> None:
         )
 
 
-def _answers(folder: Path, systems: tuple[str, ...]) -> dict[str, Answers]:
-    found: dict[str, Answers] = {}
+def _answers(folder: Path, systems: tuple[str, ...]) -> dict[str, SystemOutputs]:
+    result: dict[str, SystemOutputs] = {}
     for name in systems:
         outputs = read_outputs(folder, name)
         if outputs is not None:
-            found[name] = Answers(outputs, read_predictions(folder, name))
-    if not found:
+            result[name] = SystemOutputs(outputs, read_predictions(folder, name))
+    if not result:
         raise ResultError(f"{folder} holds no outputs; run the audit first: ombud run PLAN")
-    return found
+    return result

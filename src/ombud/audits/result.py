@@ -26,8 +26,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from ombud.audits.plan import Plan
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
-from ombud.data.store import inside, read_json, read_parquet
 from ombud.errors import ResultError
+from ombud.files import inside, read_json, read_parquet
 from ombud.stats.estimate import Estimate
 
 __all__ = ["RESULT_SCHEMA", "MetricInfo", "Result"]
@@ -48,6 +48,8 @@ class MetricInfo:
         Registered name and options.
     title
         The name as printed.
+    key
+        The key of its estimates.
     summary
         One sentence: what it is.
     unit
@@ -70,6 +72,7 @@ class MetricInfo:
     reading: str = ""
     undefined: str = ""
     limits: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +155,8 @@ class Result:
             )
         provenance = read_json(folder / "provenance.json")
         content = read_json(folder / "estimates.json")
-        for name, found in (("provenance", provenance), ("estimates", content)):
-            _check_version(folder / f"{name}.json", found)
+        for name, result in (("provenance", provenance), ("estimates", content)):
+            _check_version(folder / f"{name}.json", result)
         _check_provenance(folder / "provenance.json", provenance)
         try:
             return cls(

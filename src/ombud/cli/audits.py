@@ -18,15 +18,15 @@ from ombud.cli.console import (
     console,
     print_json,
     progress_bar,
+    reports_errors,
     say,
     say_aside,
-    speaks_plainly,
 )
 from ombud.cli.tables import estimate_table
 from ombud.errors import PlanError
 from ombud.report import Report
+from ombud.report.display import count, shorten, visible
 from ombud.report.terminal import summary_table
-from ombud.report.text import count, shorten, visible
 from ombud.stats.estimate import Estimate
 
 __all__ = ["check", "compare", "load_plan", "report", "rescore", "run", "show_result"]
@@ -55,13 +55,17 @@ def show_result(result: Result, as_json: bool) -> None:
     say(f"report: {path}")
 
 
-@speaks_plainly
+@reports_errors
 def run(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", metavar="PLAN")],
     folder: Annotated[Path | None, _FolderOption] = None,
-    estimate: Annotated[
+    dry_run: Annotated[
         bool,
-        typer.Option("--estimate", help="Say what asking services would take and cost, and stop."),
+        typer.Option(
+            "--dry-run/ ",
+            "--estimate/ ",
+            help="Say what asking services would take and cost, and stop.",
+        ),
     ] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
@@ -73,31 +77,31 @@ def run(
     \b
     Examples:
       ombud run plan.toml
-      ombud run plan.toml --estimate
+      ombud run plan.toml --dry-run
       ombud run plan.toml --folder results/monday --json
     """
     target = folder or plan.with_suffix(".result")
     audit = Audit.from_plan(load_plan(plan))
-    if estimate:
-        _show_estimates(audit, as_json)
+    if dry_run:
+        _show_quotes(audit, as_json)
         return
     with progress_bar() as progress:
         result = audit.run(target, progress, notice=say_aside)
     show_result(result, as_json)
 
 
-def _show_estimates(audit: Audit, as_json: bool) -> None:
-    estimates = audit.estimates()
+def _show_quotes(audit: Audit, as_json: bool) -> None:
+    quotes = audit.quote()
     if as_json:
-        print_json({name: asdict(one) for name, one in estimates.items()})
+        print_json({name: asdict(one) for name, one in quotes.items()})
         return
-    for one in estimates.values():
+    for one in quotes.values():
         say(str(one))
-    if not estimates:
+    if not quotes:
         say("no system of this plan is a service: nothing is sent and nothing costs")
 
 
-@speaks_plainly
+@reports_errors
 def report(
     result: Annotated[Path, _ResultArgument],
     to: Annotated[
@@ -116,7 +120,7 @@ def report(
         say(str(written))
 
 
-@speaks_plainly
+@reports_errors
 def rescore(
     result: Annotated[Path, _ResultArgument],
     folder: Annotated[Path, _FolderOption],
@@ -139,7 +143,7 @@ def rescore(
     show_result(again, as_json)
 
 
-@speaks_plainly
+@reports_errors
 def compare(
     before: Annotated[Path, typer.Argument(help="A result folder.", metavar="A")],
     after: Annotated[Path, typer.Argument(help="A later result folder.", metavar="B")],
@@ -158,7 +162,7 @@ def compare(
         console.print(estimate_table(changes, title=f"Change from {before} to {after}"))
 
 
-@speaks_plainly
+@reports_errors
 def check(
     result: Annotated[Path, _ResultArgument],
     fail_if: Annotated[
@@ -223,4 +227,4 @@ def _show_verdict(text: str, verdict: Verdict, total: int) -> None:
 
 def _on_one_line(estimate: Estimate) -> str:
     about = ("metric", "system", "label", "group", "against")
-    return visible(str(estimate.with_(**{f: shorten(getattr(estimate, f), 80) for f in about})))
+    return visible(str(estimate.replace(**{f: shorten(getattr(estimate, f), 80) for f in about})))

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from ombud.errors import OmbudError
-from ombud.report.text import visible
+from ombud.report.display import visible
 
 __all__ = [
     "FAILED_GATE",
@@ -27,9 +27,9 @@ __all__ = [
     "console",
     "print_json",
     "progress_bar",
+    "reports_errors",
     "say",
     "say_aside",
-    "speaks_plainly",
 ]
 
 FAILED_GATE = 1
@@ -98,7 +98,7 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
         yield show
 
 
-def speaks_plainly(command: Callable[_P, _R]) -> Callable[_P, _R]:
+def reports_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
     """Turn errors into a sentence and an exit code that is not the gate's; Ctrl-C into a word.
 
     With ``OMBUD_TRACEBACK=1`` in the environment, the traceback is printed too.

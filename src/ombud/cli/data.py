@@ -14,10 +14,10 @@ from rich.text import Text
 
 from ombud import registry
 from ombud.cli import data_build, data_get
-from ombud.cli.console import JsonOption, console, print_json, say, speaks_plainly
+from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
 from ombud.data import Decisions, Grouping, Interactions, Labels, Recommendations, Texts
 from ombud.data.frames import open_frame
-from ombud.report.text import visible
+from ombud.report.display import visible
 
 __all__ = ["Form", "app", "check", "describe", "list_"]
 
@@ -65,7 +65,7 @@ _READERS: dict[Form, Callable[[Path], Any]] = {
 
 
 @app.command("list")
-@speaks_plainly
+@reports_errors
 def list_(as_json: Annotated[bool, JsonOption] = False) -> None:
     """List the data sources and simulated worlds that a plan can name.
 
@@ -82,13 +82,13 @@ def list_(as_json: Annotated[bool, JsonOption] = False) -> None:
         return
     table = Table("name", "kind", "what it is", box=None)
     for kind, names in things.items():
-        for name, words in names.items():
-            table.add_row(*(Text(visible(cell)) for cell in (name, kind, words)))
+        for name, text in names.items():
+            table.add_row(*(Text(visible(cell)) for cell in (name, kind, text)))
     console.print(table)
 
 
 @app.command()
-@speaks_plainly
+@reports_errors
 def describe(
     name: Annotated[str, typer.Argument(help="A source or world of 'ombud data list'.")],
 ) -> None:
@@ -104,7 +104,7 @@ def describe(
 
 
 @app.command()
-@speaks_plainly
+@reports_errors
 def check(
     path: Annotated[Path, typer.Argument(help="A Parquet, CSV, TSV or JSONL file.")],
     form: Annotated[Form, typer.Option("--as", help="What the file should hold.")],
@@ -122,5 +122,5 @@ def check(
         print_json({"path": str(path), "form": form, "found": repr(table), "left_out": left_out})
         return
     say(visible(f"{path.name}: {table!r}"))
-    for words in left_out:
-        say(f"  {visible(words)}")
+    for text in left_out:
+        say(f"  {visible(text)}")

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ombud.cli.console import JsonOption, print_json, say, speaks_plainly
+from ombud.cli.console import JsonOption, print_json, reports_errors, say
 from ombud.data.dataset import Dataset
 from ombud.errors import DataError
-from ombud.report.text import visible
+from ombud.report.display import visible
 
 __all__ = ["build_ao3_folder", "build_app", "build_ml_ddd_folder"]
 
@@ -31,7 +31,7 @@ _ReplaceOption = typer.Option("--replace", help="Put it in the place of an exist
 
 
 def _write(data: Dataset, to: Path, replace: bool, as_json: bool) -> None:
-    from ombud.data.built import write_dataset
+    from ombud.data.sources._build import write_dataset
 
     folder = write_dataset(data, to, replace=replace)
     if as_json:
@@ -42,13 +42,13 @@ def _write(data: Dataset, to: Path, replace: bool, as_json: bool) -> None:
         shown = f"{value:,}" if isinstance(value, int) else value
         shown = f"{value:,.6g}" if isinstance(value, float) else shown
         say(visible(f"  {name}: {shown}"))
-    for words in data.card.dropped:
-        say(f"  {visible(words)}")
+    for text in data.card.dropped:
+        say(f"  {visible(text)}")
     say(f"wrote {folder}")
 
 
 @build_app.command("ml-ddd")
-@speaks_plainly
+@reports_errors
 def build_ml_ddd_folder(
     movielens: Annotated[
         Path, typer.Option("--movielens", help="MovieLens 25M: ml-25m.zip or its folder.")
@@ -76,7 +76,7 @@ def build_ml_ddd_folder(
     Example:
       ombud data build ml-ddd --movielens ml-25m.zip --votes ddd_dict.pkl --to ml-ddd
     """
-    from ombud.data.built import Filter
+    from ombud.data.sources._build import Filter
     from ombud.data.sources.ml_ddd import build_ml_ddd
 
     data = build_ml_ddd(
@@ -91,7 +91,7 @@ def build_ml_ddd_folder(
 
 
 @build_app.command("ao3")
-@speaks_plainly
+@reports_errors
 def build_ao3_folder(
     sensitivity: Annotated[Path, typer.Option("--sensitivity", help="ao3_sensitivity_table.csv")],
     interactions: Annotated[Path, typer.Option("--interactions", help="ao3_interaction_table.csv")],
@@ -108,7 +108,7 @@ def build_ao3_folder(
       ombud data build ao3 --sensitivity ao3_sensitivity_table.csv \\
         --interactions ao3_interaction_table.csv --to ao3
     """
-    from ombud.data.built import Filter
+    from ombud.data.sources._build import Filter
     from ombud.data.sources.ao3 import build_ao3
 
     keep = Filter(minimum, passes or None)

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from ombud.cli.console import JsonOption, print_json, progress_bar, say, speaks_plainly
+from ombud.cli.console import JsonOption, print_json, progress_bar, reports_errors, say
 from ombud.errors import DataError
 
 __all__ = ["ask_ddd", "get"]
 
 
-@speaks_plainly
+@reports_errors
 def get(
     name: Annotated[str, typer.Argument(help="What to fetch; 'ombud data get list' names all.")],
     to: Annotated[Path, typer.Option("--to", help="The folder to fetch into.")] = Path("data"),
@@ -30,8 +30,8 @@ def get(
       ombud data get list
       ombud data get movielens-25m --to downloads --accept-licence
     """
-    from ombud.data.download import fetch
     from ombud.data.downloads import download_names, get_download
+    from ombud.http.download import fetch
 
     if name == "list":
         known = [get_download(one) for one in download_names()]
@@ -61,7 +61,7 @@ def get(
     say(f"next: {wanted.use}")
 
 
-@speaks_plainly
+@reports_errors
 def ask_ddd(
     movielens: Annotated[
         Path, typer.Option("--movielens", help="A MovieLens folder or archive with links.csv.")
@@ -97,6 +97,6 @@ def ask_ddd(
     if as_json:
         print_json(asdict(done))
         return
-    words = f"{done.found:,} of {done.movies:,} movies found, {done.absent:,} absent there, "
-    words += f"{done.unlinked:,} without an IMDb id; {done.requests:,} requests made"
-    say(words)
+    text = f"{done.found:,} of {done.movies:,} movies found, {done.absent:,} absent there, "
+    text += f"{done.unlinked:,} without an IMDb id; {done.requests:,} requests made"
+    say(text)

@@ -9,9 +9,9 @@ import typer
 
 from ombud.audits import Audit, Plan
 from ombud.cli.audits import show_result
-from ombud.cli.console import JsonOption, progress_bar, say, speaks_plainly
-from ombud.data.store import write_text
+from ombud.cli.console import JsonOption, progress_bar, reports_errors, say
 from ombud.errors import PlanError
+from ombud.files import write_text
 
 __all__ = ["demo", "write_demo"]
 
@@ -53,18 +53,18 @@ def _check_room(folder: Path, path: Path, text: str) -> None:
     if path.is_file():
         if path.read_bytes() == text.encode():
             return
-        found = "the demo of another seed, or a plan that was changed"
+        result = "the demo of another seed, or a plan that was changed"
     elif folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        found = "files that are not the demo's" if folder.is_dir() else "no demo: it is a file"
+        result = "files that are not the demo's" if folder.is_dir() else "no demo: it is a file"
     else:
         return
     raise PlanError(
-        f"{folder} holds {found}; nothing was written. "
+        f"{folder} holds {result}; nothing was written. "
         "Choose another folder with --folder, or delete this one."
     )
 
 
-@speaks_plainly
+@reports_errors
 def demo(
     folder: Annotated[
         Path, typer.Option("--folder", "-o", help="Where to write the demo's files.")

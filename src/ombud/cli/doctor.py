@@ -10,8 +10,8 @@ from rich.text import Text
 
 from ombud import registry
 from ombud.audits.provenance import versions
-from ombud.cli.console import JsonOption, console, print_json, say, speaks_plainly
-from ombud.report.text import visible
+from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
+from ombud.report.display import visible
 
 __all__ = ["doctor", "plugins"]
 
@@ -28,7 +28,7 @@ _EXTRAS = {
 }
 
 
-@speaks_plainly
+@reports_errors
 def plugins(as_json: Annotated[bool, JsonOption] = False) -> None:
     """List plugins and everything that is registered.
 
@@ -36,27 +36,27 @@ def plugins(as_json: Annotated[bool, JsonOption] = False) -> None:
     Example:
       ombud plugins --json
     """
-    found = registry.plugins()
+    result = registry.plugins()
     things = {
         kind: {name: registry.describe(kind, name) for name in registry.names(kind)}
         for kind in registry.KINDS
     }
     if as_json:
-        print_json({"plugins": [vars(p) for p in found], "registered": things})
+        print_json({"plugins": [vars(p) for p in result], "registered": things})
         return
-    for plugin in found:
+    for plugin in result:
         state = f"failed: {plugin.error}" if plugin.error else f"{len(plugin.registered)} things"
         say(f"plugin {plugin.name} ({plugin.distribution}): {state}")
-    if not found:
+    if not result:
         console.print("no plugins; everything below is built in")
     table = Table("kind", "name", "what it is", box=None)
     for kind, names in things.items():
-        for name, words in names.items():
-            table.add_row(*(Text(visible(cell)) for cell in (kind, name, words)))
+        for name, text in names.items():
+            table.add_row(*(Text(visible(cell)) for cell in (kind, name, text)))
     console.print(table)
 
 
-@speaks_plainly
+@reports_errors
 def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
     """Show versions and which extras are installed, and how to install the others.
 
@@ -76,5 +76,5 @@ def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
         table.add_row(name, version)
     console.print(table)
     for extra, there in extras.items():
-        words = "installed" if there else f"absent; pip install 'ombud[{extra}]'"
-        say(f"extra {extra}: {words}")
+        text = "installed" if there else f"absent; pip install 'ombud[{extra}]'"
+        say(f"extra {extra}: {text}")

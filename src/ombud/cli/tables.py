@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
+from ombud.report.display import shorten
 from ombud.report.format import estimate_text, p_text
-from ombud.report.text import shorten
 from ombud.stats.estimate import Estimate
 
 __all__ = ["estimate_table"]

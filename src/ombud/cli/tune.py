@@ -8,16 +8,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ombud.audits.loading import load_data
-from ombud.audits.tuning import tune as search
+from ombud.audits.load import load_data
 from ombud.cli.audits import load_plan
-from ombud.cli.console import JsonOption, console, print_json, progress_bar, say, speaks_plainly
+from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
 from ombud.errors import PlanError
+from ombud.tuning.tuning import tune as search
 
 __all__ = ["tune"]
 
 
-@speaks_plainly
+@reports_errors
 def tune(
     plan: Annotated[Path, typer.Argument(help="A plan; its data is used.", metavar="PLAN")],
     system: Annotated[str, typer.Option(help="The system of the plan to tune.")],
@@ -50,7 +50,7 @@ def tune(
     if data.interactions is None:
         raise PlanError("tuning needs interactions; the plan's data has none")
     with progress_bar() as progress:
-        found = search(
+        result = search(
             asked.systems[system]["type"],
             data.interactions,
             metric=metric,
@@ -62,10 +62,10 @@ def tune(
             progress=progress,
         )
     if as_json:
-        print_json({"best": found.best, "value": found.value, "stopped": found.stopped_because})
+        print_json({"best": result.best, "value": result.value, "stopped": result.stopped_because})
         return
-    table = Table("parameter", "best", title=f"{metric} = {found.value:.4g}", title_justify="left")
-    for name, value in found.best.items():
+    table = Table("parameter", "best", title=f"{metric} = {result.value:.4g}", title_justify="left")
+    for name, value in result.best.items():
         table.add_row(name, f"{value:.4g}" if isinstance(value, float) else str(value))
     console.print(table)
-    say(f"{len(found.trials)} trials; stopped: {found.stopped_because}")
+    say(f"{len(result.trials)} trials; stopped: {result.stopped_because}")

@@ -86,13 +86,13 @@ def extract_zip(
         with zipfile.ZipFile(archive) as opened:
             wanted = _wanted(opened, archive, names, bounds)
             left = bounds.most(archive.stat().st_size)
-            found: dict[str, Path] = {}
+            result: dict[str, Path] = {}
             for entry in wanted:
                 path = to / PurePosixPath(entry.filename).name
                 with opened.open(entry) as source:
                     left -= _copy(source, path, left, archive.name)
-                found[path.name] = path
-            return found
+                result[path.name] = path
+            return result
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
         raise DataError(archive.name, [f"it cannot be read as a ZIP archive: {error}"]) from None
 

@@ -49,25 +49,27 @@ class Dataset:
     @property
     def exclusions(self) -> tuple[Exclusion, ...]:
         """Everything left out while reading, and everything that does not fit together."""
-        found: list[Exclusion] = []
+        result: list[Exclusion] = []
         for table in (self.interactions, self.labels, self.texts):
             if table is not None:
-                found += table.exclusions
+                result += table.exclusions
         if self.interactions is not None and self.labels is not None:
-            found += self._unmatched_labels(self.interactions, self.labels)
+            result += self._unmatched_labels(self.interactions, self.labels)
         if self.interactions is not None and self.users is not None:
             absent = int(
                 np.count_nonzero(self.interactions.users.codes(self.users.units.arrow) < 0)
             )
             if absent:
-                why = "they are in the table of groups but have no history"
-                found.append(Exclusion("groups", "users", absent, why, len(self.users.units)))
+                reason = "they are in the table of groups but have no history"
+                result.append(Exclusion("groups", "users", absent, reason, len(self.users.units)))
             ungrouped = ~self.users.aligned(self.interactions.users.ids).any(axis=1)
             if ungrouped.any():
                 count = int(np.count_nonzero(ungrouped))
-                why = "no group of theirs is known: they count among everyone, but in no group"
-                found.append(Exclusion("groups", "users", count, why, self.interactions.n_users))
-        return tuple(found)
+                reason = "no group of theirs is known: they count among everyone, but in no group"
+                result.append(
+                    Exclusion("groups", "users", count, reason, self.interactions.n_users)
+                )
+        return tuple(result)
 
     @staticmethod
     def _unmatched_labels(interactions: Interactions, labels: Labels) -> list[Exclusion]:
@@ -75,5 +77,5 @@ class Dataset:
         absent = int(np.count_nonzero(interactions.items.codes(labels.items.arrow) < 0))
         if not absent:
             return []
-        why = "they carry labels but occur in no history (used only if recommended)"
-        return [Exclusion("labels", "items", absent, why, len(labels.items))]
+        reason = "they carry labels but occur in no history (used only if recommended)"
+        return [Exclusion("labels", "items", absent, reason, len(labels.items))]

@@ -119,9 +119,9 @@ class Decisions:
 
     def to_frame(self) -> pl.DataFrame:
         """Return the columns that `from_frame` reads."""
-        words = np.array([outcome.name.lower() for outcome in Outcome], dtype=object)
+        text = np.array([outcome.name.lower() for outcome in Outcome], dtype=object)
         score = pl.Series(self.scores).fill_nan(None)
-        columns: dict[str, Any] = {"id": self.ids, "outcome": words[self.outcomes], "score": score}
+        columns: dict[str, Any] = {"id": self.ids, "outcome": text[self.outcomes], "score": score}
         if self.repeats is not None:
             columns["repeat"] = self.repeats
         if self.category_scores is not None:
@@ -149,12 +149,12 @@ def _outcomes(
 ) -> NDArray[np.int8]:
     if "outcome" in table.columns:
         known = {outcome.name.lower(): int(outcome) for outcome in Outcome}
-        words = table["outcome"].str.to_lowercase()
-        bad = table.with_row_index("row", offset=1).filter(~words.is_in(list(known)))
+        text = table["outcome"].str.to_lowercase()
+        bad = table.with_row_index("row", offset=1).filter(~text.is_in(list(known)))
         if bad.height:
             rows = first_rows(bad["row"].head(5).to_list(), bad.height)
             raise DataError(name, [f"column 'outcome' is none of {', '.join(known)} in {rows}"])
-        return words.replace_strict(known, return_dtype=pl.Int8).to_numpy()
+        return text.replace_strict(known, return_dtype=pl.Int8).to_numpy()
     if "flagged" in table.columns:
         flagged = table["flagged"].cast(pl.Int8)
         return flagged.fill_null(int(Outcome.ERROR)).to_numpy()

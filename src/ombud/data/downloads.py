@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ombud.data.download import RemoteFile
 from ombud.errors import RegistryError
+from ombud.http.download import RemoteFile
 
 __all__ = ["Download", "download_names", "get_download"]
 

@@ -48,8 +48,8 @@ class Exclusion:
         ['lists: 3 of 10 users left out: none']
         """
         groups: dict[tuple[str, str, str], list[Exclusion]] = {}
-        for found in exclusions:
-            groups.setdefault((found.where, found.what, found.reason), []).append(found)
+        for result in exclusions:
+            groups.setdefault((result.where, result.what, result.reason), []).append(result)
         merged = []
         for (where, what, reason), same in groups.items():
             known = [e.of for e in same if e.of is not None]

@@ -121,10 +121,10 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     """
     lazy, name = open_frame(frame, source)
     try:
-        found = lazy.collect_schema()
-        faults = _missing(columns, found.names())
-        present = [column for column in columns if column.name in found.names()]
-        mixed = [column for column in present if found[column.name] == nw.Object]
+        result = lazy.collect_schema()
+        faults = _missing(columns, result.names())
+        present = [column for column in columns if column.name in result.names()]
+        mixed = [column for column in present if result[column.name] == nw.Object]
         for column in mixed:
             fault = f"column {column.name!r}: holds values of several types"
             faults.append(f"{fault}; {_EXPECTED[column.kind]} were expected")
@@ -189,11 +189,11 @@ def _faults_of(column: Column, table: pl.DataFrame, counts: dict[str, int]) -> l
         "high": (lambda: (value > column.high).and_(value.is_not_nan()), f"above {column.high}"),
     }
     faults = []
-    for key, (condition, words) in checks.items():
+    for key, (condition, text) in checks.items():
         total = counts.get(f"{column.name}:{key}", 0)
         if total and not (column.nullable and key in {"null", "nan"}):
             rows = table.select((condition().arg_true() + 1).head(5)).to_series().to_list()
-            faults.append(f"column {column.name!r} is {words} in {first_rows(rows, total)}")
+            faults.append(f"column {column.name!r} is {text} in {first_rows(rows, total)}")
     return faults
 
 

@@ -103,8 +103,8 @@ class Vocabulary:
         used = {name: v for name, v in named.items() if len(v)}
         kinds = {name: v.arrow.type for name, v in used.items()}
         if len({_is_text(kind) for kind in kinds.values()}) > 1:
-            found = ", ".join(f"{kind} in {name}" for name, kind in kinds.items())
-            raise DataError("ids", [f"ids are {found}, so nothing would match; cast one of them"])
+            result = ", ".join(f"{kind} in {name}" for name, kind in kinds.items())
+            raise DataError("ids", [f"ids are {result}, so nothing would match; cast one of them"])
         every = [v.arrow.cast(next(iter(kinds.values()))) for v in used.values()]
         return cls.encode(pa.concat_arrays(every) if every else [])[0]
 
@@ -142,8 +142,8 @@ class Vocabulary:
             return np.full(len(wanted), -1, dtype=np.int32)
         if wanted.type != self._arrow.type:
             wanted = _cast(wanted, self._arrow.type)
-        found = pc.index_in(wanted, value_set=self._arrow)
-        return np.array(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
+        result = pc.index_in(wanted, value_set=self._arrow)
+        return np.array(result.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
     def take(self, codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """Return the ids of some codes; None where the code is -1."""

@@ -90,8 +90,8 @@ class Interactions:
             kept = table.filter(pl.col("rating").fill_nan(None).is_not_null())
             if kept.height < table.height:
                 gone = table.height - kept.height
-                why = "the rating is missing"
-                exclusions.append(Exclusion("interactions", "rows", gone, why, table.height))
+                reason = "the rating is missing"
+                exclusions.append(Exclusion("interactions", "rows", gone, reason, table.height))
             table = kept
         name = source or (str(frame) if isinstance(frame, str) else "interactions")
         return cls._build(table, duplicates, rating_scale, exclusions, name)
@@ -135,9 +135,11 @@ class Interactions:
             if duplicates == "error":
                 raise DataError(name, [_repeats(table)])
             before = table.height
-            why = f"the same user and item again (duplicates={duplicates!r})"
+            reason = f"the same user and item again (duplicates={duplicates!r})"
             table = _merge(table, duplicates)
-            exclusions.append(Exclusion("interactions", "rows", before - table.height, why, before))
+            exclusions.append(
+                Exclusion("interactions", "rows", before - table.height, reason, before)
+            )
             return cls._build(table, "error", rating_scale, exclusions, name)
         times = None if order is None else _seconds(table["time"])[order.data - 1]
         return cls(users, items, matrix, explicit, rating_scale, times, tuple(exclusions))
@@ -232,9 +234,9 @@ def _repeats(table: pl.DataFrame) -> str:
     again = table.with_row_index("row", offset=1).filter(
         ~pl.struct("user", "item").is_first_distinct()
     )
-    words = first_rows(again["row"].head(5).to_list(), again.height)
+    text = first_rows(again["row"].head(5).to_list(), again.height)
     return (
-        f"the same user and item again in {words}; remove them, or choose "
+        f"the same user and item again in {text}; remove them, or choose "
         "duplicates='last', 'mean' or 'median'"
     )
 

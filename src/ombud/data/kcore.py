@@ -65,20 +65,20 @@ class KCore:
         outside
             Why items were not permitted, in words.
         """
-        found = []
+        result = []
         if self.outside_items:
-            why = f"{outside} (with them went {self.outside_interactions:,} interactions)"
-            found.append(Exclusion("filter", "items", self.outside_items, why, len(self.items)))
+            reason = f"{outside} (with them went {self.outside_interactions:,} interactions)"
+            result.append(Exclusion("filter", "items", self.outside_items, reason, len(self.items)))
         few = f"fewer than {self.minimum} interactions"
         for number, one in enumerate(self.passes, start=1):
             for what, count in (("users", one.users), ("items", one.items)):
                 if count:
-                    found.append(Exclusion(f"filter, pass {number}", what, count, few))
+                    result.append(Exclusion(f"filter, pass {number}", what, count, few))
             if one.interactions:
-                why = "their user or item was left out in this pass"
+                reason = "their user or item was left out in this pass"
                 where = f"filter, pass {number}"
-                found.append(Exclusion(where, "interactions", one.interactions, why))
-        return tuple(found)
+                result.append(Exclusion(where, "interactions", one.interactions, reason))
+        return tuple(result)
 
 
 @dataclass(eq=False)
@@ -98,16 +98,16 @@ class _Side:
     def below(self, minimum: int, among: NDArray[Any] | None) -> NDArray[Any]:
         if among is None:
             return np.flatnonzero(self.alive & (self.degrees < minimum))
-        found: NDArray[Any] = among[self.alive[among] & (self.degrees[among] < minimum)]
-        return found
+        result: NDArray[Any] = among[self.alive[among] & (self.degrees[among] < minimum)]
+        return result
 
     def neighbours_of(self, codes: NDArray[Any]) -> NDArray[Any]:
         first = self.starts[codes].astype(np.int64)
         counts = self.starts[codes + 1] - first
         ends = np.cumsum(counts)
         places = np.arange(ends[-1]) + np.repeat(first - (ends - counts), counts)
-        found: NDArray[Any] = self.neighbours[places]
-        return found
+        result: NDArray[Any] = self.neighbours[places]
+        return result
 
 
 def _leave_out(codes: NDArray[Any], side: _Side, other: _Side) -> tuple[int, NDArray[Any]]:

@@ -248,8 +248,8 @@ def vote_states(
     reaches = np.greater if strict else np.greater_equal
     states[(total > 0) & reaches(no, threshold * total)] = LabelState.NO
     states[(total > 0) & reaches(yes, threshold * total)] = LabelState.YES
-    words = "more than" if strict else "at least"
-    return states, f"yes or no when {words} {threshold:.0%} of votes agree"
+    text = "more than" if strict else "at least"
+    return states, f"yes or no when {text} {threshold:.0%} of votes agree"
 
 
 def _check_threshold(threshold: float) -> None:
@@ -263,14 +263,14 @@ def _read(
     name = source or (str(frame) if isinstance(frame, str) else "labels")
     table = read_table(frame, columns, source)
     exclusions: tuple[Exclusion, ...] = ()
-    found = table["label"].drop_nulls().unique().to_list()
-    dropped = [label for label in found if label in refused or refused_anywhere(label)]
+    result = table["label"].drop_nulls().unique().to_list()
+    dropped = [label for label in result if label in refused or refused_anywhere(label)]
     if dropped:
         kept = table.filter(~pl.col("label").is_in(dropped).fill_null(False))
         if kept.height < table.height:
-            why = "labels that ombud refuses to store"
+            reason = "labels that ombud refuses to store"
             gone = table.height - kept.height
-            exclusions = (Exclusion("labels", "rows", gone, why, table.height),)
+            exclusions = (Exclusion("labels", "rows", gone, reason, table.height),)
         table = kept
     again = table.with_row_index("row", offset=1).filter(
         ~pl.struct("item", "label").is_first_distinct()

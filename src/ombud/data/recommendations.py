@@ -67,13 +67,13 @@ class Recommendations:
         table = read_table(frame, columns, source).with_row_index("row", offset=1)
         name = source or (str(frame) if isinstance(frame, str) else "recommendations")
         faults = []
-        for key, words in (("item", "recommends an item again"), ("rank", "has a rank again")):
+        for key, text in (("item", "recommends an item again"), ("rank", "has a rank again")):
             if key in table.columns:
                 again = table.filter(pl.struct("user", key).is_duplicated())
                 again = again.filter(~pl.struct("user", key).is_first_distinct())
                 if again.height:
                     faults.append(
-                        f"a user's list {words} in "
+                        f"a user's list {text} in "
                         f"{first_rows(again['row'].to_list(), again.height)}"
                     )
         if faults:
@@ -86,13 +86,13 @@ class Recommendations:
         catalogue, codes = Vocabulary.encode(table["item"].to_arrow())
         order = np.argsort(rows, kind="stable")
         counts = np.bincount(rows, minlength=len(users))
-        place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        index = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         items = np.full((len(users), int(counts.max())), -1, dtype=np.int32)
-        items[rows[order], place] = codes[order]
+        items[rows[order], index] = codes[order]
         scores = None
         if "score" in table.columns:
             scores = np.full(items.shape, np.nan, dtype=np.float32)
-            scores[rows[order], place] = table["score"].to_numpy()[order]
+            scores[rows[order], index] = table["score"].to_numpy()[order]
         return cls(users.ids, items, catalogue, scores)
 
     @property

@@ -53,27 +53,27 @@ class _Restricted(pickle.Unpickler):  # noqa: S301 - it imports nothing, and the
 
 def _scan(data: bytes) -> str:
     """Return what is wrong with a pickle, or an empty text."""
-    place, size = 0, len(data)
+    index, size = 0, len(data)
     plain = _plain_run(size)
-    while place < size:
-        if run := plain.match(data, place):
-            place = run.end()
+    while index < size:
+        if run := plain.match(data, index):
+            index = run.end()
             continue
-        name = _NAMES.get(data[place], "")
+        name = _NAMES.get(data[index], "")
         if name == "STOP":
-            return "" if place + 1 == size else "bytes follow its end"
+            return "" if index + 1 == size else "bytes follow its end"
         if name == "LONG_BINPUT":
-            return f"at byte {place:,} it asks for room for more things than it can hold"
+            return f"at byte {index:,} it asks for room for more things than it can hold"
         if name not in _SIZED:
-            what = name or f"the unknown instruction {data[place]:#x}"
-            return f"at byte {place:,} stands {what}; texts, whole numbers and dictionaries may"
+            what = name or f"the unknown instruction {data[index]:#x}"
+            return f"at byte {index:,} stands {what}; texts, whole numbers and dictionaries may"
         form = _SIZED[name]
-        if place + 1 + struct.calcsize(form) > size:
+        if index + 1 + struct.calcsize(form) > size:
             break
-        (length,) = struct.unpack_from(form, data, place + 1)
+        (length,) = struct.unpack_from(form, data, index + 1)
         if length > (_LONGEST_NUMBER if name == "LONG1" else _LONGEST_TEXT):
-            return f"at byte {place:,} stands something of {length:,} bytes"
-        place += 1 + struct.calcsize(form) + length
+            return f"at byte {index:,} stands something of {length:,} bytes"
+        index += 1 + struct.calcsize(form) + length
     return "it ends in the middle"
 
 

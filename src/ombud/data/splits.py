@@ -129,8 +129,8 @@ def split_by_time(
     if at is None:
         _check_share(share)
         late = int(np.floor(len(times) * share))
-        place = len(times) - max(late, 1)
-        moment = float(np.partition(times, place)[place])
+        index = len(times) - max(late, 1)
+        moment = float(np.partition(times, index)[index])
         if late and np.count_nonzero(times >= moment) > late:
             # Interactions of one moment are not torn apart.
             after = times[times > moment]
@@ -306,14 +306,14 @@ def _without_test(counts: NDArray[Any], wanted: NDArray[Any]) -> list[Exclusion]
     single = int(np.count_nonzero(counts == 1))
     few = int(np.count_nonzero((counts > 1) & (wanted == 0)))
     total = int(np.count_nonzero(counts))
-    found = []
+    result = []
     if single:
-        why = "a single interaction, which is kept for training"
-        found.append(Exclusion("held-out part", "users", single, why, total))
+        reason = "a single interaction, which is kept for training"
+        result.append(Exclusion("held-out part", "users", single, reason, total))
     if few:
-        why = "the part held out of so few interactions rounds to none"
-        found.append(Exclusion("held-out part", "users", few, why, total))
-    return found
+        reason = "the part held out of so few interactions rounds to none"
+        result.append(Exclusion("held-out part", "users", few, reason, total))
+    return result
 
 
 def _drop_untrained(interactions: Interactions, held: NDArray[np.bool_]) -> Split:
@@ -322,12 +322,12 @@ def _drop_untrained(interactions: Interactions, held: NDArray[np.bool_]) -> Spli
     rows = _rows(interactions)
     held_of = np.bincount(rows[held], minlength=len(counts))
     lost = (held_of == counts) & (counts > 0)
-    found = []
+    result = []
     if lost.any():
         users, entries = int(np.count_nonzero(lost)), int(held_of[lost].sum())
-        why = f"all they did ({entries:,} interactions) falls into the held-out part"
-        found.append(Exclusion("held-out part", "users", users, why, int((counts > 0).sum())))
-    return _parts(interactions, held & ~lost[rows], found, train=~held)
+        reason = f"all they did ({entries:,} interactions) falls into the held-out part"
+        result.append(Exclusion("held-out part", "users", users, reason, int((counts > 0).sum())))
+    return _parts(interactions, held & ~lost[rows], result, train=~held)
 
 
 def _parts(

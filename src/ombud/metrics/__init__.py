@@ -1,24 +1,41 @@
-"""Metrics: what is measured on each user or text, and how one number is made of many."""
+"""Metrics: what is measured on each user or text, and how one number is made of many.
 
-from ombud.metrics.amplification import Amplification, UserAmplification
-from ombud.metrics.avoidance import AvoidLeak
+Metrics that answer one question only stand in its folder of `ombud.questions`.
+"""
+
+from ombud.metrics.accuracy import F1, MAE, MRR, NDCG, RMSE, HitRate, Precision, Recall, Relevance
 from ombud.metrics.base import Metric, Outputs, Rows, spec_of
 from ombud.metrics.calibration import Miscalibration
 from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.exposure import Coverage, DistinctShare, Gini
+from ombud.metrics.rates import FalsePositiveRate, UndecidedShare
+from ombud.metrics.scores import MedianScore
 from ombud.metrics.shares import HistoryShare, LabelShare, ShareGap, label_share
 
 __all__ = [
-    "Amplification",
-    "AvoidLeak",
+    "F1",
+    "MAE",
+    "MRR",
+    "NDCG",
+    "RMSE",
+    "Coverage",
+    "DistinctShare",
+    "FalsePositiveRate",
+    "Gini",
     "HistoryShare",
+    "HitRate",
     "LabelShare",
+    "MedianScore",
     "Metric",
     "Miscalibration",
     "Outputs",
+    "Precision",
+    "Recall",
+    "Relevance",
     "Rows",
     "Settings",
     "ShareGap",
-    "UserAmplification",
+    "UndecidedShare",
     "estimate_metric",
     "label_share",
     "spec_of",

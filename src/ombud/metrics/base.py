@@ -7,7 +7,7 @@ a metric's author writes no statistics.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from ombud.data.decisions import Decisions
     from ombud.data.predictions import Predictions
     from ombud.data.recommendations import Recommendations
-    from ombud.metrics.shared import SharedDraws
+    from ombud.metrics.label_uncertainty import LabelDraws
     from ombud.stats.statistics import Statistic
 
-__all__ = ["Metric", "Outputs", "Rows", "reads_predictions", "spec_of"]
+__all__ = ["Metric", "Outputs", "Rows", "key_of", "reads_predictions", "spec_of"]
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 
@@ -73,7 +73,7 @@ class Rows:
     clusters: NDArray[np.int32] | None = None
     exclusions: tuple[Exclusion, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
-    shared: SharedDraws | None = None
+    shared: LabelDraws | None = None
 
     def __post_init__(self) -> None:
         for name, values in self.columns.items():
@@ -89,8 +89,8 @@ class Rows:
         if self.clusters is not None:
             columns["cluster"] = self.clusters
         for name, values in self.columns.items():
-            for place, label in enumerate(self.labels):
-                columns[f"{name}|{label}"] = values[:, place]
+            for index, label in enumerate(self.labels):
+                columns[f"{name}|{label}"] = values[:, index]
         return pl.DataFrame(columns)
 
     @classmethod
@@ -172,3 +172,33 @@ def spec_of(thing: _Registered) -> dict[str, Any]:
     """
     options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
     return {"name": thing.registered_name} | {k: v for k, v in options.items() if v is not None}
+
+
+def key_of(thing: _Registered) -> str:
+    """Return what a metric measures, for programs: its name and the options that were set.
+
+    Unlike its title it does not change when wording does.
+
+    Examples
+    --------
+    >>> from ombud.metrics.shares import LabelShare
+    >>> key_of(LabelShare(k=5)), key_of(LabelShare())
+    ('label-share(k=5)', 'label-share')
+    """
+    options = []
+    for option in fields(thing):  # type: ignore[arg-type]
+        default = option.default if option.default_factory is MISSING else option.default_factory()
+        value = getattr(thing, option.name)
+        if option.init and value != default:
+            options.append(f"{option.name}={_plain(value)}")
+    return (
+        f"{thing.registered_name}({','.join(sorted(options))})"
+        if options
+        else (thing.registered_name)
+    )
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "+".join(_plain(one) for one in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

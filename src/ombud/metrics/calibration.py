@@ -13,10 +13,8 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.amplification.history import History, history_matrix
-from ombud.metrics.amplification.options import Weighting
-from ombud.metrics.amplification.tally import places
 from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.history import History, Weighting, history_matrix, places
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean
 
@@ -123,10 +121,10 @@ class Miscalibration:
     @property
     def title(self) -> str:
         """The name as printed."""
-        words: list[str] = [self.weighting] if self.weighting != "share" else []
-        words += ["labelled items only"] if self.none == "leave-out" else []
-        words += ["whole history"] if self.history == "all" else []
-        return f"miscalibration@{self.k}" + (f" ({', '.join(words)})" if words else "")
+        text: list[str] = [self.weighting] if self.weighting != "share" else []
+        text += ["labelled items only"] if self.none == "leave-out" else []
+        text += ["whole history"] if self.history == "all" else []
+        return f"miscalibration@{self.k}" + (f" ({', '.join(text)})" if text else "")
 
     @property
     def depth(self) -> int:
@@ -148,7 +146,7 @@ class Miscalibration:
         weights = np.ones(codes.shape[1])
         if self.weighting == "exposure":
             weights = 1 / np.log2(np.arange(codes.shape[1]) + 2)
-        found = self._mix(places(codes, len(labels.items), weights), mixes)
+        result = self._mix(places(codes, len(labels.items), weights), mixes)
         past = history_matrix(interactions, self.history, users[kept])
         columns = labels.items.codes(interactions.items.arrow)
         columns[columns < 0] = len(labels.items)
@@ -156,10 +154,10 @@ class Miscalibration:
             (past.data, columns[past.indices], past.indptr),
             shape=(past.shape[0], mixes.shape[0]),
         )
-        values = divergence(self._mix(past, mixes), found, self.alpha)
+        values = divergence(self._mix(past, mixes), result, self.alpha)
         lacking = len(outputs) - int(np.count_nonzero(~np.isnan(values)))
-        why = "no list, no history, or (none='leave-out') no labelled item in one of them"
-        gone = (Exclusion("miscalibration", "users", lacking, why, len(outputs)),)
+        reason = "no list, no history, or (none='leave-out') no labelled item in one of them"
+        gone = (Exclusion("miscalibration", "users", lacking, reason, len(outputs)),)
         return Rows(
             unit="user",
             ids=np.asarray(outputs.users)[kept],
@@ -168,8 +166,8 @@ class Miscalibration:
         )
 
     def _mix(self, lists: Any, mixes: sparse.csr_array) -> NDArray[np.float64]:
-        found = np.asarray((lists @ mixes).todense(), dtype=np.float64)
+        result = np.asarray((lists @ mixes).todense(), dtype=np.float64)
         if self.none == "leave-out":
-            found = found[:, :-1]
-        whole = found.sum(axis=1, keepdims=True)
-        return np.asarray(np.divide(found, whole, out=np.zeros_like(found), where=whole > 0))
+            result = result[:, :-1]
+        whole = result.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(result, whole, out=np.zeros_like(result), where=whole > 0))

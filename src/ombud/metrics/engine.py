@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
-from ombud.metrics.base import Metric, Rows
-from ombud.metrics.drawn import Correction, Drawn, Layout, OwnEstimates, Settings
+from ombud.metrics.base import Metric, Rows, key_of
+from ombud.metrics.estimator import Correction, Layout, MetricEstimator, OwnEstimates, Settings
+from ombud.metrics.label_uncertainty import add_shared
 from ombud.metrics.paired import on_shared_units
-from ombud.metrics.shared import add_shared
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
@@ -82,7 +82,7 @@ def estimate_metric(
     add_shared(replicates, shared, units, columns, generator(settings.seed, "shared", metric.title))
     common = np.nan_to_num(replicates.draws[:, :, 0] - alone)
     pairs = on_shared_units(samples, len(systems), len(labels), draw, common)
-    maker = Drawn(metric, first.unit, rows, replicates, layout, settings, pairs)
+    maker = MetricEstimator(metric, first.unit, rows, replicates, layout, settings, pairs)
     if own is not None:
         return own.estimates(maker)
     levels = [
@@ -115,9 +115,9 @@ def correct(estimates: Sequence[Estimate], correction: Correction) -> list[Estim
     if not tested or correction == "none":
         return list(estimates)
     adjusted = iter(adjust(np.array([e.p_value for e in tested], dtype=np.float64), correction))
-    words = f"{correction} over {len(tested)}"
+    text = f"{correction} over {len(tested)}"
     return [
-        e if e.p_value is None else e.with_(p_adjusted=float(next(adjusted)), correction=words)
+        e if e.p_value is None else e.replace(p_adjusted=float(next(adjusted)), correction=text)
         for e in estimates
     ]
 
@@ -125,6 +125,7 @@ def correct(estimates: Sequence[Estimate], correction: Correction) -> list[Estim
 def _nothing(metric: Metric, rows: Rows, system: str, label: str) -> Estimate:
     return Estimate.undefined(
         metric=metric.title,
+        key=key_of(metric),
         reason=f"no {rows.unit} could be measured",
         n=0,
         unit=rows.unit,
@@ -135,10 +136,10 @@ def _nothing(metric: Metric, rows: Rows, system: str, label: str) -> Estimate:
 
 def _aligned(rows: Rows, units: Vocabulary, columns: tuple[str, ...]) -> list[NDArray[np.float64]]:
     """Return, for each label, an array of all units x columns; NaN where a unit is missing."""
-    place = units.codes(rows.ids)
+    index = units.codes(rows.ids)
     cube = np.full((len(units), len(rows.labels), len(columns)), np.nan)
     for c, column in enumerate(columns):
-        cube[place, :, c] = rows.columns[column]
+        cube[index, :, c] = rows.columns[column]
     return [cube[:, w, :] for w in range(len(rows.labels))]
 
 
@@ -169,15 +170,15 @@ def _compared(groups: Grouping | None, members: NDArray[np.bool_] | None) -> dic
     """
     if groups is None or members is None:
         return {}
-    words: dict[int, str] = {}
+    text: dict[int, str] = {}
     for g, attribute in enumerate(groups.attributes):
         same = [h for h, other in enumerate(groups.attributes) if other == attribute]
         if len(same) == 2 and not np.any(members[:, same[0]] & members[:, same[1]]):
             if g == same[0]:
-                words[g] = groups.names[same[1]]
+                text[g] = groups.names[same[1]]
         elif len(same) > 1:
-            words[g] = REST
-    return words
+            text[g] = REST
+    return text
 
 
 def _clusters(rows: Mapping[str, Rows], units: Vocabulary) -> NDArray[np.int32] | None:

@@ -60,7 +60,7 @@ def on_shared_units(
     known = [np.asarray(~np.isnan(sample.values).any(axis=1)) for sample in samples]
     cut: list[Sample] = []
     origin: list[int] = []
-    found = SharedUnits()
+    result = SharedUnits()
     for one, other in combinations(range(systems), 2):
         for label in range(labels):
             a, b = one * labels + label, other * labels + label
@@ -68,15 +68,15 @@ def on_shared_units(
             dropped = int(np.count_nonzero(known[a] ^ known[b]))
             if not dropped:
                 continue
-            place = (one, other, label)
-            found.places[place] = (len(cut), len(cut) + 1)
-            found.dropped[place] = dropped
+            index = (one, other, label)
+            result.places[index] = (len(cut), len(cut) + 1)
+            result.dropped[index] = dropped
             for s in (a, b):
                 values = np.where(both, samples[s].values, np.nan)
                 cut.append(Sample(values, samples[s].statistic))
                 origin.append(s)
     if not cut:
-        return found
+        return result
     replicates = draw(cut)
     replicates.draws[:, :, 0] += common[:, origin]
-    return SharedUnits(replicates, found.places, found.dropped)
+    return SharedUnits(replicates, result.places, result.dropped)

@@ -208,17 +208,17 @@ def _measure(
     has_list, has_history = outputs.lengths > 0, rows >= 0
     has_history[has_history] = np.diff(interactions.matrix.indptr)[rows[has_history]] > 0
     kept = has_list & has_history
-    for lacking, why in (
+    for lacking, reason in (
         (~has_list, "no list was recommended"),
         (has_list & ~has_history, "a list, but no history to compare it with"),
     ):
         if lacking.any():
             count = int(np.count_nonzero(lacking))
-            exclusions.append(Exclusion("users", "users", count, why, len(outputs)))
+            exclusions.append(Exclusion("users", "users", count, reason, len(outputs)))
     lists, items, unlabelled = _list_matrix(outputs, interactions, labels)
     if unlabelled:
-        why = f"in no history and without labels (treated as unknown={asked.unknown!r})"
-        exclusions.append(Exclusion("recommendations", "places", unlabelled, why))
+        reason = f"in no history and without labels (treated as unknown={asked.unknown!r})"
+        exclusions.append(Exclusion("recommendations", "places", unlabelled, reason))
     states = labels.aligned(items)
     shares = label_share(lists[kept], states, asked.unknown) if part != "history" else 0.0
     if part != "list":

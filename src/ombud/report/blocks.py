@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ombud.report.text import shorten, visible
+from ombud.report.display import shorten, visible
 
 __all__ = [
     "Block",

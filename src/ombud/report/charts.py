@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ombud.report.display import shorten, unique_names
 from ombud.report.format import estimate_text, p_text
-from ombud.report.text import shorten, unique_names
 from ombud.report.themes import SHAPES
 from ombud.stats.estimate import Estimate
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from ombud.report.blocks import Figure
 from ombud.report.charts import NAME_LENGTH, interval_chart
-from ombud.report.findings import Family, effect, labels_of
+from ombud.report.display import count, joined, shorten
+from ombud.report.findings import EstimateSet, effect, labels_of
 from ombud.report.format import estimate_text
-from ombud.report.text import count, joined, shorten
 from ombud.report.themes import MOST_COLOURS
 from ombud.stats.estimate import Estimate
 
@@ -25,7 +25,7 @@ MOST_LABELS = 30
 _BREAK = " · "
 
 
-def forest(family: Family, *, name: str, table: str) -> Figure | None:
+def forest(family: EstimateSet, *, name: str, table: str) -> Figure | None:
     """Return values with intervals, labels down the side, one mark for each system.
 
     Parameters
@@ -51,7 +51,7 @@ def forest(family: Family, *, name: str, table: str) -> Figure | None:
     return _figure(name, table, title, spec, chosen, [*more, *notes])
 
 
-def group_contrasts(family: Family, *, name: str, table: str) -> Figure | None:
+def group_contrasts(family: EstimateSet, *, name: str, table: str) -> Figure | None:
     """Return how far groups lie from the rest: the largest contrasts, over all labels."""
     estimates, notes = _few_series(family, _system)
     shown, chosen, more = _largest(estimates, _label_group, "comparison")
@@ -64,7 +64,7 @@ def group_contrasts(family: Family, *, name: str, table: str) -> Figure | None:
     return _figure(name, table, title, spec, chosen, [*more, *notes])
 
 
-def group_levels(family: Family, *, name: str, table: str) -> Figure | None:
+def group_levels(family: EstimateSet, *, name: str, table: str) -> Figure | None:
     """Return the value of each group, for one label at a time, chosen by the reader."""
     estimates, notes = _few_series(family, _system)
     if not any(e.value is not None for e in estimates):
@@ -111,7 +111,7 @@ def _label_group(estimate: Estimate) -> str:
 
 
 def _few_series(
-    family: Family, series_of: Callable[[Estimate], str]
+    family: EstimateSet, series_of: Callable[[Estimate], str]
 ) -> tuple[Sequence[Estimate], list[str]]:
     """Return the estimates of as many series as there are colours, and what was left out."""
     series = list(dict.fromkeys(map(series_of, family.estimates)))
@@ -119,8 +119,8 @@ def _few_series(
         return family.estimates, []
     kept = set(series[:MOST_COLOURS])
     what = "pair" if series_of is _pair else "system"
-    words = f"Drawn: the first {MOST_COLOURS} of {count(len(series), what)}; the table has all."
-    return [e for e in family.estimates if series_of(e) in kept], [words]
+    text = f"Drawn: the first {MOST_COLOURS} of {count(len(series), what)}; the table has all."
+    return [e for e in family.estimates if series_of(e) in kept], [text]
 
 
 def _largest(
@@ -139,8 +139,8 @@ def _largest(
     if not rest:
         return shown, chosen, []
     far = "furthest from the line" if any(e.null is not None for e in chosen) else "larger"
-    words = f"Drawn: the {len(shown)} of {count(len(by_effect), what)} that lie {far}."
-    return shown, chosen, [words.replace("lie larger", "are largest")]
+    text = f"Drawn: the {len(shown)} of {count(len(by_effect), what)} that lie {far}."
+    return shown, chosen, [text.replace("lie larger", "are largest")]
 
 
 def _value(estimate: Estimate) -> float:
@@ -161,7 +161,7 @@ def _spread(estimates: Sequence[Estimate], label: str) -> float:
     return apart
 
 
-def _x_title(family: Family) -> str:
+def _x_title(family: EstimateSet) -> str:
     if family.kind in {"overall", "group"}:
         return family.metric.title
     sort = "Ratio" if any(e.kind == "ratio" for e in family.estimates) else "Difference"
@@ -178,13 +178,13 @@ def _figure(
 ) -> Figure:
     defined = sorted((e for e in shown if e.value is not None), key=_value)
     first = defined[0] if defined else shown[0]
-    words = [f"Points are estimates; lines are {first.level:.0%} intervals."]
+    text = [f"Points are estimates; lines are {first.level:.0%} intervals."]
     if first.null is not None:
-        words.append(f"The dashed line marks {first.null:g}: no difference.")
+        text.append(f"The dashed line marks {first.null:g}: no difference.")
     undefined = len(shown) - len(defined)
     if undefined:
         verb = "is" if undefined == 1 else "are"
-        words.append(f"{count(undefined, 'number')} {verb} not defined and {verb} named in words.")
+        text.append(f"{count(undefined, 'number')} {verb} not defined and {verb} named in words.")
     about = joined([shorten(v, NAME_LENGTH) for v in labels_of(shown) if v][:3])
     many = len(labels_of(shown))
     alt = f"{title}: {count(len(defined), 'estimate')} with intervals"
@@ -193,7 +193,7 @@ def _figure(
         low, high = defined[0], defined[-1]
         alt += f" Highest: {_who(high)}, {estimate_text(high)}."
         alt += f" Lowest: {_who(low)}, {estimate_text(low)}."
-    return Figure(name, {**spec, "description": alt}, title, " ".join([*words, *notes]), alt, table)
+    return Figure(name, {**spec, "description": alt}, title, " ".join([*text, *notes]), alt, table)
 
 
 def _who(estimate: Estimate) -> str:

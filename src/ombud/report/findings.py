@@ -10,7 +10,7 @@ from ombud.audits.result import MetricInfo, Result
 from ombud.stats.estimate import Estimate
 
 __all__ = [
-    "Family",
+    "EstimateSet",
     "Kind",
     "Sign",
     "by_sign",
@@ -31,7 +31,7 @@ Kind = Literal["overall", "group", "group contrast", "system contrast"]
 
 
 @dataclass(frozen=True)
-class Family:
+class EstimateSet:
     """The estimates of one metric that answer one kind of question together.
 
     Parameters
@@ -63,9 +63,9 @@ class Family:
         """The groups, in order."""
         return tuple(dict.fromkeys(e.group for e in self.estimates))
 
-    def of(self, *, system: str) -> Family:
+    def of(self, *, system: str) -> EstimateSet:
         """Return the part about one system."""
-        return Family(
+        return EstimateSet(
             self.metric, self.kind, tuple(e for e in self.estimates if e.system == system)
         )
 
@@ -81,23 +81,23 @@ def _kind(estimate: Estimate) -> Kind:
     return "group contrast" if estimate.group else "system contrast"
 
 
-def families(result: Result) -> tuple[Family, ...]:
+def families(result: Result) -> tuple[EstimateSet, ...]:
     """Return every family of a result, metric by metric; no estimate is left out."""
-    infos = {info.title: info for info in result.metrics}
+    infos = {info.key or info.title: info for info in result.metrics}
     found: dict[tuple[str, Kind], list[Estimate]] = {}
-    for title in infos:
+    for key in infos:
         for kind in ("overall", "group", "group contrast", "system contrast"):
-            found[title, kind] = []
+            found[key, kind] = []
     for estimate in result.estimates:
-        found.setdefault((estimate.metric, _kind(estimate)), []).append(estimate)
+        found.setdefault((estimate.key or estimate.metric, _kind(estimate)), []).append(estimate)
     return tuple(
-        Family(infos.get(title) or _unknown(estimates[0]), kind, tuple(estimates))
-        for (title, kind), estimates in found.items()
+        EstimateSet(infos.get(key) or _unknown(estimates[0]), kind, tuple(estimates))
+        for (key, kind), estimates in found.items()
         if estimates
     )
 
 
-def family(result: Result, metric: str, kind: Kind) -> Family | None:
+def family(result: Result, metric: str, kind: Kind) -> EstimateSet | None:
     """Return one family by the title of its metric, or None when the result has none."""
     for found in families(result):
         if found.metric.title == metric and found.kind == kind:
@@ -117,7 +117,7 @@ def reading(estimate: Estimate) -> Sign:
     Examples
     --------
     >>> e = Estimate(metric="m", value=0.2, interval=(0.1, 0.3), method="x", n=9, null=0.0)
-    >>> reading(e), reading(e.with_(p_value=0.01, p_adjusted=0.2))
+    >>> reading(e), reading(e.replace(p_value=0.01, p_adjusted=0.2))
     ('above', 'above uncorrected')
     """
     if estimate.value is None:
@@ -140,10 +140,10 @@ def reading(estimate: Estimate) -> Sign:
 
 def by_sign(estimates: Iterable[Estimate]) -> dict[Sign, tuple[Estimate, ...]]:
     """Return estimates by what they say, strongest first."""
-    found: dict[Sign, list[Estimate]] = {}
+    result: dict[Sign, list[Estimate]] = {}
     for estimate in estimates:
-        found.setdefault(reading(estimate), []).append(estimate)
-    return {sign: tuple(sorted(some, key=effect, reverse=True)) for sign, some in found.items()}
+        result.setdefault(reading(estimate), []).append(estimate)
+    return {sign: tuple(sorted(some, key=effect, reverse=True)) for sign, some in result.items()}
 
 
 def effect(estimate: Estimate) -> float:

@@ -91,10 +91,9 @@ def estimate_text(estimate: Estimate, decimals: int | None = None, *, signed: bo
     own = decimals_for(estimate)
     places = own if decimals is None else decimals
     if estimate.interval is None:
-        why = estimate.method.removeprefix("none").removeprefix(":").strip() or "not given"
-        return (
-            f"{number_text(estimate.value, max(places, own), signed=signed)} (no interval: {why})"
-        )
+        reason = estimate.method.removeprefix("none").removeprefix(":").strip() or "not given"
+        shown = number_text(estimate.value, max(places, own), signed=signed)
+        return f"{shown} (no interval: {reason})"
     low, high = estimate.interval
     if low < high and f"{low:.{places}f}" == f"{high:.{places}f}":
         places = own

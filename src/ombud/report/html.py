@@ -17,8 +17,8 @@ from importlib.resources import files
 from typing import Any
 
 from ombud.report.blocks import Block, Figure, Name, Part, Section, Strong, figures_in
-from ombud.report.static import VEGALITE, to_svg
-from ombud.report.text import visible
+from ombud.report.display import visible
+from ombud.report.images import VEGALITE, to_svg
 from ombud.report.themes import DARK, LIGHT
 
 __all__ = ["script_json", "to_html"]

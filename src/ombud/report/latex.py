@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ombud.report.blocks import Section, Table, tables_in
-from ombud.report.text import visible
+from ombud.report.display import visible
 
 __all__ = ["escape_latex", "to_latex"]
 

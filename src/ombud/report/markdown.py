@@ -17,7 +17,7 @@ from ombud.report.blocks import (
     Strong,
     Table,
 )
-from ombud.report.text import visible
+from ombud.report.display import visible
 
 __all__ = ["escape_markdown", "to_markdown"]
 

@@ -12,16 +12,16 @@ from typing import Any
 import ombud.report.sections  # noqa: F401 - registers the built-in sections
 from ombud import registry
 from ombud.audits.result import Result
-from ombud.data.store import write_atomically, write_text
 from ombud.errors import PlanError
+from ombud.files import write_atomically, write_text
 from ombud.report.blocks import Section, figures_in
 from ombud.report.findings import families, reading
 from ombud.report.html import to_html
+from ombud.report.images import to_png, to_svg
 from ombud.report.latex import to_latex
 from ombud.report.markdown import to_markdown
-from ombud.report.plans import shown_plan
-from ombud.report.static import to_png, to_svg
-from ombud.report.words import headline, sentences_of
+from ombud.report.redaction import shown_plan
+from ombud.report.wording import headline, sentences_of
 
 __all__ = ["FORMATS", "Report"]
 
@@ -101,18 +101,18 @@ class Report:
         content = self.result.to_dict()
         for estimate, fields in zip(self.result.estimates, content["estimates"], strict=True):
             fields["reading"] = reading(estimate)
-        found = families(self.result)
+        result = families(self.result)
         answers = [
             {
                 "metric": family.metric.title,
                 "about": family.kind,
                 "sentences": sentences_of(family),
             }
-            for family in found
+            for family in result
         ]
         content |= {
             "title": self.result.plan.title,
-            "headline": headline(found).plain if found else "",
+            "headline": headline(result).plain if result else "",
             "answers": [answer for answer in answers if answer["sentences"]],
             "plan": shown_plan(self.result.plan),
             "provenance": dict(self.result.provenance),

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ombud.report.blocks import Cell, Column, Table, Tone
-from ombud.report.findings import Family, Sign, effect, reading
+from ombud.report.display import count, shorten
+from ombud.report.findings import EstimateSet, Sign, effect, reading
 from ombud.report.format import estimate_text, p_text, shared_decimals
-from ombud.report.text import count, shorten
-from ombud.report.words import support
+from ombud.report.wording import support
 from ombud.stats.estimate import Estimate
 
 __all__ = [
@@ -83,8 +83,8 @@ def _cell(estimate: Estimate, places: int | None, notes: Notes | None) -> Cell:
     if notes is not None and estimate.value is None:
         text = f"not defined ({notes.key('Not defined: ' + estimate.reason + '.')})"
     elif notes is not None and estimate.interval is None:
-        value, _, why = text.partition(" (")
-        text = f"{value} ({notes.key(why.removesuffix(')').capitalize() + '.')})"
+        value, _, reason = text.partition(" (")
+        text = f"{value} ({notes.key(reason.removesuffix(')').capitalize() + '.')})"
     if notes is not None and estimate.note:
         text += f" ({notes.key(estimate.note)})"
     if notes is not None and estimate.undefined_replicates:
@@ -105,14 +105,14 @@ def _cut(rows: Sequence[Estimate], most: int) -> tuple[list[Estimate], str]:
     ranks = {"above": 0, "below": 0, "above uncorrected": 1, "below uncorrected": 1}
     by_weight = sorted(rows, key=lambda e: (ranks.get(reading(e), 2), -effect(e)))
     kept = {id(e) for e in by_weight[:most]}
-    words = (
+    text = (
         f" Shown: {most:,} of {len(rows):,} rows, those that remain after correction first, then "
         "the largest; all are in the JSON form of this report."
     )
-    return [e for e in rows if id(e) in kept], words
+    return [e for e in rows if id(e) in kept], text
 
 
-def wide_table(family: Family, *, name: str, caption: str) -> Table:
+def wide_table(family: EstimateSet, *, name: str, caption: str) -> Table:
     """Return a table of labels by systems."""
     systems, labels = family.systems, family.labels
     notes = Notes()
@@ -134,10 +134,10 @@ def wide_table(family: Family, *, name: str, caption: str) -> Table:
 
 
 def detail_table(
-    family: Family, *, name: str, caption: str, folded: bool = True, most: int = MOST_ROWS
+    family: EstimateSet, *, name: str, caption: str, folded: bool = True, most: int = MOST_ROWS
 ) -> Table:
     """Return one row for each estimate, with n and p-values."""
-    shown, words = _cut(family.estimates, most)
+    shown, text = _cut(family.estimates, most)
     notes = Notes()
     fixed: list[tuple[str, Callable[[Estimate], str]]] = [
         ("Label", lambda e: e.label),
@@ -146,7 +146,7 @@ def detail_table(
     ]
     used = [(title, get) for title, get in fixed if any(get(e) for e in family.estimates)]
     has_p = any(e.p_value is not None for e in shown)
-    columns = [Column(title, header=place == 0) for place, (title, _) in enumerate(used)]
+    columns = [Column(title, header=index == 0) for index, (title, _) in enumerate(used)]
     columns += [Column(_value_title(family), "right"), Column("n", "right")]
     columns += [Column("p", "right"), Column("p corrected", "right")] if has_p else []
     rows = []
@@ -157,18 +157,23 @@ def detail_table(
         rows.append(tuple(row))
     ends = f"{family.estimates[0].level:.0%} interval in brackets"
     return Table(
-        name, tuple(columns), tuple(rows), f"{caption} ({ends}).{words}", notes.lines(), folded
+        name, tuple(columns), tuple(rows), f"{caption} ({ends}).{text}", notes.lines(), folded
     )
 
 
-def _value_title(family: Family) -> str:
+def _value_title(family: EstimateSet) -> str:
     if family.kind in {"overall", "group"}:
         return family.metric.title
     return "ratio" if any(e.kind == "ratio" for e in family.estimates) else "difference"
 
 
 def group_table(
-    levels: Family | None, contrasts: Family | None, *, name: str, caption: str, folded: bool
+    levels: EstimateSet | None,
+    contrasts: EstimateSet | None,
+    *,
+    name: str,
+    caption: str,
+    folded: bool,
 ) -> Table:
     """Return one row for each label and group of one system: its level and its contrast."""
     base = levels or contrasts
@@ -178,7 +183,7 @@ def group_table(
     gap_at = {(e.label, e.group): e for e in contrasts.estimates} if contrasts else {}
     keys = list(dict.fromkeys([*level_at, *gap_at]))
     weights = [gap_at.get(key) or level_at[key] for key in keys]
-    kept, words = _cut(weights, MOST_ROWS)
+    kept, text = _cut(weights, MOST_ROWS)
     chosen = {(e.label, e.group) for e in kept}
     keys = [key for key in keys if key in chosen]
     notes = Notes()
@@ -206,7 +211,7 @@ def group_table(
         name,
         tuple(columns),
         tuple(tuple(row) for row in body),
-        f"{caption} ({ends}; n counts {count(2, unit).removeprefix('2 ')}).{words}",
+        f"{caption} ({ends}; n counts {count(2, unit).removeprefix('2 ')}).{text}",
         notes.lines(),
         folded,
     )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ombud.audits.result import Result
 from ombud.report.blocks import Tone
-from ombud.report.findings import Family, effect, families, reading
+from ombud.report.display import count, shorten
+from ombud.report.findings import EstimateSet, effect, families, reading
 from ombud.report.tables import number_cells
-from ombud.report.text import count, shorten
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,7 +93,7 @@ def summary_table(result: Result, *, rows: int = 12, most: int = 30) -> Table:
     return table
 
 
-def _ordered(result: Result) -> list[Family]:
+def _ordered(result: Result) -> list[EstimateSet]:
     """Return the values of everyone, those that can be tested first, of systems if there are."""
     overall = [family for family in families(result) if family.kind == "overall"]
     if any(e.system for family in overall for e in family.estimates):
@@ -105,7 +105,7 @@ def _ordered(result: Result) -> list[Family]:
     return sorted(overall, key=lambda family: all(e.null is None for e in family.estimates))
 
 
-def _room(overall: Sequence[Family], most: int) -> int:
+def _room(overall: Sequence[EstimateSet], most: int) -> int:
     """Return how many labels of each metric fit, so that no metric takes all the rows."""
     labelled = sum(family.labels != ("",) for family in overall)
     if not labelled:
@@ -114,7 +114,7 @@ def _room(overall: Sequence[Family], most: int) -> int:
     return max(_FEWEST, free // labelled)
 
 
-def _largest(family: Family, most: int) -> list[str]:
+def _largest(family: EstimateSet, most: int) -> list[str]:
     largest = dict.fromkeys(family.labels, -1.0)
     for e in family.estimates:
         stands = 1e9 if reading(e) in {"above", "below"} else 0.0
@@ -122,15 +122,15 @@ def _largest(family: Family, most: int) -> list[str]:
     return sorted(largest, key=lambda label: -largest[label])[:most]
 
 
-def _cells(family: Family) -> dict[tuple[str, str], Text]:
+def _cells(family: EstimateSet) -> dict[tuple[str, str], Text]:
     """Return the text of each label and system, each column with its own decimals."""
     from rich.text import Text
 
     missing = Text("not measured", style="dim italic")
-    found: dict[tuple[str, str], Text] = defaultdict(lambda: missing)
+    result: dict[tuple[str, str], Text] = defaultdict(lambda: missing)
     for system in family.systems:
         some = [e for e in family.estimates if e.system == system]
         for e, cell in zip(some, number_cells(some), strict=True):
             style = _STYLES.get(cell.tone, "")
-            found[e.label, system] = Text(shorten(cell.text, 160), style=style)
-    return found
+            result[e.label, system] = Text(shorten(cell.text, 160), style=style)
+    return result

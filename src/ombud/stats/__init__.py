@@ -8,7 +8,6 @@ from ombud.stats.agreement import (
     krippendorff_alpha,
 )
 from ombud.stats.bootstrap import estimate, resample
-from ombud.stats.bootstrapped import Bootstrapped, Contrast, How, Test
 from ombud.stats.effects import Effect, cliffs_delta, welch
 from ombud.stats.estimate import Estimate, Kind
 from ombud.stats.extremes import MOST_LOST, Extreme, largest_ratio
@@ -59,7 +58,7 @@ from ombud.stats.ratios import (
     ratio_of_means,
     ratio_of_means_estimate,
 )
-from ombud.stats.replicates import Replicates, Sample
+from ombud.stats.replicates import Contrast, How, Replicates, ResampledStatistic, Sample, Test
 from ombud.stats.statistics import (
     Custom,
     Floats,
@@ -79,7 +78,6 @@ __all__ = [
     "UNKNOWN",
     "YES",
     "Against",
-    "Bootstrapped",
     "Bounds",
     "Contrast",
     "Correction",
@@ -106,6 +104,7 @@ __all__ = [
     "RatioOfSums",
     "Ratios",
     "Replicates",
+    "ResampledStatistic",
     "Sample",
     "SignTests",
     "Statistic",

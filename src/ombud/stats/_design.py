@@ -53,8 +53,8 @@ class Design:
                 raise ValueError(f"clusters have shape {names.shape}; expected ({units},)")
             if names.dtype.kind == "f" and np.isnan(names).any():
                 raise ValueError("some units have no cluster (NaN); name it or leave them out")
-            found, cluster = np.unique(names, return_inverse=True)
-            self.size = len(found)
+            result, cluster = np.unique(names, return_inverse=True)
+            self.size = len(result)
             self.cluster: Ints = cluster.astype(np.int64)
             self.order = np.argsort(self.cluster, kind="stable")
             self._starts = np.searchsorted(self.cluster[self.order], np.arange(self.size + 1))

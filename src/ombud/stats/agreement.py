@@ -45,7 +45,7 @@ def codes(
     found, inverse = np.unique(flat[~missing], return_inverse=True)
     names = found.tolist()
     if categories is not None:
-        position = {name: place for place, name in enumerate(categories)}
+        position = {name: index for index, name in enumerate(categories)}
         strange = [name for name in names if name not in position]
         if strange:
             raise ValueError(f"{len(strange)} categories not expected; the first: {strange[0]!r}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
 __all__ = ["Estimate", "Kind"]
@@ -50,6 +52,12 @@ class Estimate:
         Why `value` is None. Empty otherwise.
     note
         Anything a reader must know beside the number.
+    key
+        What is measured, for programs: stable where `metric` is wording. That of a metric is its
+        registered name with the options that are not the default, such as ``recall(k=50)``; that
+        of an analysis its name and the quantity, such as ``drift/false-positive-rate``.
+    details
+        What `note` tells in words, as plain values (numbers, strings, lists) by name.
 
     Examples
     --------
@@ -79,6 +87,8 @@ class Estimate:
     undefined_replicates: int = 0
     reason: str = ""
     note: str = ""
+    key: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.value is None:
@@ -126,13 +136,13 @@ class Estimate:
             return False
         return self.interval[0] > self.null or self.interval[1] < self.null
 
-    def with_(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed (and checked again)."""
-        return replace(self, **changes)
+        return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""
-        fields = asdict(self)
+        fields = asdict(self) | {"details": dict(self.details)}
         if self.interval is not None:
             # JSON has no infinity; an open end is written as a word.
             fields["interval"] = [end if math.isfinite(end) else str(end) for end in self.interval]

@@ -122,11 +122,11 @@ def mean_estimate(
     >>> mean_estimate([1.0, 1.0], metric="m").method
     'none: all 2 units have the same value, which is not certainty'
     """
-    found = mean_interval(np.ravel(np.asarray(values, dtype=np.float64)), level)
-    n = int(found.n)
+    result = mean_interval(np.ravel(np.asarray(values, dtype=np.float64)), level)
+    n = int(result.n)
     if n == 0:
         return Estimate.undefined(metric=metric, reason="no units", n=0, level=level, **about)
-    ends, method = (float(found.low), float(found.high)), "t"
+    ends, method = (float(result.low), float(result.high)), "t"
     if np.isnan(ends[0]):
         method = (
             "none: one independent unit shows no spread"
@@ -135,7 +135,7 @@ def mean_estimate(
         )
     return Estimate(
         metric=metric,
-        value=float(found.value),
+        value=float(result.value),
         interval=None if np.isnan(ends[0]) else ends,
         method=method,
         n=n,
@@ -156,12 +156,12 @@ def median_estimate(
     >>> median_estimate([1.0, 2.0], metric="m").method
     'none: 2 units are too few for a 95% interval of a median'
     """
-    found = median_interval(np.ravel(np.asarray(values, dtype=np.float64)), level)
-    n = int(found.n)
+    result = median_interval(np.ravel(np.asarray(values, dtype=np.float64)), level)
+    n = int(result.n)
     if n == 0:
         return Estimate.undefined(metric=metric, reason="no units", n=0, level=level, **about)
-    low, high = float(found.low), float(found.high)
-    method = f"order statistics (covers {float(found.coverage):.1%})"
+    low, high = float(result.low), float(result.high)
+    method = f"order statistics (covers {float(result.coverage):.1%})"
     ends: tuple[float, float] | None = (low, high)
     if np.isnan(low):
         ends, method = None, f"none: {n} units are too few for a {level:.0%} interval of a median"
@@ -169,7 +169,7 @@ def median_estimate(
         ends, method = None, "none: the units around the median all have the same value"
     return Estimate(
         metric=metric,
-        value=float(found.value),
+        value=float(result.value),
         interval=ends,
         method=method,
         n=n,

@@ -177,15 +177,15 @@ def paired_mean_estimate(
 ) -> Estimate:
     """Return the mean paired difference as an estimate of a gap, tested by the paired t test."""
     a, b = _pair(first, second)
-    found = mean_estimate(
+    result = mean_estimate(
         a - b, metric=metric, level=level, **({"kind": "gap", "null": 0.0} | about)
     )
-    if found.interval is None or found.value is None or found.null is None:
-        return found
-    half = (found.interval[1] - found.interval[0]) / 2
-    error = half / stdtrit(found.n - 1, (1 + level) / 2)
-    t = abs(found.value - found.null) / error
-    return found.with_(p_value=float(2 * stdtr(found.n - 1, -t)))
+    if result.interval is None or result.value is None or result.null is None:
+        return result
+    half = (result.interval[1] - result.interval[0]) / 2
+    error = half / stdtrit(result.n - 1, (1 + level) / 2)
+    t = abs(result.value - result.null) / error
+    return result.replace(p_value=float(2 * stdtr(result.n - 1, -t)))
 
 
 def paired_proportion_estimate(

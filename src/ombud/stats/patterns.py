@@ -96,10 +96,10 @@ def _kinds(
     columns += [_comparable(column) for s in samples for column in s.values.T]
     code = np.zeros(len(groups), dtype=np.int64)
     for column in columns:
-        values, place = np.unique(column, return_inverse=True)
+        values, index = np.unique(column, return_inverse=True)
         if len(values) > most:
             return None
-        _, code = np.unique(code * len(values) + place, return_inverse=True)
+        _, code = np.unique(code * len(values) + index, return_inverse=True)
         if len(code) and code.max() >= most:
             return None
     _, first, counts = np.unique(code, return_index=True, return_counts=True)

@@ -111,8 +111,8 @@ def _quantile(ordered: Floats, share: Floats) -> Floats:
     position = share * n
     below = np.clip(np.ceil(position - 1e-9) - 1, 0, n - 1)
     above = np.clip(np.floor(position + 1e-9), 0, n - 1)
-    found = (ordered[_whole(below)] + ordered[_whole(above)]) / 2
-    return np.where(np.isnan(share), np.nan, found)
+    result = (ordered[_whole(below)] + ordered[_whole(above)]) / 2
+    return np.where(np.isnan(share), np.nan, result)
 
 
 def _whole(position: Floats) -> npt.NDArray[np.int64]:

@@ -199,10 +199,10 @@ def rate_ratio_estimate(
     **about: Any,
 ) -> Estimate:
     """Return `rate_ratio` of one group as an estimate; its n is the size of the group."""
-    found = rate_ratio(events, n, whole_events, whole_n, level, against)
-    why = "the group is empty" if n == 0 else f"no event in the {against} to compare with"
+    result = rate_ratio(events, n, whole_events, whole_n, level, against)
+    reason = "the group is empty" if n == 0 else f"no event in the {against} to compare with"
     about = {"against": against, "level": level} | about
-    return _as_estimate(found, why, "log-delta", metric, n, about)
+    return _as_estimate(result, reason, "log-delta", metric, n, about)
 
 
 def ratio_of_means_estimate(
@@ -215,11 +215,11 @@ def ratio_of_means_estimate(
     **about: Any,
 ) -> Estimate:
     """Return `ratio_of_means` as an estimate; its n is that of the smaller part."""
-    found = ratio_of_means(numerator, denominator, clusters=clusters, level=level)
+    result = ratio_of_means(numerator, denominator, clusters=clusters, level=level)
     names = np.arange(len(np.asarray(numerator))) if clusters is None else np.asarray(clusters)
     n = min(
         len(np.unique(names[~np.isnan(np.asarray(part, dtype=np.float64))]))
         for part in (numerator, denominator)
     )
-    why = "no units in one part" if n == 0 else "the means are zero or of different sign"
-    return _as_estimate(found, why, "log-delta", metric, n, {"level": level} | about)
+    reason = "no units in one part" if n == 0 else "the means are zero or of different sign"
+    return _as_estimate(result, reason, "log-delta", metric, n, {"level": level} | about)

@@ -4,19 +4,261 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtr
 
 from ombud.stats._design import Design
 from ombud.stats._jackknife import acceleration, leave_out
-from ombud.stats.bootstrapped import Bootstrapped, Contrast, How
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Interval, Intervals, Method, intervals_of_draws
 from ombud.stats.statistics import Floats, Mean, Statistic, as_rows, known_rows
 
-__all__ = ["Replicates", "Sample"]
+__all__ = ["Contrast", "How", "Replicates", "ResampledStatistic", "Sample", "Test"]
+
+How = Literal["difference", "ratio"]
+
+# Below this the bootstrap distribution has too few distinct values to be trusted.
+_FEW = 20
+# On the log scale, more replicates at or below zero than this bend the standard error.
+_AT_ZERO = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A two-sided test of a null value.
+
+    Parameters
+    ----------
+    p
+        The p-value; NaN without a test.
+    statistic, df
+        Distance from the null in standard errors, and the degrees of freedom of its reference.
+    error
+        How the standard error was found.
+    reason
+        Why there is no test; empty otherwise.
+    """
+
+    __test__ = False  # not a test case
+
+    p: float
+    statistic: float
+    df: float
+    error: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ResampledStatistic:
+    """A number with its replicates.
+
+    Parameters
+    ----------
+    point
+        The number; NaN when undefined.
+    draws
+        Its replicates; NaN where undefined.
+    n
+        Independent units that contribute.
+    smallest_n
+        Units of its smallest part, which sets the degrees of freedom of tests.
+    leave_one_out
+        Finds leave-one-out values and who contributes; None when that takes too long.
+    log
+        Whether tests work on the log scale (ratios).
+    shift
+        Added before the logarithm is taken: 1 for a ratio of which 1 was subtracted.
+    """
+
+    point: float
+    draws: Floats
+    n: int
+    smallest_n: int
+    leave_one_out: Callable[[], tuple[Floats, npt.NDArray[np.bool_]] | None]
+    log: bool = False
+    shift: float = 0.0
+
+    @property
+    def acceleration(self) -> float:
+        """The BCa acceleration from the jackknife; NaN when undefined."""
+        left = self.leave_one_out()
+        return float("nan") if left is None else acceleration(left[0][left[1]])
+
+    def interval(self, *, level: float = 0.95, method: Method = "bca") -> Interval:
+        """Return the interval; percentile, and named so, where BCa is undefined."""
+        a = np.array([self.acceleration]) if method == "bca" else None
+        result = intervals_of_draws(
+            self.draws[:, None],
+            np.array([self.point]),
+            np.array([self.n]),
+            level=level,
+            acceleration=a,
+            least=np.array([self.smallest_n]) if method == "expanded" else None,
+        )
+        return result.at(0)
+
+    def test(self, null: float) -> Test:
+        r"""Test a null value, two-sided.
+
+        The statistic is :math:`(\hat\theta - \theta_0) / s` with the bootstrap standard error
+        :math:`s`, referred to Student's t with one degree of freedom less than the units of
+        the smaller part; ratios are compared by their logarithms. It is not a count of
+        replicates, because p-values that are corrected over many labels must be able to fall
+        far below one over the number of replicates. Where more than one in a hundred
+        replicates of a ratio are zero, the standard error is the jackknife's.
+
+        Notes
+        -----
+        It leans on the statistic being near normal (or log-normal). In simulations without an
+        effect and with about 20 events in the smaller part, a test at 0.05 alarmed in 3 to 5 %,
+        at 0.01 in 0.4 to 1.1 % and at 0.001 in 0.02 to 0.17 % of the runs; with 5 events, ratios
+        to the whole alarm twice as often as they should at 0.001.
+        """
+        none = float("nan")
+        if self.log and not null + self.shift > 0:
+            raise ValueError(f"null is {null}; a ratio is tested against a positive number")
+        if np.isnan(self.point):
+            return Test(none, none, none, "", "the statistic is undefined on these units")
+        if self.smallest_n < 2:
+            return Test(none, none, none, "", "fewer than two independent units in one part")
+        if self.log and not self.point + self.shift > 0:
+            return Test(none, none, none, "", "a ratio of zero has no logarithm")
+        defined = self.draws[~np.isnan(self.draws)]
+        if 2 * len(defined) < len(self.draws):
+            return Test(none, none, none, "", "more than half of the replicates are undefined")
+        error, source = self._error(defined)
+        size = abs(np.log(self.point + self.shift)) if self.log else abs(self.point)
+        if not error > 1e-12 * max(size, 1e-300):
+            return Test(none, none, none, source, "no standard error: the units show no spread")
+        distance = self._scaled(self.point) - self._scaled(null)
+        df = float(self.smallest_n - 1)
+        t = float(distance / error)
+        return Test(float(2 * stdtr(df, -abs(t))), t, df, source)
+
+    def _error(self, defined: Floats) -> tuple[float, str]:
+        if self.log and np.mean(defined + self.shift <= 0) > _AT_ZERO:
+            left = self.leave_one_out()
+            values = np.empty(0) if left is None else left[0][left[1]] + self.shift
+            if len(values) < 2 or not np.all(values > 0):
+                return float("nan"), "jackknife"
+            n = len(values)
+            return float(np.log(values).std() * np.sqrt(n - 1)), "jackknife"
+        scaled = defined
+        if self.log:
+            scaled = np.log(defined[defined + self.shift > 0] + self.shift)
+        # The bootstrap divides by n where an unbiased variance divides by n - 1.
+        return float(
+            scaled.std(ddof=1) * np.sqrt(self.smallest_n / (self.smallest_n - 1))
+        ), "bootstrap"
+
+    def _scaled(self, value: float) -> float:
+        return float(np.log(value + self.shift)) if self.log else value
+
+    def p_value(self, null: float) -> float:
+        """Return the two-sided p-value of a null value; NaN where `test` says why."""
+        return self.test(null).p
+
+    def estimate(
+        self,
+        *,
+        metric: str,
+        level: float = 0.95,
+        method: Method = "bca",
+        null: float | None = None,
+        **about: Any,
+    ) -> Estimate:
+        """Return it as an estimate; with `null`, also its p-value."""
+        interval = self.interval(level=level, method=method)
+        about["level"] = level
+        about["undefined_replicates"] = interval.undefined
+        if np.isnan(self.point):
+            return Estimate.undefined(
+                metric=metric, reason=interval.reason, n=self.n, null=null, **about
+            )
+        notes = [about.pop("note", "")]
+        if interval.ends is not None and self.smallest_n < _FEW:
+            notes.append(f"{self.smallest_n} units: a bootstrap of so few is only a rough guide")
+        if null is not None:
+            test = self.test(null)
+            if test.reason:
+                notes.append(f"no p-value: {test.reason}")
+            else:
+                about["p_value"] = test.p
+        return Estimate(
+            metric=metric,
+            value=self.point,
+            interval=interval.ends,
+            method=interval.method,
+            n=self.n,
+            null=null,
+            note="; ".join(note for note in notes if note),
+            **about,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Contrast(ResampledStatistic):
+    """A difference or a ratio of two bootstrapped numbers on the same resampled units."""
+
+    how: How
+    parts: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls, drawn: Replicates, first: tuple[int, int], second: tuple[int, int], how: How
+    ) -> Contrast:
+        """Contrast two samples or groups of `drawn`."""
+        if how not in ("difference", "ratio"):
+            raise ValueError(f"how is {how!r}; expected 'difference' or 'ratio'")
+
+        def apply(a: Floats, b: Floats) -> Floats:
+            if how == "difference":
+                return a - b
+            with np.errstate(all="ignore"):
+                return np.where(b != 0, a / b, np.nan)
+
+        def left() -> tuple[Floats, npt.NDArray[np.bool_]] | None:
+            one, two = drawn.leave_out(*first), drawn.leave_out(*second)
+            if one is None or two is None:
+                return None
+            return apply(one[0], two[0]), one[1] | two[1]
+
+        n = (int(drawn.n[first]), int(drawn.n[second]))
+        union = max(n)
+        if first != second and min(n) > 0:
+            one, two = drawn.contributors(*first), drawn.contributors(*second)
+            union = int(np.count_nonzero(one | two))
+        a, b = drawn.point[first], drawn.point[second]
+        return cls(
+            point=float(apply(a, b)),
+            draws=apply(drawn.draws[:, first[0], first[1]], drawn.draws[:, second[0], second[1]]),
+            n=union,
+            smallest_n=min(n),
+            leave_one_out=left,
+            log=how == "ratio",
+            how=how,
+            parts=(float(a), float(b)),
+        )
+
+    def estimate(
+        self,
+        *,
+        metric: str,
+        level: float = 0.95,
+        method: Method = "bca",
+        null: float | None = None,
+        **about: Any,
+    ) -> Estimate:
+        """Return it as an estimate of a gap or a ratio, tested against 0 or 1 by default."""
+        kind: dict[str, Any] = {"kind": "ratio" if self.log else "gap"}
+        chosen = (1.0 if self.log else 0.0) if null is None else null
+        return super().estimate(
+            metric=metric, level=level, method=method, null=chosen, **(kind | about)
+        )
+
 
 Left = tuple[Floats, npt.NDArray[np.bool_]]
 # Leave-one-out values kept for reuse between contrasts (numbers, 256 MiB).
@@ -109,16 +351,16 @@ class Replicates:
     def accelerations(self) -> Floats:
         """BCa accelerations, shape (samples, groups); NaN where undefined."""
         if self._accelerations is None:
-            found = np.full(self.point.shape, np.nan)
+            result = np.full(self.point.shape, np.nan)
             done: set[int] = set()
             for samples, find in self._deferred:
-                found[samples] = find()
+                result[samples] = find()
                 done.update(samples)
             for s in set(range(len(self.samples))) - done:
                 for g in range(self.design.member.shape[1]):
                     left = self.leave_out(s, g)
-                    found[s, g] = np.nan if left is None else acceleration(left[0][left[1]])
-            self._accelerations = found
+                    result[s, g] = np.nan if left is None else acceleration(left[0][left[1]])
+            self._accelerations = result
         return self._accelerations
 
     def leave_out(self, s: int, g: int = 0) -> Left | None:
@@ -166,20 +408,20 @@ class Replicates:
             flat.reason.reshape(shape),
         )
 
-    def at(self, s: int, g: int = 0) -> Bootstrapped:
+    def at(self, s: int, g: int = 0) -> ResampledStatistic:
         """Return one sample in one group.
 
         A statistic with a `log_shift` is tested by the logarithm of its value plus that number.
         """
         shift = getattr(self.samples[s].statistic, "log_shift", None)
-        return Bootstrapped(
+        return ResampledStatistic(
             log=shift is not None,
             shift=shift or 0.0,
             point=float(self.point[s, g]),
             draws=self.draws[:, s, g],
             n=int(self.n[s, g]),
-            least=int(self.n[s, g]),
-            left=lambda: self.leave_out(s, g),
+            smallest_n=int(self.n[s, g]),
+            leave_one_out=lambda: self.leave_out(s, g),
         )
 
     def interval(

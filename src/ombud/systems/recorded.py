@@ -120,15 +120,15 @@ class RecordedDecisions:
         past = self.decisions
         first = np.arange(len(past)) if past.repeats is None else np.flatnonzero(past.repeats == 0)
         rows = Vocabulary(past.ids[first]).codes(texts.ids)
-        found = rows >= 0
+        result = rows >= 0
         rows = first[rows].astype(np.int32)
         categories = None
         if past.category_scores is not None:
-            categories = np.where(found[:, None], past.category_scores[rows], np.float32("nan"))
+            categories = np.where(result[:, None], past.category_scores[rows], np.float32("nan"))
         return Decisions(
             texts.ids,
-            np.where(found, past.outcomes[rows], np.int8(Outcome.ERROR)),
-            np.where(found, past.scores[rows], np.float32("nan")),
+            np.where(result, past.outcomes[rows], np.int8(Outcome.ERROR)),
+            np.where(result, past.scores[rows], np.float32("nan")),
             past.categories,
             categories,
             version=past.version,

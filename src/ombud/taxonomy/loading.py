@@ -126,40 +126,40 @@ def _labels(rows: Any, where: str, faults: list[str]) -> tuple[TaxonomyLabel, ..
     seen: dict[str, int] = {}
     spelt: dict[str, tuple[int, str]] = {}
     for position, row in enumerate(rows, start=1):
-        place = f"{where} {position}"
+        index = f"{where} {position}"
         if not isinstance(row, dict):
-            faults.append(f"{place}: expected a table with id and title")
+            faults.append(f"{index}: expected a table with id and title")
             continue
         before = len(faults)
-        faults += [f"{place}: unknown key {key!r}" for key in row.keys() - _LABEL_KEYS]
+        faults += [f"{index}: unknown key {key!r}" for key in row.keys() - _LABEL_KEYS]
         for key in ("id", "title"):
             if not isinstance(row.get(key), str) or not row[key].strip():
-                faults.append(f"{place}: {key} is missing or empty")
+                faults.append(f"{index}: {key} is missing or empty")
         for key in ("description", "parent"):
             if not isinstance(row.get(key, ""), str):
-                faults.append(f"{place}: {key} is not a text")
+                faults.append(f"{index}: {key} is not a text")
         aliases = row.get("aliases", [])
         if not isinstance(aliases, list) or not all(isinstance(name, str) for name in aliases):
-            faults.append(f"{place}: aliases is not a list of texts")
+            faults.append(f"{index}: aliases is not a list of texts")
         if len(faults) > before:
             continue
         label = TaxonomyLabel(**{**row, "aliases": tuple(aliases)})
         if label.id in seen:
-            faults.append(f"{place}: id {label.id!r} stands already at {where} {seen[label.id]}")
+            faults.append(f"{index}: id {label.id!r} stands already at {where} {seen[label.id]}")
         seen.setdefault(label.id, position)
         for key in sorted({spelling_key(name) for name in (label.id, label.title, *label.aliases)}):
             first, id = spelt.setdefault(key, (position, label.id))
             if id != label.id:
-                faults.append(f"{place}: spelling {key!r} also stands for {where} {first}")
+                faults.append(f"{index}: spelling {key!r} also stands for {where} {first}")
         labels.append(label)
     return tuple(labels)
 
 
 def _refused(rows: Any, faults: list[str]) -> list[tuple[str, frozenset[str]]]:
-    found: list[tuple[str, frozenset[str]]] = []
+    result: list[tuple[str, frozenset[str]]] = []
     if not isinstance(rows, list):
         faults.append("refused: expected a list of tables with id and spellings")
-        return found
+        return result
     for position, row in enumerate(rows, start=1):
         names = row.get("spellings") if isinstance(row, dict) else None
         if (
@@ -170,8 +170,8 @@ def _refused(rows: Any, faults: list[str]) -> list[tuple[str, frozenset[str]]]:
         ):
             faults.append(f"refused {position}: expected a table with id and a list of spellings")
             continue
-        found.append((row["id"], frozenset(spelling_key(name) for name in names)))
-    return found
+        result.append((row["id"], frozenset(spelling_key(name) for name in names)))
+    return result
 
 
 @cache

@@ -186,8 +186,8 @@ class Taxonomy:
             raise RegistryError(
                 f"the crosswalk joins {walk.source} and {walk.target}, not {self.key} and {key}"
             )
-        found: dict[str, list[str]] = {id: [] for id in self._by_id}
+        result: dict[str, list[str]] = {id: [] for id in self._by_id}
         for source, target, relation in walk.rows:
             if relation in relations:
-                found[source].append(target)
-        return {id: tuple(targets) for id, targets in found.items()}
+                result[source].append(target)
+        return {id: tuple(targets) for id, targets in result.items()}

@@ -89,9 +89,9 @@ def parse_commented_csv(
     reader = csv.DictReader(lines[comments:], strict=True)
     missing = [column for column in required if column not in (reader.fieldnames or ())]
     if missing:
-        found = ", ".join(reader.fieldnames or ()) or "no header"
+        result = ", ".join(reader.fieldnames or ()) or "no header"
         raise DataError(
-            source, [f"found columns {found}; expected also {', '.join(missing)}: add them"]
+            source, [f"found columns {result}; expected also {', '.join(missing)}: add them"]
         )
     rows: list[tuple[int, dict[str, str]]] = []
     ragged: list[int] = []

@@ -153,13 +153,13 @@ def read_terms(
     import narwhals as nw
 
     frame = nw.from_native(source, eager_only=True)
-    place = name or "term list"
+    index = name or "term list"
     missing = [column for column in ("group", "term") if column not in frame.columns]
     if missing:
-        found = ", ".join(frame.columns)
-        raise DataError(place, [f"found columns {found}; expected also {', '.join(missing)}"])
+        result = ", ".join(frame.columns)
+        raise DataError(index, [f"found columns {result}; expected also {', '.join(missing)}"])
     meta = {"taxonomy": taxonomy}
-    return _checked(enumerate(frame.iter_rows(named=True), start=1), meta, place)
+    return _checked(enumerate(frame.iter_rows(named=True), start=1), meta, index)
 
 
 def _parse_csv(text: str, place: str, taxonomy: str = "") -> TermList:

@@ -135,13 +135,13 @@ class MetricContract:
 def points(metric: Metric, rows: Rows) -> NDArray[np.float64]:
     """Return the statistic of all units, for each label; NaN where it is undefined."""
     columns = metric.statistic.columns
-    found = []
-    for place in range(len(rows.labels)):
-        values = np.stack([rows.columns[name][:, place] for name in columns], axis=1)
+    result = []
+    for index in range(len(rows.labels)):
+        values = np.stack([rows.columns[name][:, index] for name in columns], axis=1)
         values = values.astype(np.float64)
         known = ~np.isnan(values).any(axis=1)
-        found.append(metric.statistic.point(values[known]) if known.any() else np.nan)
-    return np.array(found, dtype=np.float64)
+        result.append(metric.statistic.point(values[known]) if known.any() else np.nan)
+    return np.array(result, dtype=np.float64)
 
 
 def rearranged(outputs: Outputs, order: NDArray[np.int64]) -> Outputs:

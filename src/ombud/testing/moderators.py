@@ -58,56 +58,56 @@ class ModeratorContract:
 
     def test_it_decides_something(self) -> None:
         """Without this, errors alone would pass every other test."""
-        _, _, found = self.ask()
-        assert found.decided.any(), "no text got a decision"
+        _, _, result = self.ask()
+        assert result.decided.any(), "no text got a decision"
 
     def test_each_text_gets_one_outcome_in_order(self) -> None:
         """Ids come back as they were given."""
-        texts, _, found = self.ask()
-        assert found.ids.tolist() == texts.ids.tolist()
-        assert np.isin(found.outcomes, [int(outcome) for outcome in Outcome]).all()
+        texts, _, result = self.ask()
+        assert result.ids.tolist() == texts.ids.tolist()
+        assert np.isin(result.outcomes, [int(outcome) for outcome in Outcome]).all()
 
     def test_an_outcome_does_not_depend_on_the_order(self) -> None:
         """The texts backwards get the outcomes backwards."""
         self._needs_repeatable()
-        texts, system, found = self.ask()
+        texts, system, result = self.ask()
         backwards = system.moderate(part_of(texts, np.arange(len(texts))[::-1]))
         assert backwards.ids.tolist() == texts.ids[::-1].tolist()
-        assert backwards.outcomes[::-1].tolist() == found.outcomes.tolist()
+        assert backwards.outcomes[::-1].tolist() == result.outcomes.tolist()
 
     def test_scores_are_numbers_or_absent(self) -> None:
         """A score is finite or NaN; category scores have one column for each category."""
-        _, _, found = self.ask()
-        assert found.scores.shape == found.outcomes.shape
-        assert not np.isinf(found.scores).any()
-        if found.category_scores is not None:
-            assert found.category_scores.shape == (len(found), len(found.categories))
-            assert not np.isinf(found.category_scores).any()
+        _, _, result = self.ask()
+        assert result.scores.shape == result.outcomes.shape
+        assert not np.isinf(result.scores).any()
+        if result.category_scores is not None:
+            assert result.category_scores.shape == (len(result), len(result.categories))
+            assert not np.isinf(result.category_scores).any()
 
     def test_it_does_not_look_at_the_answer(self) -> None:
         """Outcomes do not depend on the labels, clusters and families that came with the texts."""
         self._needs_repeatable()
-        texts, system, found = self.ask()
+        texts, system, result = self.ask()
         bare = Texts(texts.ids, texts.texts, np.full(len(texts), -1, dtype=np.int8))
-        assert system.moderate(bare).outcomes.tolist() == found.outcomes.tolist()
+        assert system.moderate(bare).outcomes.tolist() == result.outcomes.tolist()
 
     def test_the_same_question_gets_the_same_answer(self) -> None:
         """Asked twice, and made twice."""
         self._needs_repeatable()
-        texts, system, found = self.ask()
+        texts, system, result = self.ask()
         again, anew = system.moderate(texts), self.ask()[2]
         for other in (again, anew):
-            assert other.outcomes.tolist() == found.outcomes.tolist()
-            assert np.array_equal(other.scores, found.scores, equal_nan=True)
+            assert other.outcomes.tolist() == result.outcomes.tolist()
+            assert np.array_equal(other.scores, result.scores, equal_nan=True)
 
     def test_odd_texts_get_an_outcome_too(self) -> None:
         """Empty, long, foreign and hostile texts are decided, refused or an error: never lost."""
         world = self.world()
         ids = np.array([f"odd-{i}" for i in range(len(_ODD))], dtype=object)
         odd = Texts(ids, np.array(_ODD, dtype=object), np.full(len(_ODD), -1, dtype=np.int8))
-        found = self.make(world).moderate(odd)
-        assert found.ids.tolist() == ids.tolist()
-        assert np.isin(found.outcomes, [int(outcome) for outcome in Outcome]).all()
+        result = self.make(world).moderate(odd)
+        assert result.ids.tolist() == ids.tolist()
+        assert np.isin(result.outcomes, [int(outcome) for outcome in Outcome]).all()
 
     def test_no_texts_no_outcomes(self) -> None:
         """Nothing asked, nothing answered."""

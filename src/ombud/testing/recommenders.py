@@ -51,45 +51,45 @@ class RecommenderContract:
 
     def test_it_gives_somebody_something(self) -> None:
         """Without this, empty lists would pass every other test."""
-        _, _, found = self.ask()
-        assert found.lengths.sum() > 0, "every list is empty"
+        _, _, result = self.ask()
+        assert result.lengths.sum() > 0, "every list is empty"
 
     def test_lists_are_in_the_order_of_the_users_asked(self) -> None:
         """The answer names the users as they were asked for."""
-        world, system, found = self.ask()
+        world, system, result = self.ask()
         users = world.interactions.users.ids
-        assert found.users.tolist() == users.tolist()
+        assert result.users.tolist() == users.tolist()
         backwards = system.recommend(users[::-1], self.n)
         assert backwards.users.tolist() == users[::-1].tolist()
-        assert (item_ids(backwards)[::-1] == item_ids(found)).all(), (
+        assert (item_ids(backwards)[::-1] == item_ids(result)).all(), (
             "a user's list depends on the order in which users are asked for"
         )
 
     def test_a_list_does_not_depend_on_who_else_is_asked_for(self) -> None:
         """One user alone gets the same list as among all."""
-        world, system, found = self.ask()
+        world, system, result = self.ask()
         alone = system.recommend(world.interactions.users.ids[3:4], self.n)
-        assert (item_ids(alone)[0] == item_ids(found)[3]).all()
+        assert (item_ids(alone)[0] == item_ids(result)[3]).all()
 
     def test_lists_have_at_most_n_items_none_twice(self) -> None:
         """Lists may be shorter, but not longer, and have no holes."""
-        _, _, found = self.ask()
-        assert found.lengths.max(initial=0) <= self.n
-        there = found.items >= 0
+        _, _, result = self.ask()
+        assert result.lengths.max(initial=0) <= self.n
+        there = result.items >= 0
         assert (there[:, :-1] >= there[:, 1:]).all(), "a list goes on after it has ended"
-        assert found.items.max(initial=-1) < len(found.catalogue), "a code outside the catalogue"
-        for row, length in zip(found.items, found.lengths, strict=True):
+        assert result.items.max(initial=-1) < len(result.catalogue), "a code outside the catalogue"
+        for row, length in zip(result.items, result.lengths, strict=True):
             assert len(set(row[:length].tolist())) == length, "an item is recommended twice"
 
     def test_lists_are_best_first(self) -> None:
         """Scores never rise along a list, and a shorter list is the beginning of a longer one."""
-        world, system, found = self.ask()
-        if found.scores is not None:
-            both = (found.items[:, :-1] >= 0) & (found.items[:, 1:] >= 0)
-            falls = found.scores[:, :-1] >= found.scores[:, 1:]
+        world, system, result = self.ask()
+        if result.scores is not None:
+            both = (result.items[:, :-1] >= 0) & (result.items[:, 1:] >= 0)
+            falls = result.scores[:, :-1] >= result.scores[:, 1:]
             assert falls[both].all(), "a later place has a higher score"
         short = item_ids(system.recommend(world.interactions.users.ids, 3))
-        assert (short == item_ids(found)[:, : short.shape[1]]).all()
+        assert (short == item_ids(result)[:, : short.shape[1]]).all()
 
     def test_seen_items_are_left_out_when_asked(self) -> None:
         """Items of the user's own history are not recommended."""
@@ -97,19 +97,19 @@ class RecommenderContract:
             import pytest
 
             pytest.skip("this system says that it cannot leave out seen items")
-        world, _, found = self.ask()
-        codes = found.in_catalogue(world.interactions.items)
-        user, place = np.nonzero(codes >= 0)
-        seen = world.interactions.matrix[user, codes[user, place]]
+        world, _, result = self.ask()
+        codes = result.in_catalogue(world.interactions.items)
+        user, index = np.nonzero(codes >= 0)
+        seen = world.interactions.matrix[user, codes[user, index]]
         assert not np.asarray(seen).any(), "a seen item is recommended"
 
     def test_an_unknown_user_gets_an_empty_list(self) -> None:
         """Not an error, and not somebody else's list."""
-        world, system, found = self.ask()
+        world, system, result = self.ask()
         known = world.interactions.users.ids[0]
         mixed = system.recommend(np.array(["nobody knows me", known], dtype=object), self.n)
         assert mixed.lengths[0] == 0
-        assert mixed.lengths[1] == found.lengths[0]
+        assert mixed.lengths[1] == result.lengths[0]
 
     def test_nobody_asked_nobody_answered(self) -> None:
         """No users give no lists."""
@@ -118,11 +118,11 @@ class RecommenderContract:
 
     def test_the_same_question_gets_the_same_answer(self) -> None:
         """Asked twice, and made twice."""
-        world, system, found = self.ask()
+        world, system, result = self.ask()
         again = system.recommend(world.interactions.users.ids, self.n)
-        assert (item_ids(again) == item_ids(found)).all(), "asked again, it answers otherwise"
+        assert (item_ids(again) == item_ids(result)).all(), "asked again, it answers otherwise"
         _, _, anew = self.ask()
-        assert (item_ids(anew) == item_ids(found)).all(), "made again, it answers otherwise"
+        assert (item_ids(anew) == item_ids(result)).all(), "made again, it answers otherwise"
 
     def test_it_leaves_the_histories_alone(self) -> None:
         """What it was given is not changed."""

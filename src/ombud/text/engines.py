@@ -58,9 +58,9 @@ class Engine(ABC):
 
     def pairs(self, texts: Iterable[str]) -> tuple[Ints, Ints]:
         """Return text and pattern indices, each pair once."""
-        rows, found, _, _ = self.occurrences(texts)
+        rows, result, _, _ = self.occurrences(texts)
         width = len(self._patterns)
-        unique = np.unique(rows * width + found)
+        unique = np.unique(rows * width + result)
         return unique // width, unique % width
 
     def occurrences(self, texts: Iterable[str]) -> tuple[Ints, Ints, Ints, Ints]:
@@ -70,14 +70,14 @@ class Engine(ABC):
         for block in _blocks(texts):
             folded, first = _fold_block(block)
             codes = _codes(folded)
-            found, starts, ends = self._find(folded, codes, _word_table()[codes])
+            result, starts, ends = self._find(folded, codes, _word_table()[codes])
             rows = np.searchsorted(first, starts, side="right") - 1
             order = np.argsort(rows, kind="stable")
-            rows, found, starts, ends = rows[order], found[order], starts[order], ends[order]
-            parts.append((rows + offset, found, starts - first[rows], ends - first[rows]))
+            rows, result, starts, ends = rows[order], result[order], starts[order], ends[order]
+            parts.append((rows + offset, result, starts - first[rows], ends - first[rows]))
             offset += len(block)
-        rows, found, starts, ends = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return rows, found, starts, ends
+        rows, result, starts, ends = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return rows, result, starts, ends
 
 
 class TokenEngine(Engine):
@@ -125,9 +125,9 @@ class TokenEngine(Engine):
                 ):
                     hits.append((index, begin))
         hits += self._find_wordless(folded, word)
-        found, begins = np.asarray(hits, dtype=np.int64).reshape(-1, 2).T
+        result, begins = np.asarray(hits, dtype=np.int64).reshape(-1, 2).T
         sizes = np.asarray([len(pattern) for pattern in self._patterns], dtype=np.int64)
-        return found, begins, begins + sizes[found]
+        return result, begins, begins + sizes[result]
 
     def _find_wordless(self, folded: str, word: Bools) -> Iterator[tuple[int, int]]:
         present = set(folded) if self._wordless else set()
@@ -162,9 +162,9 @@ class AutomatonEngine(Engine):
 
     def _find(self, folded: str, codes: Codes, word: Bools) -> tuple[Ints, Ints, Ints]:
         hits = self._automaton.find_matches_as_indexes(folded, overlapping=True)
-        found, starts, ends = np.asarray(hits, dtype=np.int64).reshape(-1, 3).T
+        result, starts, ends = np.asarray(hits, dtype=np.int64).reshape(-1, 3).T
         whole = ~word[starts] & ~word[ends + 1]
-        return found[whole], starts[whole], ends[whole]
+        return result[whole], starts[whole], ends[whole]
 
 
 def _hashed_words(codes: Codes, word: Bools) -> tuple[Ints, Ints, NDArray[np.uint32]]:

@@ -42,12 +42,12 @@ def fold(text: str) -> str:
 @cache
 def _joining() -> frozenset[str]:
     """Characters that are no combining marks and yet may compose with the one before them."""
-    found = {chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}
+    result = {chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}
     for code in range(0x110000):
         parts = unicodedata.decomposition(chr(code))
         if parts and not parts.startswith("<"):
-            found.update(chr(int(part, 16)) for part in parts.split()[1:])
-    return frozenset(found)
+            result.update(chr(int(part, 16)) for part in parts.split()[1:])
+    return frozenset(result)
 
 
 @cache

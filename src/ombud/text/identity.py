@@ -13,8 +13,8 @@ from scipy import sparse
 from ombud.errors import DataError
 from ombud.taxonomy.terms import TermList, load_terms
 from ombud.text.engines import Ints
+from ombud.text.legacy_matching import PUBLISHED_PUNCTUATION, published_pairs
 from ombud.text.matching import EngineName, Matches, TermMatcher, as_texts
-from ombud.text.published import PUBLISHED_PUNCTUATION, published_pairs
 
 __all__ = ["IdentityTags", "TagDifference", "TagMode", "tag_identities"]
 
@@ -135,7 +135,7 @@ def tag_identities(
     mode
         ``"whole-word"``: exact whole words (see `TermMatcher`), and a term that stands under
         several groups counts for all of them. ``"published"``: exactly as the published code of the
-        speech-suppression paper (see `ombud.text.published`), for comparison.
+        speech-suppression paper (see `ombud.text.legacy_matching`), for comparison.
     suffixes
         Endings a term may have, in whole-word mode; by default plurals in *s* and *es*.
     punctuation

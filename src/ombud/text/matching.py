@@ -182,8 +182,8 @@ class TermMatcher:
                 first, last = fold_offsets(rows[row])
                 start[a:b], end[a:b] = first[start[a:b]], last[end[a:b] - 1]
         at, term = self._spread(pattern)
-        found = np.unique(np.column_stack((text[at], start[at], end[at], term)), axis=0)
-        return Matches(found[:, 0], found[:, 3], shape, found[:, 1], found[:, 2])
+        result = np.unique(np.column_stack((text[at], start[at], end[at], term)), axis=0)
+        return Matches(result[:, 0], result[:, 3], shape, result[:, 1], result[:, 2])
 
     def contains(self, texts: Iterable[str]) -> sparse.csr_array[Any]:
         """Return a Boolean matrix, texts x terms: which text contains which term."""

@@ -46,10 +46,10 @@ class Creators:
         """Return, for each creator, the asserted identity, ``"unknown"`` or ``"ambiguous"``."""
         said = np.zeros((len(self.creators), len(self.vocabulary)), dtype=bool)
         said[self.assertions[:, 0], self.assertions[:, 1]] = True
-        words = np.array([*self.vocabulary, "unknown", "ambiguous"], dtype=object)
+        text = np.array([*self.vocabulary, "unknown", "ambiguous"], dtype=object)
         count = said.sum(axis=1)
         code = np.where(count == 1, said.argmax(axis=1), len(self.vocabulary) + (count > 1))
-        return np.asarray(words[code], dtype=object)
+        return np.asarray(text[code], dtype=object)
 
     def to_frame(self, items: Vocabulary) -> pl.DataFrame:
         """Return one row per item and creator: `item`, `creator`, `identity`."""

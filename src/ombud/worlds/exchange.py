@@ -65,9 +65,9 @@ class Exchange:
         ends = np.cumsum(np.take_along_axis(chance, order, axis=1), axis=1)
         teeth = np.floor(ends + rng.random((len(lists), 1))).astype(np.int64)
         exchanged = np.diff(teeth, axis=1, prepend=0) > 0
-        user, place = np.nonzero(exchanged)
-        place = order[user, place]
-        wanted = user * n_kinds + kinds[user, place]
+        user, index = np.nonzero(exchanged)
+        index = order[user, index]
+        wanted = user * n_kinds + kinds[user, index]
         rank = np.arange(len(wanted)) - np.searchsorted(wanted, wanted)
         outside = np.ones(inside.shape, dtype=bool)
         outside[np.repeat(np.arange(len(lists)), np.diff(inside.indptr)), inside.indices] = False
@@ -76,11 +76,11 @@ class Exchange:
         first, last = (np.searchsorted(offered, wanted, side) for side in ("left", "right"))
         # Rounding could ask for one item more than there is; that place then stays as it was.
         kept = rank < last - first
-        user, place, rank, first, last = (a[kept] for a in (user, place, rank, first, last))
+        user, index, rank, first, last = (a[kept] for a in (user, index, rank, first, last))
         turn = rng.integers(2**31, size=len(lists))[user]
         result = lists.copy()
         chosen = column[first + (rank + turn) % (last - first)]
-        result[user, place] = self.coming[chosen]
+        result[user, index] = self.coming[chosen]
         return result
 
 

@@ -193,9 +193,9 @@ def _pairs(
         rows = np.repeat(users, counts[users])
         bits = rng.integers(1 << (_BITS + 2), size=len(rows), dtype=np.uint32)
         topic = favourites.ravel()[rows * 4 + (bits >> _BITS)]
-        place = (topic << _BITS) + (bits & ((1 << _BITS) - 1)).astype(np.int32)
+        index = (topic << _BITS) + (bits & ((1 << _BITS) - 1)).astype(np.int32)
         stop = int(ends[users[-1]])
-        keys[stop - len(rows) : stop] = rows * n_items + flat[place]
+        keys[stop - len(rows) : stop] = rows * n_items + flat[index]
     return keys
 
 

@@ -63,12 +63,12 @@ class NeutralRecommender:
     def __init__(self, world: World, name: str = "neutral", labels: Labels | None = None) -> None:
         if world.truth.pools is None:
             raise PlanError(f"world {world.spec.name!r} is too large to plant effects in")
-        found = labels or world.dataset.labels
-        if found is None:
+        result = labels or world.dataset.labels
+        if result is None:
             raise PlanError(f"world {world.spec.name!r} has no labels")
         self.world = world
         self.name = name
-        self.labels = found
+        self.labels = result
         self.pools = world.truth.pools
         self._lists: dict[bool, Recommendations] = {}
 
@@ -215,36 +215,36 @@ class PlantedRecommender(NeutralRecommender):
     @cached_property
     def effective_factors(self) -> NDArray[np.float64]:
         """The factor each user really gets; less far from 1 than asked where supply ends."""
-        place = self.labels.names.index(self.label)
-        yes = self._counts[1][:, place]
-        shift = self._shift()[:, place]
+        index = self.labels.names.index(self.label)
+        yes = self._counts[1][:, index]
+        shift = self._shift()[:, index]
         return 1 + np.divide(shift, yes, out=np.zeros_like(yes), where=yes > 0)
 
     @cached_property
     def _exchanges(self) -> tuple[Exchange, ...]:
-        place = self.labels.names.index(self.label)
-        yes = self._counts[1][:, place]
+        index = self.labels.names.index(self.label)
+        yes = self._counts[1][:, index]
         known = np.where(self.states >= 0, self.states, np.int8(2))
-        others = np.delete(known, place, axis=1).astype(np.int64)
-        found = []
+        others = np.delete(known, index, axis=1).astype(np.int64)
+        result = []
         for source, wanted in (
             (LabelState.NO, np.maximum(self.factors - 1, 0) * yes),
             (LabelState.YES, np.maximum(1 - self.factors, 0) * yes),
         ):
             if wanted.any():
                 target = LabelState.YES if source == LabelState.NO else LabelState.NO
-                leaving = self.states[:, place] == source
-                coming = self.states[:, place] == target
+                leaving = self.states[:, index] == source
+                coming = self.states[:, index] == target
                 depth = self.world.spec.depth
-                found.append(plan_exchange(self._inside, leaving, coming, others, wanted, depth))
-        return tuple(found)
+                result.append(plan_exchange(self._inside, leaving, coming, others, wanted, depth))
+        return tuple(result)
 
     def _shift(self) -> NDArray[np.float64]:
-        place = self.labels.names.index(self.label)
+        index = self.labels.names.index(self.label)
         shift = np.zeros(self._counts[1].shape)
         for exchange in self._exchanges:
-            raises = self.states[exchange.coming[0], place] == LabelState.YES
-            shift[:, place] += exchange.mass if raises else -exchange.mass
+            raises = self.states[exchange.coming[0], index] == LabelState.YES
+            shift[:, index] += exchange.mass if raises else -exchange.mass
         return shift
 
     def _draw(self, exclude_seen: bool) -> NDArray[np.int32]:

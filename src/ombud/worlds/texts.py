@@ -95,12 +95,12 @@ def draw_texts(
     pairs = zip(
         cluster.tolist(), named.tolist(), first.tolist(), second.tolist(), which, strict=True
     )
-    for place, (frame, number, a, b, pick) in enumerate(pairs):
-        words = [
+    for index, (frame, number, a, b, pick) in enumerate(pairs):
+        text = [
             identities[names[g]][p % len(identities[names[g]])]
             for g, p in zip((a, b)[:number], pick, strict=False)
         ]
-        texts[place] = frames[frame].replace("{who}", " and ".join(words) or _NOBODY)
+        texts[index] = frames[frame].replace("{who}", " and ".join(text) or _NOBODY)
     true_label = harmful[cluster]
     truth = np.where(rng.random(count) < 0.05, -1, true_label).astype(np.int8)
     return TextWorld(

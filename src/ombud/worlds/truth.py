@@ -171,8 +171,8 @@ def find_group(groups: Grouping, name: str) -> NDArray[np.bool_]:
     """Return the members of a group, by its full name (``"age=18-24"``) or its value alone."""
     if name in groups.names:
         return groups.members[:, groups.names.index(name)]
-    found = [i for i, full in enumerate(groups.names) if full.split("=", 1)[-1] == name]
-    if len(found) != 1:
-        what = "is not a group" if not found else "is the value of several attributes"
+    result = [i for i, full in enumerate(groups.names) if full.split("=", 1)[-1] == name]
+    if len(result) != 1:
+        what = "is not a group" if not result else "is the value of several attributes"
         raise PlanError(f"{name!r} {what}; the groups are {', '.join(groups.names)}")
-    return groups.members[:, found[0]]
+    return groups.members[:, result[0]]

@@ -281,8 +281,8 @@ def _attributes(groups: Grouping) -> pl.DataFrame:
     columns: dict[str, Vocabulary | NDArray[np.object_]] = {"user": groups.units.ids}
     for attribute in dict.fromkeys(groups.attributes):
         places = [i for i, name in enumerate(groups.attributes) if name == attribute]
-        words = np.array([*(groups.names[i].split("=", 1)[1] for i in places), None], dtype=object)
+        text = np.array([*(groups.names[i].split("=", 1)[1] for i in places), None], dtype=object)
         inside = groups.members[:, places]
         code = np.where(inside.any(axis=1), inside.argmax(axis=1), len(places))
-        columns[attribute] = words[code]
+        columns[attribute] = text[code]
     return pl.DataFrame(columns)

@@ -12,7 +12,7 @@ import pytest
 
 from ombud import registry
 from ombud.data import LabelState
-from ombud.data.built import write_dataset
+from ombud.data.sources._build import write_dataset
 from ombud.data.sources.ao3 import build_ao3
 from ombud.errors import DataError
 from ombud.taxonomy import load_taxonomy

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from ombud import registry
-from ombud.data.built import Filter, write_dataset
+from ombud.data.sources._build import Filter, write_dataset
 from ombud.data.sources.ddd_votes import read_dictionary
 from ombud.data.sources.ml_ddd import build_ml_ddd, ml_ddd
 from ombud.errors import DataError
@@ -193,7 +193,7 @@ def test_a_failed_write_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("ombud.data.built._write_labels", full)
+    monkeypatch.setattr("ombud.data.sources._build._write_labels", full)
     with pytest.raises(OSError, match="no space"):
         write_dataset(data, tmp_path / "built")
     assert list(tmp_path.iterdir()) == []

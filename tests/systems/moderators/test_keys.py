@@ -67,7 +67,7 @@ def test_a_key_is_never_written(
             except OmbudError as stopped:
                 said.append("".join(traceback.format_exception(stopped)))
             assert stub.asked["d"], "the faults were not reached"
-            said += [repr(system), str(system.__dict__), str(system.estimate(texts_of("e")))]
+            said += [repr(system), str(system.__dict__), str(system.quote(texts_of("e")))]
             said += [str(system.runner().collect(texts_of("a", "b", "c", "d"))), system.identity]
     assert any("403" in text for text in said)
     assert sum("key removed" in text for text in said) >= 6, "the stub did not repeat the key"

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.data.polite import retry_after
 from ombud.errors import PlanError, ResultError
+from ombud.http.pace import retry_after
 from ombud.systems.moderators import AnswerCache, Price, RunSettings
 from ombud.systems.moderators.cache import Call, default_path, text_hash
 from ombud.systems.moderators.limits import RateLimit, backoff

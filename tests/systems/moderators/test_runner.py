@@ -243,7 +243,7 @@ def test_the_estimate_comes_first_and_the_budget_holds(stub: Any, tmp_path: Path
     system = service(stub, tmp_path, per_minute=60, repeats=2, max_cost=1.0)
     system.price = Price(0.5, "text", "EUR")
     texts = texts_of("a", "b", "b", "")
-    estimate = system.estimate(texts)
+    estimate = system.quote(texts)
     assert (estimate.texts, estimate.questions, estimate.unsent, estimate.known) == (8, 4, 2, 0)
     assert estimate.cost == pytest.approx(2.0)
     assert estimate.seconds == pytest.approx(4.0)
@@ -257,7 +257,7 @@ def test_the_estimate_comes_first_and_the_budget_holds(stub: Any, tmp_path: Path
     notes: list[str] = []
     service(stub, tmp_path).moderate(texts, progress=lambda done, total, note: notes.append(note))
     assert "2 of 4 texts to ask" in notes[0]
-    after = service(stub, tmp_path).estimate(texts)
+    after = service(stub, tmp_path).quote(texts)
     assert (after.questions, after.known, after.cost) == (0, 3, None)
 
 

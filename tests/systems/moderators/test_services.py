@@ -334,7 +334,7 @@ def test_two_addresses_never_share_answers(stub_with: Any, tmp_path: Path) -> No
         first.key_env = second.key_env = ""
         first.moderate(texts_of("peace"))
         before = sum(other.asked.values())
-        assert second.estimate(texts_of("peace")).questions == 1, second.cache_name
+        assert second.quote(texts_of("peace")).questions == 1, second.cache_name
         second.moderate(texts_of("peace"))
         assert sum(other.asked.values()) == before + 1
 

@@ -1,10 +1,14 @@
-"""Published data sets: how each is read, and what everyone should know about it."""
+"""Published data sets: how each is read, and what everyone should know about it.
+
+One file each; a file in here is found by being here.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 
 __all__: list[str] = []
 
-for _module in ("ao3", "ml_ddd", "movielens", "tmdb_keywords"):
-    import_module(f"{__name__}.{_module}")
+for _module in iter_modules(__path__, f"{__name__}."):
+    import_module(_module.name)

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ombud.data.built import Filter, filtered_interactions, history_matrix
 from ombud.data.card import Card
-from ombud.data.columns import open_columns
+from ombud.data.card_facts import filter_facts, history_facts, label_facts
+from ombud.data.csv_columns import open_columns
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.facts import filter_facts, history_facts, label_facts
 from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels
+from ombud.data.sources._build import Filter, filtered_interactions, history_matrix
 from ombud.data.sources.folder import read_folder
-from ombud.data.sources.published import beside_published
-from ombud.data.store import hash_file
+from ombud.data.sources.published_figures import beside_published
 from ombud.errors import DataError
+from ombud.files import hash_file
 from ombud.registry import source
 from ombud.taxonomy import load_taxonomy
 
@@ -70,11 +70,11 @@ def _read_sensitivity(
         raise DataError(path.name, faults)
     dropped = []
     if refused:
-        why = "labels that ombud refuses to store"
-        dropped.append(Exclusion("labels", "columns", len(refused), why, len(others)))
+        reason = "labels that ombud refuses to store"
+        dropped.append(Exclusion("labels", "columns", len(refused), reason, len(others)))
     if strange:
-        why = f"not warnings of {taxonomy.key}: {', '.join(strange[:5])}"
-        dropped.append(Exclusion("labels", "columns", len(strange), why, len(others)))
+        reason = f"not warnings of {taxonomy.key}: {', '.join(strange[:5])}"
+        dropped.append(Exclusion("labels", "columns", len(strange), reason, len(others)))
     return table.sort("work_id"), taxonomy.ids, tuple(dropped)
 
 
@@ -130,8 +130,8 @@ def build_ao3(
     del matrix
     unread = len(listed) - int(np.count_nonzero(rows >= 0))
     if unread:
-        why = "they are in the sensitivity table but have no kudos"
-        dropped += (Exclusion("labels", "works", unread, why, len(listed)),)
+        reason = "they are in the sensitivity table but have no kudos"
+        dropped += (Exclusion("labels", "works", unread, reason, len(listed)),)
     kept = table[listed.codes(history.items.arrow)]
     states = kept.select(names).to_numpy().astype(np.int8, copy=False)
     labels = Labels(

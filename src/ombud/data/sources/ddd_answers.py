@@ -36,8 +36,8 @@ class Answer:
 
 
 def _number(value: Any) -> int | None:
-    found = _IMDB.match(str(value).strip()) if value is not None else None
-    return int(found[1]) if found else None
+    result = _IMDB.match(str(value).strip()) if value is not None else None
+    return int(result[1]) if result else None
 
 
 def answers_of_json(replies: Iterable[Any], source: str = "answers") -> Iterator[Answer]:

@@ -17,9 +17,9 @@ import httpx
 import polars as pl
 
 import ombud
-from ombud.data.polite import Pace, check_address, retry_after, wait_before
 from ombud.data.sources.ddd_answers import Answer, answers_of_json
 from ombud.errors import DataError
+from ombud.http.pace import Pace, check_address, retry_after, wait_before
 
 __all__ = ["ADDRESS", "KEY_VARIABLE", "Collected", "cached_answers", "collect"]
 
@@ -124,8 +124,8 @@ class _Asker:
 
 
 def _stop(reason: str) -> NoReturn:
-    words = f"{reason}. What was answered is kept; run it again to go on"
-    raise DataError("Does the Dog Die", [words])
+    text = f"{reason}. What was answered is kept; run it again to go on"
+    raise DataError("Does the Dog Die", [text])
 
 
 def _key(address: str) -> str:
@@ -183,7 +183,7 @@ def collect(
         "User-Agent": f"ombud/{ombud.__version__}",
     }
     known = links.filter(pl.col("imdb").is_not_null())
-    found = absent = 0
+    result = absent = 0
     path = Path(store)
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -196,12 +196,12 @@ def collect(
         asker = _Asker(connection, client, pace, attempts, backoff)
         for number, (imdb, tmdb) in enumerate(known.select("imdb", "tmdb").iter_rows(), start=1):
             if _look_up(asker, imdb, tmdb):
-                found += 1
+                result += 1
             else:
                 absent += 1
             if progress is not None:
                 progress(number, known.height, f"tt{imdb:07d}")
-    return Collected(links.height, found, absent, links.height - known.height, asker.requests)
+    return Collected(links.height, result, absent, links.height - known.height, asker.requests)
 
 
 def _look_up(asker: _Asker, imdb: int, tmdb: int | None) -> bool:
@@ -243,7 +243,7 @@ def cached_answers(store: str | Path) -> Iterator[Answer]:
     path = Path(store)
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-            found = _ids_by_title(connection)
+            result = _ids_by_title(connection)
             rows = connection.execute(
                 "SELECT key, body FROM replies WHERE kind = 'media' AND status = 200 ORDER BY key"
             )
@@ -252,18 +252,18 @@ def cached_answers(store: str | Path) -> Iterator[Answer]:
                 if isinstance(reply, dict) and isinstance(reply.get("item"), dict):
                     # A reply may leave out the ids by which the search found it.
                     given = {k: v for k, v in reply["item"].items() if v is not None and v != ""}
-                    reply["item"] = found.get(str(key), {}) | given
+                    reply["item"] = result.get(str(key), {}) | given
                 yield from answers_of_json([reply], f"{path.name}, title {key}")
     except sqlite3.DatabaseError as error:
         raise DataError(path.name, [f"it is not a file of kept replies: {error}"]) from None
 
 
 def _ids_by_title(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     query = "SELECT key, body FROM replies WHERE kind = 'search' AND status = 200"
     for key, body in connection.execute(query):
         reply = _parsed(bytes(body))
         match = _matching(reply, int(str(key).removeprefix("tt")), None)
         if match is not None:
-            found[str(match)] = {"imdbId": str(key)}
-    return found
+            result[str(match)] = {"imdbId": str(key)}
+    return result

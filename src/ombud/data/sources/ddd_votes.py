@@ -61,7 +61,7 @@ class _Topics:
 
     def __init__(self) -> None:
         self._taxonomy = _taxonomy()
-        self.places = {name: place for place, name in enumerate(self._taxonomy.ids)}
+        self.places = {name: index for index, name in enumerate(self._taxonomy.ids)}
         self.refused_rows = 0
         self.refused: set[str] = set()
         self.unknown: Counter[str] = Counter()
@@ -74,23 +74,23 @@ class _Topics:
             self.refused.add(name)
             return None
         for spelling in reversed(spellings):
-            found = self._taxonomy.resolve(spelling)
-            if found is not None and found in self.places:
-                return self.places[found]
+            result = self._taxonomy.resolve(spelling)
+            if result is not None and result in self.places:
+                return self.places[result]
         self.unknown[name] += rows
         return None
 
     def exclusions(self) -> tuple[Exclusion, ...]:
-        found = []
+        result = []
         if self.refused:
-            why = f"{len(self.refused)} labels that ombud refuses to store"
-            found.append(Exclusion("votes", "rows", self.refused_rows, why))
+            reason = f"{len(self.refused)} labels that ombud refuses to store"
+            result.append(Exclusion("votes", "rows", self.refused_rows, reason))
         if self.unknown:
             names = ", ".join(sorted(self.unknown)[:5])
             more = ", ..." if len(self.unknown) > 5 else ""
-            why = f"{len(self.unknown)} topics are not in {self._taxonomy.key}: {names}{more}"
-            found.append(Exclusion("votes", "rows", sum(self.unknown.values()), why))
-        return tuple(found)
+            reason = f"{len(self.unknown)} topics are not in {self._taxonomy.key}: {names}{more}"
+            result.append(Exclusion("votes", "rows", sum(self.unknown.values()), reason))
+        return tuple(result)
 
 
 def read_dictionary(path: str | Path) -> Votes:
@@ -112,23 +112,23 @@ def read_dictionary(path: str | Path) -> Votes:
     columns: list[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
     while content:
         warning, votes = content.popitem()  # freed as it is converted
-        place = topics.place(warning, rows=len(votes))
-        if place is not None:
-            columns.append((place, *_columns_of(votes, warning, faults)))
+        index = topics.place(warning, rows=len(votes))
+        if index is not None:
+            columns.append((index, *_columns_of(votes, warning, faults)))
         del votes
     if faults:
         raise DataError(name, faults[:20])
     if not columns:
         raise DataError(name, [f"none of its warnings is in {_taxonomy().key}"])
-    twice = [place for place, n in Counter(column[0] for column in columns).items() if n > 1]
+    twice = [index for index, n in Counter(column[0] for column in columns).items() if n > 1]
     if twice:
-        names = [_taxonomy().ids[place] for place in twice]
+        names = [_taxonomy().ids[index] for index in twice]
         raise DataError(name, [f"two of its warnings are the label {label!r}" for label in names])
     items = np.unique(np.concatenate([column[1] for column in columns]))
     yes, no = (np.zeros((len(items), len(topics.places)), dtype=np.int32) for _ in range(2))
-    for place, movies, for_, against in columns:
+    for index, movies, for_, against in columns:
         rows = np.searchsorted(items, movies)
-        yes[rows, place], no[rows, place] = for_, against
+        yes[rows, index], no[rows, index] = for_, against
     return Votes(items, _taxonomy().ids, yes, no, topics.exclusions())
 
 
@@ -184,7 +184,7 @@ def match_answers(answers: Iterable[Answer], links: pl.DataFrame) -> Votes:
     by_imdb = {i: item for item, i in links.select("item", "imdb").drop_nulls().iter_rows()}
     by_tmdb = {t: item for item, t in links.select("item", "tmdb").drop_nulls().iter_rows()}
     topics = _Topics()
-    found: dict[int, dict[int, tuple[int, int]]] = {}
+    result: dict[int, dict[int, tuple[int, int]]] = {}
     unmatched = again = 0
     for answer in answers:
         item = by_imdb.get(answer.imdb) if answer.imdb is not None else None
@@ -192,28 +192,28 @@ def match_answers(answers: Iterable[Answer], links: pl.DataFrame) -> Votes:
             item = by_tmdb.get(answer.tmdb)
         if item is None:
             unmatched += 1
-        elif item in found:
+        elif item in result:
             again += 1
         else:
-            pairs = found.setdefault(item, {})
+            pairs = result.setdefault(item, {})
             for code, name, yes, no in answer.topics:
-                place = topics.place(name, code)
-                if place is not None:
-                    pairs[place] = (yes, no)
-    if not found:
+                index = topics.place(name, code)
+                if index is not None:
+                    pairs[index] = (yes, no)
+    if not result:
         fault = f"none of {unmatched} answers has an IMDb or TMDB id of the links"
         raise DataError("answers", [fault])
-    items = np.array(sorted(found), dtype=np.int64)
+    items = np.array(sorted(result), dtype=np.int64)
     ayes, noes = (np.zeros((len(items), len(topics.places)), dtype=np.int32) for _ in range(2))
     for row, item in enumerate(items.tolist()):
-        for place, pair in found[item].items():
-            ayes[row, place], noes[row, place] = pair
+        for index, pair in result[item].items():
+            ayes[row, index], noes[row, index] = pair
     dropped = list(topics.exclusions())
-    for count, why in (
+    for count, reason in (
         (unmatched, "no movie has their IMDb or TMDB id"),
         (again, "an earlier answer is about the same movie"),
     ):
         if count:
-            total = len(found) + unmatched + again
-            dropped.append(Exclusion("votes", "answers", count, why, total))
+            total = len(result) + unmatched + again
+            dropped.append(Exclusion("votes", "answers", count, reason, total))
     return Votes(items, _taxonomy().ids, ayes, noes, tuple(dropped))

@@ -11,14 +11,14 @@ from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
-from ombud.data.store import hash_file
 from ombud.errors import DataError
+from ombud.files import hash_file
 
 __all__ = ["read_folder"]
 
 
 def read_folder(path: str | Path, name: str) -> Dataset:
-    """Return the data set in a folder written by `ombud.data.built.write_dataset`.
+    """Return the data set in a folder written by `ombud.data.sources._build.write_dataset`.
 
     Parameters
     ----------

@@ -78,9 +78,9 @@ def jigsaw_kaggle(path: str, *, threshold: float = 0.5) -> Dataset:
     labelled = numbers.select(pl.any_horizontal(pl.col(known).is_not_null())).to_series()
     dropped = []
     if not labelled.all():
-        why = "nobody labelled them for identities"
+        reason = "nobody labelled them for identities"
         count = int((~labelled).sum())
-        dropped.append(Exclusion("texts", "comments", count, why, table.height))
+        dropped.append(Exclusion("texts", "comments", count, reason, table.height))
     table, numbers = table.filter(labelled), numbers.filter(labelled)
     members = np.column_stack(
         [

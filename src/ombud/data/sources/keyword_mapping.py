@@ -102,6 +102,6 @@ def read_mapping(mapping: str | Path = "tmdb-to-ddd@1") -> KeywordMapping:
         raise DataError(name, faults)
     dropped: tuple[Exclusion, ...] = ()
     if refused:
-        why = "labels that ombud refuses to store"
-        dropped = (Exclusion("mapping", "rows", refused, why, len(rows)),)
+        reason = "labels that ombud refuses to store"
+        dropped = (Exclusion("mapping", "rows", refused, reason, len(rows)),)
     return KeywordMapping(name, taxonomy.key, tuple(pairs), dropped)

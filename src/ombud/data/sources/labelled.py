@@ -14,9 +14,9 @@ from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import first_rows
 from ombud.data.groups import Grouping
-from ombud.data.store import hash_file
 from ombud.data.texts import Texts
 from ombud.errors import DataError
+from ombud.files import hash_file
 
 __all__ = ["HATE_HARMS", "file_in", "read_csv", "read_labels", "text_dataset"]
 
@@ -58,8 +58,8 @@ def read_csv(path: Path, columns: Sequence[str], separator: str = ",") -> pl.Dat
         raise DataError(path.name, [f"it cannot be read as a table: {error}"]) from None
     missing = [name for name in columns if name not in table.columns]
     if missing:
-        found = ", ".join(table.columns[:20])
-        raise DataError(path.name, [f"column {m!r} is missing (found: {found})" for m in missing])
+        result = ", ".join(table.columns[:20])
+        raise DataError(path.name, [f"column {m!r} is missing (found: {result})" for m in missing])
     return table
 
 
@@ -77,14 +77,14 @@ def read_labels(
     source
         The table's name in messages.
     """
-    words = values.cast(pl.String).str.strip_chars()
+    text = values.cast(pl.String).str.strip_chars()
     known = dict.fromkeys(flagged, True) | dict.fromkeys(acceptable, False)
-    found = words.replace_strict(known, default=None, return_dtype=pl.Boolean)
-    if found.null_count() == len(found) and len(found):
-        seen = ", ".join(sorted({str(word) for word in words.drop_nulls().head(1000)})[:8])
+    result = text.replace_strict(known, default=None, return_dtype=pl.Boolean)
+    if result.null_count() == len(result) and len(result):
+        seen = ", ".join(sorted({str(word) for word in text.drop_nulls().head(1000)})[:8])
         fault = f"no label is one of {', '.join(known)}; found: {seen or 'none'}"
         raise DataError(source, [fault])
-    return found.alias("label")
+    return result.alias("label")
 
 
 def text_dataset(

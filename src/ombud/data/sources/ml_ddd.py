@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ombud.data.built import Filter, filtered_interactions, history_matrix
 from ombud.data.card import Card
+from ombud.data.card_facts import filter_facts, history_facts, label_facts
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.facts import filter_facts, history_facts, label_facts
 from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, vote_states
+from ombud.data.sources._build import Filter, filtered_interactions, history_matrix
 from ombud.data.sources.ddd_answers import answers_of_csv, answers_of_json, json_lines
 from ombud.data.sources.ddd_api import cached_answers
 from ombud.data.sources.ddd_votes import Votes, match_answers, read_dictionary
@@ -27,9 +27,9 @@ from ombud.data.sources.movielens import (
     open_ratings,
     read_links,
 )
-from ombud.data.sources.published import beside_published
-from ombud.data.store import hash_file
+from ombud.data.sources.published_figures import beside_published
 from ombud.errors import DataError, PlanError
+from ombud.files import hash_file
 from ombud.registry import source
 from ombud.taxonomy import load_taxonomy
 
@@ -57,22 +57,22 @@ def read_votes(path: str | Path, files: MovieLensFiles) -> Votes:
     files
         The MovieLens edition whose links give answers to movies; the dictionary needs none.
     """
-    place = Path(path)
-    if not place.is_file():
-        raise DataError("votes", [f"there is no file {place}"])
+    index = Path(path)
+    if not index.is_file():
+        raise DataError("votes", [f"there is no file {index}"])
     readers: dict[str, Callable[[], Votes]] = {
-        ".pkl": lambda: read_dictionary(place),
-        ".pickle": lambda: read_dictionary(place),
-        ".sqlite": lambda: match_answers(cached_answers(place), read_links(files)),
+        ".pkl": lambda: read_dictionary(index),
+        ".pickle": lambda: read_dictionary(index),
+        ".sqlite": lambda: match_answers(cached_answers(index), read_links(files)),
         ".jsonl": lambda: match_answers(
-            answers_of_json(json_lines(place), place.name), read_links(files)
+            answers_of_json(json_lines(index), index.name), read_links(files)
         ),
-        ".csv": lambda: match_answers(answers_of_csv(place), read_links(files)),
+        ".csv": lambda: match_answers(answers_of_csv(index), read_links(files)),
     }
-    read = readers.get(place.suffix.lower())
+    read = readers.get(index.suffix.lower())
     if read is None:
         known = ", ".join(readers)
-        raise DataError(place.name, [f"votes in a {place.suffix!r} file are not read; use {known}"])
+        raise DataError(index.name, [f"votes in a {index.suffix!r} file are not read; use {known}"])
     return read()
 
 
@@ -145,8 +145,8 @@ def build_ml_ddd(
     unrated = len(voted) - int(np.count_nonzero(voted.codes(movies.arrow) >= 0))
     exclusions = cast.exclusions
     if unrated:
-        why = "they have votes but no rating"
-        exclusions += (Exclusion("votes", "movies", unrated, why, len(voted)),)
+        reason = "they have votes but no rating"
+        exclusions += (Exclusion("votes", "movies", unrated, reason, len(voted)),)
     labels = Labels(
         interactions.items, cast.names, states, cast.yes[rows], cast.no[rows], rule, exclusions
     )

@@ -13,12 +13,12 @@ import polars as pl
 
 from ombud.data.archives import extract_zip, gunzip
 from ombud.data.card import Card
-from ombud.data.columns import CsvColumns, open_columns
+from ombud.data.csv_columns import CsvColumns, open_columns
 from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.data.interactions import Interactions
-from ombud.data.store import hash_file
 from ombud.errors import DataError
+from ombud.files import hash_file
 from ombud.registry import source
 
 __all__ = [
@@ -118,20 +118,20 @@ def locate(path: str | Path, *, scratch: Path | None = None) -> Iterator[MovieLe
     scratch
         Where archives are unpacked for as long as they are needed.
     """
-    place = Path(path)
+    index = Path(path)
     with TemporaryDirectory(dir=scratch, prefix="ombud-movielens-") as folder:
-        if place.is_file() and place.suffix.lower() == ".zip":
-            found = extract_zip(place, Path(folder), names=_MEMBERS)
-            yield _sorted(list(found.values()), place.name, {place.name: hash_file(place)})
-        elif place.is_dir():
-            files = sorted(p for p in place.iterdir() if _is_member(p))
+        if index.is_file() and index.suffix.lower() == ".zip":
+            result = extract_zip(index, Path(folder), names=_MEMBERS)
+            yield _sorted(list(result.values()), index.name, {index.name: hash_file(index)})
+        elif index.is_dir():
+            files = sorted(p for p in index.iterdir() if _is_member(p))
             hashes = {file.name: hash_file(file) for file in files}
             packed = [file for file in files if file.suffix == ".gz"]
             files = [file for file in files if file.suffix != ".gz"]
             files += [gunzip(file, Path(folder) / file.stem) for file in packed]
-            yield _sorted(files, place.name, hashes)
+            yield _sorted(files, index.name, hashes)
         else:
-            fault = f"there is no folder or ZIP archive {place}"
+            fault = f"there is no folder or ZIP archive {index}"
             raise DataError("MovieLens", [f"{fault}; 'ombud data get movielens-25m' fetches one"])
 
 

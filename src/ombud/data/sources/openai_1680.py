@@ -66,8 +66,8 @@ def openai_1680(path: str, *, missing: Literal["unknown", "acceptable"] = "unkno
         raise DataError(file.name, [f"no JSON object with a text 'prompt' in {where}"])
     dropped = []
     if refused:
-        why = "content that ombud refuses to store"
-        dropped.append(Exclusion("texts", "prompts", refused, why, total))
+        reason = "content that ombud refuses to store"
+        dropped.append(Exclusion("texts", "prompts", refused, reason, total))
     schema = {"id": pl.Int64, "text": pl.String, "label": pl.Boolean}
     return text_dataset(
         pl.DataFrame(rows, schema=schema),
@@ -86,7 +86,7 @@ def openai_1680(path: str, *, missing: Literal["unknown", "acceptable"] = "unkno
 
 
 def _rows(file: Path) -> list[tuple[int, dict[str, Any] | None]]:
-    found: list[tuple[int, dict[str, Any] | None]] = []
+    result: list[tuple[int, dict[str, Any] | None]] = []
     with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             if not line.strip():
@@ -96,8 +96,8 @@ def _rows(file: Path) -> list[tuple[int, dict[str, Any] | None]]:
             except json.JSONDecodeError:
                 row = None
             whole = isinstance(row, dict) and isinstance(row.get("prompt"), str)
-            found.append((number, row if whole else None))
-    return found
+            result.append((number, row if whole else None))
+    return result
 
 
 def _is_one(value: Any) -> bool:

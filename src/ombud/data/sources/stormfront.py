@@ -86,10 +86,10 @@ def _text_files(folder: Path, names: list[str]) -> pl.DataFrame:
     if not folder.is_dir():
         fault = "neither stormfront_sentences.csv nor the folder all_files is there"
         raise DataError(str(folder.parent), [fault])
-    found: dict[str, list[str]] = {"file_id": [], "text": []}
+    result: dict[str, list[str]] = {"file_id": [], "text": []}
     for name in names:
         file = folder / f"{Path(name).name}.txt"
         if file.is_file():
-            found["file_id"].append(name)
-            found["text"].append(file.read_bytes().decode("utf-8", "replace").strip())
-    return pl.DataFrame(found, schema={"file_id": pl.String, "text": pl.String})
+            result["file_id"].append(name)
+            result["text"].append(file.read_bytes().decode("utf-8", "replace").strip())
+    return pl.DataFrame(result, schema={"file_id": pl.String, "text": pl.String})

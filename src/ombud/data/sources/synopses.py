@@ -61,8 +61,8 @@ def synopses(
         kinds = marks.filter(~rated).fill_null("no rating").value_counts(sort=True, name="n")
         words = ", ".join(f"{n:,} {mark[:20]}" for mark, n in kinds.head(6).rows())
         count = int((~rated).sum())
-        why = f"they have no age rating that says what is acceptable ({words})"
-        dropped.append(Exclusion("texts", "titles", count, why, table.height))
+        reason = f"they have no age rating that says what is acceptable ({words})"
+        dropped.append(Exclusion("texts", "titles", count, reason, table.height))
     columns = [pl.col(text).alias("text"), (~marks.is_in(list(passed))).alias("label")]
     columns += [pl.col(name).alias(as_) for name, as_ in ((id, "id"), (cluster, "cluster")) if name]
     return text_dataset(

@@ -29,8 +29,8 @@ from ombud.data.sources.movielens import (
     read_links,
     read_titles,
 )
-from ombud.data.store import hash_file
 from ombud.errors import DataError
+from ombud.files import hash_file
 from ombud.registry import source
 
 __all__ = [
@@ -64,13 +64,13 @@ def parse_keywords(text: str) -> list[str] | None:
     if len(text) > _LONGEST or text[:1] != "[" or text[-1:] != "]":
         return None
     names = []
-    place = 1
-    while found := _ONE.match(text, place):
-        quoted = found["name"]
+    index = 1
+    while result := _ONE.match(text, index):
+        quoted = result["name"]
         # A quoted text with escapes is a literal and nothing else: the pattern says so.
         names.append(ast.literal_eval(quoted) if "\\" in quoted else quoted[1:-1])
-        place = found.end()
-    return names if place == len(text) - 1 else None
+        index = result.end()
+    return names if index == len(text) - 1 else None
 
 
 def read_keywords(path: str | Path) -> dict[int, frozenset[str]]:
@@ -87,7 +87,7 @@ def read_keywords(path: str | Path) -> dict[int, frozenset[str]]:
     file = file / "keywords.csv" if file.is_dir() else file
     if not file.is_file():
         raise DataError(file.name, [f"there is no file {file}"])
-    found: dict[int, frozenset[str]] = {}
+    result: dict[int, frozenset[str]] = {}
     wrong: list[int] = []
     csv.field_size_limit(max(csv.field_size_limit(), min(sys.maxsize, 2 * _LONGEST)))
     with file.open(encoding="utf-8", newline="") as opened:
@@ -101,11 +101,11 @@ def read_keywords(path: str | Path) -> dict[int, frozenset[str]]:
                 wrong.append(number)
             else:
                 key = int(row["id"])
-                found[key] = found.get(key, frozenset()) | frozenset(names)
+                result[key] = result.get(key, frozenset()) | frozenset(names)
     if wrong:
         rows = first_rows(wrong, len(wrong))
         raise DataError(file.name, [f"no id with a list of keywords in {rows}"])
-    return found
+    return result
 
 
 def keyword_labels(
@@ -130,7 +130,7 @@ def keyword_labels(
         weaker reading of the data: nobody went through a list of warnings.
     """
     names = mapping.warnings
-    places = {name: place for place, name in enumerate(names)}
+    places = {name: index for index, name in enumerate(names)}
     columns: dict[str, list[int]] = {}
     for keyword, warning in mapping.pairs:
         columns.setdefault(keyword, []).append(places[warning])
@@ -140,9 +140,9 @@ def keyword_labels(
     hits: list[int] = []
     some: NDArray[np.bool_] = np.zeros(len(items), dtype=bool)
     for row, tmdb in zip(order.tolist(), titles["tmdb"].to_list(), strict=True):
-        words = keywords.get(tmdb, frozenset()) if tmdb is not None else frozenset()
-        some[row] |= bool(words)
-        for word in words & columns.keys():
+        text = keywords.get(tmdb, frozenset()) if tmdb is not None else frozenset()
+        some[row] |= bool(text)
+        for word in text & columns.keys():
             hits += columns[word]
             rows += [row] * len(columns[word])
     if absent == "no-if-any-keyword":
@@ -153,8 +153,8 @@ def keyword_labels(
     dropped = list(mapping.exclusions)
     none = int(np.count_nonzero(~some))
     if none:
-        why = "they have no keyword at all: every warning is unknown"
-        dropped.append(Exclusion("labels", "items", none, why, len(items)))
+        reason = "they have no keyword at all: every warning is unknown"
+        dropped.append(Exclusion("labels", "items", none, reason, len(items)))
     return Labels(items, names, states, None, None, rule, tuple(dropped))
 
 
@@ -163,21 +163,21 @@ def _titles(files: MovieLensFiles, links: str | None) -> tuple[pl.DataFrame, lis
     if links is None:
         return read_links(files).select("item", "tmdb"), []
     with locate(links) as other:
-        found = read_links(other).select("item", "tmdb")
+        result = read_links(other).select("item", "tmdb")
         theirs = read_titles(other).select("item", their_year="year")
     ours = read_titles(files)
-    joined = ours.join(found, on="item", how="left").join(theirs, on="item", how="left")
+    joined = ours.join(result, on="item", how="left").join(theirs, on="item", how="left")
     # Editions share movie ids; a year that differs by more than one says that these two do not.
     same = (pl.col("year") - pl.col("their_year")).abs() <= 1
     tmdb = pl.when(same.fill_null(True)).then(pl.col("tmdb"))
     table = joined.select("item", tmdb=tmdb)
     dropped = []
-    for count, why in (
+    for count, reason in (
         (joined["tmdb"].null_count(), "the other edition has no link for them"),
         (table["tmdb"].null_count() - joined["tmdb"].null_count(), "the two titles differ in year"),
     ):
         if count:
-            dropped.append(Exclusion("links", "movies", count, why, joined.height))
+            dropped.append(Exclusion("links", "movies", count, reason, joined.height))
     return table, dropped
 
 
@@ -220,8 +220,8 @@ def movielens_tmdb(
     assert ratings.interactions is not None  # MovieLens has ratings
     rated = pl.DataFrame({"item": ratings.interactions.items.ids})
     titles = rated.join(titles, on="item", how="left")
-    words = read_keywords(keywords)
-    labels = keyword_labels(titles, words, mapped, absent)
+    text = read_keywords(keywords)
+    labels = keyword_labels(titles, text, mapped, absent)
     labels = Labels(
         labels.items,
         labels.names,
@@ -249,7 +249,7 @@ def movielens_tmdb(
             "known_warnings": int(np.count_nonzero(known)),
             "movies_with_a_known_warning": int(np.count_nonzero(known.any(axis=1))),
             "movies_without_keywords": int(
-                sum(not words.get(tmdb) if tmdb is not None else True for tmdb in titles["tmdb"])
+                sum(not text.get(tmdb) if tmdb is not None else True for tmdb in titles["tmdb"])
             ),
         },
         dropped=tuple(str(e) for e in labels.exclusions),

@@ -60,8 +60,8 @@ def two_column(
     wanted = {"text": text, "label": label, "id": id, "cluster": cluster}
     missing = [column for column in wanted.values() if column and column not in table.columns]
     if missing:
-        found = ", ".join(table.columns[:20])
-        raise DataError(name, [f"column {m!r} is missing (found: {found})" for m in missing])
+        result = ", ".join(table.columns[:20])
+        raise DataError(name, [f"column {m!r} is missing (found: {result})" for m in missing])
     columns = [pl.col(text).cast(pl.String).alias("text")]
     columns += [pl.col(wanted[c]).alias(c) for c in ("id", "cluster") if wanted[c]]
     if family in table.columns:

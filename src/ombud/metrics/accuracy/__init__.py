@@ -1,6 +1,5 @@
 """How well systems predict what was held out, and how much of the catalogue they show."""
 
-from ombud.metrics.accuracy.exposure import Coverage, DistinctShare, Gini
 from ombud.metrics.accuracy.held_out import Judged, Relevance, judge
 from ombud.metrics.accuracy.ranking import F1, MRR, NDCG, HitRate, Precision, Recall
 from ombud.metrics.accuracy.ratings import MAE, RMSE
@@ -11,9 +10,6 @@ __all__ = [
     "MRR",
     "NDCG",
     "RMSE",
-    "Coverage",
-    "DistinctShare",
-    "Gini",
     "HitRate",
     "Judged",
     "Precision",

@@ -12,7 +12,7 @@ from scipy import sparse
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.amplification.history import top_quartile
+from ombud.metrics.history import top_quartile
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -96,8 +96,8 @@ def judge(
     has_item, has_list = counts > 0, lists.lengths > 0
     kept = has_item & has_list if no_list == "exclude" else has_item
     exclusions = [
-        Exclusion("accuracy", "users", int(np.count_nonzero(lacking)), why, len(rows))
-        for lacking, why in (
+        Exclusion("accuracy", "users", int(np.count_nonzero(lacking)), reason, len(rows))
+        for lacking, reason in (
             (~has_item, f"no relevant held-out item (relevance={relevance!r})"),
             (has_item & ~kept, "no list was recommended"),
         )
@@ -169,6 +169,6 @@ def _gains(codes: NDArray[np.int32], relevant: sparse.csr_array) -> NDArray[np.f
     keys = np.repeat(row, np.diff(relevant.indptr)) * width + relevant.indices
     used = codes >= 0
     wanted = (row[:, None] * width + codes)[used]
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    gains[used] = np.where(keys[place] == wanted, relevant.data[place], np.nan)
+    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    gains[used] = np.where(keys[index] == wanted, relevant.data[index], np.nan)
     return gains

@@ -245,8 +245,8 @@ class MRR(_Ranking):
     name: ClassVar[str] = "MRR"
 
     def _values(self, judged: Judged) -> Floats:
-        found = judged.hits.any(axis=1)
-        return np.where(found, 1.0 / (judged.hits.argmax(axis=1) + 1.0), 0.0)
+        result = judged.hits.any(axis=1)
+        return np.where(result, 1.0 / (judged.hits.argmax(axis=1) + 1.0), 0.0)
 
 
 @metric("ndcg")
@@ -307,8 +307,8 @@ class NDCG(_Ranking):
         best = _best_gain(judged, discount)
         gained = judged.gains @ discount[: judged.gains.shape[1]]
         without = int(np.count_nonzero(best == 0))
-        why = "all relevant held-out ratings are 0, so no list has a gain"
-        excluded = (Exclusion("accuracy", "users", without, why, len(best)),) if without else ()
+        reason = "all relevant held-out ratings are 0, so no list has a gain"
+        excluded = (Exclusion("accuracy", "users", without, reason, len(best)),) if without else ()
         return {"value": np.where(best > 0, gained / np.where(best > 0, best, 1), np.nan)}, excluded
 
 
@@ -317,7 +317,7 @@ def _best_gain(judged: Judged, discount: Floats) -> NDArray[np.float64]:
     counts = judged.n_relevant
     rows = np.repeat(np.arange(len(counts)), counts)
     order = np.lexsort((-judged.relevant.data, rows))
-    place = np.arange(len(rows)) - np.repeat(judged.relevant.indptr[:-1], counts)
-    inside = place < len(discount)
-    gains = judged.relevant.data[order][inside] * discount[place[inside]]
+    index = np.arange(len(rows)) - np.repeat(judged.relevant.indptr[:-1], counts)
+    inside = index < len(discount)
+    gains = judged.relevant.data[order][inside] * discount[index[inside]]
     return np.bincount(rows[inside], weights=gains, minlength=len(counts)).astype(np.float64)

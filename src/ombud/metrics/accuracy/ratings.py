@@ -82,8 +82,8 @@ def _unpredicted(outputs: Predictions, known: Any) -> tuple[Exclusion, ...]:
     missing = int(np.count_nonzero(~known))
     if not missing:
         return ()
-    why = "the system has no prediction for the pair"
-    return (Exclusion("accuracy", "held-out ratings", missing, why, len(outputs)),)
+    reason = "the system has no prediction for the pair"
+    return (Exclusion("accuracy", "held-out ratings", missing, reason, len(outputs)),)
 
 
 @metric("rmse")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Section, paragraph
-from ombud.report.findings import Family
-from ombud.report.sections.drawn import answered_elsewhere, left_to_general
-from ombud.report.words import answer_of, headline
+from ombud.report.findings import EstimateSet
+from ombud.report.sections.coverage import answered_elsewhere, left_to_general
+from ombud.report.wording import answer_of, headline
 
 __all__ = ["answer"]
 
@@ -19,7 +19,7 @@ def answer(result: Result) -> Section | None:
     if not found:
         return None
     blocks: list[Block] = [headline(found)]
-    by_metric: dict[str, list[Family]] = {}
+    by_metric: dict[str, list[EstimateSet]] = {}
     for family in found:
         by_metric.setdefault(family.metric.title, []).append(family)
     for title, parts in by_metric.items():

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Section
-from ombud.report.findings import Family, families
+from ombud.report.display import shorten
+from ombud.report.findings import EstimateSet, families
 from ombud.report.sections.names import slug
 from ombud.report.tables import group_table
-from ombud.report.text import shorten
 
 __all__ = ["by_group"]
 
@@ -25,7 +25,7 @@ def by_group(result: Result) -> Section | None:
         level, gap = levels.get(title), gaps.get(title)
         systems = dict.fromkeys((*_systems(level), *_systems(gap)))
         tables: list[Block] = []
-        for place, system in enumerate(systems):
+        for index, system in enumerate(systems):
             about = f": {shorten(system, 60)}" if system else ""
             here = [f.of(system=system) if f is not None else None for f in (level, gap)]
             rows = max(len(f.estimates) for f in here if f is not None)
@@ -34,7 +34,7 @@ def by_group(result: Result) -> Section | None:
             tables.append(
                 group_table(
                     *(f if f is not None and f.estimates else None for f in here),
-                    name=f"{slug(result, title)}-groups-table-{place + 1}",
+                    name=f"{slug(result, title)}-groups-table-{index + 1}",
                     caption=f"{title} by group{about}",
                     folded=rows > _UNFOLDED,
                 )
@@ -43,5 +43,5 @@ def by_group(result: Result) -> Section | None:
     return Section("By group", tuple(blocks), order=500) if blocks else None
 
 
-def _systems(family: Family | None) -> tuple[str, ...]:
+def _systems(family: EstimateSet | None) -> tuple[str, ...]:
     return family.systems if family is not None else ()

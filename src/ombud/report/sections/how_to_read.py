@@ -72,7 +72,7 @@ def _correction(name: str, chance: float) -> str:
             "None was made. Where nothing differs, about "
             f"{chance:.0%} of comparisons are marked by chance alone."
         )
-    words = {
+    text = {
         "holm": (
             "Holm's method: where nothing differs, the chance of even one mark in a family of "
             f"comparisons is at most {chance:.0%}."
@@ -82,6 +82,6 @@ def _correction(name: str, chance: float) -> str:
             f"{chance:.0%} or fewer are expected to be false."
         ),
     }
-    return words.get(name, f"{name}.") + (
+    return text.get(name, f"{name}.") + (
         " A family is one measure over all units, over groups, between groups, or between systems."
     )

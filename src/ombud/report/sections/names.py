@@ -13,7 +13,7 @@ def slug(result: Result, metric: str) -> str:
     """Return a short ASCII name for a metric, unique in the result."""
     titles = list(dict.fromkeys([m.title for m in result.metrics]))
     titles += [e for e in dict.fromkeys(e.metric for e in result.estimates) if e not in titles]
-    words = [re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] for title in titles]
-    place = titles.index(metric)
-    base = words[place] or "metric"
-    return f"{base}-{place + 1}" if words.count(words[place]) > 1 or not words[place] else base
+    text = [re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] for title in titles]
+    index = titles.index(metric)
+    base = text[index] or "metric"
+    return f"{base}-{index + 1}" if text.count(text[index]) > 1 or not text[index] else base

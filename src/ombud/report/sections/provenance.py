@@ -8,7 +8,7 @@ from typing import Any
 from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Cell, Column, Definitions, Section, Table, paragraph
-from ombud.report.plans import shown_plan
+from ombud.report.redaction import shown_plan
 
 __all__ = ["provenance"]
 
@@ -61,9 +61,9 @@ def _flat(prefix: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
         if isinstance(value, Mapping):
             rows += _flat(name, value)
         elif isinstance(value, (list, tuple)):
-            for place, one in enumerate(value, 1):
+            for index, one in enumerate(value, 1):
                 nested = isinstance(one, Mapping)
-                rows += _flat(f"{name} {place}", one) if nested else [(f"{name} {place}", str(one))]
+                rows += _flat(f"{name} {index}", one) if nested else [(f"{name} {index}", str(one))]
         else:
             rows.append((name, str(value)))
     return rows

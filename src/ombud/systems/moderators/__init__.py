@@ -5,7 +5,6 @@ from ombud.systems.moderators.anthropic import AnthropicMessages
 from ombud.systems.moderators.asker import Asker, Reply
 from ombud.systems.moderators.cache import AnswerCache
 from ombud.systems.moderators.callables import CallableModerator
-from ombud.systems.moderators.estimate import Price, RunEstimate
 from ombud.systems.moderators.glin import GlinProfanity
 from ombud.systems.moderators.google import GoogleModerateText
 from ombud.systems.moderators.hatesonar import HateSonar
@@ -16,6 +15,7 @@ from ombud.systems.moderators.llama_guard import LlamaGuard
 from ombud.systems.moderators.openai import OpenAIModeration, thresholds_from_replies
 from ombud.systems.moderators.perspective import Perspective
 from ombud.systems.moderators.profanity_check import ProfanityCheck
+from ombud.systems.moderators.quote import CostQuote, Price
 from ombud.systems.moderators.runner import Runner, RunReport, RunStoppedError
 from ombud.systems.moderators.service import Service
 from ombud.systems.moderators.settings import RunSettings
@@ -27,6 +27,7 @@ __all__ = [
     "AnthropicMessages",
     "Asker",
     "CallableModerator",
+    "CostQuote",
     "GlinProfanity",
     "GoogleModerateText",
     "HateSonar",
@@ -39,7 +40,6 @@ __all__ = [
     "Price",
     "ProfanityCheck",
     "Reply",
-    "RunEstimate",
     "RunReport",
     "RunSettings",
     "RunStoppedError",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ombud.systems.moderators.answers import Answer, unparseable
-from ombud.systems.moderators.estimate import Price
+from ombud.systems.moderators.quote import Price
 
 __all__ = ["Asker", "Reply", "read_reply"]
 

@@ -105,8 +105,8 @@ class GoogleModerateText(Service):
 
     def read(self, reply: Any) -> Answer:
         """Return what the JSON of a good reply means."""
-        found = reply["moderationCategories"]
-        scores = {entry["name"]: number(entry.get("confidence", 0.0)) for entry in found}
+        result = reply["moderationCategories"]
+        scores = {entry["name"]: number(entry.get("confidence", 0.0)) for entry in result}
         counting = scores
         if self.categories != "all":
             wanted = HARM_CATEGORIES if self.categories == "harm" else self.categories

@@ -54,8 +54,8 @@ class HateSonar:
         """Return one outcome a text, in the order of the texts."""
         if self._session is None:
             self._session = _open_session()
-        found = in_chunks(self._score, clean_texts(texts), width=len(CLASSES))
-        columns = {name: found[:, at] for at, name in enumerate(CLASSES)}
+        result = in_chunks(self._score, clean_texts(texts), width=len(CLASSES))
+        columns = {name: result[:, at] for at, name in enumerate(CLASSES)}
         total: NDArray[np.float32] = np.sum([columns[name] for name in self.flagged], axis=0)
         return scored(texts, total, self.threshold, columns, package_version("hatesonar"))
 

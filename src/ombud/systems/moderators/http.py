@@ -96,8 +96,8 @@ class HttpModerator(Service):
         """Return what the JSON of a good reply means."""
         score = number(at_path(reply, self.score_path)) if self.score_path else float("nan")
         version = str(at_path(reply, self.version_path)) if self.version_path else self.version
-        found = at_path(reply, self.categories_path) if self.categories_path else {}
-        categories = {str(c): number(s) for c, s in found.items()}
+        result = at_path(reply, self.categories_path) if self.categories_path else {}
+        categories = {str(c): number(s) for c, s in result.items()}
         if self.flag_path:
             value = str(at_path(reply, self.flag_path)).lower()
             if value not in {*self.flagged_values, *self.allowed_values}:

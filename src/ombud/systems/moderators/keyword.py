@@ -52,14 +52,14 @@ class KeywordModerator:
 
     def all_terms(self) -> list[str]:
         """Return every term of all lists, each once, sorted."""
-        found = set(self.terms)
+        result = set(self.terms)
         if self.path is not None:
-            found |= set(_lines(Path(self.path)))
+            result |= set(_lines(Path(self.path)))
         if self.builtin:
             from ombud.taxonomy import load_terms
 
-            found |= {t.text for t in load_terms(self.builtin).terms if t.kind == "slur"}
-        return sorted(found)
+            result |= {t.text for t in load_terms(self.builtin).terms if t.kind == "slur"}
+        return sorted(result)
 
     def moderate(self, texts: Texts) -> Decisions:
         """Return one outcome a text, in the order of the texts."""

@@ -36,17 +36,17 @@ def exclusions_of(answers: Sequence[Answer], notes: Sequence[str] = ()) -> tuple
     answers: 1 of 2 answers left out: refused: the model refused
     answers: 0 of 2 answers left out: note: two versions answered
     """
-    found = []
+    result = []
     for outcome in (Outcome.ERROR, Outcome.REFUSED, Outcome.UNPARSEABLE):
         counts = Counter(answer.reason for answer in answers if answer.outcome == outcome)
         word = outcome.name.lower()
         ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         for reason, count in ranked[:_MOST_REASONS]:
             why = f"{word}: {reason or 'no reason was given'}"
-            found.append(Exclusion(_WHERE, "answers", count, why, len(answers)))
+            result.append(Exclusion(_WHERE, "answers", count, why, len(answers)))
         if others := ranked[_MOST_REASONS:]:
             why = f"{word}: {len(others):,} other reasons"
             rest = sum(count for _, count in others)
-            found.append(Exclusion(_WHERE, "answers", rest, why, len(answers)))
-    found += [Exclusion(_WHERE, "answers", 0, f"note: {note}", len(answers)) for note in notes]
-    return tuple(found)
+            result.append(Exclusion(_WHERE, "answers", rest, why, len(answers)))
+    result += [Exclusion(_WHERE, "answers", 0, f"note: {note}", len(answers)) for note in notes]
+    return tuple(result)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ombud.data.decisions import Outcome
 from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer
-from ombud.systems.moderators.estimate import Price
+from ombud.systems.moderators.quote import Price
 from ombud.systems.moderators.service import Service, digest, number, share
 from ombud.systems.moderators.settings import RunSettings
 
@@ -86,7 +86,7 @@ class Perspective(Service):
 
     def read(self, reply: Any) -> Answer:
         """Return what the JSON of a good reply means."""
-        found = reply["attributeScores"]
-        scores = {a: number(found[a]["summaryScore"]["value"]) for a in self.attributes}
+        result = reply["attributeScores"]
+        scores = {a: number(result[a]["summaryScore"]["value"]) for a in self.attributes}
         flagged = any(s >= self.thresholds.get(a, self.threshold) for a, s in scores.items())
         return Answer(Outcome(flagged), max(scores.values()), scores, self.version)

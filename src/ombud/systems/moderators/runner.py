@@ -13,8 +13,8 @@ from ombud.errors import AuditedSystemError
 from ombud.systems.moderators.answers import Answer, decisions_of, error
 from ombud.systems.moderators.asker import Asker, read_reply
 from ombud.systems.moderators.cache import AnswerCache, Call, Key
-from ombud.systems.moderators.estimate import RunEstimate
 from ombud.systems.moderators.notes import exclusions_of
+from ombud.systems.moderators.quote import CostQuote
 from ombud.systems.moderators.session import Session
 from ombud.systems.moderators.settings import RunSettings
 from ombud.systems.moderators.work import Work
@@ -53,7 +53,7 @@ class RunReport:
 
     decisions: Decisions
     reasons: tuple[str, ...]
-    estimate: RunEstimate
+    estimate: CostQuote
     asked: int
     notices: tuple[str, ...] = field(default=())
 
@@ -76,7 +76,7 @@ class Runner:
         self.cache = Path(cache)
         self.settings = settings or RunSettings()
 
-    def estimate(self, texts: Texts) -> RunEstimate:
+    def quote(self, texts: Texts) -> CostQuote:
         """Return what a run would ask, cost and take; asks nothing."""
         with self._open() as cache:
             return self._estimate(self._sort(texts, cache))
@@ -122,11 +122,11 @@ class Runner:
     def _sort(self, texts: Texts, cache: AnswerCache) -> Work:
         return Work.sort(texts.texts, cache.latest(), self.asker, self.settings)
 
-    def _estimate(self, work: Work) -> RunEstimate:
-        return work.estimate(self.asker, self.settings)
+    def _estimate(self, work: Work) -> CostQuote:
+        return work.quote(self.asker, self.settings)
 
     def _report(
-        self, texts: Texts, work: Work, calls: dict[Key, Call], estimate: RunEstimate, asked: int
+        self, texts: Texts, work: Work, calls: dict[Key, Call], estimate: CostQuote, asked: int
     ) -> RunReport:
         rounds = range(self.settings.repeats)
         parsed = {
@@ -180,12 +180,12 @@ class Runner:
 
 
 def _undecided(answers: Sequence[Answer]) -> list[str]:
-    found = []
+    result = []
     for outcome in (Outcome.ERROR, Outcome.REFUSED, Outcome.UNPARSEABLE):
         reasons = [answer.reason for answer in answers if answer.outcome == outcome]
         if reasons:
-            found.append(f"{len(reasons):,} {outcome.name.lower()}; the first: {reasons[0]}")
-    return found
+            result.append(f"{len(reasons):,} {outcome.name.lower()}; the first: {reasons[0]}")
+    return result
 
 
 def _in_thread(session: Session, progress: Progress | None) -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ombud.errors import PlanError
 from ombud.systems.moderators.answers import Answer, error, unparseable
 from ombud.systems.moderators.cache import default_path
-from ombud.systems.moderators.estimate import Price, RunEstimate
 from ombud.systems.moderators.keys import check_address, read_key, redact
+from ombud.systems.moderators.quote import CostQuote, Price
 from ombud.systems.moderators.runner import Runner, RunReport
 from ombud.systems.moderators.settings import RunSettings
 
@@ -163,9 +163,9 @@ class Service:
             raise PlanError(f"{self.name} takes one text in a request; batch must be 1")
         return Runner(self, self.cache or default_path(), self.run)
 
-    def estimate(self, texts: Texts) -> RunEstimate:
+    def quote(self, texts: Texts) -> CostQuote:
         """Return what asking about some texts would cost and take; asks nothing."""
-        return self.runner().estimate(texts)
+        return self.runner().quote(texts)
 
     def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
         """Return one outcome a text and repeat; `last_report` has reasons and notices."""

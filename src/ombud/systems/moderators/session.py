@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 
 from ombud.data.decisions import Outcome
-from ombud.data.polite import retry_after
+from ombud.http.pace import retry_after
 from ombud.systems.moderators.answers import Answer, error
 from ombud.systems.moderators.asker import Asker, Reply, read_reply
 from ombud.systems.moderators.cache import AnswerCache, Call, Key
@@ -166,18 +166,18 @@ class Session:
             body = self._asker.body([text for _, text, _ in batch])
         except Exception as fault:  # a plugin's may fail in any way; the other texts go on
             return error(f"no question could be made of it: {type(fault).__name__}: {fault}")
-        (digest, repeat), why = batch[0][0], ""
+        (digest, repeat), reason = batch[0][0], ""
         name = f"{digest.hex()}.{repeat}"
         for attempt in range(s.retries + 1):
             if attempt:
                 await self._sleep(backoff(attempt - 1, s.seed, name, s.backoff, s.longest_backoff))
                 await self._turn()
                 if self._halt.is_set():
-                    return error(f"the run stopped while this was being retried: {why}")
+                    return error(f"the run stopped while this was being retried: {reason}")
             try:
                 reply = await transport.post(body)
             except TransportError as fault:
-                why = str(fault)
+                reason = str(fault)
                 continue
             reply = Reply(reply.status, self._asker.redact(reply.body), reply.retry_after)
             if reply.status in STOP or 300 <= reply.status < 400:
@@ -185,23 +185,23 @@ class Session:
             if reply.status not in TRY_AGAIN:
                 self._failures_in_a_row = 0
                 return reply
-            why = f"the service answered {reply.status}"
+            reason = f"the service answered {reply.status}"
             wait = retry_after(reply.retry_after) or 0.0
             if wait > s.longest_wait:
-                self._stop(f"{why} and asks to wait {wait:,.0f} s: a quota may be used up")
-                return error(why)
+                self._stop(f"{reason} and asks to wait {wait:,.0f} s: a quota may be used up")
+                return error(reason)
             self._limit.pause(wait)
         self._failures_in_a_row += 1
         if self._failures_in_a_row >= s.give_up_after:
-            self._stop(f"{self._failures_in_a_row} questions failed in a row, the last: {why}")
-        return error(f"{why}, {s.retries + 1} times")
+            self._stop(f"{self._failures_in_a_row} questions failed in a row, the last: {reason}")
+        return error(f"{reason}, {s.retries + 1} times")
 
     def _turned_away(self, reply: Reply) -> Answer:
-        why = STOP.get(reply.status, f"the service redirects elsewhere ({reply.status})")
+        reason = STOP.get(reply.status, f"the service redirects elsewhere ({reply.status})")
         answer = read_reply(self._asker, reply.status, reply.body)
         said = f": {answer.reason}" if answer.reason else ""
-        self._stop(f"{why}{said}")
-        return error(f"{why}{said}")
+        self._stop(f"{reason}{said}")
+        return error(f"{reason}{said}")
 
 
 def _call(attempt: int, asked: float, reply: Reply | None, answer: Answer) -> Call:

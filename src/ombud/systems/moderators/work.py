@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from ombud.systems.moderators.answers import Answer, error
 from ombud.systems.moderators.asker import Asker
 from ombud.systems.moderators.cache import Call, Key, text_hash
-from ombud.systems.moderators.estimate import RunEstimate
 from ombud.systems.moderators.local import without_surrogates
+from ombud.systems.moderators.quote import CostQuote
 from ombud.systems.moderators.settings import RunSettings
 
 __all__ = ["Work"]
@@ -74,7 +74,7 @@ class Work:
         repaired = sum(a != b for a, b in zip(raw, cleaned, strict=True))
         return cls(hashes, unsendable, calls, questions, frozenset(uncertain), repaired)
 
-    def estimate(self, asker: Asker, s: RunSettings) -> RunEstimate:
+    def quote(self, asker: Asker, s: RunSettings) -> CostQuote:
         """Return what the questions would cost and take."""
         asked = len(self.questions)
         requests = -(-asked // s.batch)
@@ -89,7 +89,7 @@ class Work:
         waiting = sum(key in self.questions for key in keys)
         uncertain = sum(key in self.uncertain for key in keys)
         left = uncertain if s.in_flight == "leave" else 0
-        return RunEstimate(
+        return CostQuote(
             system=asker.name,
             host=urlsplit(asker.url).netloc,
             texts=len(keys),

@@ -112,9 +112,9 @@ class ItemKNN(NeighbourModel):
         rank[original] = np.arange(n_items, dtype=np.int32)
         starts = np.concatenate([[0], np.cumsum(counts[original])]).astype(indptr.dtype)
         users, row_items = np.empty(len(indices), np.int32), np.empty(len(indices), np.int32)
-        place, row_values = np.empty(len(indices), indptr.dtype), np.empty_like(values)
+        index, row_values = np.empty(len(indices), indptr.dtype), np.empty_like(values)
         similar_items.by_frequency(
-            indptr, indices, values, rank, starts, users, place, row_items, row_values
+            indptr, indices, values, rank, starts, users, index, row_items, row_values
         )
         size = min(self.stored, max(n_items - 1, 1))
         codes, similar = np.empty((n_items, size), np.int32), np.empty((n_items, size), np.float32)
@@ -129,7 +129,7 @@ class ItemKNN(NeighbourModel):
             for part in range(portions):
                 progress(part, portions, "portions of items")
                 similar_items.all_pairs(
-                    bounds[part], bounds[part + 1], starts, users, place, indptr, row_items,
+                    bounds[part], bounds[part + 1], starts, users, index, indptr, row_items,
                     row_values, ranked_scale, original, least, value, code, held,
                 )  # fmt: skip
             similar_items.merge(value, code, held, original, codes, similar)

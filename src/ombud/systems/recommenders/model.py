@@ -50,7 +50,7 @@ def count_codes(codes: NDArray[np.int32], count: int) -> NDArray[np.int64]:
 
 def faults_of(**rules: tuple[bool, str]) -> None:
     """Raise one ValueError for all arguments that break their rule."""
-    faults = [f"{name} {words}" for name, (holds, words) in rules.items() if not holds]
+    faults = [f"{name} {text}" for name, (holds, text) in rules.items() if not holds]
     if faults:
         raise ValueError("; ".join(faults))
 
@@ -274,14 +274,14 @@ class Model(ABC):
         return out
 
     def _pairs(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> Scores:
-        asked, place = np.unique(rows, return_inverse=True)
-        order = np.argsort(place, kind="stable")
-        ends = np.searchsorted(place[order], np.arange(len(asked) + 1))
+        asked, index = np.unique(rows, return_inverse=True)
+        order = np.argsort(index, kind="stable")
+        ends = np.searchsorted(index[order], np.arange(len(asked) + 1))
         out = np.empty(len(rows), np.float32)
         for part in self._blocks(len(asked)):
             block = self._block(asked[part], self.interactions.n_items, False)
             chosen = order[ends[part.start] : ends[part.stop]]
-            out[chosen] = block[place[chosen] - part.start, columns[chosen]]
+            out[chosen] = block[index[chosen] - part.start, columns[chosen]]
         return out
 
     def scores_for(self, histories: sparse.csr_array) -> Scores:

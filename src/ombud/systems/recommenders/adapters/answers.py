@@ -104,19 +104,19 @@ def gather(
     if wrong and faults == "error":
         raise AuditedSystemError(_complaint(name, asked.tolist(), answers, wrong))
     where = f"recommendations of {name}"
-    found = [Exclusion(where, "users", len(r), f, len(asked)) for f, r in wrong.items()]
+    result = [Exclusion(where, "users", len(r), f, len(asked)) for f, r in wrong.items()]
     absent = sum(answer is None for answer in answers)
     if absent:
-        why = "the system gave no list for the user"
-        found.append(Exclusion(where, "users", absent, why, len(asked)))
+        reason = "the system gave no list for the user"
+        result.append(Exclusion(where, "users", absent, reason, len(asked)))
     lists = [() if a is None or a.fault else a.items[:n] for a in answers]
     over = sum(len(a.items) - n for a in answers if a is not None and len(a.items) > n)
     if over:
-        why = f"the list is longer than the {n} items asked for"
-        found.append(Exclusion(where, "places", over, why))
+        reason = f"the list is longer than the {n} items asked for"
+        result.append(Exclusion(where, "places", over, reason))
     items, catalogue = _matrix(name, asked.tolist(), lists, n)
     scores = _scores(answers, lists, n)
-    return Recommendations(asked, items, catalogue, scores, tuple(found))
+    return Recommendations(asked, items, catalogue, scores, tuple(result))
 
 
 def _complaint(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ombud.data.ids import Ids
-from ombud.data.polite import retry_after
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, PlanError
+from ombud.http.pace import retry_after
 from ombud.registry import recommender
 from ombud.systems.moderators.keys import check_address, read_key, redact
 from ombud.systems.moderators.limits import RateLimit, backoff

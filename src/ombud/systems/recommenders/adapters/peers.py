@@ -46,9 +46,9 @@ class _Fitted:
         unknown = len(codes) - len(known)
         exclusions: tuple[Exclusion, ...] = ()
         if unknown:
-            why = "the model was not trained on this user"
+            reason = "the model was not trained on this user"
             where = f"recommendations of {self.name}"
-            exclusions = (Exclusion(where, "users", unknown, why, len(codes)),)
+            exclusions = (Exclusion(where, "users", unknown, reason, len(codes)),)
         return Recommendations(np.asarray(users), items, data.items, scores, exclusions)
 
     def _lists(
@@ -121,10 +121,10 @@ class LensKitRecommender(_Fitted):
         every = None if exclude_seen else data.items.ids
         for row, user in enumerate(data.users.take(users).tolist()):
             answer = recommend(self.model, user, n, every)
-            found = data.items.codes(np.asarray(answer.ids()))
-            items[row, : len(found)] = found
+            result = data.items.codes(np.asarray(answer.ids()))
+            items[row, : len(result)] = result
             if answer.scores() is not None:
-                scores[row, : len(found)] = answer.scores()
+                scores[row, : len(result)] = answer.scores()
         return items, scores
 
     def predict(self, users: Ids, items: Ids) -> NDArray[np.float32]:
@@ -133,9 +133,9 @@ class LensKitRecommender(_Fitted):
 
         of, about = np.asarray(users), np.asarray(items)
         out = np.full(len(of), np.nan, dtype=np.float32)
-        names, place = np.unique(of, return_inverse=True)
-        order = np.argsort(place, kind="stable")
-        ends = np.searchsorted(place[order], np.arange(len(names) + 1))
+        names, index = np.unique(of, return_inverse=True)
+        order = np.argsort(index, kind="stable")
+        ends = np.searchsorted(index[order], np.arange(len(names) + 1))
         for number, user in enumerate(names.tolist()):
             rows = order[ends[number] : ends[number + 1]]
             out[rows] = predict(self.model, user, about[rows]).scores()

@@ -51,12 +51,12 @@ def read_reply(raw: bytes, users: Sequence[Any]) -> list[Answer | None]:
     rows = content.get("recommendations") if isinstance(content, dict) else None
     if not isinstance(rows, list):
         raise GarbledReplyError("a reply without a list 'recommendations'")
-    place = {_key(user): row for row, user in enumerate(users)}
+    index = {_key(user): row for row, user in enumerate(users)}
     answers: list[Answer | None] = [None] * len(users)
     for number, entry in enumerate(rows, 1):
         if not isinstance(entry, dict) or "user" not in entry or "items" not in entry:
             raise GarbledReplyError(f"entry {number} is not an object with 'user' and 'items'")
-        row = place.get(_key(entry["user"]))
+        row = index.get(_key(entry["user"]))
         if row is None:
             raise GarbledReplyError(
                 f"entry {number} is for user {entry['user']!r:.60}, who was not asked for "

@@ -113,9 +113,9 @@ class SparkALS(FactorModel):
             ("items", model.itemFactors, interactions.n_items),
         ):
             frame.write.parquet(str(folder / name))
-            found = pl.read_parquet(folder / name / "*.parquet")
+            result = pl.read_parquet(folder / name / "*.parquet")
             side = np.zeros((count, self.factors), dtype=np.float32)
-            values = found["features"].explode().to_numpy().reshape(-1, self.factors)
-            side[found["id"].to_numpy()] = values
+            values = result["features"].explode().to_numpy().reshape(-1, self.factors)
+            side[result["id"].to_numpy()] = values
             sides.append(side)
         return sides[0], sides[1]

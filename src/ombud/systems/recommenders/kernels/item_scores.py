@@ -94,16 +94,16 @@ def score_best(
                     if held == most:
                         if not similar > near[j, most - 1]:
                             continue
-                        place = most - 1
+                        index = most - 1
                     else:
-                        place = held
+                        index = held
                         count[j] = held + 1
-                    while place > 0 and near[j, place - 1] < similar:
-                        near[j, place] = near[j, place - 1]
-                        part[j, place] = part[j, place - 1]
-                        place -= 1
-                    near[j, place] = similar
-                    part[j, place] = similar * values[p]
+                    while index > 0 and near[j, index - 1] < similar:
+                        near[j, index] = near[j, index - 1]
+                        part[j, index] = part[j, index - 1]
+                        index -= 1
+                    near[j, index] = similar
+                    part[j, index] = similar * values[p]
             for j in range(n_items):
                 if count[j] < least_count:
                     out[r, j] = np.nan

@@ -139,9 +139,9 @@ def epoch(
                     if of_item[i] != cell:
                         continue
                     state = _next(state)
-                    place = start + np.int64(((state >> np.uint64(32)) * size) >> np.uint64(32))
+                    index = start + np.int64(((state >> np.uint64(32)) * size) >> np.uint64(32))
                     coin = np.float32(state & np.uint64(0xFFFFFFFF)) * unit
-                    j = items[place] if coin < keep[place] else other[place]
+                    j = items[index] if coin < keep[index] else other[index]
                     low = first
                     high = last
                     while low < high:

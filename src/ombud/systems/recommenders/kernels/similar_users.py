@@ -78,13 +78,13 @@ def _order(
 ) -> NDArray[np.uint64]:
     """Return one key per neighbour; keys rise as similarity falls, then as the user rises."""
     bits = similar.view(np.uint32)
-    found = 0
+    result = 0
     for v in range(len(similar)):
         if similar[v] >= least:
             # The bits of positive numbers rise with the numbers.
-            keys[found] = ((_LOW - np.uint64(bits[v])) << np.uint64(32)) | np.uint64(v)
-            found += 1
-    return keys[:found]
+            keys[result] = ((_LOW - np.uint64(bits[v])) << np.uint64(32)) | np.uint64(v)
+            result += 1
+    return keys[:result]
 
 
 @kernel()

@@ -1,0 +1,100 @@
+"""An analysis is computed from the data and what systems answered: no system is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+
+from ombud.data.decisions import Decisions
+from ombud.data.exclusions import Exclusion
+from ombud.errors import PlanError
+from ombud.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.data.interactions import Interactions
+    from ombud.data.labels import Labels
+    from ombud.metrics.base import Outputs
+    from ombud.metrics.engine import Settings
+
+__all__ = ["Analysed", "Analysis", "decisions_in", "needed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Analysed:
+    """What an analysis found.
+
+    Parameters
+    ----------
+    estimates
+        Every number, with its uncertainty.
+    tables
+        Tables by name, stored with the result.
+    exclusions
+        What was left out, and why.
+    """
+
+    estimates: tuple[Estimate, ...] = ()
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    exclusions: tuple[Exclusion, ...] = ()
+
+
+@runtime_checkable
+class Analysis(Protocol):
+    """What an audit needs to know of an analysis.
+
+    An analysis is a frozen dataclass whose fields are its options, registered with
+    ``@ombud.registry.analysis("name")``.
+    """
+
+    registered_name: ClassVar[str]
+    """The name in plans; set by the decorator."""
+
+    def analyse(
+        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
+    ) -> Analysed:
+        """Return what is found.
+
+        Parameters
+        ----------
+        data
+            The audited data.
+        outputs
+            What the systems answered, by system; an analysis of the data alone ignores it.
+        settings
+            How uncertainty is computed.
+        """
+        ...
+
+
+def decisions_in(outputs: Mapping[str, Outputs], analysis: str) -> dict[str, Decisions]:
+    """Return the answers of the moderators, by system."""
+    decisions = {name: some for name, some in outputs.items() if isinstance(some, Decisions)}
+    if not decisions:
+        raise PlanError(f"{analysis} needs a moderator's decisions; the audit has no moderator")
+    return decisions
+
+
+def needed(data: Dataset, analysis: str) -> tuple[Interactions, Labels]:
+    """Return all interactions, held out or not, and labels; or say which of them is missing."""
+    if data.interactions is None or data.labels is None:
+        lacking = "interactions" if data.interactions is None else "labels"
+        raise PlanError(f"{analysis} needs interactions and labels; the data has no {lacking}")
+    if data.test is None:
+        return data.interactions, data.labels
+    return _joined(data.interactions, data.test), data.labels
+
+
+def _joined(train: Interactions, test: Interactions) -> Interactions:
+    """Return both parts of a split together; they share users and items, and no entry."""
+    parts = [part.matrix.tocoo() for part in (train, test)]
+    where = tuple(np.concatenate([part.coords[axis] for part in parts]) for axis in (0, 1))
+    values = np.concatenate([part.data for part in parts])
+    matrix = sparse.coo_array((values, where), shape=train.matrix.shape).tocsr()
+    matrix.sort_indices()
+    return replace(train, matrix=matrix, times=None)

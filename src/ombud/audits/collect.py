@@ -1,0 +1,222 @@
+"""Ask each system once, and keep what it said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.audits.run_folder import RunFolder
+from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Ids
+from ombud.data.predictions import Predictions
+from ombud.data.recommendations import Recommendations
+from ombud.data.texts import Texts
+from ombud.errors import AuditedSystemError, PlanError
+from ombud.metrics.base import Outputs
+from ombud.systems.base import Moderator, Progress, Recommender, TrainableRecommender
+from ombud.systems.moderators.quote import CostQuote
+from ombud.systems.moderators.runner import Runner
+from ombud.systems.rerankers.base import NeedsData
+
+__all__ = ["OutputCollector", "Service", "System", "SystemOutputs"]
+
+System: TypeAlias = Recommender | Moderator
+CHUNK = 2000
+"""How many users are asked about at a time; what was answered is stored after each part."""
+
+
+@runtime_checkable
+class _Predictor(Protocol):
+    def predict(self, users: Ids, items: Ids) -> NDArray[Any]: ...
+
+
+@runtime_checkable
+class Service(Protocol):
+    """A moderator behind a network, whose answers are kept in a cache."""
+
+    def runner(self) -> Runner:
+        """Return what asks the service."""
+        ...
+
+    def quote(self, texts: Texts) -> CostQuote:
+        """Return what asking about some texts would take and cost; asks nothing."""
+        ...
+
+
+def _takes_progress(system: Moderator) -> TypeGuard[_Showing]:
+    try:
+        return "progress" in signature(system.moderate).parameters
+    except (TypeError, ValueError):  # what is written in C may not say what it takes
+        return False
+
+
+class _Showing(Protocol):
+    def moderate(self, texts: Texts, *, progress: Progress) -> Decisions: ...
+
+
+def _unheard(text: str) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True)
+class SystemOutputs:
+    """What one system answered.
+
+    Parameters
+    ----------
+    outputs
+        Its lists or decisions.
+    predictions
+        Its predictions of held-out ratings, where a metric reads them.
+    """
+
+    outputs: Outputs
+    predictions: Predictions | None = None
+
+
+@dataclass(frozen=True)
+class OutputCollector:
+    """How systems are asked in one audit.
+
+    Parameters
+    ----------
+    data
+        The data; recommenders that can be trained are trained on its interactions.
+    users
+        The users to ask for.
+    depth
+        The length of the lists.
+    predictions
+        Whether a metric reads predicted ratings.
+    store
+        Where answers are kept, or None.
+    progress
+        Called with (done, total, note).
+    notice
+        Called with what a person should read before, or in place of, asking.
+    """
+
+    data: Dataset
+    users: NDArray[Any]
+    depth: int
+    predictions: bool
+    store: RunFolder | None
+    progress: Progress
+    notice: Callable[[str], None] = _unheard
+
+    def announce(self, systems: Mapping[str, System]) -> None:
+        """Say what asking each service would take and cost, before any of them is asked."""
+        for name, system in systems.items():
+            if isinstance(system, Service) and self._stored(name, system) is None:
+                self.notice(str(system.quote(self._texts())))
+
+    def ask(self, name: str, system: System) -> SystemOutputs:
+        """Return what a system answers, from the store where it was asked before."""
+        outputs = self._stored(name, system, aloud=True)
+        # A model of implicit feedback has scores, but they are no ratings.
+        rates = getattr(system, "predicts_ratings", True)
+        predicts = self.predictions and rates and isinstance(system, _Predictor)
+        predictions = None
+        if predicts and self.store is not None:
+            predictions = self.store.predictions(name)
+        if isinstance(system, NeedsData):
+            system.bind(self.data)
+        if isinstance(system, TrainableRecommender) and (
+            outputs is None or (predicts and predictions is None)
+        ):
+            assert self.data.interactions is not None  # the audit has checked
+            system.fit(self.data.interactions, progress=self.progress)
+        if outputs is None:
+            outputs = self._outputs(name, system)
+            if self.store is not None:
+                self.store.store_outputs(name, outputs)
+        if isinstance(system, _Predictor) and predicts and predictions is None:
+            predictions = self._predictions(name, system)
+            if self.store is not None:
+                self.store.store_predictions(name, predictions)
+        return SystemOutputs(outputs, predictions)
+
+    def _outputs(self, name: str, system: System) -> Outputs:
+        if isinstance(system, Recommender):
+            return self._recommendations(name, system)
+        if not _takes_progress(system):
+            self.progress(0, 1, f"asking {name}")
+            return system.moderate(self._texts())
+
+        def show(done: int, total: int, note: str) -> None:
+            self.progress(done, total, note or f"asking {name}")
+
+        return system.moderate(self._texts(), progress=show)
+
+    def _texts(self) -> Texts:
+        if self.data.texts is None:
+            raise PlanError("a moderator is audited, but the data has no texts")
+        return self.data.texts
+
+    def _stored(self, name: str, system: System, aloud: bool = False) -> Outputs | None:
+        """Return stored answers; not those of a service with errors, which may be over by now."""
+        outputs = None if self.store is None else self.store.outputs(name)
+        if not isinstance(outputs, Decisions) or not isinstance(system, Service):
+            return outputs
+        errors = int(np.count_nonzero(outputs.outcomes == Outcome.ERROR))
+        if not errors:
+            return outputs
+        questions = system.quote(self._texts()).questions
+        if questions <= errors:
+            return None
+        # The cache has gone: asking again would pay again for what is stored here.
+        if aloud:
+            self.notice(
+                f"{name}: {errors:,} stored answers are errors and are kept, because the answer "
+                f"cache does not hold the others: {questions:,} questions would be asked again. "
+                f"Delete outputs/{name}.parquet in the result folder to ask them all"
+            )
+        return outputs
+
+    def _recommendations(self, name: str, system: Recommender) -> Recommendations:
+        parts = []
+        for number, start in enumerate(range(0, len(self.users), CHUNK)):
+            self.progress(start, len(self.users), f"asking {name}")
+            ask = self._asker(name, system, self.users[start : start + CHUNK])
+            parts.append(ask() if self.store is None else self.store.part(name, number, ask))
+        self.progress(len(self.users), len(self.users), f"asked {name}")
+        answer = Recommendations.concat(parts)
+        return replace(answer, exclusions=(*answer.exclusions, *self._unasked(system)))
+
+    def _unasked(self, system: Recommender) -> tuple[Exclusion, ...]:
+        """Count recorded lists of users whom the data does not know."""
+        recorded = getattr(system, "lists", None)
+        if not isinstance(recorded, Recommendations) or self.data.interactions is None:
+            return ()
+        unknown = int(np.count_nonzero(self.data.interactions.users.codes(recorded.users) < 0))
+        if not unknown:
+            return ()
+        reason = "their users have no history, so there is nothing to compare with"
+        return (Exclusion("recommendations", "lists", unknown, reason, len(recorded)),)
+
+    def _asker(
+        self, name: str, system: Recommender, users: NDArray[Any]
+    ) -> Callable[[], Recommendations]:
+        def ask() -> Recommendations:
+            answer = system.recommend(users, max(1, self.depth))
+            if len(answer) != len(users):
+                raise AuditedSystemError(
+                    f"{name} answered with {len(answer)} lists; one for each of {len(users)} users "
+                    "was expected"
+                )
+            return answer
+
+        return ask
+
+    def _predictions(self, name: str, system: _Predictor) -> Predictions:
+        if self.data.test is None:
+            raise PlanError("predicted ratings need held-out ratings; give the plan a [split]")
+        self.progress(0, 1, f"asking {name} for predictions")
+        return Predictions.of_held_out(self.data.test, system.predict, self.users, name)

@@ -1,0 +1,57 @@
+"""From the documentation of a metric to what a report says of it."""
+
+from __future__ import annotations
+
+import re
+from inspect import cleandoc
+
+__all__ = ["describe_metric"]
+
+_ITEM = re.compile(r"^- \*\*(?P<name>[^*]+)\*\*:\s*(?P<text>.*)$", re.DOTALL)
+
+
+def describe_metric(documentation: str) -> dict[str, str]:
+    """Return `summary`, `reading`, `undefined` and `limits` from a metric's docstring.
+
+    Parameters
+    ----------
+    documentation
+        A docstring in the form that all metrics have: one sentence; formula; how to read it; a
+        list of unit of resampling, *Undefined*, *Does not capture*; parameters.
+
+    Examples
+    --------
+    >>> said = describe_metric('''Share of a thing.
+    ...
+    ...     Above 0, there is more.
+    ...
+    ...     - **Undefined**: when nobody
+    ...       is there.
+    ...     - **Does not capture**: rank.
+    ...     ''')
+    >>> said["reading"], said["undefined"], said["limits"]
+    ('Above 0, there is more.', 'when nobody is there.', 'rank.')
+    """
+    head = cleandoc(documentation).split("\nParameters\n---", 1)[0]
+    head = head.split("\nReferences\n---", 1)[0]
+    blocks = [block for block in re.split(r"\n\s*\n|\n(?=- \*\*)", head) if block.strip()]
+    said = {"summary": "", "reading": "", "undefined": "", "limits": ""}
+    reading = []
+    for index, block in enumerate(blocks):
+        item = _ITEM.match(block)
+        if item is not None:
+            field = {"Undefined": "undefined", "Does not capture": "limits"}.get(item["name"])
+            if field is not None:
+                said[field] = _plain(item["text"])
+        elif index == 0:
+            said["summary"] = _plain(block)
+        elif not block.startswith((".. ", "- ", " ")) and "::" not in block:
+            reading.append(_plain(block))
+    said["reading"] = " ".join(reading)
+    return said
+
+
+def _plain(text: str) -> str:
+    """Return reStructuredText as plain words on one line."""
+    text = re.sub(r":[a-z:]+:`([^`]*)`", r"\1", text)
+    return " ".join(re.sub(r"`+|\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)", "", text).split())

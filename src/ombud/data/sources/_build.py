@@ -1,0 +1,219 @@
+"""From large columns to a filtered, pseudonymous data set, and from there to a folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ombud.data.card import Card
+from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Vocabulary
+from ombud.data.interactions import Interactions
+from ombud.data.kcore import KCore, k_core
+from ombud.data.labels import Labels, LabelState
+from ombud.data.pseudonyms import pseudonymous_order, take
+from ombud.errors import DataError
+
+__all__ = ["Filter", "filtered_interactions", "history_matrix", "write_dataset"]
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Filter:
+    """How a builder leaves out users and items with few interactions.
+
+    Parameters
+    ----------
+    minimum
+        How many interactions each user and each item must have.
+    passes
+        How many passes to make; None goes to the fixed point, 3 is what the published code does.
+    """
+
+    minimum: int = 3
+    passes: int | None = None
+
+    def __str__(self) -> str:
+        reach = "to the fixed point" if self.passes is None else f"{self.passes} passes"
+        return f"users and items with at least {self.minimum} interactions, {reach}"
+
+
+def history_matrix(
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32] | None,
+    shape: tuple[int, int],
+    source: str,
+) -> tuple[sparse.csr_array, tuple[Exclusion, ...]]:
+    """Return users x items with sorted columns, and how many repeated rows were merged.
+
+    A repeated row without a rating says nothing new and is counted; two ratings of one user for
+    one item contradict each other and are refused.
+    """
+    data = np.ones(len(users), dtype=np.int8) if ratings is None else ratings
+    matrix = sparse.coo_array((data, (users, items)), shape=shape).tocsr()
+    matrix.sum_duplicates()
+    repeated = len(users) - matrix.nnz
+    if not repeated:
+        return matrix, ()
+    if ratings is not None:
+        fault = f"{repeated:,} rows rate an item that the same user rates in another row"
+        raise DataError(source, [f"{fault}; keep one rating for each user and item"])
+    reason = "the same user and item again"
+    return matrix, (Exclusion("interactions", "rows", repeated, reason, len(users)),)
+
+
+def filtered_interactions(
+    matrix: sparse.csr_array,
+    items: Vocabulary,
+    asked: Filter,
+    *,
+    permitted: NDArray[np.bool_] | None = None,
+    outside: str = "",
+    rating_scale: tuple[float, float] | None = None,
+    merged: tuple[Exclusion, ...] = (),
+    rng: np.random.Generator | None = None,
+) -> tuple[Interactions, KCore]:
+    """Filter users and items, give the users pseudonyms, and return what is left.
+
+    Parameters
+    ----------
+    matrix
+        Users x items, as `history_matrix` returns it.
+    items
+        The ids of its columns.
+    asked
+        How to filter.
+    permitted, outside
+        Items that may stay, and why the others may not, in words.
+    rating_scale
+        Lowest and highest rating; None when the entries are not ratings.
+    merged
+        What was left out before.
+    rng
+        For tests; by default nobody can repeat the order of the users.
+    """
+    core = k_core(matrix, asked.minimum, passes=asked.passes, permitted=permitted)
+    if not core.users.any() or not core.items.any():
+        raise DataError(
+            "interactions", [f"nothing is left of {matrix.nnz:,} interactions: {asked}"]
+        )
+    kept = take(matrix, pseudonymous_order(core.users, rng), core.items)
+    if rating_scale is None:
+        kept.data = np.ones(kept.nnz, dtype=np.float32)
+    people = Vocabulary(pa.array(np.arange(1, kept.shape[0] + 1, dtype=np.int64)))
+    things = Vocabulary(items.arrow.filter(pa.array(core.items)))
+    dropped = (*merged, *core.exclusions(outside))
+    result = Interactions(
+        people, things, kept, rating_scale is not None, rating_scale, None, dropped
+    )
+    return result, core
+
+
+def write_dataset(data: Dataset, folder: str | Path, *, replace: bool = False) -> Path:
+    """Write interactions, labels, groups and card as one folder, which appears whole or not at all.
+
+    Parameters
+    ----------
+    data
+        The data set.
+    folder
+        Where to; it must not exist, or `replace` be given.
+    replace
+        Put the new folder in the place of an old one.
+
+    Returns
+    -------
+    Path
+        The folder, with ``interactions.parquet``, ``labels.parquet``, ``users.parquet`` (if there
+        are groups) and ``card.json``.
+    """
+    target = Path(folder)
+    if target.exists() and not replace:
+        raise DataError(str(target), ["it exists; choose another folder, or ask to replace it"])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
+    try:
+        if data.interactions is not None:
+            _write_interactions(data.interactions, part / "interactions.parquet")
+        if data.labels is not None:
+            _write_labels(data.labels, part / "labels.parquet")
+        if data.users is not None:
+            data.users.to_members("user").write_parquet(part / "users.parquet", compression="zstd")
+        (part / "card.json").write_text(_card_text(data.card), encoding="utf-8")
+        for path in part.iterdir():
+            with path.open("rb") as written:
+                os.fsync(written.fileno())
+            path.chmod(0o644)
+        part.chmod(0o755)
+        if target.exists():
+            old = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".old"))
+            target.replace(old / target.name)
+            part.replace(target)
+            shutil.rmtree(old)
+        else:
+            part.replace(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return target
+
+
+def _card_text(card: Card) -> str:
+    return card.model_dump_json(indent=1) + "\n"
+
+
+def _write_interactions(interactions: Interactions, path: Path) -> None:
+    """Write user by user in blocks, so that no second copy of everything is made."""
+    matrix = interactions.matrix
+    users, items = interactions.users.arrow, interactions.items.arrow
+    fields = [("user", users.type), ("item", items.type)]
+    if interactions.explicit:
+        fields.append(("rating", pa.float32()))
+    if interactions.times is not None:
+        fields.append(("time", pa.float64()))
+    starts = matrix.indptr.astype(np.int64)
+    with pq.ParquetWriter(path, pa.schema(fields), compression="zstd") as writer:
+        for low in range(0, matrix.nnz, _BLOCK):
+            high = min(low + _BLOCK, matrix.nnz)
+            rows = np.searchsorted(starts, np.arange(low, high), side="right") - 1
+            columns: list[Any] = [
+                users.take(pa.array(rows)),
+                items.take(pa.array(matrix.indices[low:high])),
+            ]
+            if interactions.explicit:
+                columns.append(pa.array(matrix.data[low:high].astype(np.float32, copy=False)))
+            if interactions.times is not None:
+                columns.append(pa.array(interactions.times[low:high]))
+            writer.write_table(pa.table(columns, schema=pa.schema(fields)))
+
+
+def _write_labels(labels: Labels, path: Path) -> None:
+    """Write the rows of `Labels.to_frame` in blocks, with label names as a dictionary."""
+    names = pa.array(labels.names, type=pa.string())
+    fields = [("item", labels.items.arrow.type), ("label", pa.string()), ("state", pa.int8())]
+    votes = [(name, v) for name, v in (("yes", labels.yes), ("no", labels.no)) if v is not None]
+    fields += [(name, pa.int32()) for name, _ in votes]
+    height = max(1, _BLOCK // max(1, len(labels.names)))
+    with pq.ParquetWriter(path, pa.schema(fields), compression="zstd") as writer:
+        for low in range(0, len(labels.items), height):
+            states = labels.states[low : low + height]
+            rows, places = np.nonzero(states != LabelState.UNKNOWN)
+            columns: list[Any] = [
+                labels.items.arrow.take(pa.array(rows + low)),
+                names.take(pa.array(places)),
+                pa.array(states[rows, places]),
+            ]
+            columns += [pa.array(v[low : low + height][rows, places]) for _, v in votes]
+            writer.write_table(pa.table(columns, schema=pa.schema(fields)))

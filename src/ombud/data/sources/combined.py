@@ -1,0 +1,94 @@
+"""Several sources of texts as one data set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ombud import registry
+from ombud.data.card import Card
+from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
+from ombud.data.texts import Texts
+from ombud.errors import DataError
+from ombud.registry import source
+
+__all__ = ["together"]
+
+
+@source("together")
+def together(parts: list[dict[str, Any]]) -> Dataset:
+    """Texts of several sources, such as traditional and generative ones, in one audit.
+
+    Ids get the name of their source before them. Clusters stay within their source, and a text
+    of a source without clusters is a cluster of its own. Groups that sources state are not kept:
+    tag the texts instead.
+
+    Licence and known harms: those of the parts.
+
+    Parameters
+    ----------
+    parts
+        For each, a ``source`` and its arguments.
+    """
+    if len(parts) < 2:
+        raise DataError("together", [f"{len(parts)} parts; two or more were expected"])
+    result: list[Dataset] = []
+    for part in parts:
+        options = dict(part)
+        name = options.pop("source", None)
+        if name is None:
+            raise DataError("together", [f"a part names no source: {sorted(options)}"])
+        made = registry.create("source", str(name), options)
+        if made.texts is None:
+            raise DataError("together", [f"source {name!r} has no texts"])
+        result.append(made)
+    cards = [data.card for data in result]
+    if len({card.name for card in cards}) < len(cards):
+        raise DataError("together", ["two parts have the same name; ids would not differ"])
+    return Dataset(texts=_joined(result), card=_card(cards))
+
+
+def _joined(found: list[Dataset]) -> Texts:
+    frames, clusters = [], []
+    clustered = any(data.texts is not None and data.texts.clusters is not None for data in found)
+    exclusions: list[Exclusion] = []
+    start = 0
+    for data in found:
+        texts = data.texts
+        assert texts is not None  # every part was asked
+        ids = [f"{data.card.name}:{one}" for one in texts.ids.tolist()]
+        frame = texts.to_frame().drop("cluster", strict=False)
+        frames.append(frame.with_columns(id=pl.Series(ids)))
+        own = np.arange(len(texts)) if texts.clusters is None else texts.clusters
+        clusters.append(own.astype(np.int64) + start)
+        start = int(clusters[-1].max()) + 1
+        exclusions += [
+            Exclusion(f"{data.card.name}: {e.where}", e.what, e.count, e.reason, e.of)
+            for e in texts.exclusions
+        ]
+    table = pl.concat(frames, how="diagonal")
+    if clustered:
+        table = table.with_columns(cluster=np.concatenate(clusters))
+    read = Texts.from_frame(table, source="together")
+    return Texts(read.ids, read.texts, read.truth, read.clusters, read.families, tuple(exclusions))
+
+
+def _card(cards: list[Card]) -> Card:
+    def said(field: str) -> str:
+        return " ".join(f"{c.name}: {getattr(c, field)}" for c in cards if getattr(c, field))
+
+    return Card(
+        name="together",
+        title="; ".join(card.title for card in cards),
+        source=said("source"),
+        licence=said("licence"),
+        citation=said("citation"),
+        known_harms=said("known_harms"),
+        unknowns=said("unknowns"),
+        hashes={f"{c.name}/{file}": value for c in cards for file, value in c.hashes.items()},
+        facts={f"{c.name}_{key}": value for c in cards for key, value in c.facts.items()},
+        dropped=tuple(f"{c.name}: {line}" for c in cards for line in c.dropped),
+    )

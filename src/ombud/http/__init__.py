@@ -1,0 +1,1 @@
+"""One way to talk to services and servers: pace, keys, answers kept, files fetched."""

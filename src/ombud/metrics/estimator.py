@@ -1,0 +1,259 @@
+"""Resampled units, and the estimates that are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.metrics.base import Metric, Rows, key_of
+from ombud.metrics.paired import SharedUnits
+from ombud.stats.estimate import Estimate
+from ombud.stats.intervals import Method
+from ombud.stats.replicates import Replicates, ResampledStatistic, Sample
+
+Correction: TypeAlias = Literal["benjamini-hochberg", "holm", "none"]
+
+__all__ = ["FEW", "Correction", "Layout", "MetricEstimator", "Needs", "OwnEstimates", "Settings"]
+
+
+FEW = 50
+"""Below this many units the BCa interval covers too little: 89% instead of 95% at 10 units."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How uncertainty is computed.
+
+    Parameters
+    ----------
+    level
+        Coverage of the intervals.
+    replicates
+        Bootstrap replicates.
+    interval
+        ``bca`` (bias-corrected and accelerated; below 50 units, where it is too short, an
+        expanded percentile interval instead, and named so), ``percentile`` or ``expanded``.
+    correction
+        Correction of p-values over all comparisons of one kind and one metric.
+    minimum
+        With fewer units there is no number but the words "not enough data".
+    seed
+        The seed of the whole audit.
+    """
+
+    level: float = 0.95
+    replicates: int = 2000
+    interval: Method = "bca"
+    correction: Correction = "benjamini-hochberg"
+    minimum: int = 10
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a statistic needs beside enough units; it stands as `needs` on the statistic.
+
+    Parameters
+    ----------
+    column
+        The column of the statistic that must not be zero,
+    least
+        for at least so many units,
+    words
+        and what those units are, as in "3 users with the label in their history".
+    """
+
+    column: str
+    least: int
+    words: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each system, label and group stands in the arrays of the bootstrap.
+
+    Parameters
+    ----------
+    systems, labels, groups
+        Their names, in order.
+    """
+
+    systems: tuple[str, ...]
+    labels: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    def sample(self, system: int, label: int) -> int:
+        """Place of a system and label among the samples."""
+        return system * len(self.labels) + label
+
+    def rest(self, group: int) -> int:
+        """Column of those outside the group, as the metric wants them."""
+        return 1 + len(self.groups) + group
+
+
+@runtime_checkable
+class OwnEstimates(Protocol):
+    """A metric that says itself how its units are resampled and which numbers are made of them.
+
+    Most metrics leave both to the engine: levels of everyone and of groups, gaps between groups,
+    gaps between systems.
+    """
+
+    @property
+    def outside(self) -> Literal["known", "all"]:
+        """Who is outside a group: units of other groups of its attribute, or all other units."""
+        ...
+
+    def resample(
+        self,
+        samples: Sequence[Sample],
+        groups: NDArray[np.bool_] | None,
+        clusters: NDArray[np.int32] | None,
+        replicates: int,
+        rng: np.random.Generator,
+    ) -> Replicates:
+        """Resample the units, one sample for each system and label, labels fastest."""
+        ...
+
+    def estimates(self, drawn: MetricEstimator) -> list[Estimate]:
+        """Return every estimate of the metric, p-values corrected."""
+        ...
+
+
+@dataclass(frozen=True)
+class MetricEstimator:
+    """Turns replicates into estimates.
+
+    Parameters
+    ----------
+    metric, unit, rows
+        What was measured, and on what.
+    replicates
+        One sample for each system and label; its groups are everyone, each group, and those
+        outside each group.
+    layout
+        Where each system, label and group stands.
+    settings
+        How uncertainty is computed.
+    shared
+        Pairs of systems that did not measure the same units, cut to those that both did.
+    """
+
+    metric: Metric
+    unit: str
+    rows: Mapping[str, Rows]
+    replicates: Replicates
+    layout: Layout
+    settings: Settings
+    shared: SharedUnits = field(default_factory=SharedUnits)
+
+    def level(self, system: int, label: int, group: int) -> Estimate:
+        """Return the estimate of one system, label and group (0 is everyone)."""
+        s = self.layout.sample(system, label)
+        about = self.about(system, label, group)
+        if self.too_few(s, group) and self._n(s, group) > 0:
+            return self.not_enough(s, group, about)
+        if rare := self._rare(self.replicates, s, group):
+            return self._undefined(rare, self._n(s, group), about)
+        return self._estimate(self.replicates.at(s, group), about, self.metric.null)
+
+    def group_gap(self, system: int, label: int, group: int, against: str) -> Estimate:
+        """Return the gap between a group and those outside it."""
+        here, rest = 1 + group, self.layout.rest(group)
+        return self.between(system, label, here, rest, against)
+
+    def between(self, system: int, label: int, one: int, other: int, against: str) -> Estimate:
+        """Return the gap between two columns of the replicates, for one system and label."""
+        s = self.layout.sample(system, label)
+        about = self.about(system, label, one) | {"kind": self._kind(), "against": against}
+        for side in (one, other):
+            if self.too_few(s, side):
+                return self.not_enough(s, side, about)
+            if rare := self._rare(self.replicates, s, side):
+                return self._undefined(rare, self._n(s, side), about)
+        contrast = self.replicates.contrast((s, one), (s, other), how=self.metric.contrast)
+        return self._estimate(contrast, about)
+
+    def system_gap(self, one: int, other: int, label: int) -> Estimate:
+        """Return the gap between two systems, on the units that both measured."""
+        about = self.about(one, label, 0)
+        about |= {"kind": self._kind(), "against": self.layout.systems[other]}
+        a, b = self.layout.sample(one, label), self.layout.sample(other, label)
+        drawn, index = self.replicates, (one, other, label)
+        if self.shared.replicates is not None and index in self.shared.places:
+            drawn = self.shared.replicates
+            a, b = self.shared.places[index]
+            text = f"{self.shared.dropped[index]:,} {self.unit}s that only one of the two measured"
+            about["note"] = "; ".join(filter(None, (about["note"], f"without {text}")))
+        if drawn.n[a, 0] == 0:
+            return self._undefined(f"the systems measured no {self.unit} in common", 0, about)
+        if drawn.n[a, 0] < self.settings.minimum:
+            return self._few(int(drawn.n[a, 0]), about)
+        if rare := self._rare(drawn, a, 0) or self._rare(drawn, b, 0):
+            return self._undefined(rare, int(drawn.n[a, 0]), about)
+        contrast = drawn.contrast((a, 0), (b, 0), how=self.metric.contrast)
+        return self._estimate(contrast, about)
+
+    def _estimate(
+        self, number: ResampledStatistic, about: dict[str, Any], null: float | None = None
+    ) -> Estimate:
+        few = self.settings.interval == "bca" and number.smallest_n < FEW
+        return number.estimate(
+            metric=self.metric.title,
+            method="expanded" if few else self.settings.interval,
+            null=null,
+            **about,
+        )
+
+    def about(self, system: int, label: int, group: int) -> dict[str, Any]:
+        """Return the fields that name an estimate."""
+        name, word = self.layout.systems[system], self.layout.labels[label]
+        notes = self.rows[name].notes
+        return {
+            "key": key_of(self.metric),
+            "unit": self.unit,
+            "level": self.settings.level,
+            "system": name,
+            "label": word,
+            "group": self.layout.groups[group - 1] if group else "",
+            "note": notes.get(word, notes.get("", "")),
+        }
+
+    def _kind(self) -> Literal["gap", "ratio"]:
+        return "ratio" if self.metric.contrast == "ratio" else "gap"
+
+    def _n(self, sample: int, group: int) -> int:
+        return int(self.replicates.n[sample, group])
+
+    def too_few(self, sample: int, group: int) -> bool:
+        """Whether a group has fewer units than a number needs."""
+        return self._n(sample, group) < self.settings.minimum
+
+    def not_enough(self, sample: int, group: int, about: dict[str, Any]) -> Estimate:
+        """Return the estimate that says that there are too few units."""
+        return self._few(self._n(sample, group), about)
+
+    def _few(self, n: int, about: dict[str, Any]) -> Estimate:
+        wanted = f"at least {self.settings.minimum} wanted"
+        units = f"{n} {self.unit}{'' if n == 1 else 's'}"
+        return self._undefined(f"not enough data: {units}, {wanted}", n, about)
+
+    def _undefined(self, reason: str, n: int, about: dict[str, Any]) -> Estimate:
+        return Estimate.undefined(metric=self.metric.title, reason=reason, n=n, **about)
+
+    def _rare(self, drawn: Replicates, sample: int, group: int) -> str:
+        """Return why a statistic has too little of what it needs; empty if it has enough."""
+        statistic = drawn.samples[sample].statistic
+        needs = getattr(statistic, "needs", None)
+        if not isinstance(needs, Needs):
+            return ""
+        values = drawn.samples[sample].values[:, statistic.columns.index(needs.column)]
+        count = int(np.count_nonzero((values > 0) & drawn.design.member[:, group]))
+        if count >= needs.least:
+            return ""
+        result = f"{count} {self.unit}{'' if count == 1 else 's'} {needs.words}"
+        return f"not enough data: {result}, at least {needs.least} wanted"

@@ -1,0 +1,39 @@
+"""Suppression: whose acceptable speech is flagged, and how much more than everyone's."""
+
+from ombud.questions.suppression.drift import Drift
+from ombud.questions.suppression.largest import WorstSuppression
+from ombud.questions.suppression.pooled import PooledSuppression
+from ombud.questions.suppression.preset import SuppressionOptions, SuppressionPreset
+from ombud.questions.suppression.ratio import Suppression
+from ombud.questions.suppression.regression import FlagRegression, ScoreRegression
+from ombud.questions.suppression.score_spread import ScoreSpread
+from ombud.questions.suppression.section import (
+    suppression,
+    suppression_drift,
+    suppression_groups,
+    suppression_missing,
+    suppression_regression,
+    suppression_scores,
+    suppression_tags,
+)
+from ombud.questions.suppression.tag_counts import TagCounts
+
+__all__ = [
+    "Drift",
+    "FlagRegression",
+    "PooledSuppression",
+    "ScoreRegression",
+    "ScoreSpread",
+    "Suppression",
+    "SuppressionOptions",
+    "SuppressionPreset",
+    "TagCounts",
+    "WorstSuppression",
+    "suppression",
+    "suppression_drift",
+    "suppression_groups",
+    "suppression_missing",
+    "suppression_regression",
+    "suppression_scores",
+    "suppression_tags",
+]

@@ -1,0 +1,147 @@
+"""The suppression audit: whose acceptable speech does a moderator flag?"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ombud.audits.plan import Plan
+from ombud.audits.presets import Preset
+from ombud.data.dataset import Dataset
+from ombud.errors import PlanError
+from ombud.registry import preset
+from ombud.text.tagging import identity_groups, terms_of, texts_of
+
+__all__ = ["SuppressionOptions", "SuppressionPreset", "tag_texts"]
+
+
+class SuppressionOptions(BaseModel):
+    """What the preset can be asked for, under ``[options]``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mode: Literal["whole-word", "published"] = "whole-word"
+    terms: str = "terms-identity@1"
+    path: str = ""
+    groups: Literal["given", "tagged"] = "given"
+    smallest_intersection: int = Field(default=200, ge=2)
+    events: int = Field(default=5, ge=1)
+    scores: bool = True
+    categories: tuple[str, ...] = ()
+    regressions: bool = False
+    before: str = ""
+    after: str = ""
+    pages: bool = False
+
+
+def _options(plan: Plan) -> SuppressionOptions:
+    try:
+        return SuppressionOptions.model_validate(plan.options)
+    except ValidationError as error:
+        faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        known = ", ".join(SuppressionOptions.model_fields)
+        head = f"preset 'suppression' (its options are {known}):"
+        raise PlanError("\n".join([head, *faults])) from None
+
+
+def tag_texts(plan: Plan, data: Dataset) -> Dataset:
+    """Return the data with the identity groups that its texts name.
+
+    Groups that the data brings along stay, unless the plan asks for ``groups = "tagged"``.
+    """
+    options = _options(plan)
+    texts_of(data, "preset 'suppression'")
+    if data.text_groups is not None and options.groups == "given":
+        return data
+    smallest = options.smallest_intersection if plan.intersections else None
+    groups = identity_groups(data, terms_of(options.terms, options.path), options.mode, smallest)
+    return Dataset(**{**vars(data), "text_groups": groups})
+
+
+@preset("suppression")
+class SuppressionPreset(Preset):
+    """Tag identities, and measure whose acceptable texts are flagged more than everyone's.
+
+    The audit of *Identity-related Speech Suppression in Generative AI Content Moderation*, on any
+    texts with true labels and any moderators. It fills in what the plan leaves open:
+
+    - **groups**: the identity groups that texts name, by term lists, unless the data brings groups
+      along. With ``intersections = true`` also pairs of groups that enough texts name.
+    - **metrics**: false-positive rate; suppression (over all texts, and over texts outside the
+      group), the largest and the pooled one; the same of median scores; the share of texts without
+      a decision. Each also by family of texts, where there are several.
+    - **analyses**: tag counts by both ways of matching, the spread of scores; regressions and drift
+      when asked for.
+
+    Options
+    -------
+    mode
+        ``whole-word``, or ``published`` as the paper's code matches.
+    terms, path
+        A term list of ombud, or a file with your own.
+    groups
+        ``given``: groups that the data brings along stay; ``tagged``: texts are tagged anyway.
+    smallest_intersection
+        Pairs of groups with fewer texts are left out: 200.
+    events
+        Fewer flagged texts than this give no ratio, and no group is ranked on fewer: 5.
+    scores, categories
+        Whether medians of scores are measured, and of which categories.
+    regressions
+        Whether to regress right flags and scores on groups, slurs, family and word count; needs
+        ``pip install 'ombud[regress]'``.
+    before, after
+        Two systems that are two versions or dates of one: their drift is tested.
+    pages
+        Whether the report has a page for each group.
+    """
+
+    def complete(self, plan: Plan) -> Plan:
+        """Return the plan with systems, metrics and analyses filled in."""
+        options = _options(plan)
+        if not plan.systems:
+            raise PlanError("preset 'suppression': name the moderators under [systems]")
+        filled: dict[str, Any] = {}
+        if not plan.metrics:
+            filled["metrics"] = _metrics(options)
+        if not plan.analyses:
+            filled["analyses"] = _analyses(options)
+        if plan.title == type(plan).model_fields["title"].default:
+            filled["title"] = "Whose acceptable speech is flagged?"
+        return plan.model_copy(update=filled)
+
+    def prepare(self, plan: Plan, data: Dataset) -> Dataset:
+        """Return the data with the identity groups that its texts name."""
+        return tag_texts(plan, data)
+
+
+def _metrics(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
+    ratios = ("suppression", "worst-suppression", "pooled-suppression")
+    both: dict[str, Any] = {"families": True}
+    result: list[dict[str, Any]] = [
+        {"name": name, **both, "events": options.events} for name in ratios
+    ]
+    result.insert(1, result[0] | {"against": "outside"})
+    result.append({"name": "false-positive-rate", **both})
+    if options.scores:
+        some = {"categories": list(options.categories)} if options.categories else {}
+        result += [{"name": name, **both, "by": "scores", **some} for name in ratios[:2]]
+        result.append({"name": "median-score", **both, **some})
+    result.append({"name": "undecided-share"})
+    return tuple(result)
+
+
+def _analyses(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
+    listed = {"terms": options.terms} | ({"path": options.path} if options.path else {})
+    result: list[dict[str, Any]] = [{"name": "identity-tag-counts", **listed}]
+    if options.scores:
+        result.append({"name": "score-spread"})
+    if options.regressions:
+        names = ["flag-regression", *(["score-regression"] if options.scores else [])]
+        result += [{"name": name, **listed, "mode": options.mode} for name in names]
+    if bool(options.before) != bool(options.after):
+        raise PlanError("preset 'suppression': drift needs both options, before and after")
+    if options.before:
+        result.append({"name": "drift", "before": options.before, "after": options.after})
+    return tuple(result)

@@ -1,0 +1,262 @@
+"""Which properties of a text go with wrong flags and with high scores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ombud.audits.analyses import Analysed, decisions_in
+from ombud.data.decisions import Decisions
+from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Vocabulary
+from ombud.errors import require
+from ombud.metrics.engine import correct
+from ombud.metrics.text_rows import max_score, was_flagged
+from ombud.questions.suppression.design_matrix import Columns, columns_of, independent
+from ombud.registry import analysis
+from ombud.stats.estimate import Estimate
+from ombud.text.tagging import texts_of
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.data.texts import Texts
+    from ombud.metrics.base import Outputs
+    from ombud.metrics.engine import Settings
+
+__all__ = ["FlagRegression", "ScoreRegression"]
+
+
+@dataclass(frozen=True)
+class _Regression:
+    terms: str = "terms-identity@1"
+    path: str = ""
+    mode: Literal["whole-word", "published"] = "whole-word"
+
+    registered_name: ClassVar[str]
+    title: ClassVar[str]
+    logistic: ClassVar[bool]
+
+    def analyse(
+        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
+    ) -> Analysed:
+        """Return the coefficients of each system, as estimates and as a table."""
+        require("statsmodels", "regress")
+        texts = texts_of(data, self.registered_name)
+        columns = columns_of(data, self.terms, self.path, self.mode)
+        estimates: list[Estimate] = []
+        exclusions: list[Exclusion] = []
+        rows: list[dict[str, Any]] = []
+        for name, decisions in decisions_in(outputs, self.registered_name).items():
+            outcome = self._outcome(_first(decisions, texts), texts)
+            result, dropped = _fitted(self, outcome, columns, texts, settings, name)
+            estimates += result
+            for column, reason in dropped:
+                exclusions.append(
+                    Exclusion(f"{name}: {self.title}", f"column ({column})", 1, reason)
+                )
+            rows += [_row(e) for e in result]
+        corrected = correct(estimates, settings.correction)
+        table = pl.DataFrame(rows, infer_schema_length=None)
+        return Analysed(tuple(corrected), {self.registered_name: table}, tuple(exclusions))
+
+    def _outcome(self, decisions: Decisions, texts: Texts) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+
+@analysis("flag-regression")
+@dataclass(frozen=True)
+class FlagRegression(_Regression):
+    r"""Odds that a flag matches the truth, by logistic regression on what a text is.
+
+    .. math:: \operatorname{logit} P(\text{flag} = \text{label}) = \beta_0 + \sum_g \beta_g x_g
+
+    Columns: the identity groups, whether a slur matched, family, word count. Odds ratios with
+    intervals from cluster-robust errors (robust errors where texts stand alone). Columns that
+    follow from others or have too few texts are left out and named; when some column separates
+    right from wrong completely there is no finite estimate, and that is said.
+
+    - **Unit**: the text, or what texts share.
+    - **Undefined**: with complete separation, or when every flag is right (or wrong).
+    - **Does not capture**: causes; an odds ratio is conditional on the other columns, and mixes
+      wrong flags with missed ones.
+
+    Parameters
+    ----------
+    terms, path, mode
+        How texts are tagged: a term list of ombud, or a file, and how terms match.
+    """
+
+    title: ClassVar[str] = "odds of a right flag"
+    logistic: ClassVar[bool] = True
+
+    def _outcome(self, decisions: Decisions, texts: Texts) -> NDArray[np.float64]:
+        flagged = was_flagged(decisions)
+        known = (texts.truth >= 0) & ~np.isnan(flagged)
+        return np.where(known, flagged == texts.truth, np.nan)
+
+
+@analysis("score-regression")
+@dataclass(frozen=True)
+class ScoreRegression(_Regression):
+    r"""Scores of texts that should not be flagged, by linear regression on what a text is.
+
+    .. math:: E[\text{score} \mid \text{label} = 0] = \beta_0 + \sum_g \beta_g x_g
+
+    Columns and errors as in `FlagRegression`.
+
+    - **Unit**: the text, or what texts share.
+    - **Undefined**: for systems without scores.
+    - **Does not capture**: causes, or effects that are not additive; scores of two systems are not
+      on one scale.
+
+    Parameters
+    ----------
+    terms, path, mode
+        How texts are tagged: a term list of ombud, or a file, and how terms match.
+    """
+
+    title: ClassVar[str] = "change of score"
+    logistic: ClassVar[bool] = False
+
+    def _outcome(self, decisions: Decisions, texts: Texts) -> NDArray[np.float64]:
+        return np.where(texts.truth == 0, max_score(decisions, (), self.title), np.nan)
+
+
+def _first(decisions: Decisions, texts: Texts) -> Decisions:
+    """Return the first decision about each text, in the order of the texts."""
+    rows = np.arange(len(decisions))
+    if decisions.repeats is not None:
+        rows = rows[decisions.repeats == 0]
+    index = Vocabulary(decisions.ids[rows]).codes(texts.ids)
+    chosen = rows[index]
+    lost = index < 0
+    return replace(
+        decisions,
+        ids=np.asarray(texts.ids),
+        outcomes=np.where(lost, np.int8(3), decisions.outcomes[chosen]),
+        scores=np.where(lost, np.float32("nan"), decisions.scores[chosen]),
+        category_scores=None,
+        categories=(),
+        repeats=None,
+    )
+
+
+def _fitted(
+    asked: _Regression,
+    outcome: NDArray[np.float64],
+    columns: Columns,
+    texts: Texts,
+    settings: Settings,
+    system: str,
+) -> tuple[list[Estimate], list[tuple[str, str]]]:
+    known = ~np.isnan(outcome)
+    if not known.any():
+        reason = "no text has an outcome" if asked.logistic else "the system gives no scores"
+        about: dict[str, Any] = {"system": system, "unit": "text", "level": settings.level}
+        about["key"] = asked.registered_name
+        return [Estimate.undefined(metric=asked.title, reason=reason, n=0, **about)], []
+    used = independent(columns, known, settings.minimum)
+    y = outcome[known]
+    clusters = None if texts.clusters is None else texts.clusters[known]
+    unit = "text" if clusters is None else "cluster"
+    n = len(y) if clusters is None else len(np.unique(clusters))
+    null = 1.0 if asked.logistic else 0.0
+    about = {
+        "metric": asked.title,
+        "key": asked.registered_name,
+        "system": system,
+        "unit": unit,
+        "level": settings.level,
+        "n": n,
+        "null": null,
+    }
+    kind: dict[str, Any] = {"kind": "ratio" if asked.logistic else "gap"}
+    names = used.names[1:]
+    reason = _unfit(y, n, len(used.names))
+    fitted = None
+    if not reason:
+        fitted, reason = _fit(asked.logistic, y, used.values, clusters)
+    if fitted is None:
+        return [
+            Estimate.undefined(
+                reason=reason, group=name, against="texts without it", **about, **kind
+            )
+            for name in names
+        ], list(used.dropped)
+    ends = np.asarray(fitted.conf_int(alpha=1 - settings.level))
+    change = np.exp if asked.logistic else (lambda x: x)
+    text = "cluster-robust" if clusters is not None else "robust (HC1)"
+    estimates = []
+    for index, name in enumerate(names, start=1):
+        low, high = (float(v) for v in change(ends[index]))
+        estimates.append(
+            Estimate(
+                value=float(change(fitted.params[index])),
+                interval=(low, high),
+                method=f"{text} errors",
+                group=name,
+                against="one hundred words less" if "words" in name else "texts without it",
+                p_value=float(fitted.pvalues[index]),
+                **about,
+                **kind,
+            )
+        )
+    return estimates, list(used.dropped)
+
+
+def _unfit(y: NDArray[np.float64], n: int, width: int) -> str:
+    if n <= width:
+        return f"not enough data: {n} independent units for {width} coefficients"
+    if np.ptp(y) == 0:
+        return "all outcomes are the same"
+    return ""
+
+
+def _fit(
+    logistic: bool,
+    y: NDArray[np.float64],
+    x: NDArray[np.float64],
+    clusters: NDArray[np.int32] | None,
+) -> tuple[Any, str]:
+    """Fit, or say why it cannot be done."""
+    import statsmodels.api as sm
+    from statsmodels.tools.sm_exceptions import PerfectSeparationError
+
+    how: dict[str, Any] = {"cov_type": "HC1"}
+    if clusters is not None:
+        how = {"cov_type": "cluster", "cov_kwds": {"groups": clusters}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            if not logistic:
+                return sm.OLS(y, x).fit(**how), ""
+            fitted = sm.Logit(y, x).fit(disp=0, maxiter=100, **how)
+        except PerfectSeparationError:
+            return None, "complete separation: the columns tell right from wrong without error"
+        except np.linalg.LinAlgError:
+            return None, "the columns are too much alike to be told apart"
+    if _separated(fitted):
+        return None, (
+            "complete separation: some column has right (or wrong) flags only, so that its odds "
+            "ratio has no end"
+        )
+    return fitted, ""
+
+
+def _separated(fitted: Any) -> bool:
+    """Whether the likelihood rises without end along some coefficient."""
+    diverged = not fitted.mle_retvals.get("converged", True)
+    size = np.abs(np.asarray(fitted.params))
+    return bool(diverged or size.max() > 15 or not np.isfinite(fitted.bse).all())
+
+
+def _row(e: Estimate) -> dict[str, Any]:
+    low, high = e.interval if e.interval is not None else (None, None)
+    fields = {"system": e.system, "column": e.group, "value": e.value, "low": low, "high": high}
+    return fields | {"p": e.p_value, "n": e.n, "reason": e.reason}

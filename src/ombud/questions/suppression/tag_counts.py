@@ -1,0 +1,65 @@
+"""How many texts name each identity group, by two ways of matching."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from ombud.audits.analyses import Analysed
+from ombud.registry import analysis
+from ombud.text.identity import TagMode
+from ombud.text.tagging import tags_of, terms_of
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.metrics.base import Outputs
+    from ombud.metrics.engine import Settings
+
+__all__ = ["TagCounts"]
+
+_MODES: tuple[TagMode, TagMode] = ("whole-word", "published")
+
+
+@analysis("identity-tag-counts")
+@dataclass(frozen=True)
+class TagCounts:
+    """Texts that name each identity group, by whole words and as the published code matches.
+
+    The published code misses terms at the start or end of a text, beside most punctuation, and
+    with hyphens; a term of several groups counts for one. Counts, not estimates: how good the tags
+    are is measured against manual labels with `ombud.text.tag_quality`.
+
+    Parameters
+    ----------
+    terms
+        The term list of ombud.
+    path
+        A file with a term list of your own instead.
+    """
+
+    terms: str = "terms-identity@1"
+    path: str = ""
+
+    registered_name: ClassVar[str]
+
+    def analyse(
+        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
+    ) -> Analysed:
+        """Return one row for each group."""
+        listed = terms_of(self.terms, self.path)
+        whole, published = (tags_of(data, listed, m) for m in _MODES)
+        differences = whole.compare(published)
+        table = pl.DataFrame(
+            {
+                "group": [d.group for d in differences],
+                "whole_word": [d.both + d.only_first for d in differences],
+                "published": [d.both + d.only_second for d in differences],
+                "both": [d.both for d in differences],
+                "whole_word_only": [d.only_first for d in differences],
+                "published_only": [d.only_second for d in differences],
+            }
+        )
+        return Analysed(tables={"identity-tag-counts": table})

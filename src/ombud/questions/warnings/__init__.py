@@ -1,0 +1,31 @@
+"""Warnings: do recommenders show more sensitive content than people's own histories hold?"""
+
+from ombud.questions.warnings.amplification import Amplification, UserAmplification
+from ombud.questions.warnings.answer import warnings_answer
+from ombud.questions.warnings.avoidance import AvoidLeak
+from ombud.questions.warnings.distribution import Distribution
+from ombud.questions.warnings.popularity import PopularityShift
+from ombud.questions.warnings.preference import UserPreference
+from ombud.questions.warnings.preset import WarningsOptions, WarningsPreset
+from ombud.questions.warnings.section import (
+    warnings_accuracy,
+    warnings_amplification,
+    warnings_labels,
+    warnings_remedies,
+)
+
+__all__ = [
+    "Amplification",
+    "AvoidLeak",
+    "Distribution",
+    "PopularityShift",
+    "UserAmplification",
+    "UserPreference",
+    "WarningsOptions",
+    "WarningsPreset",
+    "warnings_accuracy",
+    "warnings_amplification",
+    "warnings_answer",
+    "warnings_labels",
+    "warnings_remedies",
+]

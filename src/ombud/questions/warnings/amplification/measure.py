@@ -1,0 +1,269 @@
+"""Amplification of all users and labels: sparse products over chunks of users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ombud.data.exclusions import Exclusion
+from ombud.data.labels import Labels, LabelState
+from ombud.data.recommendations import Recommendations
+from ombud.errors import PlanError
+from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.history import history_matrix, places
+from ombud.metrics.label_uncertainty import LabelDraws
+from ombud.questions.warnings.amplification.options import Options
+from ombud.questions.warnings.amplification.tally import Carried, carried, smoothed, tally
+from ombud.questions.warnings.amplification.votes import beta_draw, fitted_priors
+from ombud.rng import generator
+from ombud.stats.statistics import Floats
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+
+__all__ = ["Measured", "measure"]
+
+# Numbers of one array of a chunk (32 MiB), and of the draws that are kept (512 MiB).
+_CHUNK = 2**22
+_KEPT = 2**27
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What was found for each user, and everything that must be said beside it."""
+
+    ids: NDArray[Any]
+    columns: dict[str, Floats]
+    labels: tuple[str, ...]
+    exclusions: tuple[Exclusion, ...]
+    notes: dict[str, str]
+    shared: LabelDraws | None
+
+    def rows(self) -> Rows:
+        """Return it in the form of the engine."""
+        return Rows(
+            unit="user",
+            ids=self.ids,
+            columns=self.columns,
+            labels=self.labels,
+            exclusions=self.exclusions,
+            notes=self.notes,
+            shared=self.shared,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """Lists and histories of the same users, over the items of the labels and one for the rest."""
+
+    ids: NDArray[Any]
+    lists: sparse.csr_array
+    history: sparse.csr_array
+    labels: Labels
+    after_last: Floats
+    exclusions: tuple[Exclusion, ...]
+    short: int
+
+    def chunks(self, width: int) -> Iterator[slice]:
+        step = max(1, _CHUNK // max(width, 1))
+        return (slice(start, start + step) for start in range(0, len(self.ids), step))
+
+
+def measure(
+    asked: Options, outputs: Outputs, data: Dataset, *, over_labels: bool = False
+) -> Measured:
+    """Return the amplification of each user, for each label or over all of them.
+
+    Parameters
+    ----------
+    asked
+        The metric's options.
+    outputs
+        Recommendations.
+    data
+        Interactions and labels.
+    over_labels
+        Whether to average over labels within each user.
+    """
+    sides = _sides(asked, outputs, data)
+    if asked.votes == "probability":
+        columns, touched, shared = _by_votes(asked, sides, over_labels)
+    else:
+        states = np.vstack([sides.labels.states, _unknown_row(sides.labels)])
+        items = tuple(carried(states, asked.unknown, side) for side in ("list", "history"))
+        columns, touched = _values(asked, sides, items, over_labels)
+        shared = None
+    exclusions = sides.exclusions
+    if over_labels:
+        lacking = int(np.count_nonzero(np.isnan(next(iter(columns.values())))))
+        if lacking:
+            reason = "amplification is undefined for every label"
+            exclusions += (Exclusion("amplification", "users", lacking, reason, len(sides.ids)),)
+    names = ("",) if over_labels else sides.labels.names
+    notes = _notes(asked, sides, touched, over_labels)
+    return Measured(sides.ids, columns, names, exclusions, notes, shared)
+
+
+def _unknown_row(labels: Labels) -> NDArray[np.int8]:
+    return np.full((1, len(labels.names)), LabelState.UNKNOWN, dtype=np.int8)
+
+
+def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
+    if data.interactions is None or data.labels is None:
+        lacking = "interactions" if data.interactions is None else "labels"
+        raise PlanError(f"amplification needs interactions and labels; the data has no {lacking}")
+    if not isinstance(outputs, Recommendations):
+        raise PlanError("amplification measures recommendations, not a moderator's decisions")
+    interactions, labels = data.interactions, data.labels
+    if asked.votes == "probability" and labels.yes is None:
+        raise PlanError(
+            "votes='probability' needs labels with votes (columns yes and no); these labels were "
+            "applied: choose votes='state'"
+        )
+    lists = outputs.top(asked.k)
+    n_items, users = len(labels.items), interactions.users.codes(outputs.users)
+    lengths = lists.lengths
+    known = users >= 0
+    known[known] = np.diff(interactions.matrix.indptr)[users[known]] > 0
+    kept = (lengths > 0) & known
+    codes = lists.in_catalogue(labels.items)[kept]
+    exclusions = [
+        Exclusion("amplification", what, int(count), reason, of)
+        for what, count, reason, of in (
+            ("users", np.count_nonzero(lengths == 0), "no list was recommended", len(lengths)),
+            (
+                "users",
+                np.count_nonzero((lengths > 0) & ~known),
+                "a list, but no history to compare it with",
+                len(lengths),
+            ),
+        )
+        if count
+    ]
+    width = codes.shape[1]
+    weights: NDArray[Any] = np.ones(width + 1, dtype=np.float32)
+    if asked.weighting == "exposure":
+        weights = 1 / np.log2(np.arange(width + 1) + 2)
+    history = history_matrix(interactions, asked.history, users[kept])
+    columns = labels.items.codes(interactions.items.arrow)
+    columns[columns < 0] = n_items
+    history = sparse.csr_array(
+        (history.data, columns[history.indices], history.indptr),
+        shape=(history.shape[0], n_items + 1),
+    )
+    return _Sides(
+        np.asarray(outputs.users)[kept],
+        places(codes, n_items, weights[:width]),
+        history,
+        labels,
+        weights[lengths[kept]].astype(np.float64)[:, None],
+        tuple(exclusions),
+        int(np.count_nonzero(lengths[kept] < asked.k)),
+    )
+
+
+def _values(
+    asked: Options, sides: _Sides, items: tuple[Carried, ...], over_labels: bool
+) -> tuple[dict[str, Floats], NDArray[np.int64]]:
+    """Return the columns of the statistic, and how many users smoothing touched, by label.
+
+    The second row of the counts is for lists (log ratios only), the third is of defined pairs.
+    """
+    n, w = len(sides.ids), len(sides.labels.names)
+    columns = {name: np.empty((n, 1 if over_labels else w)) for name in asked.statistic.columns}
+    touched = np.zeros((3, w), dtype=np.int64)
+    for part in sides.chunks(w):
+        result = tally(sides.lists[part], items[0])
+        past = tally(sides.history[part], items[1])
+        if asked.form == "ratio-of-means":
+            both = np.isnan(result.share) | np.isnan(past.share)
+            values = {
+                "list": np.where(both, np.nan, result.share),
+                "history": np.where(both, np.nan, past.share),
+            }
+            touched[2] += np.count_nonzero(~both, axis=0)
+        else:
+            below, absent = smoothed(past, asked.smoothing)
+            above = result.share
+            if asked.form == "log-ratio" or asked.smoothing == "additive":
+                above, lacking = smoothed(result, asked.smoothing, sides.after_last[part])
+                touched[1] += np.count_nonzero(lacking & ~np.isnan(past.share), axis=0)
+            defined = ~np.isnan(result.share) & ~np.isnan(past.share)
+            touched[0] += np.count_nonzero(absent & defined, axis=0)
+            touched[2] += np.count_nonzero(defined, axis=0)
+            ratio = above / below
+            values = {"value": np.log(ratio) if asked.form == "log-ratio" else ratio - 1}
+        for name, value in values.items():
+            columns[name][part] = _mean_over_labels(value) if over_labels else value
+    return columns, touched
+
+
+def _mean_over_labels(values: Floats) -> Floats:
+    known = ~np.isnan(values)
+    count = known.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((np.where(known, values, 0.0).sum(axis=1) / count)[:, None])
+
+
+def _by_votes(
+    asked: Options, sides: _Sides, over_labels: bool
+) -> tuple[dict[str, Floats], NDArray[np.int64], LabelDraws]:
+    """Average over draws of the labels, and keep what each draw gives for (a part of) the users."""
+    n, w = len(sides.ids), 1 if over_labels else len(sides.labels.names)
+    # The draws must be the same for every system, so the stream depends on nothing else.
+    rng = generator(0, "label votes")
+    most = max(1, _KEPT // (asked.draws * w * len(asked.statistic.columns)))
+    kept = np.arange(n) if n <= most else np.sort(generator(0, "kept").permutation(n)[:most])
+    priors = fitted_priors(sides.labels)
+    states = np.vstack([sides.labels.states, _unknown_row(sides.labels)])
+    total: dict[str, Floats] = {}
+    each = {
+        name: np.empty((asked.draws, len(kept), w), dtype=np.float32)
+        for name in asked.statistic.columns
+    }
+    touched = np.zeros((3, len(sides.labels.names)), dtype=np.int64)
+    for d in range(asked.draws):
+        drawn = beta_draw(sides.labels, priors, rng)
+        drawn = np.vstack([drawn, np.full((1, drawn.shape[1]), np.nan, dtype=np.float32)])
+        items = tuple(carried(states, asked.unknown, side, drawn) for side in ("list", "history"))
+        columns, counts = _values(asked, sides, items, over_labels)
+        touched += counts
+        for name, values in columns.items():
+            each[name][d] = values[kept]
+            total[name] = total[name] + values if name in total else values
+    columns = {name: values / asked.draws for name, values in total.items()}
+    shared = LabelDraws(sides.ids[kept], each)
+    return columns, np.rint(touched / asked.draws).astype(np.int64), shared
+
+
+def _notes(
+    asked: Options, sides: _Sides, touched: NDArray[np.int64], over_labels: bool
+) -> dict[str, str]:
+    what = {
+        "imaginary-item": "an imaginary item was added to",
+        "drop": "left out, because the label is absent:",
+        "additive": "half an item with and half without was added to",
+    }[asked.smoothing]
+    short = f"; {sides.short:,} lists are shorter than {asked.k}" if sides.short else ""
+
+    def words(counts: NDArray[np.int64]) -> str:
+        in_history, in_lists, of = (int(count) for count in counts)
+        if asked.form == "ratio-of-means":
+            return f"no smoothing{short}"
+        share = f" ({in_history / of:.0%})" if of else ""
+        pairs = "user-label pairs" if over_labels else "users"
+        said = f"{what} {in_history:,} of {of:,} histories of {pairs}{share}"
+        if asked.form == "log-ratio" or asked.smoothing == "additive":
+            said += f", and {in_lists:,} lists"
+        if asked.votes == "probability":
+            said += "; counts are means over draws of the labels"
+        return said + short
+
+    if over_labels:
+        return {"": words(touched.sum(axis=1))}
+    return {name: words(touched[:, w]) for w, name in enumerate(sides.labels.names)}

@@ -1,0 +1,105 @@
+"""The choices behind an amplification, and what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from ombud.errors import PlanError
+from ombud.metrics.estimator import Needs
+from ombud.metrics.history import History, Weighting
+from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
+from ombud.stats.statistics import Floats, Mean, Median, OfSums, Statistic
+
+__all__ = ["Form", "Options", "RatioOfMeans", "Votes"]
+
+Form = Literal["log-ratio", "mean", "median", "ratio-of-means"]
+"""How one number is made of many users."""
+Votes = Literal["probability", "state"]
+"""Whether an item carries a label or not, or to the degree that votes say."""
+
+
+def _less_one(top: Floats, bottom: Floats, weight: Floats) -> Floats:
+    return top / bottom - 1
+
+
+class RatioOfMeans(OfSums):
+    """Mean share in lists over mean share in histories, minus 1; undefined when the latter is 0.
+
+    It is tested by its logarithm, because a ratio is skewed: on the plain scale a test would find
+    less of a label far more readily than more of it. With the label in fewer than five histories
+    there is no number.
+
+    Examples
+    --------
+    >>> from ombud.stats.statistics import as_rows
+    >>> round(RatioOfMeans().point(as_rows([[0.2, 0.1], [0.4, 0.3]])), 6)
+    0.5
+    """
+
+    log_shift: ClassVar[float] = 1.0
+    needs: ClassVar[Needs] = Needs("history", 5, "with the label in their history")
+
+    def __init__(self) -> None:
+        super().__init__(("list", "history"), _less_one)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What both amplification metrics can be asked for."""
+
+    k: int = 100
+    history: History = "relevant"
+    smoothing: Smoothing = "imaginary-item"
+    unknown: UnknownLabels = "no"
+    form: Form = "mean"
+    weighting: Weighting = "share"
+    votes: Votes = "state"
+    draws: int = 50
+
+    registered_name: ClassVar[str]
+    of: ClassVar[Literal["recommender"]] = "recommender"
+    contrast: ClassVar[Literal["difference"]] = "difference"
+    word: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise PlanError(f"k is {self.k}; a list has at least 1 place")
+        if self.draws < 10:
+            raise PlanError(f"draws is {self.draws}; at least 10 draws of the labels are needed")
+
+    @property
+    def null(self) -> float | None:
+        """No amplification; a bound for unknown labels is no finding, so it has none."""
+        return None if self.unknown in {"lowest", "highest"} else 0.0
+
+    @property
+    def title(self) -> str:
+        """The name as printed, with every choice that is not the default."""
+        chosen = {
+            "whole history": self.history == "all",
+            self.smoothing: self.smoothing != "imaginary-item",
+            self.form: self.form != "mean",
+            self.weighting: self.weighting != "share",
+            f"unknown {self.unknown}": self.unknown != "no",
+            "votes as probabilities": self.votes == "probability",
+        }
+        text = [word for word, said in chosen.items() if said]
+        return f"{self.word}@{self.k}" + (f" ({', '.join(text)})" if text else "")
+
+    @property
+    def statistic(self) -> Statistic:
+        """How one number is made of many users."""
+        if self.form == "ratio-of-means":
+            return RatioOfMeans()
+        return Median() if self.form == "median" else Mean()
+
+    @property
+    def spread(self) -> bool:
+        """Whether a result keeps how users are spread, for the figures of a report."""
+        return self.form == "mean"
+
+    @property
+    def depth(self) -> int:
+        """How many places of a list are looked at."""
+        return self.k

@@ -1,0 +1,121 @@
+"""Whether what people asked not to see is shown to them all the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from ombud.data.avoid_lists import Avoided
+from ombud.data.exclusions import Exclusion
+from ombud.data.recommendations import Recommendations
+from ombud.errors import PlanError
+from ombud.metrics.base import Outputs, Rows
+from ombud.registry import metric
+from ombud.stats.statistics import RatioOfSums
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+
+__all__ = ["AvoidLeak", "leak_rows"]
+
+
+@metric("avoid-leak")
+@dataclass(frozen=True)
+class AvoidLeak:
+    r"""Share of list places that are known to carry a label the user avoids.
+
+    .. math:: \frac{\sum_u |\{i \in L_u^k : i \text{ carries a label that } u
+              \text{ avoids}\}|}{\sum_u |L_u^k|}
+
+    The sums are over the users who avoid something. With an avoid list in force it must be 0, and
+    the number beside it, of places looked at, says how much that is worth; places whose label is
+    unknown are counted beside it too.
+
+    - **Unit of resampling**: the user.
+    - **Undefined**: when no user who avoids something has a list.
+    - **Does not capture**: labels that nobody has applied or voted on: an item whose label is
+      unknown may carry it.
+
+    Parameters
+    ----------
+    k
+        How many places of each list count.
+    labels
+        Labels that everyone avoids.
+    path
+        A file with `user` and `label`: what each user avoids.
+    about
+        Words added to the title, to tell several avoid lists apart.
+    systems
+        Names of the systems that it is about: those with the avoid list, and those it was put
+        around. Default, all; elsewhere nobody has asked to avoid anything.
+    """
+
+    k: int = 100
+    labels: tuple[str, ...] = ()
+    path: Path | None = None
+    about: str = ""
+    systems: tuple[str, ...] = ()
+
+    registered_name: ClassVar[str]
+    of: ClassVar[Literal["recommender"]] = "recommender"
+    null: ClassVar[float | None] = None
+    contrast: ClassVar[Literal["difference"]] = "difference"
+    statistic: ClassVar[RatioOfSums] = RatioOfSums()
+
+    def __post_init__(self) -> None:
+        if not self.labels and self.path is None:
+            raise PlanError("avoid-leak needs labels, or a path to a file with user and label")
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return f"avoid leak@{self.k}" + (f" ({self.about})" if self.about else "")
+
+    @property
+    def depth(self) -> int:
+        """How many places of a list are looked at."""
+        return self.k
+
+    @property
+    def avoided(self) -> Avoided:
+        """What is avoided."""
+        if self.path is None:
+            return Avoided.of(everyone=self.labels)
+        return Avoided.from_frame(str(self.path), everyone=self.labels)
+
+    def measure(self, outputs: Outputs, data: Dataset) -> Rows:
+        """Return, for each user, the places that leak and all places."""
+        if data.labels is None:
+            raise PlanError("avoid-leak needs labels; the data has none")
+        if not isinstance(outputs, Recommendations):
+            raise PlanError("avoid-leak measures recommendations, not a moderator's decisions")
+        return leak_rows(outputs.top(self.k), data, self.avoided)
+
+
+def leak_rows(lists: Recommendations, data: Dataset, avoided: Avoided) -> Rows:
+    """Return the rows of `AvoidLeak` for lists and what is avoided."""
+    assert data.labels is not None  # measure has checked
+    concerned = avoided.for_users(lists.users, data.labels.names).any(axis=1)
+    kept = concerned & (lists.lengths > 0)
+    result, unknown = avoided.judge(lists, data.labels)
+    leaks, places = result.sum(axis=1)[kept], lists.lengths[kept]
+    note = (
+        f"{int(leaks.sum()):,} of {int(places.sum()):,} places of {len(places):,} users carry "
+        f"what their user avoids; of {int(unknown[kept].sum()):,} it is not known"
+    )
+    gone = int(np.count_nonzero(~concerned))
+    reason = "they avoid nothing"
+    return Rows(
+        unit="user",
+        ids=np.asarray(lists.users)[kept],
+        columns={
+            "numerator": leaks[:, None].astype(np.float64),
+            "denominator": places[:, None].astype(np.float64),
+        },
+        exclusions=(Exclusion("avoid-leak", "users", gone, reason, len(lists)),) if gone else (),
+        notes={"": note},
+    )

@@ -1,0 +1,131 @@
+"""What the data is like: activity, label counts, densities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import polars as pl
+
+from ombud.audits.analyses import Analysed, needed
+from ombud.data.labels import LabelState
+from ombud.registry import analysis
+from ombud.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.metrics.base import Outputs
+    from ombud.metrics.engine import Settings
+
+__all__ = ["Distribution"]
+
+_WHOLE = "none: a fact about this data, counted in full"
+
+
+@analysis("distribution")
+@dataclass(frozen=True)
+class Distribution:
+    """Interactions per user and item, labels per status, and two densities.
+
+    Interaction density is interactions / (users x items); warning density is labels known to be
+    there / (labels x items). Items are those of the interactions. The standard deviation divides
+    by n, as these are all users and items of the data.
+
+    - **Unit**: the user or the item; nothing is inferred beyond the data, so there are no
+      intervals.
+    - **Undefined**: never; a data set has at least one user, item and label.
+    - **Does not capture**: how unknown labels are spread; the warning density if all unknowns
+      were *yes* is the upper bound given beside it.
+    """
+
+    registered_name: ClassVar[str]
+
+    def analyse(
+        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
+    ) -> Analysed:
+        """Return the statistics as estimates without intervals, and as tables."""
+        interactions, labels = needed(data, "distribution")
+        states = labels.aligned(interactions.items)
+        per = {
+            "user": np.diff(interactions.matrix.indptr),
+            "item": np.bincount(interactions.matrix.indices, minlength=interactions.n_items),
+        }
+        estimates, rows = [], []
+        for unit, counts in per.items():
+            result = {
+                "max": counts.max(),
+                "min": counts.min(),
+                "mean": counts.mean(),
+                "median": np.median(counts),
+                "sd": counts.std(),
+            }
+            rows.append({"per": unit, "n": len(counts)} | {k: float(v) for k, v in result.items()})
+            estimates += [
+                _fact(
+                    f"interactions per {unit}: {name}",
+                    float(value),
+                    len(counts),
+                    unit,
+                    f"interactions-per-{unit}-{name}",
+                )
+                for name, value in result.items()
+            ]
+        applied = int(np.count_nonzero(states == LabelState.YES))
+        open_pairs = int(np.count_nonzero(states < 0))
+        pairs = states.size
+        note = f"{open_pairs / pairs:.1%} of all item-label pairs are unknown or disputed"
+        estimates += [
+            _fact(
+                "interaction density",
+                interactions.density,
+                interactions.n_users,
+                "user",
+                "interaction-density",
+            ),
+            _fact(
+                "warning density",
+                applied / pairs,
+                interactions.n_items,
+                "item",
+                "label-density",
+                note,
+                {"unknown_share": open_pairs / pairs},
+            ),
+            _fact(
+                "warning density if every unknown were yes",
+                (applied + open_pairs) / pairs,
+                interactions.n_items,
+                "item",
+                "label-density-if-unknown-yes",
+            ),
+        ]
+        status = pl.DataFrame(
+            {"label": list(labels.names)}
+            | {s.name.lower(): np.count_nonzero(states == s, axis=0) for s in reversed(LabelState)}
+        )
+        tables = {"interactions-per": pl.DataFrame(rows), "label-status": status}
+        return Analysed(tuple(estimates), tables)
+
+
+def _fact(
+    metric: str,
+    value: float,
+    n: int,
+    unit: str,
+    key: str,
+    note: str = "",
+    details: Mapping[str, float] | None = None,
+) -> Estimate:
+    return Estimate(
+        metric=metric,
+        value=value,
+        interval=None,
+        method=_WHOLE,
+        n=n,
+        unit=unit,
+        note=note,
+        key=f"distribution/{key}",
+        details=details or {},
+    )

@@ -1,0 +1,169 @@
+"""What a result holds of the warnings experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ombud.audits.result import MetricInfo, Result
+from ombud.report.findings import EstimateSet
+from ombud.stats.estimate import Estimate
+from ombud.systems.rerankers.avoid import AVOID_LIST
+
+__all__ = [
+    "FORMS",
+    "accuracy_infos",
+    "amplification_infos",
+    "at_systems",
+    "base_of",
+    "chief_accuracy",
+    "chief_amplification",
+    "common_labels",
+    "contrast",
+    "leak_infos",
+    "level",
+    "lists_lost",
+    "overall",
+]
+
+FORMS = {
+    "mean": "mean",
+    "median": "median",
+    "ratio-of-means": "ratio of means",
+    "log-ratio": "mean log ratio",
+}
+"""The forms of an amplification, and their names in words."""
+
+_ACCURACY = ("rmse", "mae", "precision", "recall", "f1", "ndcg", "mrr", "hit-rate")
+_REMEDIES = frozenset({"avoid-list", "calibrated"})
+
+
+def amplification_infos(result: Result, name: str) -> dict[str, MetricInfo]:
+    """Return the amplifications of a kind by form, those that are bounds as lowest and highest.
+
+    Parameters
+    ----------
+    result
+        What an audit found.
+    name
+        ``amplification`` or ``amplification-user``.
+    """
+    found: dict[str, MetricInfo] = {}
+    for info in result.metrics:
+        if info.spec.get("name") == name:
+            unknown = info.spec.get("unknown", "no")
+            bound = unknown in {"lowest", "highest"}
+            found.setdefault(unknown if bound else info.spec.get("form", "mean"), info)
+    order = [*FORMS, "lowest", "highest"]
+    return {form: found[form] for form in order if form in found}
+
+
+def chief_amplification(result: Result) -> MetricInfo | None:
+    """Return the amplification that answers the question: the ratio of means, or the mean."""
+    infos = amplification_infos(result, "amplification-user")
+    return infos.get("ratio-of-means") or infos.get("mean")
+
+
+def leak_infos(result: Result) -> list[MetricInfo]:
+    """Return the metrics of what gets through avoid lists."""
+    return [info for info in result.metrics if info.spec.get("name") == "avoid-leak"]
+
+
+def lists_lost(result: Result, system: str) -> tuple[int, int] | None:
+    """Return how many lists an avoid list shortened and emptied; None for other systems."""
+    if result.plan.systems.get(system, {}).get("type") != "avoid-list":
+        return None
+    where = f"{system}: {AVOID_LIST}"
+    lost = [e for e in result.exclusions if e.where == where]
+    shortened, emptied = (
+        sum(e.count for e in lost if e.reason.startswith(how)) for how in ("shortened", "emptied")
+    )
+    return shortened, emptied
+
+
+def accuracy_infos(result: Result) -> list[MetricInfo]:
+    """Return the metrics of accuracy, in the order of the result."""
+    return [info for info in result.metrics if info.spec.get("name") in _ACCURACY]
+
+
+def chief_accuracy(result: Result) -> MetricInfo | None:
+    """Return the accuracy that amplification is set against: recall of the longest lists."""
+    infos = accuracy_infos(result)
+    for name in ("recall", "ndcg", "hit-rate", "mrr", "f1", "precision"):
+        some = [info for info in infos if info.spec["name"] == name]
+        if some:
+            return max(some, key=lambda info: int(info.spec.get("k", 0)))
+    return None
+
+
+def overall(result: Result, title: str, labels: Iterable[str] | None = None) -> EstimateSet | None:
+    """Return the levels of everyone of one metric, of some labels only if they are named.
+
+    The numbers of an analysis, which is of no system, are all taken.
+    """
+    info = next((m for m in result.metrics if m.title == title), MetricInfo({}, title))
+    wanted = None if labels is None else set(labels)
+    some = tuple(
+        e
+        for e in result.estimates
+        if e.metric == title
+        and (not e.system or (not e.group and e.kind == "level"))
+        and (wanted is None or e.label in wanted)
+    )
+    return EstimateSet(info, "overall", some) if some else None
+
+
+def level(result: Result, title: str, system: str, label: str = "") -> Estimate | None:
+    """Return the value of one system for everyone."""
+    some = result.select(metric=title, system=system, label=label, group="", kind="level")
+    return some[0] if some else None
+
+
+def contrast(result: Result, title: str, one: str, other: str, label: str = "") -> Estimate | None:
+    """Return the difference of two systems on the same users, the first minus the second."""
+    for e in result.estimates:
+        if e.metric != title or e.group or e.label != label or e.kind == "level":
+            continue
+        if (e.system, e.against) == (one, other):
+            return e
+        if (e.system, e.against) == (other, one):
+            return _turned(e)
+    return None
+
+
+def _turned(e: Estimate) -> Estimate:
+    """Return the same difference seen from the other side."""
+    if e.value is None:
+        return e.replace(system=e.against, against=e.system)
+    ends = None if e.interval is None else (-e.interval[1], -e.interval[0])
+    return e.replace(system=e.against, against=e.system, value=-e.value, interval=ends)
+
+
+def at_systems(result: Result, info: MetricInfo) -> list[str]:
+    """Return the systems that a metric was measured on, in order."""
+    return list(
+        dict.fromkeys(
+            e.system for e in result.estimates if e.metric == info.title and e.kind == "level"
+        )
+    )
+
+
+def base_of(result: Result, system: str) -> str | None:
+    """Return the system that a remedy was put around, if it was measured too."""
+    config = result.plan.systems.get(system, {})
+    if config.get("type") not in _REMEDIES:
+        return None
+    for name, other in result.plan.systems.items():
+        if name != system and other == config.get("inner"):
+            return name
+    return None
+
+
+def common_labels(result: Result, most: int) -> list[str]:
+    """Return the labels that the most items are known to carry, most common first."""
+    table = result.tables.get("label-status")
+    if table is not None and {"label", "yes"} <= set(table.columns):
+        return list(table.sort("yes", descending=True, maintain_order=True)["label"][:most])
+    table = result.tables.get("popularity-shift")
+    if table is not None:
+        return list(table.sort("with", descending=True, maintain_order=True)["label"][:most])
+    return list(dict.fromkeys(e.label for e in result.estimates if e.label))[:most]

@@ -1,0 +1,260 @@
+"""The warnings experiment: do recommenders show more of what people may want to avoid?"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ombud import registry
+from ombud.audits.load import load_data
+from ombud.audits.plan import Plan
+from ombud.audits.presets import Preset
+from ombud.data.frames import open_frame
+from ombud.errors import PlanError
+from ombud.questions.warnings.amplification import Form, Smoothing, UnknownLabels
+from ombud.registry import preset
+
+__all__ = ["WarningsOptions", "WarningsPreset"]
+
+Trained = Literal["Random", "TopPop", "TopPop damped", "SVD", "ALS"]
+"""The recommenders that the preset can train."""
+
+_MODELS: dict[str, dict[str, Any]] = {
+    "Random": {"type": "random"},
+    "TopPop": {"type": "popular"},
+    "TopPop damped": {"type": "popular", "by": "damped-mean"},
+    "SVD": {"type": "svd"},
+    "ALS": {"type": "implicit-als"},
+}
+_SEEDED = frozenset({"random", "svd", "implicit-als"})
+_REMEDIES = {"avoid-list": "avoid list", "calibrated": "calibrated"}
+
+
+class WarningsOptions(BaseModel):
+    """What the preset can be asked for, under ``[options]``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    k: int = Field(default=100, ge=1)
+    accuracy_at: tuple[int, ...] = (10, 50, 100)
+    feedback: Literal["auto", "explicit", "implicit"] = "auto"
+    trained: tuple[Trained, ...] | None = None
+    forms: tuple[Form, ...] = ("mean", "median", "ratio-of-means", "log-ratio")
+    smoothing: Smoothing = "imaginary-item"
+    unknown: UnknownLabels = "no"
+    bounds: bool = True
+    users: int = Field(default=1000, ge=1)
+    remedies: tuple[dict[str, Any], ...] = ()
+
+
+@preset("warnings")
+class WarningsPreset(Preset):
+    """Train Random, TopPop and SVD or ALS; test labels, accuracy and amplification.
+
+    The experiment of Kovacs, Kazemian, Chee and Dean, *Datasets for Navigating Sensitive Topics in
+    Recommendation Systems*, on any interactions with labels. It fills in what the plan leaves
+    open:
+
+    - **systems**: Random, TopPop (by mean rating, or by count where there are no ratings), and SVD
+      (ratings) or implicit ALS. A plan with systems of its own trains none of them, unless
+      ``trained`` names some. A system of the plan with one of these names takes its place.
+    - **split**: 10% of each user's interactions are held out, unless the data comes with a `test`
+      part, or no system is trained (recorded lists cannot have been made without what would be
+      held out; give `test` to measure their accuracy).
+    - **metrics**: RMSE (where a system predicts ratings), precision, recall and F1 at 10, 50 and
+      100; relevant is the user's own top quartile of ratings, or every held-out interaction.
+      Amplification@k by label and as the user's average over labels: mean, median, ratio of means,
+      log ratio; and the least and the greatest ratio of means that unknown labels allow.
+    - **analyses**: popularity shift of each label, users' preference, distribution. They see all
+      interactions, held out or not.
+    - **sample**: 1,000 users are asked for lists.
+
+    The amplification of trained systems compares lists with the history they were trained on, the
+    90% part; the paper trained a second time, on everything.
+
+    Options
+    -------
+    k
+        Length of the lists for amplification: 100.
+    accuracy_at
+        Lengths of the lists for accuracy: 10, 50 and 100.
+    feedback
+        ``explicit`` (ratings), ``implicit``, or ``auto``: look at the data. For a large source,
+        say which: looking means reading it twice.
+    trained
+        Some of ``Random``, ``TopPop``, ``TopPop damped`` (a few high ratings do not make a hit),
+        ``SVD``, ``ALS``.
+    forms, smoothing, unknown
+        As in the metric ``amplification``.
+    bounds
+        Whether the bounds for unknown labels are computed.
+    users
+        How many users are sampled, where the plan has no `sample`.
+    remedies
+        Each a `type` (``avoid-list`` or ``calibrated``), the name of the system that it is put
+        around (`of`), and its arguments, such as ``labels``. Each is one more system, ``SVD +
+        avoid list`` and so on; what it costs is the paired difference to the system itself.
+        An avoid list for everyone is also checked for what gets through, beside the system that
+        it was put around. A list that a remedy empties counts as zero accuracy.
+    """
+
+    def complete(self, plan: Plan) -> Plan:
+        """Return the plan with systems, metrics and analyses filled in."""
+        options = _options(plan)
+        explicit = _is_explicit(plan, options)
+        systems = _systems(plan, options, explicit)
+        trains = any(_is_trained(config) for config in systems.values())
+        held_out = plan.data.test is not None or bool(plan.split) or trains
+        filled: dict[str, Any] = {"systems": systems}
+        if trains and plan.data.test is None and not plan.split:
+            filled["split"] = {"method": "per-user", "share": 0.1}
+        if not plan.metrics:
+            accuracy = _accuracy(options, systems, explicit) if held_out else []
+            filled["metrics"] = (*_amplification(options), *accuracy, *_leaks(options, systems))
+        if not plan.analyses:
+            names = ("distribution", "popularity-shift", "user-preference")
+            filled["analyses"] = tuple({"name": name} for name in names)
+        if plan.sample is None:
+            filled["sample"] = options.users
+        if plan.title == type(plan).model_fields["title"].default:
+            filled["title"] = "Do recommenders show more of what people may want to avoid?"
+        return plan.model_copy(update=filled)
+
+
+def _options(plan: Plan) -> WarningsOptions:
+    try:
+        return WarningsOptions.model_validate(plan.options)
+    except ValidationError as error:
+        faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        known = ", ".join(WarningsOptions.model_fields)
+        head = f"preset 'warnings' (its options are {known}):"
+        raise PlanError("\n".join([head, *faults])) from None
+
+
+def _is_explicit(plan: Plan, options: WarningsOptions) -> bool:
+    """Whether there are ratings; files are asked for their columns, a source must be read."""
+    if options.feedback != "auto":
+        return options.feedback == "explicit"
+    if plan.data.source is None and plan.data.interactions is not None:
+        return "rating" in open_frame(plan.data.interactions)[0].collect_schema().names()
+    data = load_data(plan.model_copy(update={"split": {}}))
+    if data.interactions is None or data.labels is None:
+        lacking = "interactions" if data.interactions is None else "labels"
+        raise PlanError(
+            f"preset 'warnings' needs interactions and labels; the data has no {lacking}"
+        )
+    return data.interactions.explicit
+
+
+def _systems(plan: Plan, options: WarningsOptions, explicit: bool) -> dict[str, dict[str, Any]]:
+    wanted: tuple[str, ...] = options.trained or ()
+    if options.trained is None and not plan.systems:
+        wanted = ("Random", "TopPop", "SVD" if explicit else "ALS")
+    systems = {name: _model(name, explicit, plan.seed) for name in wanted}
+    systems |= plan.systems
+    if not systems:
+        raise PlanError("preset 'warnings': no system is left; name some in trained or [systems]")
+    return systems | _remedies(options, systems)
+
+
+def _model(name: str, explicit: bool, seed: int) -> dict[str, Any]:
+    config = dict(_MODELS[name])
+    if name == "TopPop":
+        config["by"] = "mean" if explicit else "count"
+    if config["type"] in _SEEDED:
+        config["seed"] = seed
+    return config
+
+
+def _remedies(
+    options: WarningsOptions, systems: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    made: dict[str, dict[str, Any]] = {}
+    faults: list[str] = []
+    for index, asked in enumerate(options.remedies, 1):
+        config = dict(asked)
+        kind, of = config.get("type"), config.pop("of", None)
+        name = config.pop("name", None)
+        if kind not in _REMEDIES:
+            faults.append(f"remedy {index} has type {kind!r}; one of {', '.join(_REMEDIES)}")
+        elif of not in systems:
+            faults.append(f"remedy {index} is put around {of!r}; one of {', '.join(systems)}")
+        else:
+            name = name or _free_name(f"{of} + {_REMEDIES[kind]}", made)
+            made[name] = config | {"inner": systems[of]}
+    if faults:
+        raise PlanError("\n".join(["preset 'warnings':", *(f"  - {fault}" for fault in faults)]))
+    return made
+
+
+def _free_name(name: str, taken: dict[str, Any]) -> str:
+    if name not in taken:
+        return name
+    return next(new for i in range(2, len(taken) + 3) if (new := f"{name} {i}") not in taken)
+
+
+def _is_trained(config: dict[str, Any]) -> bool:
+    """Whether a system, or the one inside a remedy, learns from the data of the audit."""
+    if "inner" in config:
+        return _is_trained(config["inner"])
+    kind = config.get("type")
+    known = kind in registry.names("recommender")
+    return known and hasattr(registry.get("recommender", str(kind)), "fit")
+
+
+def _amplification(options: WarningsOptions) -> list[dict[str, Any]]:
+    common = {"k": options.k, "smoothing": options.smoothing, "unknown": options.unknown}
+    metrics = [
+        {"name": name, **common, "form": form}
+        for name in ("amplification-user", "amplification")
+        for form in options.forms
+    ]
+    if options.bounds:
+        about = {"name": "amplification-user", **common, "form": "ratio-of-means"}
+        metrics += [about | {"unknown": bound} for bound in ("lowest", "highest")]
+    return metrics
+
+
+def _accuracy(
+    options: WarningsOptions, systems: dict[str, dict[str, Any]], explicit: bool
+) -> list[dict[str, Any]]:
+    relevance = "top-quartile" if explicit else "presence"
+    metrics: list[dict[str, Any]] = []
+    if explicit and any(_predicts_ratings(config) for config in systems.values()):
+        metrics.append({"name": "rmse"})
+    for k in options.accuracy_at:
+        # Who is left without a list is not served better than who got a bad one.
+        about = {"k": k, "relevance": relevance, "no_list": "zero"}
+        metrics += [{"name": name, **about} for name in ("precision", "recall")]
+        metrics.append({"name": "f1", **about, "average": "means"})
+    return metrics
+
+
+def _predicts_ratings(config: dict[str, Any]) -> bool:
+    """Whether a system that is trained here says what rating a user would give."""
+    if "inner" in config or not _is_trained(config):
+        return False
+    options = dict(config)
+    kind = str(options.pop("type"))
+    if not hasattr(registry.get("recommender", kind), "predict"):
+        return False
+    # The system itself knows: one ranked by counts has scores that are no ratings.
+    return bool(getattr(registry.create("recommender", kind, options), "predicts_ratings", True))
+
+
+def _leaks(options: WarningsOptions, systems: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Check avoid lists that hold for everyone; several with the same labels are checked once.
+
+    Only they and the systems inside them: nobody has asked the others to leave anything out.
+    """
+    avoided: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for config in systems.values():
+        if config.get("type") == "avoid-list" and config.get("labels"):
+            avoided.setdefault(tuple(config["labels"]), []).extend((config, config["inner"]))
+    return [
+        {"name": "avoid-leak", "k": options.k, "labels": list(labels)}
+        | {"systems": [name for name, config in systems.items() if config in concerned]}
+        | ({"about": ", ".join(labels)} if len(avoided) > 1 else {})
+        for labels, concerned in sorted(avoided.items(), key=lambda pair: pair[0])
+    ]

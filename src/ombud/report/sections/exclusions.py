@@ -1,0 +1,40 @@
+"""What was left out, counted."""
+
+from __future__ import annotations
+
+from ombud.audits.result import Result
+from ombud.registry import section
+from ombud.report.blocks import Block, Bullets, Cell, Column, Section, Table, paragraph
+
+__all__ = ["exclusions"]
+
+
+@section("left-out")
+def exclusions(result: Result) -> Section:
+    """Show every exclusion with its count and reason."""
+    blocks: list[Block] = []
+    if result.exclusions:
+        rows = tuple(
+            (
+                Cell(e.where),
+                Cell(e.what),
+                Cell(f"{e.count:,}"),
+                Cell("\u2013" if e.of is None else f"{e.of:,}"),
+                Cell(e.reason),
+            )
+            for e in result.exclusions
+        )
+        columns = (
+            Column("Where", header=True),
+            Column("What"),
+            Column("Left out", "right"),
+            Column("Of", "right"),
+            Column("Why"),
+        )
+        blocks.append(Table("left-out-table", columns, rows, "What was left out, and why."))
+    else:
+        blocks.append(paragraph("Nothing was left out of this audit while it ran."))
+    if result.card.dropped:
+        blocks.append(paragraph("Left out when the data set was made:"))
+        blocks.append(Bullets(tuple(paragraph(line) for line in result.card.dropped)))
+    return Section("What was left out", tuple(blocks), order=800)

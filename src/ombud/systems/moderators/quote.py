@@ -1,0 +1,133 @@
+"""What a run would cost, before anything is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ombud.errors import PlanError
+
+__all__ = ["CostQuote", "Price"]
+
+CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a service asks for its work.
+
+    Parameters
+    ----------
+    amount
+        For one unit; None when unknown, 0 when the service is free.
+    unit
+        What the amount is for. Tokens are counted as four characters each: an approximation.
+    currency
+        Of the amount.
+    """
+
+    # A misspelt setting in a plan is a fault, not silence.
+    __pydantic_config__ = {"extra": "forbid"}
+
+    amount: float | None = None
+    unit: Literal["text", "1k-characters", "1m-tokens"] = "text"
+    currency: str = "USD"
+
+    def of(self, characters: int, questions: int, overhead: int) -> float | None:
+        """Return the price of some questions.
+
+        Parameters
+        ----------
+        characters
+            Of all texts together.
+        questions
+            How many texts.
+        overhead
+            Characters of prompt around each text.
+
+        Examples
+        --------
+        >>> Price(0.5, "1k-characters").of(characters=5000, questions=10, overhead=0)
+        2.5
+        """
+        total = characters + overhead * questions
+        units = {
+            "text": float(questions),
+            "1k-characters": total / 1000,
+            "1m-tokens": total / CHARACTERS_PER_TOKEN / 1e6,
+        }
+        return None if self.amount is None else self.amount * units[self.unit]
+
+
+@dataclass(frozen=True)
+class CostQuote:
+    """What a run would ask, cost and take.
+
+    Parameters
+    ----------
+    system
+        Whom it would ask.
+    host
+        Where the texts would go.
+    texts
+        Texts, times repeats.
+    known
+        Of these, already answered in the cache.
+    unsent
+        Of these, never sent: empty, or over the service's limit.
+    uncertain
+        Of these, in flight when an earlier run was killed.
+    questions
+        Distinct texts, times repeats, that would be sent.
+    requests
+        HTTP requests for them, retries not counted.
+    cost
+        In `currency`; None when no price was given.
+    currency
+        Of the cost.
+    seconds
+        At least this long, from the rate limit, the concurrency and the time of a reply.
+    note
+        What the figures assume.
+    """
+
+    system: str
+    host: str
+    texts: int
+    known: int
+    unsent: int
+    uncertain: int
+    questions: int
+    requests: int
+    cost: float | None
+    currency: str
+    seconds: float
+    note: str
+
+    def __str__(self) -> str:
+        if self.cost is None:
+            cost = "cost unknown (no price given)"
+        else:
+            cost = f"about {self.cost:,.2f} {self.currency}" if self.cost else "no cost"
+        took = f"{self.seconds:,.0f} s" if self.seconds < 120 else f"{self.seconds / 60:,.0f} min"
+        parts = [
+            f"{self.system} at {self.host}: {self.questions:,} of {self.texts:,} texts to ask in "
+            f"{self.requests:,} requests, {cost}, at least {took}",
+            f"{self.known:,} already answered" if self.known else "",
+            f"{self.unsent:,} empty or too long, not sent" if self.unsent else "",
+            f"{self.uncertain:,} in flight when an earlier run ended" if self.uncertain else "",
+            self.note,
+        ]
+        return "; ".join(part for part in parts if part)
+
+    def check_budget(self, max_cost: float | None) -> None:
+        """Raise `PlanError` when the cost is above a budget, or unknown under a budget."""
+        if max_cost is None:
+            return
+        if self.cost is None:
+            raise PlanError(f"{self.system}: there is a max_cost but no price; give a price")
+        if self.cost > max_cost:
+            raise PlanError(
+                f"{self.system}: the run would cost about {self.cost:,.2f} {self.currency}, over "
+                f"max_cost = {max_cost:,.2f}; nothing was asked. Raise it or ask about fewer texts"
+            )

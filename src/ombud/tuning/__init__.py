@@ -1,0 +1,1 @@
+"""Tuning: the search for a model's settings."""

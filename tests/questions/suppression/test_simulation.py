@@ -1,0 +1,227 @@
+"""Suppression on planted worlds: coverage when there is an effect, silence when there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.groups import Grouping
+from ombud.data.ids import Vocabulary
+from ombud.data.texts import Texts
+from ombud.metrics import FalsePositiveRate, UndecidedShare
+from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.text_metric import WHOLE
+from ombud.questions.suppression import PooledSuppression, Suppression, WorstSuppression
+from ombud.worlds import PlantedModerator, small_world
+
+pytestmark = pytest.mark.simulation
+SHARES = np.array([0.02, 0.05, 0.1, 0.1, 0.2])
+NAMES = ("a", "b", "c", "d", "e")
+HOW = Settings(replicates=400, interval="bca")
+
+
+def draw(
+    rng: np.random.Generator, factors: np.ndarray, n: int = 3000, correlation: float = 0.0
+) -> tuple[Dataset, Decisions]:
+    """Texts with known probabilities of a flag; with correlation, those of a cluster are alike."""
+    ids = np.arange(n)
+    members = rng.random((n, len(factors))) < SHARES
+    u = rng.random(n)
+    clusters = None
+    if correlation:
+        clusters = rng.integers(0, n // 10, n).astype(np.int32)
+        members = (rng.random((n // 10, len(factors))) < SHARES)[clusters]
+        u = np.where(rng.random(n) < correlation, rng.random(n // 10)[clusters], u)
+    chance = 0.08 * np.where(members, factors, 1.0).prod(axis=1)
+    flags = u < chance
+    scores = np.where(flags, 0.9, 0.1) + 0.1 * rng.random(n)
+    texts = Texts(ids, np.full(n, "", dtype=object), np.zeros(n, dtype=np.int8), clusters)
+    groups = Grouping(Vocabulary(ids), NAMES, members, ("identity",) * 5)
+    data = Dataset(texts=texts, text_groups=groups)
+    return data, Decisions(ids, flags.astype(np.int8), scores.astype(np.float32))
+
+
+def truth(factors: np.ndarray) -> np.ndarray:
+    """Exact suppression of each group when memberships are independent."""
+    means = 1 - SHARES + SHARES * factors
+    return np.asarray(factors / means)
+
+
+def test_planted_suppression_is_covered() -> None:
+    rng = np.random.default_rng(11)
+    factors = np.array([2.5, 1.0, 1.0, 2.0, 0.6])
+    true = truth(factors)
+    hits = np.zeros(5)
+    largest = pooled = 0
+    runs = 150
+    for _ in range(runs):
+        data, decisions = draw(rng, factors)
+        for metric in (Suppression(), WorstSuppression(), PooledSuppression()):
+            found = estimate_metric(
+                metric, {"s": metric.measure(decisions, data)}, data.text_groups, HOW
+            )
+            if isinstance(metric, WorstSuppression):
+                ends = found[0].interval
+                assert ends is not None
+                largest += ends[0] <= true.max() <= ends[1]
+                continue
+            for e in found:
+                if e.against != WHOLE or e.interval is None:
+                    continue
+                covered = e.interval[0] <= true[NAMES.index(e.group)] <= e.interval[1]
+                if isinstance(metric, Suppression):
+                    hits[NAMES.index(e.group)] += covered
+                else:
+                    pooled += covered
+    # Two standard errors of 150 runs are 0.036.
+    assert np.all(hits / runs > 0.905), hits / runs
+    assert hits.mean() / runs > 0.93
+    assert largest / runs > 0.93
+    assert pooled / (5 * runs) > 0.9
+
+
+def test_silence_when_there_is_no_suppression() -> None:
+    rng = np.random.default_rng(12)
+    runs, alarms, single = 150, 0, 0
+    for _ in range(runs):
+        data, decisions = draw(rng, np.ones(5))
+        metric = Suppression()
+        found = estimate_metric(
+            metric, {"s": metric.measure(decisions, data)}, data.text_groups, HOW
+        )
+        whole = [e for e in found if e.against == WHOLE and e.p_adjusted is not None]
+        alarms += any(e.p_adjusted < 0.05 for e in whole if e.p_adjusted is not None)
+        single += sum(e.excludes_null for e in whole)
+    assert alarms / runs < 0.09
+    assert single / (5 * runs) < 0.075
+
+
+SMALL = np.array([0.03, 0.02, 0.1, 0.07, 0.012, 0.019, 0.006, 0.0018])
+
+
+def rare(rng: np.random.Generator, clustered: bool) -> tuple[Dataset, Decisions]:
+    """Many texts, small groups, rare flags and refusals, and no difference between groups."""
+    n = 6000
+    ids, names = np.arange(n), tuple("abcdefgh")
+    members, clusters, chance = rng.random((n, 8)) < SMALL, None, np.full(n, 0.02)
+    if clustered:
+        clusters = rng.integers(0, n // 4, n).astype(np.int32)
+        members = (rng.random((n // 4, 8)) < SMALL)[clusters]
+        chance = 0.02 * rng.gamma(1.0, 1.0, n // 4)[clusters]
+    outcomes = (rng.random(n) < chance).astype(np.int8)
+    outcomes[rng.random(n) < chance / 2] = Outcome.REFUSED
+    texts = Texts(ids, np.full(n, "", dtype=object), np.zeros(n, dtype=np.int8), clusters)
+    groups = Grouping(Vocabulary(ids), names, members, ("identity",) * 8)
+    scores = np.full(n, np.nan, dtype=np.float32)
+    return Dataset(texts=texts, text_groups=groups), Decisions(ids, outcomes, scores)
+
+
+@pytest.mark.parametrize("clustered", [False, True], ids=["alone", "clusters"])
+def test_silence_where_events_are_rare(clustered: bool) -> None:
+    rng = np.random.default_rng(15)
+    runs, how = (50 if clustered else 120), Settings(replicates=200)
+    metrics = (FalsePositiveRate(), UndecidedShare(), Suppression())
+    alarms, gates = dict.fromkeys(metrics, 0), 0
+    for _ in range(runs):
+        data, decisions = rare(rng, clustered)
+        for metric in metrics:
+            rows = {"s": metric.measure(decisions, data)}
+            found = estimate_metric(metric, rows, data.text_groups, how)
+            hits = [e for e in found if e.against and (e.p_adjusted or 1.0) < 0.05]
+            alarms[metric] += bool(hits)
+            if isinstance(metric, Suppression):
+                gates += any(e.interval is not None and e.interval[0] > 1.25 for e in hits)
+    # Nominal is 0.05; two standard errors are 0.04 of 120 runs and 0.06 of 50.
+    most = 0.11 if clustered else 0.09
+    assert max(alarms.values()) / runs <= most, alarms
+    assert gates / runs <= most
+
+
+def test_clusters_are_what_is_resampled() -> None:
+    rng = np.random.default_rng(13)
+    factors = np.array([1.0, 1.0, 1.0, 1.0, 1.0])
+    hits = total = narrow = 0
+    for _ in range(60):
+        data, decisions = draw(rng, factors, n=8000, correlation=0.7)
+        metric = Suppression()
+        rows = metric.measure(decisions, data)
+        found = estimate_metric(metric, {"s": rows}, data.text_groups, HOW)
+        for e in found:
+            if e.against == WHOLE and e.interval is not None and e.group in "cde":
+                hits += e.interval[0] <= 1 <= e.interval[1]
+                total += 1
+        assert data.texts is not None
+        alone = Dataset(
+            texts=Texts(data.texts.ids, data.texts.texts, data.texts.truth),
+            text_groups=data.text_groups,
+        )
+        ignoring = estimate_metric(
+            metric, {"s": metric.measure(decisions, alone)}, data.text_groups, HOW
+        )
+        narrow += sum(
+            e.interval[0] <= 1 <= e.interval[1]
+            for e in ignoring
+            if e.against == WHOLE and e.interval is not None and e.group in "cde"
+        )
+    assert hits / total > 0.9
+    assert narrow / total < hits / total - 0.1
+
+
+def test_medians_are_covered() -> None:
+    rng = np.random.default_rng(14)
+    metric = Suppression(by="scores")
+    hits = total = 0
+    for _ in range(100):
+        n = 2000
+        members = rng.random((n, 2)) < np.array([0.05, 0.3])
+        scores = rng.gamma(2.0, np.where(members[:, 0], 1.5, 1.0)).astype(np.float32)
+        ids = np.arange(n)
+        texts = Texts(ids, np.full(n, "", dtype=object), np.zeros(n, dtype=np.int8))
+        groups = Grouping(Vocabulary(ids), ("a", "b"), members, ("x", "y"))
+        data = Dataset(texts=texts, text_groups=groups)
+        found = estimate_metric(
+            metric,
+            {"s": metric.measure(Decisions(ids, np.zeros(n, dtype=np.int8), scores), data)},
+            groups,
+            HOW,
+        )
+        # The median of a mixture of two gammas, by a large sample.
+        for e, true in zip(found[:2], (GAMMA, 1.0), strict=True):
+            assert e.interval is not None
+            hits += e.interval[0] <= true <= e.interval[1]
+            total += 1
+    assert hits / total > 0.92
+
+
+def _gamma_ratio() -> float:
+    from scipy.optimize import brentq
+    from scipy.stats import gamma
+
+    whole = brentq(
+        lambda x: 0.95 * gamma.cdf(x, 2) + 0.05 * gamma.cdf(x, 2, scale=1.5) - 0.5, 0.1, 10
+    )
+    return float(gamma.median(2, scale=1.5) / whole)
+
+
+GAMMA = _gamma_ratio()
+
+
+def test_the_planted_moderator_is_found() -> None:
+    world = small_world(4, texts=4000, templates=400)
+    planted = world.truth.texts
+    assert planted is not None
+    victim = planted.groups.names[0]
+    moderator = PlantedModerator(world, suppress={victim: 3.0})
+    metric = Suppression()
+    rows = metric.measure(moderator.moderate(world.texts), world.dataset)
+    found = estimate_metric(metric, {"s": rows}, world.dataset.text_groups, HOW)
+    whole = {e.group: e for e in found if e.against == WHOLE}
+    truths = moderator.truth().suppression
+    above = whole[victim]
+    assert above.interval is not None
+    assert above.interval[0] > 1.5
+    assert above.interval[0] <= truths[0] <= above.interval[1]
+    (worst,) = estimate_metric(WorstSuppression(), {"s": rows}, world.dataset.text_groups, HOW)
+    assert worst.note.startswith(victim)
