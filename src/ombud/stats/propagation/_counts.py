@@ -86,7 +86,7 @@ class Counts:
         elif len(set(given)) != len(given):
             faults.append("two systems have the same name")
         if not faults:
-            empty = [name for name, some in zip(given, (r > 0).any(axis=0), strict=True) if not some]
+            empty = [name for a, name in enumerate(given) if not (r[:, a] > 0).any()]
             if empty:
                 faults.append(f"no list of {', '.join(empty)} holds an item of known identity")
         if faults:
@@ -103,7 +103,7 @@ class Counts:
         none = np.zeros((len(pairs), 0))
         return Counts(pairs[:, 1], pairs[:, 0], none, none, (), times.astype(np.float64))
 
-    def rows(self, chosen: NDArray[Any]) -> Counts:
+    def rows(self, chosen: NDArray[Any] | list[int]) -> Counts:
         """Return some of the rows."""
         return Counts(
             self.count[chosen],

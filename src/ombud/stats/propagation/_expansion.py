@@ -11,6 +11,7 @@ How far this is from the integral is measured, never assumed: see `_importance.c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb
 
 import numpy as np
@@ -22,20 +23,6 @@ from ombud.stats.statistics import Floats
 
 __all__ = ["Region", "expanded"]
 
-_DEGREE = 4
-_DEGREE_VARIANCE = 3
-_TERMS = [
-    (i, j)
-    for i in range(_DEGREE + 1)
-    for j in range(min(_DEGREE_VARIANCE, _DEGREE - i) + 1)
-]
-# (power of b, power of s, power of the variance, and the term that it belongs to)
-_MONOMIALS = [
-    (i - part, part, j, term)
-    for term, (i, j) in enumerate(_TERMS)
-    for part in range(i + 1)
-    if i + j
-]
 # Numbers of one array while multiplying (16 MiB in 32 bits).
 _HELD = 2**22
 
@@ -61,17 +48,45 @@ class Region:
     variances: Floats
 
 
-def _polynomials(degree: int) -> Floats:
-    """Return Chebyshev points on (-1, 1)."""
-    return np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """The polynomial in m and v**2: points to interpolate at, and its terms.
+
+    Parameters
+    ----------
+    along, across
+        Chebyshev points for m and for the variance, on (-1, 1).
+    solve
+        Turns values at all pairs of them into the coefficients of the terms.
+    terms
+        Powers of m and of the variance.
+    monomials
+        Powers of b, s and the variance, and the term each belongs to.
+    """
+
+    along: Floats
+    across: Floats
+    solve: Floats
+    terms: list[tuple[int, int]]
+    monomials: list[tuple[int, int, int, int]]
 
 
-def _solver() -> tuple[Floats, Floats, Floats]:
-    """Return the points along m, those along the variance, and values -> coefficients."""
-    along, across = _polynomials(_DEGREE), _polynomials(_DEGREE_VARIANCE)
-    a, c = np.meshgrid(along, across, indexing="ij")
-    design = np.stack([a.ravel() ** i * c.ravel() ** j for i, j in _TERMS], axis=1)
-    return along, across, np.linalg.pinv(design)
+@lru_cache
+def _basis(degree: int) -> _Basis:
+    """Return the polynomials of a total degree, and one less in the variance."""
+    terms = [(i, j) for i in range(degree + 1) for j in range(min(degree - 1, degree - i) + 1)]
+    along, across = (
+        np.cos(np.pi * (np.arange(size) + 0.5) / size) for size in (degree + 1, degree)
+    )
+    a, c = (axis.ravel() for axis in np.meshgrid(along, across, indexing="ij"))
+    solve = np.linalg.pinv(np.stack([a**i * c**j for i, j in terms], axis=1))
+    monomials = [
+        (i - part, part, j, term)
+        for term, (i, j) in enumerate(terms)
+        for part in range(i + 1)
+        if i + j
+    ]
+    return _Basis(along, across, solve, terms, monomials)
 
 
 def _system(region: Region, a: int, systems: int) -> tuple[float, float, float, Floats]:
@@ -84,7 +99,7 @@ def _system(region: Region, a: int, systems: int) -> tuple[float, float, float, 
     return float(pivot), level, float(np.sqrt(max(cover[1, 1], 1e-12))), cover
 
 
-def expanded(counts: Counts, points: Floats, region: Region, nodes: Nodes) -> Floats:
+def expanded(counts: Counts, points: Floats, region: Region, nodes: Nodes, degree: int) -> Floats:
     """Return the marginal log likelihood at each point.
 
     Parameters
@@ -97,8 +112,11 @@ def expanded(counts: Counts, points: Floats, region: Region, nodes: Nodes) -> Fl
         Where the points are.
     nodes
         How many.
+    degree
+        Of the polynomials.
     """
     systems = counts.systems
+    basis = _basis(degree)
     at = Parameters.unpack(region.middle)
     spread = np.exp(points[:, 1])
     features = [
@@ -110,26 +128,28 @@ def expanded(counts: Counts, points: Floats, region: Region, nodes: Nodes) -> Fl
         pivot, level, tilt, cover = _system(region, a, systems)
         low, high = region.variances[a]
         scales.append((pivot, level, tilt, cover, (low + high) / 2, (high - low) / 2))
-        steep = (points[:, 2 + systems + a] - at.slope[a]) / tilt
-        up = points[:, 2 + a] - at.intercept[a] + pivot * steep * tilt
+        steep = (points[:, 2 + systems + a] - at.slope[:, a]) / tilt
+        up = points[:, 2 + a] - at.intercept[:, a] + pivot * steep * tilt
         size = (np.exp(2 * points[:, 2 + 2 * systems + a]) - (low + high) / 2) / ((high - low) / 2)
-        features += [(up / level) ** i * steep**k * size**j for i, k, j, _ in _MONOMIALS]
+        features += [(up / level) ** i * steep**k * size**j for i, k, j, _ in basis.monomials]
     matrix = np.stack(features).astype(np.float32)
     total = np.zeros(len(points))
     rows = max(1, min(2**15 // nodes.users, _HELD // (nodes.users * len(points))))
     for start in range(0, len(counts.count), rows):
         part = counts.rows(np.arange(start, min(start + rows, len(counts.count))))
-        base, coefficients = _coefficients(part, at, scales, nodes)
+        base, coefficients = _coefficients(part, at, scales, nodes, basis)
         moved = coefficients.reshape(-1, coefficients.shape[-1]) @ matrix
         moved = moved.reshape(len(base), nodes.users, len(points))
         top = base.max(axis=1)
         moved += (base - top[:, None]).astype(np.float32)[:, :, None]
-        np.exp(moved, out=moved)
+        # Far outside the region a polynomial may be anything; the check would see its weight.
+        np.exp(np.minimum(moved, np.float32(60), out=moved), out=moved)
         # A point so far away that nothing is left gets next to no weight.
         logs = np.log(np.maximum(moved.sum(axis=1), np.float32(1e-37)))
         total += part.times @ logs.astype(np.float64) + float(part.times @ top)
     normal = np.log(spread) + 0.5 * (points[:, 0] / spread) ** 2
-    return total - counts.times.sum() * (normal - np.log(at.spread) - 0.5 * (at.mean / at.spread) ** 2)
+    total -= counts.times.sum() * (normal - np.log(at.spread) - 0.5 * (at.mean / at.spread) ** 2)
+    return total
 
 
 def _coefficients(
@@ -137,28 +157,27 @@ def _coefficients(
     at: Parameters,
     scales: list[tuple[float, float, float, Floats, float, float]],
     nodes: Nodes,
+    basis: _Basis,
 ) -> tuple[Floats, Singles]:
     """Return users x nodes log integrands in the middle, and how they move with the features."""
-    t, weights = user_nodes(part, at, nodes.users)
-    z = (t - at.mean) / at.spread
-    base = weights - 0.5 * z * z - np.log(at.spread * np.sqrt(2 * np.pi))
-    found = np.empty((*t.shape, 2 + len(scales) * len(_MONOMIALS)), dtype=np.float32)
+    t, _, base = user_nodes(part, at, nodes.users)
+    along, across, monomials = basis.along, basis.across, basis.monomials
+    found = np.empty((*t.shape, 2 + len(scales) * len(monomials)), dtype=np.float32)
     found[..., 0], found[..., 1] = t * t, t
-    along, across, solve = _solver()
     for a, (pivot, level, tilt, cover, centre, half) in enumerate(scales):
         away = t - pivot
         reach = 4 * np.sqrt(cover[0, 0] + 2 * t * cover[0, 1] + t * t * cover[1, 1] + 1e-12)
-        middle = at.intercept[a] + at.slope[a] * t
+        middle = at.middle(a, t)
         m = middle[..., None, None] + (reach[..., None] * along)[..., None]
         v = np.sqrt(np.maximum(centre + half * across, 0.0))
         k = part.list_count[:, a, None, None, None]
         r = part.list_known[:, a, None, None, None]
         m = np.broadcast_to(m, (*t.shape, len(along), len(across)))
         values = list_integral(k, r, m, np.broadcast_to(v, m.shape), nodes.lists, 0).value
-        terms = values.reshape(*t.shape, -1) @ solve.T
+        terms = values.reshape(*t.shape, -1) @ basis.solve.T
         base += terms[..., 0]
-        column = 2 + a * len(_MONOMIALS)
-        for shift, (i, s, _, term) in enumerate(_MONOMIALS):
+        column = 2 + a * len(monomials)
+        for shift, (i, s, _, term) in enumerate(monomials):
             factor = comb(i + s, s) * (level / reach) ** i * (tilt * away / reach) ** s
             found[..., column + shift] = terms[..., term] * factor
     return base, found

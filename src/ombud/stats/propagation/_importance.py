@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.special import gammaln, logsumexp, ndtr
 
 from ombud.stats.propagation._counts import Counts
 from ombud.stats.propagation._expansion import Region, expanded
-from ombud.stats.propagation._kernel import Nodes, log_likelihood
+from ombud.stats.propagation._kernel import Nodes, log_likelihoods
 from ombud.stats.propagation._pareto import smooth_weights
 from ombud.stats.propagation._target import Mode, log_prior
 from ombud.stats.propagation.priors import Priors
@@ -31,10 +32,14 @@ _ENOUGH = 0.1
 _ROUNDS = 4
 # Log standard deviations less certain than this follow the posterior itself.
 _SKEWED = 0.12
+_HEAVY = 0.7
 _CHECKED_POINTS = 12
 _CHECKED_USERS = 800
-# Points whose likelihood may be integrated one by one.
-_EXACT_DRAWS = 1024
+# Degrees of the polynomials that are tried in turn, and the error that is small enough (nats).
+_DEGREES = (4, 6)
+_TOLERATED = 0.05
+# At most so many points are integrated one by one.
+_EXACT_DRAWS = 2048
 _NODES = Nodes(9, 7)
 
 
@@ -56,19 +61,19 @@ class Drawn:
         Standard deviation over the posterior of the log likelihood's numerical error, in nats.
     worst_error
         The largest such error among the points checked.
-    route
-        How the likelihood was computed: ``expanded`` or ``integrated``.
+    degree
+        Of the polynomials by which the likelihood was computed; 0 if it was integrated at each.
     rounds
         How often the proposal was fitted.
     """
 
     points: Floats
     weights: Floats
-    sets: Floats
+    sets: NDArray[np.int64]
     khat: float
     error: float
     worst_error: float
-    route: str
+    degree: int
     rounds: int
 
 
@@ -119,6 +124,15 @@ class _Marginal:
         return mean, float(np.sqrt(mass @ (centres - mean) ** 2))
 
 
+def _felt(away: Floats, which: NDArray[np.intp]) -> Floats:
+    """Return how far other parameters feel that a log standard deviation moved.
+
+    A residual acts through its variance: once that is almost zero, less of it changes nothing.
+    """
+    saturating = np.where(away < 0, np.expm1(2 * np.minimum(away, 0.0)) / 2, away)
+    return np.where(which > 1, saturating, away)
+
+
 class _Proposal:
     """Skewed directions by their own densities, joined as normals; the rest a Student t."""
 
@@ -156,7 +170,7 @@ class _Proposal:
         if d:
             e = rng.standard_normal((count, d))
             e /= np.sqrt(rng.chisquare(self.df, count) / self.df)[:, None]
-            shift = (points[:, self.own] - self.middle[self.own]) @ self.pull.T
+            shift = _felt(points[:, self.own] - self.middle[self.own], self.own) @ self.pull.T
             points[:, self.rest] = self.middle[self.rest] + shift + e @ self.root.T
             logs += -0.5 * (self.df + d) * np.log1p((e**2).sum(axis=1) / self.df)
             logs += float(
@@ -181,9 +195,7 @@ class _Proposal:
         return Region(self.middle, self.cover, variances)
 
 
-def draw(
-    counts: Counts, mode: Mode, priors: Priors, draws: int, rng: np.random.Generator
-) -> Drawn:
+def draw(counts: Counts, mode: Mode, priors: Priors, draws: int, rng: np.random.Generator) -> Drawn:
     """Return weighted draws from the posterior.
 
     Parameters
@@ -199,32 +211,48 @@ def draw(
     rng
         Source of randomness.
     """
-    route = "expanded"
-    proposal = _Proposal(mode.point, mode.cover, _skewed(counts, mode, priors))
-    rounds, size = 0, draws // _SETS * _SETS
+    marginals = _skewed(counts, mode, priors)
+    first = _Proposal(mode.point, mode.cover, marginals)
+    ways = [*_DEGREES, 0] if counts.systems else [_DEGREES[0], 0]
+    # Nodes that stay where they are cannot follow a sigma that may be almost zero.
+    for degree in [0] if 1 in marginals and not counts.systems else ways:
+        found = _weighted(counts, first, priors, draws, degree, rng)
+        if found.error <= _TOLERATED and found.khat < _HEAVY:
+            break
+    return found
+
+
+def _weighted(
+    counts: Counts,
+    proposal: _Proposal,
+    priors: Priors,
+    draws: int,
+    degree: int,
+    rng: np.random.Generator,
+) -> Drawn:
+    """Draw and weigh; refit the proposal while the weights are uneven; measure the error."""
+    size = (draws if degree else min(draws, _EXACT_DRAWS)) // _SETS * _SETS
+    rounds = 0
     while True:
         rounds += 1
         region = proposal.region(counts.systems)
         points, proposed = proposal.draw(size, rng)
-        values = _values(counts, points, region, route)
+        values = _values(counts, points, region, degree)
         logs = values + log_prior(points, priors)[0] - proposed
         weights, khat = smooth_weights(np.where(np.isfinite(logs), logs, -np.inf))
+        error, worst = _check(counts, points, weights, region, degree, rng)
         even = 1 / float((weights**2).sum()) / size
-        if even < _ENOUGH and rounds < _ROUNDS:
-            proposal = _refitted(points, weights)
-            continue
-        error, worst = _check(counts, points, weights, region, route, rng)
-        if error > 0.05 and route == "expanded":
-            route, size, rounds = "integrated", min(size, _EXACT_DRAWS), 0
-            continue
-        sets = np.arange(size) * _SETS // size
-        return Drawn(points, weights, sets, khat, error, worst, route, rounds)
+        if even >= _ENOUGH or error > _TOLERATED or rounds == _ROUNDS:
+            break
+        proposal = _refitted(points, weights)
+    sets = np.arange(size, dtype=np.int64) * _SETS // size
+    return Drawn(points, weights, sets, khat, error, worst, degree, rounds)
 
 
-def _values(counts: Counts, points: Floats, region: Region, route: str) -> Floats:
-    if route == "expanded":
-        return expanded(counts, points, region, _NODES)
-    return np.array([log_likelihood(counts, point, _NODES).value for point in points])
+def _values(counts: Counts, points: Floats, region: Region, degree: int) -> Floats:
+    if degree:
+        return expanded(counts, points, region, _NODES, degree)
+    return log_likelihoods(counts, points, _NODES)
 
 
 def _skewed(counts: Counts, mode: Mode, priors: Priors) -> dict[int, _Marginal]:
@@ -239,9 +267,9 @@ def _skewed(counts: Counts, mode: Mode, priors: Priors) -> dict[int, _Marginal]:
         # Left, where the tail is long, further than right.
         places = np.concatenate([-np.geomspace(8, 0.5, 7), [0.0], np.linspace(0.5, 4.5, 9)])
         places = places * min(sds[j], 0.75)
-        points = mode.point + places[:, None] * direction
-        logs = np.array([log_likelihood(counts, point, Nodes(9, 7)).value for point in points])
-        logs += log_prior(points, priors)[0]
+        points = mode.point + _felt(places[:, None], np.array([j])) * direction
+        points[:, j] = mode.point[j] + places
+        logs = log_likelihoods(counts, points, _NODES) + log_prior(points, priors)[0]
         found[j] = _Marginal.through(points[:, j], logs)
     return found
 
@@ -267,7 +295,7 @@ def _check(
     points: Floats,
     weights: Floats,
     region: Region,
-    route: str,
+    degree: int,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Compare with twice as many nodes, put where each point wants them, on some users."""
@@ -278,8 +306,8 @@ def _check(
         users = np.sort(rng.choice(rows, _CHECKED_USERS, replace=False))
     part = counts.rows(users)
     fine = _NODES.doubled()
-    truth = np.array([log_likelihood(part, point, fine).value for point in chosen])
-    away = _values(part, chosen, region, route) - truth
+    truth = log_likelihoods(part, chosen, fine)
+    away = _values(part, chosen, region, degree) - truth
     # A constant is no error: weights are relative.
     away = (away - away.mean()) * rows / len(users)
     return float(away.std(ddof=1)), float(np.abs(away).max())

@@ -25,6 +25,7 @@ __all__ = [
     "Parameters",
     "list_integral",
     "log_likelihood",
+    "log_likelihoods",
     "peaks",
     "user_nodes",
 ]
@@ -48,19 +49,24 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """One point: mu, sigma, and b, s and v of every system."""
+    """Rows of mu, of sigma, and of b, s and v by system: one for all users, or one for each."""
 
-    mean: float
-    spread: float
+    mean: Floats
+    spread: Floats
     intercept: Floats
     slope: Floats
     residual: Floats
 
     @classmethod
-    def unpack(cls, point: Floats) -> Parameters:
-        """Read them from (mu, log sigma, b..., s..., log v...)."""
-        b, s, v = np.reshape(point[2:], (3, -1))
-        return cls(float(point[0]), float(np.exp(point[1])), b, s, np.exp(v))
+    def unpack(cls, points: Floats) -> Parameters:
+        """Read them from rows of (mu, log sigma, b..., s..., log v...), or from one."""
+        points = np.atleast_2d(points)
+        b, s, v = np.moveaxis(points[:, 2:].reshape(len(points), 3, -1), 1, 0)
+        return cls(points[:, 0], np.exp(points[:, 1]), b, s, np.exp(v))
+
+    def middle(self, a: int, t: Floats) -> Floats:
+        """Return b + s t of one system."""
+        return self.intercept[:, a, None] + self.slope[:, a, None] * t
 
 
 @lru_cache
@@ -98,9 +104,7 @@ def peaks(counts: Counts, at: Parameters, steps: int = 60) -> tuple[Floats, Floa
         pull = k - r * q
         down = v * pull - delta
         # t in units of sigma: gradient and Schur complement of the negative Hessian.
-        width = 1 + variance * (
-            counts.known * p * (1 - p) + (s**2 * weight * slack).sum(axis=1)
-        )
+        width = 1 + variance * (counts.known * p * (1 - p) + (s**2 * weight * slack).sum(axis=1))
         gradient = at.spread * (counts.count - counts.known * p + (s * pull).sum(axis=1))
         gradient -= (t - at.mean) / at.spread
         gradient -= at.spread * (s * v * weight * slack * down).sum(axis=1)
@@ -114,19 +118,23 @@ def peaks(counts: Counts, at: Parameters, steps: int = 60) -> tuple[Floats, Floa
         damp = np.minimum(1, 2 / np.maximum(largest, 1e-300))
         t = t + damp * move
         delta = delta + damp[:, None] * moves
-        if largest.max(initial=0.0) < 1e-6:
+        if largest.max(initial=0.0) < 1e-3:
             break
     return t, at.spread / np.sqrt(width)
 
 
-def user_nodes(counts: Counts, at: Parameters, count: int) -> tuple[Floats, Floats]:
-    """Return users x nodes values of t, and log weights with the likelihood of the profile."""
+def user_nodes(counts: Counts, at: Parameters, count: int) -> tuple[Floats, Floats, Floats]:
+    """Return users x nodes: t, the same in units of sigma, and log weights.
+
+    The weights hold the likelihood of the profile and the density of t.
+    """
     centre, width = peaks(counts, at)
     nodes, logs = _hermite(count)
     t = centre[:, None] + width[:, None] * nodes
     weights = logs + np.log(width)[:, None]
     weights = weights + counts.count[:, None] * t - counts.known[:, None] * _logistic(t)[0]
-    return t, weights
+    z = (t - at.mean[:, None]) / at.spread[:, None]
+    return t, z, weights - 0.5 * z * z - np.log(at.spread * _ROOT_TWO_PI)[:, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +235,8 @@ class Likelihood:
     hessian: Floats
 
 
-def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int = 0) -> Likelihood:
-    """Return the marginal log likelihood, without the binomial coefficients.
+def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int) -> Likelihood:
+    """Return the marginal log likelihood and derivatives, without the binomial coefficients.
 
     Parameters
     ----------
@@ -239,15 +247,13 @@ def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int = 0) 
     nodes
         How many.
     order
-        Of the derivatives wanted: 0, 1 or 2.
+        Of the derivatives wanted: 1 or 2.
     """
     at = Parameters.unpack(point)
     size = len(point)
-    t, weights = user_nodes(counts, at, nodes.users)
-    z = (t - at.mean) / at.spread
-    logs = weights - 0.5 * z * z - np.log(at.spread * _ROOT_TWO_PI)
+    t, z, logs = user_nodes(counts, at, nodes.users)
     total = 0.0
-    gradient = np.zeros(size if order else 0)
+    gradient = np.zeros(size)
     hessian = np.zeros((size, size) if order > 1 else (0, 0))
     step = max(1, _HELD // (nodes.users * nodes.lists))
     for start in range(0, len(t), step):
@@ -257,8 +263,8 @@ def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int = 0) 
             list_integral(
                 counts.list_count[part, a, None],
                 counts.list_known[part, a, None],
-                at.intercept[a] + at.slope[a] * found,
-                at.residual[a],
+                at.middle(a, found),
+                at.residual[:, a, None],
                 nodes.lists,
                 order,
             )
@@ -271,24 +277,53 @@ def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int = 0) 
         whole = share.sum(axis=1)
         often = counts.times[part]
         total += float(often @ (top + np.log(whole)))
-        if order:
-            share /= whole[:, None]
-            scores = _scores(z[part], found, at, lists)
-            mean = np.einsum("uq,uqd->ud", share, scores)
-            gradient += often @ mean
-            if order > 1:
-                share *= often[:, None]
-                rows = (scores * np.sqrt(share)[..., None]).reshape(-1, size)
-                hessian += rows.T @ rows - (mean * often[:, None]).T @ mean
-                hessian += _bend(share, z[part], found, at, lists)
+        share /= whole[:, None]
+        scores = _scores(z[part], found, at, lists)
+        mean = np.einsum("uq,uqd->ud", share, scores)
+        gradient += often @ mean
+        if order > 1:
+            share *= often[:, None]
+            rows = (scores * np.sqrt(share)[..., None]).reshape(-1, size)
+            hessian += rows.T @ rows - (mean * often[:, None]).T @ mean
+            hessian += _bend(share, z[part], found, at, lists)
     return Likelihood(total, gradient, hessian)
+
+
+def log_likelihoods(counts: Counts, points: Floats, nodes: Nodes) -> Floats:
+    """Return the marginal log likelihood at many points, without the binomial coefficients.
+
+    Parameters
+    ----------
+    counts
+        The data.
+    points
+        Points x (mu, log sigma, b..., s..., log v...).
+    nodes
+        How many.
+    """
+    users = len(counts.count)
+    total = np.zeros(len(points))
+    step = max(1, _HELD // (nodes.users * nodes.lists))
+    for start in range(0, users * len(points), step):
+        # Pairs of a point and a user, point by point.
+        which, user = np.divmod(np.arange(start, min(start + step, users * len(points))), users)
+        part, at = counts.rows(user), Parameters.unpack(points[which])
+        t, _, log = user_nodes(part, at, nodes.users)
+        for a in range(counts.systems):
+            k, r = part.list_count[:, a, None], part.list_known[:, a, None]
+            middle, residual = at.middle(a, t), at.residual[:, a, None]
+            log = log + list_integral(k, r, middle, residual, nodes.lists, 0).value
+        top = log.max(axis=1)
+        found = part.times * (top + np.log(np.exp(log - top[:, None]).sum(axis=1)))
+        total += np.bincount(which, weights=found, minlength=len(points))
+    return total
 
 
 def _scores(z: Floats, t: Floats, at: Parameters, lists: list[Integral]) -> Floats:
     """Return users x nodes x parameters: the gradient of the log integrand at each node."""
     systems = len(lists)
     found = np.empty((*t.shape, 2 + 3 * systems))
-    found[..., 0], found[..., 1] = z / at.spread, z * z - 1
+    found[..., 0], found[..., 1] = z / float(at.spread[0]), z * z - 1
     for a, one in enumerate(lists):
         found[..., 2 + a] = one.by_middle
         found[..., 2 + systems + a] = one.by_middle * t
@@ -300,8 +335,9 @@ def _bend(share: Floats, z: Floats, t: Floats, at: Parameters, lists: list[Integ
     """Return the weighted sum of the Hessians of the log integrands."""
     systems = len(lists)
     found = np.zeros((2 + 3 * systems, 2 + 3 * systems))
-    found[0, 0] = -share.sum() / at.spread**2
-    found[0, 1] = found[1, 0] = -2 * np.vdot(share, z) / at.spread
+    spread = float(at.spread[0])
+    found[0, 0] = -share.sum() / spread**2
+    found[0, 1] = found[1, 0] = -2 * np.vdot(share, z) / spread
     found[1, 1] = -2 * np.vdot(share, z * z)
     for a, one in enumerate(lists):
         b, s, v = 2 + a, 2 + systems + a, 2 + 2 * systems + a

@@ -65,9 +65,11 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
     else:
         k, scale = pareto_fit(excess)
         share = (np.arange(tail) + 0.5) / tail
-        quantile = -scale * np.log1p(-share) if abs(k) < 1e-9 else scale * np.expm1(
-            -k * np.log1p(-share)
-        ) / k
+        quantile = (
+            -scale * np.log1p(-share)
+            if abs(k) < 1e-9
+            else scale * np.expm1(-k * np.log1p(-share)) / k
+        )
         logs = logs.copy()
         logs[largest] = np.minimum(np.log(np.exp(cut) + quantile), 0.0)
     return np.exp(logs - logsumexp(logs)), k

@@ -42,9 +42,7 @@ def log_prior(points: Floats, priors: Priors) -> tuple[Floats, Floats]:
         The priors of mu, sigma, b, s and v; the Jacobian of the logarithms is included.
     """
     systems = (points.shape[-1] - 2) // 3
-    centre = np.repeat(
-        [0.0, np.inf, 0.0, 0.0, np.inf], [1, 1, systems, systems, systems]
-    )
+    centre = np.repeat([0.0, np.inf, 0.0, 0.0, np.inf], [1, 1, systems, systems, systems])
     sds = np.repeat(
         [priors.mean_sd, 1.0, priors.intercept_sd, priors.slope_sd, 1.0],
         [1, 1, systems, systems, systems],
