@@ -19,7 +19,7 @@ from ombud.stats.propagation._counts import Counts
 from ombud.stats.propagation._expansion import Region, expanded
 from ombud.stats.propagation._kernel import Nodes, log_likelihoods
 from ombud.stats.propagation._pareto import smooth_weights
-from ombud.stats.propagation._target import Mode, log_prior
+from ombud.stats.propagation._target import Mode, find_mode, log_prior
 from ombud.stats.propagation.priors import Priors
 from ombud.stats.statistics import Floats
 
@@ -36,11 +36,18 @@ _HEAVY = 0.7
 _CHECKED_POINTS = 12
 _CHECKED_USERS = 800
 # Degrees of the polynomials that are tried in turn, and the error that is small enough (nats).
-_DEGREES = (4, 6)
+# Each is tried with so many users or more: with few, the posterior is too wide for low degrees.
+_DEGREES = {4: 2000, 6: 200, 8: 0, 10: 0}
 _TOLERATED = 0.05
 # At most so many points are integrated one by one.
 _EXACT_DRAWS = 2048
-_NODES = Nodes(9, 7)
+# Nodes for the draws and for the way to the mode, tried in turn. Lists at 0 and at 1 beside others
+# make a residual so wide that few nodes do not suffice.
+_LEVELS = (
+    (Nodes(9, 7), Nodes(7, 5)),
+    (Nodes(19, 15), Nodes(15, 11)),
+    (Nodes(39, 41), Nodes(25, 31)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +202,38 @@ class _Proposal:
         return Region(self.middle, self.cover, variances)
 
 
-def draw(counts: Counts, mode: Mode, priors: Priors, draws: int, rng: np.random.Generator) -> Drawn:
-    """Return weighted draws from the posterior.
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is drawn from, and with how many nodes."""
+
+    counts: Counts
+    priors: Priors
+    nodes: Nodes
+
+    def values(self, points: Floats, region: Region, degree: int, some: Counts) -> Floats:
+        """Return the log likelihood of some of the users at each point."""
+        if degree:
+            return expanded(some, points, region, self.nodes, degree)
+        return log_likelihoods(some, points, self.nodes)
+
+    def some_users(self, rng: np.random.Generator) -> tuple[Counts, float]:
+        """Return users on which errors are measured, and how many times as many there are."""
+        rows = len(self.counts.count)
+        if rows <= _CHECKED_USERS:
+            return self.counts, 1.0
+        chosen = np.sort(rng.choice(rows, _CHECKED_USERS, replace=False))
+        return self.counts.rows(chosen), rows / _CHECKED_USERS
+
+
+def draw(
+    counts: Counts, priors: Priors, draws: int, rng: np.random.Generator
+) -> tuple[Drawn, Mode]:
+    """Return weighted draws from the posterior, and its mode.
 
     Parameters
     ----------
     counts
         The data.
-    mode
-        Where the posterior is highest.
     priors
         The priors.
     draws
@@ -211,36 +241,51 @@ def draw(counts: Counts, mode: Mode, priors: Priors, draws: int, rng: np.random.
     rng
         Source of randomness.
     """
-    marginals = _skewed(counts, mode, priors)
+    target, mode = _settled(counts, priors, rng)
+    marginals = _skewed(target, mode)
     first = _Proposal(mode.point, mode.cover, marginals)
-    ways = [*_DEGREES, 0] if counts.systems else [_DEGREES[0], 0]
-    # Nodes that stay where they are cannot follow a sigma that may be almost zero.
-    for degree in [0] if 1 in marginals and not counts.systems else ways:
-        found = _weighted(counts, first, priors, draws, degree, rng)
+    users = counts.times.sum()
+    ways = [degree for degree, fewest in _DEGREES.items() if users >= fewest]
+    if not counts.systems:
+        # Nodes that stay where they are cannot follow a sigma that may be almost zero.
+        ways = [] if 1 in marginals else ways[:1]
+    for degree in [*ways, 0]:
+        found = _weighted(target, first, draws, degree, rng)
         if found.error <= _TOLERATED and found.khat < _HEAVY:
             break
-    return found
+    return found, mode
+
+
+def _settled(counts: Counts, priors: Priors, rng: np.random.Generator) -> tuple[_Target, Mode]:
+    """Find the mode with as few nodes as suffice around it."""
+    for nodes, coarse in _LEVELS:
+        target = _Target(counts, priors, nodes)
+        mode = find_mode(counts, priors, coarse)
+        if not mode.reached:
+            continue
+        points = rng.multivariate_normal(mode.point, mode.cover, _CHECKED_POINTS)
+        part, times = target.some_users(rng)
+        away = log_likelihoods(part, points, nodes)
+        away -= log_likelihoods(part, points, nodes.doubled())
+        if times * away.std(ddof=1) <= _TOLERATED:
+            break
+    return target, mode
 
 
 def _weighted(
-    counts: Counts,
-    proposal: _Proposal,
-    priors: Priors,
-    draws: int,
-    degree: int,
-    rng: np.random.Generator,
+    target: _Target, proposal: _Proposal, draws: int, degree: int, rng: np.random.Generator
 ) -> Drawn:
     """Draw and weigh; refit the proposal while the weights are uneven; measure the error."""
     size = (draws if degree else min(draws, _EXACT_DRAWS)) // _SETS * _SETS
     rounds = 0
     while True:
         rounds += 1
-        region = proposal.region(counts.systems)
+        region = proposal.region(target.counts.systems)
         points, proposed = proposal.draw(size, rng)
-        values = _values(counts, points, region, degree)
-        logs = values + log_prior(points, priors)[0] - proposed
+        values = target.values(points, region, degree, target.counts)
+        logs = values + log_prior(points, target.priors)[0] - proposed
         weights, khat = smooth_weights(np.where(np.isfinite(logs), logs, -np.inf))
-        error, worst = _check(counts, points, weights, region, degree, rng)
+        error, worst = _check(target, points, weights, region, degree, rng)
         even = 1 / float((weights**2).sum()) / size
         if even >= _ENOUGH or error > _TOLERATED or rounds == _ROUNDS:
             break
@@ -249,15 +294,9 @@ def _weighted(
     return Drawn(points, weights, sets, khat, error, worst, degree, rounds)
 
 
-def _values(counts: Counts, points: Floats, region: Region, degree: int) -> Floats:
-    if degree:
-        return expanded(counts, points, region, _NODES, degree)
-    return log_likelihoods(counts, points, _NODES)
-
-
-def _skewed(counts: Counts, mode: Mode, priors: Priors) -> dict[int, _Marginal]:
+def _skewed(target: _Target, mode: Mode) -> dict[int, _Marginal]:
     """Return densities along the log standard deviations that are not certain."""
-    systems = counts.systems
+    systems = target.counts.systems
     sds = np.sqrt(np.diag(mode.cover))
     found = {}
     for j in [1, *range(2 + 2 * systems, 2 + 3 * systems)]:
@@ -269,7 +308,8 @@ def _skewed(counts: Counts, mode: Mode, priors: Priors) -> dict[int, _Marginal]:
         places = places * min(sds[j], 0.75)
         points = mode.point + _felt(places[:, None], np.array([j])) * direction
         points[:, j] = mode.point[j] + places
-        logs = log_likelihoods(counts, points, _NODES) + log_prior(points, priors)[0]
+        logs = log_likelihoods(target.counts, points, target.nodes)
+        logs += log_prior(points, target.priors)[0]
         found[j] = _Marginal.through(points[:, j], logs)
     return found
 
@@ -291,7 +331,7 @@ def _refitted(points: Floats, weights: Floats) -> _Proposal:
 
 
 def _check(
-    counts: Counts,
+    target: _Target,
     points: Floats,
     weights: Floats,
     region: Region,
@@ -300,14 +340,9 @@ def _check(
 ) -> tuple[float, float]:
     """Compare with twice as many nodes, put where each point wants them, on some users."""
     chosen = points[rng.choice(len(points), _CHECKED_POINTS, p=weights)]
-    rows = len(counts.count)
-    users = np.arange(rows)
-    if rows > _CHECKED_USERS:
-        users = np.sort(rng.choice(rows, _CHECKED_USERS, replace=False))
-    part = counts.rows(users)
-    fine = _NODES.doubled()
-    truth = log_likelihoods(part, chosen, fine)
-    away = _values(part, chosen, region, degree) - truth
+    part, times = target.some_users(rng)
+    away = target.values(chosen, region, degree, part)
+    away -= log_likelihoods(part, chosen, target.nodes.doubled())
     # A constant is no error: weights are relative.
-    away = (away - away.mean()) * rows / len(users)
+    away = (away - away.mean()) * times
     return float(away.std(ddof=1)), float(np.abs(away).max())

@@ -13,7 +13,6 @@ from ombud.stats.statistics import Floats
 
 __all__ = ["Mode", "find_mode", "log_prior", "starting_point"]
 
-_COARSE = Nodes(7, 5)
 _ROUNDS = 60
 # How far from the mode, as half the squared distance in posterior standard deviations.
 _NEAR = 1e-3
@@ -88,7 +87,7 @@ def _log_odds(count: Floats, known: Floats) -> Floats:
     return np.log((count + 0.5) / (known - count + 0.5))
 
 
-def find_mode(counts: Counts, priors: Priors) -> Mode:
+def find_mode(counts: Counts, priors: Priors, nodes: Nodes) -> Mode:
     """Climb to the mode by Newton's method, with the curvature there.
 
     Steps are shortened (Levenberg's way) until they lead uphill.
@@ -97,7 +96,7 @@ def find_mode(counts: Counts, priors: Priors) -> Mode:
     keys = ["centre", "log sd", *["centre"] * systems, *["slope"] * systems]
     low, high = np.array([_BOUNDS[key] for key in [*keys, *["log sd"] * systems]]).T
     point = np.clip(starting_point(counts), low, high)
-    now = _posterior(counts, point, priors)
+    now = _posterior(counts, point, priors, nodes)
     damping, rounds, left = 0.01, 0, np.inf
     cover, definite = _inverse(now.hessian)
     while rounds < _ROUNDS:
@@ -115,7 +114,7 @@ def find_mode(counts: Counts, priors: Priors) -> Mode:
         step *= min(1.0, 1 / float(np.abs(step[1]).max(initial=0.5)))
         step *= min(1.0, 1 / float(np.abs(step[2 + 2 * systems :]).max(initial=0.5)))
         tried = np.clip(point + step, low, high)
-        then = _posterior(counts, tried, priors)
+        then = _posterior(counts, tried, priors, nodes)
         # Close to the mode the coarse integrals are less exact than their gradients.
         nearer = left < 1 and float(then.gradient @ cover @ then.gradient) < left
         if np.isfinite(then.value) and (then.value > now.value or nearer):
@@ -128,8 +127,8 @@ def find_mode(counts: Counts, priors: Priors) -> Mode:
     return Mode(point, cover, rounds, definite and inside and left < _NEAR)
 
 
-def _posterior(counts: Counts, point: Floats, priors: Priors) -> Likelihood:
-    found = log_likelihood(counts, point, _COARSE, order=2)
+def _posterior(counts: Counts, point: Floats, priors: Priors, nodes: Nodes) -> Likelihood:
+    found = log_likelihood(counts, point, nodes, order=2)
     prior, steep = log_prior(point, priors)
     systems = counts.systems
     # Second derivatives of the prior: -1 / sd**2, and -rate * sd for an sd on the log scale.

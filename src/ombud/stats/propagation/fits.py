@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from ombud.stats.estimate import Estimate
 from ombud.stats.propagation._counts import Counts
 from ombud.stats.propagation._importance import draw
-from ombud.stats.propagation._target import find_mode
 from ombud.stats.propagation.posterior import Diagnostics, NotConvergedError, Posterior
 from ombud.stats.propagation.predictive import Misfit, Predictive, measure_misfit, predict
 from ombud.stats.propagation.priors import Priors
@@ -370,8 +369,7 @@ def _profile_fit(
 def _draws(
     counts: Counts, priors: Priors, draws: int, rng: np.random.Generator
 ) -> tuple[Posterior, Diagnostics, str]:
-    mode = find_mode(counts, priors)
-    drawn = draw(counts, mode, priors, draws, rng)
+    drawn, mode = draw(counts, priors, draws, rng)
     posterior = Posterior.of(drawn, counts.names)
     diagnostics = Diagnostics.of(drawn, posterior, mode.reached)
     reason = "" if diagnostics.converged else "did not converge: " + "; ".join(diagnostics.problems)

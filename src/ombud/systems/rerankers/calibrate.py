@@ -22,7 +22,7 @@ from ombud.systems.base import Recommender
 from ombud.systems.rerankers.base import Reranker
 from ombud.systems.rerankers.greedy import Cost, greedy_order
 
-__all__ = ["CalibratedReranker", "Target", "calibrate"]
+__all__ = ["CalibratedReranker", "Target", "calibrate", "relevance_of"]
 
 Target = Mapping[str, float] | Literal["history"]
 """What lists are moved towards: the user's own mix, or a share for each of some labels."""
@@ -90,7 +90,7 @@ def calibrate(
     places = np.ones(width) if weighting == "share" else 1 / np.log2(np.arange(width) + 2)
     order = np.tile(np.arange(width), (len(lists), 1))
     order[there] = greedy_order(
-        _relevance(lists)[there],
+        relevance_of(lists)[there],
         rows[there],
         weights,
         aim[there],
@@ -109,7 +109,7 @@ def calibrate(
     return Recommendations(lists.users, items, lists.catalogue, scores, lists.exclusions)
 
 
-def _relevance(lists: Recommendations) -> Floats:
+def relevance_of(lists: Recommendations) -> Floats:
     """Return 0 to 1 within each list, -inf where it has ended."""
     used = lists.items >= 0
     width = lists.items.shape[1]
