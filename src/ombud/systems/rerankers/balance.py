@@ -17,7 +17,7 @@ from ombud.errors import PlanError
 from ombud.stats.statistics import Floats
 from ombud.systems.base import Recommender
 from ombud.systems.rerankers.base import NeedsData, Reranker
-from ombud.systems.rerankers.calibrate import relevance_of
+from ombud.systems.rerankers.calibrate import relevance_of, reordered
 from ombud.systems.rerankers.greedy import greedy_order
 from ombud.systems.rerankers.quota import ABSENT, UNKNOWN_IDENTITY, Pass, choose_by_quota
 
@@ -129,7 +129,7 @@ def balance(
     ):
         if count.any():
             lost.append(Exclusion(BALANCE, what, int(count.sum()), reason, len(lists)))
-    return _reordered(lists, found.order, tuple(lost))
+    return reordered(lists, found.order, tuple(lost))
 
 
 def calibrate_identities(
@@ -194,19 +194,7 @@ def calibrate_identities(
     if not there.all():
         reason = "the user has no target mix; the list is left as it is"
         lost = (Exclusion(BALANCE, "changes", int((~there).sum()), reason, len(lists)),)
-    return _reordered(lists, order, lost)
-
-
-def _reordered(
-    lists: Recommendations, order: NDArray[np.int64], lost: tuple[Exclusion, ...]
-) -> Recommendations:
-    taken = np.where(order < 0, 0, order)
-    items = np.where(order < 0, np.int32(-1), np.take_along_axis(lists.items, taken, axis=1))
-    scores = None
-    if lists.scores is not None:
-        moved = np.take_along_axis(lists.scores, taken, axis=1)
-        scores = np.where(items < 0, np.float32("nan"), moved)
-    return Recommendations(lists.users, items, lists.catalogue, scores, (*lists.exclusions, *lost))
+    return reordered(lists, order, lost)
 
 
 class BalancedReranker(Reranker):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels, LabelState
@@ -22,7 +23,7 @@ from ombud.systems.base import Recommender
 from ombud.systems.rerankers.base import Reranker
 from ombud.systems.rerankers.greedy import Cost, greedy_order
 
-__all__ = ["CalibratedReranker", "Target", "calibrate", "relevance_of"]
+__all__ = ["CalibratedReranker", "Target", "calibrate", "relevance_of", "reordered"]
 
 Target = Mapping[str, float] | Literal["history"]
 """What lists are moved towards: the user's own mix, or a share for each of some labels."""
@@ -100,13 +101,30 @@ def calibrate(
         alpha=alpha,
         places=places,
     )
+    return reordered(lists, order)
+
+
+def reordered(
+    lists: Recommendations, order: NDArray[np.int64], lost: tuple[Exclusion, ...] = ()
+) -> Recommendations:
+    """Return lists made of places of others.
+
+    Parameters
+    ----------
+    lists
+        The candidates.
+    order
+        Users x places: positions in the candidates; -1 where a list has ended.
+    lost
+        What is to be counted beside what the lists already count.
+    """
     taken = np.where(order < 0, 0, order)
     items = np.where(order < 0, np.int32(-1), np.take_along_axis(lists.items, taken, axis=1))
     scores = None
     if lists.scores is not None:
         moved = np.take_along_axis(lists.scores, taken, axis=1)
         scores = np.where(items < 0, np.float32("nan"), moved)
-    return Recommendations(lists.users, items, lists.catalogue, scores, lists.exclusions)
+    return Recommendations(lists.users, items, lists.catalogue, scores, (*lists.exclusions, *lost))
 
 
 def relevance_of(lists: Recommendations) -> Floats:
