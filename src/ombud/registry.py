@@ -32,6 +32,7 @@ __all__ = [
     "KINDS",
     "Plugin",
     "analysis",
+    "answer",
     "create",
     "describe",
     "get",
@@ -47,7 +48,17 @@ __all__ = [
     "world",
 ]
 
-KINDS = ("analysis", "metric", "moderator", "preset", "recommender", "section", "source", "world")
+KINDS = (
+    "analysis",
+    "answer",
+    "metric",
+    "moderator",
+    "preset",
+    "recommender",
+    "section",
+    "source",
+    "world",
+)
 """What can be registered: one decorator of the same name each."""
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
@@ -134,6 +145,11 @@ def world(name: str) -> Callable[[Factory], Factory]:
 def preset(name: str) -> Callable[[Factory], Factory]:
     """Register a preset: a function that completes a plan."""
     return register("preset", name)
+
+
+def answer(name: str) -> Callable[[Factory], Factory]:
+    """Register an answer: what the first screen of a report says about a question."""
+    return register("answer", name)
 
 
 def section(name: str) -> Callable[[Factory], Factory]:

@@ -210,12 +210,24 @@ class Section:
         sections stand at 100, 200, ..., 1000, so that others can stand between them.
     name
         The anchor; set from the registered name.
+    shows
+        Keys of the metrics whose values over all units, and whose differences between systems,
+        this section tells: the general comparisons and figures leave them out. (Groups compared
+        by these metrics are still told there.)
+    withholds
+        Keys of metrics that are no answer to anything, such as bounds: the general comparisons
+        and figures leave them out altogether. The appendix has their numbers all the same.
+    place
+        ``report``, or ``appendix`` for what a reader looks up rather than reads.
     """
 
     title: str
     blocks: tuple[Block, ...]
     order: int = 550
     name: str = ""
+    shows: frozenset[str] = frozenset()
+    withholds: frozenset[str] = frozenset()
+    place: Literal["report", "appendix"] = "report"
 
 
 Block: TypeAlias = (
