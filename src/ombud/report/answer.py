@@ -7,16 +7,15 @@ when the result does not hold its question.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ombud import registry
 from ombud.audits.result import Result
 from ombud.report.blocks import Figure, Paragraph, Part, Strong, paragraph
 from ombud.report.display import count
-from ombud.report.findings import reading
+from ombud.report.findings import nearest_end, reading
 from ombud.stats.estimate import Estimate
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "Finding",
     "answers_of",
     "by_nearest_end",
-    "nearest_end",
     "word_count",
 ]
 
@@ -34,30 +32,6 @@ MOST_WORDS = 120
 """Words of the first screen, its title and the caption of its figure counted."""
 
 _MOST_FINDINGS = 3
-
-
-def nearest_end(estimate: Estimate) -> float:
-    """Return how far the end of the interval that is nearest to *no effect* lies from it.
-
-    Ratios are measured by their logarithm. An interval that holds *no effect*, or none at all,
-    gives 0: nothing is certain there, however large the estimate.
-
-    Examples
-    --------
-    >>> e = Estimate(metric="m", value=0.3, interval=(0.1, 0.5), method="x", n=9, null=0.0)
-    >>> nearest_end(e), nearest_end(e.replace(interval=(-0.1, 0.7)))
-    (0.1, 0.0)
-    """
-    if estimate.value is None or estimate.interval is None:
-        return 0.0
-    null = estimate.null or 0.0
-    low, high = estimate.interval
-    if estimate.null == 1:
-        null = 0.0
-        low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
-    if low <= null <= high:
-        return 0.0
-    return min(abs(low - null), abs(high - null))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +101,10 @@ class Answer:
         comparisons were made, or that there was too little data for any.
     sure
         How sure, in place of the page's own words: how many comparisons stand after correction.
+    also
+        One more sentence, about a part of what was found: the label or the group that is hit most.
+    directions
+        What it means to lie above and below, in one word each.
     change
         What would change the answer: unknown labels, another form of the number, wrong labels.
     unknown
@@ -143,6 +121,8 @@ class Answer:
     change: Paragraph
     nothing: Paragraph | None = None
     sure: Paragraph | None = None
+    also: Paragraph | None = None
+    directions: tuple[str, str] = ("more", "less")
     unknown: Paragraph | None = None
     figure: Figure | None = None
     section: str = ""
@@ -161,7 +141,7 @@ class Answer:
     @property
     def how_sure(self) -> Paragraph:
         """How sure the findings are, taken together."""
-        return self.sure or _sure(self.tested)
+        return self.sure or _sure(self.tested, self.directions)
 
     def shown(self, room: int = MOST_WORDS) -> tuple[tuple[Finding, ...], int]:
         """Return the findings that fit into so many words, and how many more there are.
@@ -169,7 +149,8 @@ class Answer:
         At least one is shown.
         """
         ordered = self.ordered
-        fixed = sum(word_count(p) for p in (self.how_sure, self.change, self.unknown) if p)
+        others = (self.how_sure, self.change, self.unknown, self.also)
+        fixed = sum(word_count(p) for p in others if p)
         fixed += len(self.question.split())
         fixed += len(self.figure.caption.split()) if self.figure is not None else 0
         kept: list[Finding] = []
@@ -186,10 +167,11 @@ def word_count(text: Paragraph) -> int:
     return len(text.plain.split())
 
 
-def _sure(tested: Sequence[Estimate]) -> Paragraph:
-    """Say how many comparisons were made and how many stand, or had too little data."""
+def _sure(tested: Sequence[Estimate], directions: tuple[str, str]) -> Paragraph:
+    """Say how many comparisons were made and how many stand, in which direction."""
     made = [e for e in tested if reading(e) not in {"undefined", "untested"}]
-    stand = sum(reading(e) in {"above", "below"} for e in made)
+    ways = [sum(reading(e) == sign for e in made) for sign in ("above", "below")]
+    stand = sum(ways)
     few = len(tested) - len(made)
     if not made:
         return paragraph("Nothing could be tested.")
@@ -199,9 +181,11 @@ def _sure(tested: Sequence[Estimate]) -> Paragraph:
         parts: list[Part] = ["The one comparison ", "is clear" if stand else "is not clear"]
         parts.append(f" at {made[0].level:.0%}.")
     else:
-        parts = [f"{stand or 'None':,} " if stand else "None "]
+        parts = [f"{stand:,} " if stand else "None "]
         parts.append(f"of {count(len(made), 'comparison')} ")
-        parts.append(f"{'is' if stand < 2 else 'are'} clear at {made[0].level:.0%}{after}.")
+        parts.append(f"{'is' if stand < 2 else 'are'} clear at {made[0].level:.0%}{after}")
+        told = [f"{n:,} {word}" for n, word in zip(ways, directions, strict=True) if n]
+        parts.append(f": {' and '.join(told)}." if stand > 1 else ".")
     if few:
         parts.append(f" {few:,} more had too little data.")
     return Paragraph(tuple(parts))
@@ -228,8 +212,6 @@ def answers_of(result: Result) -> tuple[Answer, ...]:
     What is registered as ``general`` speaks for plans that hold no question of ombud or of a
     plugin.
     """
-    from dataclasses import replace
-
     found: list[Answer] = []
     names = [name for name in registry.names("answer") if name != "general"]
     for name in sorted(names, key=lambda name: (name != result.plan.preset, name)):

@@ -7,8 +7,8 @@ each writer escapes in its own way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
 
 from ombud.report.display import shorten, visible
 
@@ -115,10 +115,26 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: plain text, and how it is marked."""
+    """A cell of a table.
+
+    Parameters
+    ----------
+    text
+        Plain text.
+    tone
+        How it is marked.
+    value
+        The number that the text shows, by which rows can be sorted; None for words.
+    """
 
     text: str
     tone: Tone = ""
+    value: float | None = None
+
+    @classmethod
+    def number(cls, value: float, text: str = "") -> Self:
+        """Return a cell that shows a number, a count if nothing else is said."""
+        return cls(text or f"{value:,}", value=float(value))
 
 
 @dataclass(frozen=True)
@@ -136,7 +152,9 @@ class Table:
     notes
         Below the table, one sentence each.
     folded
-        Whether HTML shows it only when asked (and on paper always).
+        Whether it is left to the appendix; the report then has a link in its place.
+    last
+        Whether the last row is a total, which stays where the rows before it are cut.
     """
 
     name: str
@@ -145,6 +163,7 @@ class Table:
     caption: str
     notes: tuple[str, ...] = ()
     folded: bool = False
+    last: bool = False
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -152,6 +171,13 @@ class Table:
                 raise ValueError(
                     f"table {self.name!r}: a row has {len(row)} cells; {len(self.columns)} expected"
                 )
+
+    def cut(self, most: int) -> Table:
+        """Return the first rows only, and the total where there is one."""
+        if len(self.rows) <= most + 2:  # not for the sake of a row or two
+            return self
+        kept = self.rows[: most - self.last] + self.rows[len(self.rows) - self.last :]
+        return replace(self, rows=kept)
 
 
 @dataclass(frozen=True, eq=False)

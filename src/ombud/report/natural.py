@@ -22,7 +22,7 @@ def out_of(share: float) -> str:
     if share >= 1:
         return "all"
     for base in (100, 1000, 10_000):
-        if share * base >= 1:
+        if share * base >= 0.95:
             return f"{in_hundred(share, base)} of every {base:,}"
     return "fewer than 1 of every 10,000"
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
+
+import polars as pl
 
 from ombud.audits.result import Result
 from ombud.errors import OmbudError
+from ombud.stats.estimate import Estimate
 from ombud.taxonomy import load_taxonomy, taxonomy_names
 
-__all__ = ["Titles", "titles_of"]
+__all__ = ["Titles", "in_words", "titles_of"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,49 @@ def titles_of(result: Result) -> Titles:
         # Analyses put names of their own there, such as the columns of a regression.
         {k: v for k, v in _groups().items() if k in groups},
     )
+
+
+def in_words(result: Result) -> Result:
+    """Return a result whose labels and groups have the words of their taxonomy for names.
+
+    Two ids of the same title keep their ids behind it. Plan, card and provenance stay.
+    """
+    titles = titles_of(result)
+    if not titles.labels and not titles.groups:
+        return result
+    labels, groups = _distinct(titles.labels), _distinct(titles.groups)
+    words = Titles(labels, groups)
+
+    def renamed(e: Estimate) -> Estimate:
+        return e.replace(
+            label=words.label(e.label), group=words.group(e.group), details=_inside(e, words)
+        )
+
+    return replace(
+        result,
+        estimates=tuple(renamed(e) if e.label or e.group or e.details else e
+                        for e in result.estimates),  # fmt: skip
+        tables={name: _table(table, words) for name, table in result.tables.items()},
+    )
+
+
+def _distinct(titles: Mapping[str, str]) -> dict[str, str]:
+    shared = {t for t, n in Counter(titles.values()).items() if n > 1}
+    return {k: f"{t} ({k})" if t in shared else t for k, t in titles.items()}
+
+
+def _inside(e: Estimate, words: Titles) -> Mapping[str, Any]:
+    """Return the details of an estimate; a group or a label that they name is put in words."""
+    named = {"group": words.group, "label": words.label}
+    said = {k: f(e.details[k]) for k, f in named.items() if isinstance(e.details.get(k), str)}
+    return {**e.details, **said} if said else e.details
+
+
+def _table(table: pl.DataFrame, words: Titles) -> pl.DataFrame:
+    for column, mapping in (("label", words.labels), ("group", words.groups)):
+        if column in table.columns and table.schema[column] == pl.String and mapping:
+            table = table.with_columns(pl.col(column).replace(mapping))
+    return table
 
 
 def _words(names: frozenset[str], told: str) -> dict[str, str]:
