@@ -32,6 +32,8 @@ MOST_WORDS = 120
 """Words of the first screen, its title and the caption of its figure counted."""
 
 _MOST_FINDINGS = 3
+# "How sure", "What would change it", "Not known", "3 more findings below", "The numbers".
+_LABELS = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +153,9 @@ class Answer:
         ordered = self.ordered
         others = (self.how_sure, self.change, self.unknown, self.also)
         fixed = sum(word_count(p) for p in others if p)
-        fixed += len(self.question.split())
-        fixed += len(self.figure.caption.split()) if self.figure is not None else 0
+        fixed += len(self.question.split()) + _LABELS
+        if self.figure is not None:
+            fixed += len(self.figure.caption.split()) + len(self.figure.title.split())
         kept: list[Finding] = []
         for finding in ordered[:_MOST_FINDINGS]:
             fixed += word_count(finding.said)
@@ -176,7 +179,7 @@ def _sure(tested: Sequence[Estimate], directions: tuple[str, str]) -> Paragraph:
     if not made:
         return paragraph("Nothing could be tested.")
     corrected = any(e.correction for e in made)
-    after = ", after correction for their number" if corrected and len(made) > 1 else ""
+    after = " after correction" if corrected and len(made) > 1 else ""
     if len(made) == 1:
         parts: list[Part] = ["The one comparison ", "is clear" if stand else "is not clear"]
         parts.append(f" at {made[0].level:.0%}.")
@@ -187,7 +190,7 @@ def _sure(tested: Sequence[Estimate], directions: tuple[str, str]) -> Paragraph:
         told = [f"{n:,} {word}" for n, word in zip(ways, directions, strict=True) if n]
         parts.append(f": {' and '.join(told)}." if stand > 1 else ".")
     if few:
-        parts.append(f" {few:,} more had too little data.")
+        parts.append(f" {few:,} had too little data.")
     return Paragraph(tuple(parts))
 
 

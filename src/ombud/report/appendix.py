@@ -124,6 +124,16 @@ def _rounded(value: float | None) -> float | None:
     return float(f"{value:.6g}")
 
 
+def _at_least(p: float | None, least: float) -> float | None:
+    return None if p is None else _rounded(max(p, least))
+
+
+def _p(p: float | None, least: float) -> str:
+    if p is None:
+        return "\u2013"
+    return f"<{least:.1g}" if p <= _rounded(least) else f"{p:.4f}"  # type: ignore[operator]
+
+
 def _every_number(result: Result) -> dict[str, Any]:
     kinds = {}
     for family in families(result):
@@ -144,8 +154,12 @@ def _every_number(result: Result) -> dict[str, Any]:
         "Low": [low for low, _ in ends],
         "High": [high for _, high in ends],
         "n": [e.n for e in some],
-        "p, not corrected": [e.p_value for e in some],
-        "p, corrected": [e.p_adjusted for e in some],
+    }
+    # A p-value that rests on replicates says nothing below one in their number.
+    least = 1 / (result.plan.statistics.replicates + 1)
+    tested: Mapping[str, list[float | None]] = {
+        "p, not corrected": [_at_least(e.p_value, least) for e in some],
+        "p, corrected": [_at_least(e.p_adjusted, least) for e in some],
     }
     last: Mapping[str, list[str]] = {
         "Reads as": [reading(e) for e in some],
@@ -164,7 +178,11 @@ def _every_number(result: Result) -> dict[str, Any]:
     for title, values in numbers.items():
         if any(value is not None for value in values):
             columns.append({"title": title, "right": True, "value": [_rounded(v) for v in values]})
+    for title, values in tested.items():
+        if any(value is not None for value in values):
+            shown = _listed([_p(value, least) for value in values])
+            columns.append({"title": title, "right": True, "value": values, "text": shown})
     for title, texts in last.items():
-        made: dict[str, Any] = {"title": title, "text": _listed([visible(t) for t in texts])}
-        columns.append(made | ({"choose": True} if title == "Reads as" else {}))
+        told: dict[str, Any] = {"title": title, "text": _listed([visible(t) for t in texts])}
+        columns.append(told | ({"choose": True} if title == "Reads as" else {}))
     return {"caption": "Every number of this audit.", "columns": columns, "notes": []}

@@ -153,8 +153,6 @@ class Table:
         Below the table, one sentence each.
     folded
         Whether it is left to the appendix; the report then has a link in its place.
-    last
-        Whether the last row is a total, which stays where the rows before it are cut.
     """
 
     name: str
@@ -163,7 +161,6 @@ class Table:
     caption: str
     notes: tuple[str, ...] = ()
     folded: bool = False
-    last: bool = False
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -173,11 +170,10 @@ class Table:
                 )
 
     def cut(self, most: int) -> Table:
-        """Return the first rows only, and the total where there is one."""
-        if len(self.rows) <= most + 2:  # not for the sake of a row or two
+        """Return the first rows only."""
+        if len(self.rows) <= most + 2:  # nothing is cut for the sake of a row or two
             return self
-        kept = self.rows[: most - self.last] + self.rows[len(self.rows) - self.last :]
-        return replace(self, rows=kept)
+        return replace(self, rows=self.rows[:most])
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,8 +237,9 @@ class Section:
         this section tells: the general comparisons and figures leave them out. (Groups compared
         by these metrics are still told there.)
     withholds
-        Keys of metrics that are no answer to anything, such as bounds: the general comparisons
-        and figures leave them out altogether. The appendix has their numbers all the same.
+        Keys of metrics that the general comparisons and figures leave out altogether, groups
+        too: because this section tells all of them, or because they are no answer to anything,
+        such as bounds. The appendix has their numbers all the same.
     place
         ``report``, or ``appendix`` for what a reader looks up rather than reads.
     """

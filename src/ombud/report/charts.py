@@ -19,7 +19,7 @@ NAME_LENGTH = 36
 LEAST_RATIO = 0.1
 """On a logarithmic axis, smaller ratios stand at this edge."""
 
-ROOM = 480
+ROOM = 400
 """How high a figure may be, in pixels; it has as many rows as fit."""
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

@@ -23,7 +23,12 @@ def sections_of(result: Result) -> tuple[Section, ...]:
         if section is not None:
             made.append(replace(section, name=name.replace("/", "-")))
     left = left_to_general(result, made)
-    general = (comparisons(left, whole=False), figures(result, left), comparisons(left, whole=True))
+    beside = any(section.shows or section.withholds for section in made)
+    general = (
+        comparisons(left, whole=False),
+        figures(result, left, beside=beside),
+        comparisons(left, whole=True),
+    )
     made += [section for section in general if section is not None]
     return tuple(sorted(made, key=lambda section: (section.order, section.name)))
 

@@ -25,7 +25,7 @@ __all__ = ["MOST_LABELS", "MOST_ROWS", "forest", "group_contrasts", "group_level
 MOST_ROWS = 12
 """A figure shows at most this many rows, and says so."""
 
-MOST_LABELS = 30
+MOST_LABELS = 8
 """A figure that lets the reader choose a label offers at most this many."""
 
 _BREAK = " · "

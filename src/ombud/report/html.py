@@ -35,7 +35,7 @@ from ombud.report.themes import DARK, LIGHT
 
 __all__ = ["MOST_ROWS", "Page", "script_json", "to_appendix", "to_html"]
 
-MOST_ROWS = 12
+MOST_ROWS = 10
 """A table of the report shows so many rows; the appendix has all."""
 
 
@@ -88,7 +88,7 @@ def to_html(
         scripts = [_bundle(), _resource("report.js")]
     specs = {figure.name: figure.spec for figure in figures} if scripts else {}
     tables = {table.name for table in tables_in(page.sections) if not table.folded}
-    head = len(page.title.split()) + sum(len(fact.split()) for fact in page.about)
+    head = len(page.title.split()) + (len(page.about[0].split()) if page.about else 0)
     return str(
         _environment()
         .get_template("report.html")
@@ -98,7 +98,7 @@ def to_html(
             sections=page.sections,
             answers=answers,
             gate=gate,
-            room=MOST_WORDS - min(head, 25) - sum(len(one.said.split()) + 2 for one in gate) - 8,
+            room=MOST_WORDS - min(head, 30) - sum(len(one.said.split()) + 2 for one in gate),
             appendix=appendix,
             tables=tables,
             style=_resource("style.css"),

@@ -36,16 +36,16 @@ def suppression_answer(result: Result) -> Answer | None:
         tested=tested,
         nothing=_nothing(tested),
         change=paragraph(
-            "A text belongs to the groups it names, whoever speaks; other terms, or other labels "
-            "of what is acceptable, would change the rates."
+            "Other terms, or other labels of what is acceptable; groups are named in the text, "
+            "whoever speaks."
         ),
         unknown=_unknown(result),
         figure=dots_figure(
             tested,
             name="answer-figure",
             table="suppression-table",
-            title="Flagged how many times as often as all acceptable texts",
-            caption=f"Lines are {tested[0].level:.0%} intervals; dashed: as often as all."
+            title="Times as often as all acceptable texts",
+            caption=f"{tested[0].level:.0%} intervals; dashed: as often."
             if tested
             else "",
             room=300,

@@ -80,9 +80,10 @@ def suppression(result: Result) -> Section | None:
         caption = "Pooled suppression: noisy ratios drawn towards the others"
         some = estimates_of(result, *pooled)
         blocks.append(_grid(some, "suppression-pooled-table", caption, folded=True))
-    told = {key_of_metric(m) for m in (info, chief(result, "scores"), *pooled) if m is not None}
+    others = (*infos_of(result, "worst-suppression"), *infos_of(result, "suppression"))
+    told = frozenset(key_of_metric(one) for one in (*pooled, *others))
     title = "Whose acceptable speech is flagged more"
-    return Section(title, tuple(blocks), order=250, shows=frozenset(told))
+    return Section(title, tuple(blocks), order=250, withholds=told)
 
 
 def _said(result: Result, ratios: Sequence[Estimate], system: str) -> Paragraph:

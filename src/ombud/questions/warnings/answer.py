@@ -19,7 +19,7 @@ from ombud.report.blocks import Figure, Name, Paragraph, Part, Strong, paragraph
 from ombud.report.figures import forest
 from ombud.report.findings import estimates_of, nearest_end, reading
 from ombud.report.format import number_text
-from ombud.report.natural import in_hundred, more_or_less, out_of, percent
+from ombud.report.natural import in_hundred, more_or_less, percent
 from ombud.stats.estimate import Estimate
 
 __all__ = ["warnings_answer"]
@@ -59,7 +59,7 @@ def _said(e: Estimate, info: MetricInfo) -> Paragraph:
     if counts and all(isinstance(share, float) for share in shares):
         lists, past = (number_text(100 * share * labels, 1 if 100 * share * labels < 10 else 0)
                        for share in shares if share is not None)  # fmt: skip
-        parts += [": ", Strong(f"{lists} warnings in 100 places"), "; the same people's histories"]
+        parts += [": ", Strong(f"{lists} warnings in 100 places"), "; people's own histories"]
         parts.append(f" have {past} ({percent(e.value)}{_between(e)}).")
         return paragraph(*parts)
     parts += ["'s lists hold ", Strong(percent(e.value))]
@@ -105,13 +105,13 @@ def _also(result: Result) -> Paragraph | None:
     e = max(above, key=_extra)
     more = e.details["list"] - e.details["history"]
     return paragraph(
-        "Most of all ",
+        "Most: ",
         Name(e.label),
         " (",
         Name(e.system),
-        "): ",
+        "), ",
         Strong(f"{more_or_less(more)} places"),
-        f"; their own history has {out_of(e.details['history'])}.",
+        f"; their own history has {in_hundred(e.details['history'])}.",
     )
 
 
@@ -136,9 +136,9 @@ def _change(result: Result) -> Paragraph:
     if not turned:
         return paragraph("Whatever the unknown labels are, the direction stays.")
     if len(ends) == 1:
-        return paragraph("Unknown labels: if they could be anything, the direction could turn.")
-    which = "every system" if turned == len(ends) else f"{turned} of {len(ends)} systems"
-    return paragraph(f"Unknown labels: if they could be anything, the direction of {which} could turn.")
+        return paragraph("If unknown labels could be anything, the direction could turn.")
+    which = "every direction" if turned == len(ends) else f"{turned} of {len(ends)} directions"
+    return paragraph(f"If unknown labels could be anything, {which} could turn.")
 
 
 def _unknown(result: Result, info: MetricInfo) -> Paragraph | None:
@@ -149,7 +149,7 @@ def _unknown(result: Result, info: MetricInfo) -> Paragraph | None:
             how = counted.get(str(info.spec.get("unknown", "no")), "not counted")
             return paragraph(
                 Strong(f"{in_hundred(share)} of every 100"),
-                f" pairs of item and label are unknown, and {how}.",
+                f" item-label pairs; {how}.",
             )
     return None
 
@@ -165,5 +165,5 @@ def _figure(result: Result, info: MetricInfo) -> Figure | None:
     if figure is None:
         return None
     first = by_nearest_end([Finding(paragraph(), e) for e in family.estimates])[0].estimate
-    caption = f"Lines are {first.level:.0%} intervals; dashed: as much as in the history."
+    caption = f"{first.level:.0%} intervals; dashed: as much as in the history."
     return replace(figure, title="How much more lists hold than histories", caption=caption)

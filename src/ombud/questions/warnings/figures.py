@@ -40,7 +40,7 @@ __all__ = [
     "tradeoff_figure",
 ]
 
-MOST_LABELS = 8
+MOST_LABELS = 5
 """A figure that shows one label at a time offers so many: the most common."""
 
 MOST_USERS = 500

@@ -28,7 +28,7 @@ from ombud.questions.warnings.lookup import (
 from ombud.questions.warnings.wording import care, remedy_words, system_words
 from ombud.registry import section
 from ombud.report.blocks import Block, Bullets, Cell, Column, Figure, Section, Table, paragraph
-from ombud.report.display import shorten
+from ombud.report.display import count, shorten
 from ombud.report.figures import forest
 from ombud.report.findings import estimates_of, key_of_estimate, key_of_metric
 from ombud.report.format import number_text
@@ -72,8 +72,8 @@ def warnings_amplification(result: Result) -> Section | None:
         )
         blocks.append(_by_system(result, rows, "warnings-amplification-table", caption))
     figures = [spread_figure(result, by_label=False)]
-    figures += [_forest(result, form, by_label[form]) for form in _FORESTS if form in by_label]
-    figures.append(spread_figure(result, by_label=True))
+    figures += [_forest(result, f, by_label[f]) for f in _FORESTS if f in by_label][:1]
+    figures += [spread_figure(result, by_label=True), tradeoff_figure(result)]
     blocks += [figure for figure in figures if figure is not None]
     title = "Do lists hold more of the labels than people's own histories?"
     told = (*infos.values(), *by_label.values())
@@ -93,13 +93,15 @@ def warnings_accuracy(result: Result) -> Section | None:
     infos = accuracy_infos(result)
     if not infos or not amplification_infos(result, "amplification-user"):
         return None
-    rows = [(info.title, info) for info in infos]
-    blocks: list[Block] = [
-        _by_system(result, rows, "warnings-accuracy-table", "Accuracy on what was held out")
-    ]
-    figure = tradeoff_figure(result)
-    if figure is not None:
-        blocks.append(figure)
+    longest = max(int(info.spec.get("k") or 0) for info in infos)
+    some = [info for info in infos if int(info.spec.get("k") or longest) == longest]
+    rows = [(info.title, info) for info in some]
+    caption = "Accuracy on what was held out"
+    blocks: list[Block] = [_by_system(result, rows, "warnings-accuracy-table", caption)]
+    rest = len(infos) - len(some)
+    if rest:
+        what = f"{count(rest, 'measure')} of shorter lists {'is' if rest == 1 else 'are'}"
+        blocks.append(paragraph(f"{what} in the appendix."))
     shows = frozenset(map(key_of_metric, infos))
     return Section("How accurate the lists are", tuple(blocks), order=160, shows=shows)
 

@@ -22,29 +22,21 @@ from ombud.stats.estimate import Estimate
 
 __all__ = ["care", "percent_text", "remedy_words", "system_words"]
 
-_NAMED = 2
+_NAMED = 1
 _MANY = 0.1
 
 
 def system_words(result: Result) -> Bullets | None:
     """Return one item for each system: more or less of the labels than in users' histories."""
-    infos = amplification_infos(result, "amplification-user")
-    forms = [form for form in ("ratio-of-means", "mean") if form in infos]
-    if not forms:
+    info = chief_amplification(result)
+    if info is None:
         return None
     items = []
-    for system in at_systems(result, infos[forms[0]]):
-        parts: list[Part] = [Name(system), ": "]
-        for index, form in enumerate(forms):
-            e = level(result, infos[form], system)
-            if e is None:
-                continue
-            if form == "ratio-of-means":
-                parts += ["taking all users and labels together, lists hold ", *_size(e)]
-            else:
-                parts += ["; " if index else "", "the average over users and labels is "]
-                parts += [percent_text(e)]
-        items.append(paragraph(*parts, ". ", *_labels(result, system)))
+    for system in at_systems(result, info):
+        e = level(result, info, system)
+        if e is not None:
+            head = (Name(system), ": lists hold ", *_size(e), ". ")
+            items.append(paragraph(*head, *_labels(result, system)))
     return Bullets(tuple(items))
 
 
@@ -53,9 +45,9 @@ def _size(e: Estimate) -> list[Part]:
         return [estimate_text(e)]
     sign = reading(e)
     if sign not in {"above", "below"}:
-        return [Strong("about as much"), f" of them as histories do ({percent_text(e)})"]
+        return [Strong("about as much"), f" as histories ({percent_text(e)})"]
     word = "more" if sign == "above" else "less"
-    return [Strong(f"{abs(e.value):.0%} {word}"), f" of them than histories do ({percent_text(e)})"]
+    return [Strong(f"{abs(e.value):.0%} {word}"), f" than histories ({percent_text(e)})"]
 
 
 def percent_text(e: Estimate) -> str:
@@ -81,17 +73,17 @@ def _labels(result: Result, system: str) -> list[Part]:
     above, below = signs.get("above", ()), signs.get("below", ())
     rest = sum(len(some) for sign, some in signs.items() if sign not in {"above", "below"})
     verb = "is" if len(above) == 1 else "are"
-    parts: list[Part] = [f"By label ({info.title}, corrected): {len(above)} {verb} shown more"]
+    parts: list[Part] = [f"Of {count(len(above) + len(below) + rest, 'label')}, {len(above)} {verb} shown more"]
     parts += _largest(above)
     parts += [f", {len(below)} less", *_largest(below)]
-    parts.append(f", {rest} without a clear sign or a number." if rest else ".")
+    parts.append(f", {rest} neither clearly." if rest else ".")
     return parts
 
 
 def _largest(some: tuple[Estimate, ...]) -> list[Part]:
     parts: list[Part] = []
     for index, e in enumerate(some[:_NAMED]):
-        parts += [", " if index else " (most: ", Name(e.label), f" {percent_text(e)}"]
+        parts += [", " if index else " (surest: ", Name(e.label), f" {percent_text(e)}"]
     return [*parts, ")"] if parts else []
 
 

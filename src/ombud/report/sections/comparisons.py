@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ombud.report.blocks import Block, Cell, Column, Section, Table, paragraph
-from ombud.report.findings import EstimateSet, Kind, by_sign
+from ombud.report.findings import EstimateSet, Kind, Sign, by_sign
 from ombud.report.wording import answer_of, headline
 
 __all__ = ["comparisons"]
 
-_MOST = 6
+_MOST = 2
 _KINDS: dict[Kind, str] = {
     "overall": "everyone",
     "group": "each group",
     "group contrast": "groups compared",
     "system contrast": "systems compared",
 }
-_COLUMNS = ("Above", "Below", "Before correction only", "No clear sign", "Not tested", "Undefined")
+_COLUMNS: dict[str, tuple[Sign, ...]] = {
+    "Above": ("above",),
+    "Below": ("below",),
+    "Before correction only": ("above uncorrected", "below uncorrected"),
+    "No clear sign": ("no sign",),
+    "Not tested": ("untested",),
+    "Not defined": ("undefined",),
+}
+_ROWS = 6
 
 
 def comparisons(found: Sequence[EstimateSet], *, whole: bool) -> Section | None:
@@ -40,7 +48,7 @@ def comparisons(found: Sequence[EstimateSet], *, whole: bool) -> Section | None:
     keys = sorted(by_metric, key=lambda key: -_standing(by_metric[key]))
     chosen = set(keys if whole else keys[:_MOST])
     blocks: list[Block] = [headline(found)]
-    if not whole:
+    if not whole and any(e.null is not None for f in found for e in f.estimates):
         blocks.append(_counts(found))
     for key, parts in by_metric.items():
         if key not in chosen:
@@ -59,7 +67,8 @@ def comparisons(found: Sequence[EstimateSet], *, whole: bool) -> Section | None:
         blocks.append(paragraph(text))
     order, place = (460, "appendix") if whole else (300, "report")
     name = "comparisons-whole" if whole else "comparisons"
-    return Section("Comparisons in words", tuple(blocks), order=order, name=name, place=place)  # type: ignore[arg-type]
+    title = "Every comparison in words" if whole else "Further comparisons"
+    return Section(title, tuple(blocks), order=order, name=name, place=place)  # type: ignore[arg-type]
 
 
 def _standing(parts: Sequence[EstimateSet]) -> int:
@@ -69,31 +78,28 @@ def _standing(parts: Sequence[EstimateSet]) -> int:
 
 def _counts(found: Sequence[EstimateSet]) -> Table:
     """Return how many comparisons there are of each kind; the last row adds them up."""
-    rows: list[tuple[Cell, ...]] = []
-    total = [0] * (len(_COLUMNS) + 1)
+    counted = []
     for family in found:
         signs = {sign: len(some) for sign, some in by_sign(family.estimates).items()}
-        before = signs.get("above uncorrected", 0) + signs.get("below uncorrected", 0)
-        numbers = [
-            signs.get("above", 0),
-            signs.get("below", 0),
-            before,
-            signs.get("no sign", 0),
-            signs.get("untested", 0),
-            signs.get("undefined", 0),
-        ]
-        if not any(numbers[:4]):  # a description: there is nothing to compare it with
-            continue
-        numbers.insert(0, sum(numbers))
-        total = [a + b for a, b in zip(total, numbers, strict=True)]
-        about = (Cell(family.metric.title), Cell(_KINDS[family.kind]))
-        rows.append((*about, *(Cell.number(n) for n in numbers)))
-    rows.sort(key=lambda row: -sum(cell.value or 0 for cell in row[3:5]))
-    rows.append((Cell("all of them"), Cell(""), *(Cell.number(n) for n in total)))
+        numbers = [sum(signs.get(sign, 0) for sign in column) for column in _COLUMNS.values()]
+        if any(numbers[:4]):  # otherwise a description: there is nothing to compare it with
+            counted.append((family, [sum(numbers), *numbers]))
+    counted.sort(key=lambda one: -(one[1][1] + one[1][2]))
+    rows = [
+        (Cell(family.metric.title), Cell(_KINDS[family.kind]), *map(Cell.number, numbers))
+        for family, numbers in counted[:_ROWS]
+    ]
+    rest = [numbers for _, numbers in counted[_ROWS:]]
+    if rest:
+        added = [sum(column) for column in zip(*rest, strict=True)]
+        rows.append((Cell(f"{len(rest):,} others"), Cell(""), *map(Cell.number, added)))
+    total = [sum(column) for column in zip(*(numbers for _, numbers in counted), strict=True)]
+    if len(rows) > 1:
+        rows.append((Cell("all of them"), Cell(""), *map(Cell.number, total)))
     heads = (Column("Measure", header=True), Column("About"), Column("Numbers", "right"))
     columns = (*heads, *(Column(title, "right") for title in _COLUMNS))
     caption = "How many numbers say what; each row adds up, and so do the columns."
-    return Table("comparisons-table", columns, tuple(rows), caption, last=True)
+    return Table("comparisons-table", columns, tuple(rows), caption)
 
 
 def _whole_sentences(text: str) -> str:

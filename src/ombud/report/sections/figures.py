@@ -8,22 +8,37 @@ from ombud.audits.result import Result
 from ombud.report.blocks import Block, Figure, Section, paragraph
 from ombud.report.display import count
 from ombud.report.figures import forest, group_contrasts, group_levels
-from ombud.report.findings import EstimateSet, Kind, by_sign
+from ombud.report.findings import EstimateSet, Kind, by_sign, key_of_metric
 from ombud.report.names import slug
 
 __all__ = ["figures"]
 
 _MOST = 4
+_MOST_BESIDE = 2
 _RANK: dict[Kind, int] = {"overall": 0, "group contrast": 1, "system contrast": 2, "group": 3}
 
 
-def figures(result: Result, found: Sequence[EstimateSet]) -> Section | None:
-    """Draw the families of estimates that matter most: those with the most findings."""
+def figures(result: Result, found: Sequence[EstimateSet], *, beside: bool) -> Section | None:
+    """Draw the families of estimates that matter most: those with the most findings.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    found
+        What the sections of a question leave to this one.
+    beside
+        Whether there are such sections, which have figures of their own.
+    """
+    most = _MOST_BESIDE if beside else _MOST
+    # Where groups are compared, their levels need no picture of their own.
+    compared = {key_of_metric(f.metric) for f in found if f.kind == "group contrast"}
+    found = [f for f in found if f.kind != "group" or key_of_metric(f.metric) not in compared]
     ordered = sorted(found, key=lambda f: (-_standing(f), _RANK[f.kind]))
     chosen: list[EstimateSet] = []
     drawn: dict[int, Figure] = {}
     for family in ordered:
-        figure = _figure(result, family) if len(chosen) < _MOST else None
+        figure = _figure(result, family) if len(chosen) < most else None
         if figure is not None:
             chosen.append(family)
             drawn[id(family)] = figure

@@ -120,7 +120,9 @@
       rows.slice(0, state.shown).forEach(function (row) {
         var line = make("tr");
         table.columns.forEach(function (column, index) {
-          var cell = make(index === 0 ? "th" : "td", textAt(column, row));
+          var text = textAt(column, row);
+          var cell = make(index === 0 ? "th" : "td", text);
+          if (text.length > 40) { cell.title = text; }
           if (index === 0) { cell.setAttribute("scope", "row"); }
           var tone = column.tone ? column.tone.of[column.tone.at[row]] : "";
           cell.className = (column.right ? "r " : "") + tone;
