@@ -32,8 +32,8 @@ MOST_WORDS = 120
 """Words of the first screen, its title and the caption of its figure counted."""
 
 _MOST_FINDINGS = 3
-# "How sure", "What would change it", "Not known", "3 more findings below", "The numbers".
-_LABELS = 15
+# "How sure", "What would change it", "3 more findings below", "The numbers".
+_LABELS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ class Answer:
         ordered = self.ordered
         others = (self.how_sure, self.change, self.unknown, self.also)
         fixed = sum(word_count(p) for p in others if p)
-        fixed += len(self.question.split()) + _LABELS
+        fixed += len(self.question.split()) + _LABELS + 2 * (self.unknown is not None)
         if self.figure is not None:
             fixed += len(self.figure.caption.split()) + len(self.figure.title.split())
         kept: list[Finding] = []

@@ -38,6 +38,7 @@ def forest(
     table: str,
     ratio: float | None = None,
     room: int = ROOM,
+    x_title: str = "",
 ) -> Figure | None:
     """Return values with intervals, labels down the side, one mark for each system.
 
@@ -53,6 +54,8 @@ def forest(
         What makes a ratio of a value, see `interval_chart`; ratios of two systems need not say.
     room
         How high it may be, in pixels.
+    x_title
+        What is measured, in place of the metric's title.
     """
     pairs = family.kind == "system contrast"
     series = _pair if pairs else _system
@@ -65,7 +68,7 @@ def forest(
         return None
     rows = [(e, row(e), series(e) if labelled else "") for e in chosen]
     ratio = ratio if ratio is not None else _ratio(family)
-    spec = interval_chart(rows, shown, x_title=_x_title(family), ratio=ratio)
+    spec = interval_chart(rows, shown, x_title=x_title or _x_title(family), ratio=ratio)
     more += _edge(chosen, ratio)
     title = f"{family.metric.title}: systems compared" if pairs else family.metric.title
     return _figure(name, table, title, spec, chosen, [*more, *notes])

@@ -64,6 +64,7 @@ def suppression(result: Result) -> Section | None:
     ratios = estimates_of(result, info)
     systems = tuple(dict.fromkeys(e.system for e in ratios))
     blocks: list[Block] = [Bullets(tuple(_said(result, ratios, system) for system in systems))]
+    tables: list[Table] = []
     for shown, name in ((info, "suppression"), (chief(result, "scores"), "suppression-scores")):
         some = estimates_of(result, shown) if shown is not None else ()
         if not some or shown is None:
@@ -74,12 +75,13 @@ def suppression(result: Result) -> Section | None:
             heat = heat_figure(some, name=f"{name}-heat", table=table)
             blocks += [heat] if heat is not None else []
         caption = f"{shown.title.capitalize()} by group and system"
-        blocks.append(_grid(some, table, caption, folded=shown is not info))
+        tables.append(_grid(some, table, caption, folded=shown is not info))
     pooled = infos_of(result, "pooled-suppression")
     if pooled and estimates_of(result, *pooled):
         caption = "Pooled suppression: noisy ratios drawn towards the others"
         some = estimates_of(result, *pooled)
-        blocks.append(_grid(some, "suppression-pooled-table", caption, folded=True))
+        tables.append(_grid(some, "suppression-pooled-table", caption, folded=True))
+    blocks += tables
     others = (*infos_of(result, "worst-suppression"), *infos_of(result, "suppression"))
     told = frozenset(key_of_metric(one) for one in (*pooled, *others))
     title = "Whose acceptable speech is flagged more"

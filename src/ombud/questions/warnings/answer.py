@@ -160,7 +160,12 @@ def _figure(result: Result, info: MetricInfo) -> Figure | None:
         return None
     ratio = 1.0 if info.spec.get("form") == "ratio-of-means" else None
     figure = forest(
-        family, name="answer-figure", table="warnings-amplification-table", ratio=ratio, room=300
+        family,
+        name="answer-figure",
+        table="warnings-amplification-table",
+        ratio=ratio,
+        room=300,
+        x_title="more or less than in histories",
     )
     if figure is None:
         return None

@@ -16,6 +16,7 @@
       var config = Object.assign({}, dark.matches ? content.dark : content.light);
       if (narrow) {
         config.axisY = { labelLimit: 110 };
+        config.axisX = { titleLimit: place.clientWidth - 130 };
       }
       var fitted = JSON.parse(JSON.stringify(spec), function (key, value) {
         return narrow && key === "columns" ? 1 : value;
