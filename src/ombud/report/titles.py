@@ -106,11 +106,13 @@ def _table(table: pl.DataFrame, words: Titles) -> pl.DataFrame:
 def _words(names: frozenset[str], told: str) -> dict[str, str]:
     if not names:
         return {}
-    for key in (told,) if told else taxonomy_names():
-        words = _titles(key)
-        if told or names <= set(words):
-            return {name: words[name] for name in names if name in words}
-    return {}
+    found = [_titles(key) for key in ((told,) if told else taxonomy_names())]
+    holding = [words for words in found if told or names <= set(words)]
+    if not holding:
+        return {}
+    # Where several taxonomies have the ids, only what they call alike is certain.
+    first = holding[0]
+    return {n: first[n] for n in names if n in first and len({w[n] for w in holding}) == 1}
 
 
 @lru_cache(maxsize=32)

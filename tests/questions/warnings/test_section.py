@@ -11,6 +11,7 @@ import pytest
 
 from ombud.audits import Audit, Plan, Result
 from ombud.data.exclusions import Exclusion
+from ombud.metrics import ShareGap
 from ombud.questions.warnings import (
     warnings_accuracy,
     warnings_amplification,
@@ -28,6 +29,7 @@ from ombud.report.html import Page, to_html
 from ombud.report.images import to_svg
 from ombud.report.markdown import to_markdown
 from ombud.stats.estimate import Estimate
+from ombud.worlds import small_world
 
 MADE = (
     warnings_amplification,
@@ -61,6 +63,12 @@ def explicit() -> Result:
 @pytest.fixture(scope="module")
 def implicit() -> Result:
     return run(False)
+
+
+@pytest.fixture(scope="module")
+def ordinary() -> Result:
+    world = small_world(seed=1)
+    return Audit(world.dataset, world.recommenders(), [ShareGap(k=10)]).run()
 
 
 def figures(result: Result) -> dict[str, Figure]:

@@ -62,8 +62,10 @@ def _said(e: Estimate, info: MetricInfo) -> Paragraph:
         parts += [": ", Strong(f"{lists} warnings in 100 places"), "; people's own histories"]
         parts.append(f" have {past} ({percent(e.value)}{_between(e)}).")
         return paragraph(*parts)
-    parts += ["'s lists hold ", Strong(percent(e.value))]
-    return paragraph(*parts, f" of it than the same people's histories{_between(e)}.")
+    size = percent(e.value)
+    than = "as much as" if size.endswith(("times", "twice")) else "than"
+    parts += ["'s lists hold ", Strong(size), f" {than} people's own histories"]
+    return paragraph(*parts, f" ({_between(e).removeprefix(', ')})." if e.interval else ".")
 
 
 def _between(e: Estimate) -> str:
@@ -79,11 +81,10 @@ def _nothing(tested: Sequence[Estimate]) -> Paragraph | None:
         return None
     ends = [end for e in made for end in e.interval or ()]
     low, high = (number_text(100 * end, 0, signed=True) for end in (min(ends), max(ends)))
-    verb = "does" if len(made) == 1 else "do"
     who = made[0].system if len(made) == 1 else f"{len(made)} systems"
     return paragraph(
         Strong("No clear difference"),
-        f": the lists of {who} {verb} not clearly hold more or less than histories; ",
+        f": the lists of {who} do not clearly hold more or less than histories; ",
         f"from {low}% to {high}% is not ruled out.",
     )
 
@@ -131,7 +132,7 @@ def _change(result: Result) -> Paragraph:
             if low and high and low.value is not None and high.value is not None:
                 ends.append((low.value, high.value))
     if not ends:
-        return paragraph("Labels that are missing more often for some films than for others.")
+        return paragraph("Labels that are missing more often for some items than for others.")
     turned = sum(low < 0 < high for low, high in ends)
     if not turned:
         return paragraph("Whatever the unknown labels are, the direction stays.")

@@ -11,6 +11,7 @@ from ombud.report.blocks import Figure, Name, Paragraph, Part, Strong, paragraph
 from ombud.report.figures import forest, group_contrasts
 from ombud.report.findings import EstimateSet, families, reading
 from ombud.report.format import estimate_text, number_text
+from ombud.report.natural import counted as counted_of
 from ombud.report.natural import in_hundred, more_or_less, out_of
 from ombud.stats.estimate import Estimate
 
@@ -88,11 +89,14 @@ def _said(e: Estimate, info: MetricInfo, level: bool) -> Paragraph:
         if isinstance(history, float):
             than += f", which have {out_of(history)}"
         return paragraph(*head, size, f"{than}{_between(e)}.")
-    other, texts = e.details.get("other_events"), e.details.get("other_texts")
-    than = f" than {e.against}"
-    if isinstance(other, int | float) and texts:
-        than += f", of which {out_of(other / texts)} were"
-    return paragraph(*head, size, f"{than}{_between(e)}.")
+    events, texts = e.details.get("events"), e.details.get("texts")
+    other, others = e.details.get("other_events"), e.details.get("other_texts")
+    if events is not None and texts and other is not None and others:
+        told = Strong(f"{counted_of(events, texts)} {counted}")
+        past = out_of(other / others)
+        of = "" if past[0].isdigit() else " of the"
+        return paragraph(*head, told, f", against {past}{of} {e.against}.")
+    return paragraph(*head, size, f" than {e.against}{_between(e)}.")
 
 
 def _between(e: Estimate) -> str:
