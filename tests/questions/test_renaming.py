@@ -28,7 +28,9 @@ def turned(text: str) -> str:
 
 
 def renamed(result: Result) -> Result:
-    words = [f.name for f in fields(MetricInfo) if f.type == "str" and f.name not in {"key", "unit"}]
+    words = [
+        f.name for f in fields(MetricInfo) if f.type == "str" and f.name not in {"key", "unit"}
+    ]
     assert {"title", "summary", "reading", "limits"} <= set(words)
     infos = tuple(
         replace(info, **{name: turned(getattr(info, name)) for name in words})

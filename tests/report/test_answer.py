@@ -257,9 +257,7 @@ def test_large_unknown_shares_are_said() -> None:
     )
     found = answer(AMPLIFICATION, lists(0.35), density)
     assert found.unknown is not None
-    assert found.unknown.plain == (
-        "99.5 of every 100 item-label pairs; counted as \u201cno\u201d."
-    )
+    assert found.unknown.plain == ("99.5 of every 100 item-label pairs; counted as \u201cno\u201d.")
 
 
 def test_a_long_answer_shows_what_fits_and_counts_the_rest() -> None:

@@ -21,8 +21,8 @@ from ombud.audits.result import Result
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.report import FORMATS, Report, Section, summary_table
-from ombud.report.blocks import Bullets, Note, paragraph
 from ombud.report import html as html_page
+from ombud.report.blocks import Bullets, Note, paragraph
 from ombud.report.html import script_json, to_html
 from ombud.report.latex import escape_latex
 from ombud.report.markdown import escape_markdown, to_markdown

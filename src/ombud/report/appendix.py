@@ -71,7 +71,9 @@ def _stored(name: str, result: Result) -> Block:
     frame = result.tables[name]
     if frame.height > _MOST_STORED:
         where = f"tables/{name}.parquet of the result"
-        return paragraph(f"{name}: {frame.height:,} rows, too many for a page; they are in {where}.")
+        return paragraph(
+            f"{name}: {frame.height:,} rows, too many for a page; they are in {where}."
+        )
     columns = tuple(
         Column(title.replace("_", " "), "right" if dtype.is_numeric() else "left", i == 0)
         for i, (title, dtype) in enumerate(frame.schema.items())

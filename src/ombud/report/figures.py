@@ -155,7 +155,11 @@ def _few_series(
 
 
 def _largest(
-    estimates: Sequence[Estimate], row_of: Callable[[Estimate], str], what: str, series: int, room: int
+    estimates: Sequence[Estimate],
+    row_of: Callable[[Estimate], str],
+    what: str,
+    series: int,
+    room: int,
 ) -> tuple[list[str], list[Estimate], list[str]]:
     """Return the rows that are certain to lie furthest from the null value, and what is left out.
 
@@ -175,7 +179,9 @@ def _largest(
         return shown, chosen, []
     tested = any(e.null is not None for e in chosen)
     far = "whose interval lies furthest from the line" if tested else "that are largest"
-    text = f"Shown: the {len(shown)} of {count(len(by_effect), what)} {far}; {rest:,} are not shown."
+    text = (
+        f"Shown: the {len(shown)} of {count(len(by_effect), what)} {far}; {rest:,} are not shown."
+    )
     return shown, chosen, [text]
 
 

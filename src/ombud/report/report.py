@@ -245,7 +245,9 @@ def _as_sections(answers: tuple[Answer, ...]) -> tuple[Section, ...]:
     made = []
     for answer in answers:
         shown, more = answer.shown()
-        blocks: list[Block] = [Bullets(tuple(one.said for one in shown))] if shown else [answer.said]
+        blocks: list[Block] = (
+            [Bullets(tuple(one.said for one in shown))] if shown else [answer.said]
+        )
         for part in (answer.also, answer.how_sure, answer.change, answer.unknown):
             blocks += [part] if part is not None else []
         if answer.figure is not None:

@@ -78,8 +78,9 @@ def in_words(result: Result) -> Result:
 
     return replace(
         result,
-        estimates=tuple(renamed(e) if e.label or e.group or e.details else e
-                        for e in result.estimates),  # fmt: skip
+        estimates=tuple(
+            renamed(e) if e.label or e.group or e.details else e for e in result.estimates
+        ),  # fmt: skip
         tables={name: _table(table, words) for name, table in result.tables.items()},
     )
 

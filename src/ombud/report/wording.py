@@ -130,7 +130,13 @@ def _extremes(defined: Sequence[Estimate]) -> list[Part]:
     high, low = ordered[-1], ordered[0]
     if len(ordered) == 1:
         return ["for ", *_label_words(high), "."]
-    return ["highest for ", *_label_words(high, True), ", lowest for ", *_label_words(low, True), "."]
+    return [
+        "highest for ",
+        *_label_words(high, True),
+        ", lowest for ",
+        *_label_words(low, True),
+        ".",
+    ]
 
 
 def _directions(estimates: Sequence[Estimate], word: str) -> list[Part]:

@@ -218,11 +218,16 @@ def test_the_answer_is_about_the_question_in_natural_units(explicit: Result) -> 
         assert e is not None and e.value is not None
         assert (system in told) is (reading(e) in {"above", "below"})
         if system in told:
-            lists, past = (100 * e.details[side] * e.details["labels"] for side in ("list", "history"))
+            lists, past = (
+                100 * e.details[side] * e.details["labels"] for side in ("list", "history")
+            )
             assert lists / past - 1 == pytest.approx(e.value)
-            assert told[system].startswith(f"{system}: {lists:.0f} warnings in 100 places; people's")
-            assert f"have {past:.0f} ({abs(e.value):.0%} {'more' if e.value > 0 else 'less'}" in (
-                told[system]
+            assert told[system].startswith(
+                f"{system}: {lists:.0f} warnings in 100 places; people's"
+            )
+            assert (
+                f"have {past:.0f} ({abs(e.value):.0%} {'more' if e.value > 0 else 'less'}"
+                in (told[system])
             )
     assert answer.change.plain == "If unknown labels could be anything, every direction could turn."
     also = answer.also

@@ -45,9 +45,7 @@ def suppression_answer(result: Result) -> Answer | None:
             name="answer-figure",
             table="suppression-table",
             title="Times as often as all acceptable texts",
-            caption=f"{tested[0].level:.0%} intervals; dashed: as often."
-            if tested
-            else "",
+            caption=f"{tested[0].level:.0%} intervals; dashed: as often." if tested else "",
             room=300,
         ),
         section="suppression",

@@ -238,9 +238,9 @@ def spread_figure(result: Result, *, by_label: bool) -> Figure | None:
 
 def _spread(result: Result, info: MetricInfo) -> pl.DataFrame | None:
     for table in result.tables.values():
-        if {"key", "units", "share"} <= set(table.columns) and table.height:
-            if table["key"][0] == key_of_metric(info):
-                return table
+        there = {"key", "units", "share"} <= set(table.columns) and table.height
+        if there and table["key"][0] == key_of_metric(info):
+            return table
     return None
 
 

@@ -72,7 +72,8 @@ def lists_lost(result: Result, system: str) -> tuple[int, int] | None:
         return None
     lost = [e for e in result.exclusions if e.system == system]
     shortened, emptied = (
-        sum(e.count for e in lost if e.key == f"avoid-list/{how}") for how in ("shortened", "emptied")
+        sum(e.count for e in lost if e.key == f"avoid-list/{how}")
+        for how in ("shortened", "emptied")
     )
     return shortened, emptied
 

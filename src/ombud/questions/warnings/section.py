@@ -199,7 +199,10 @@ def _facts(result: Result) -> list[Block]:
         (
             Cell(f"interactions per {row['per']}"),
             Cell.number(row["n"]),
-            *(Cell(number_text(row[c], 1), value=row[c]) for c in ("mean", "median", "sd", "min", "max")),
+            *(
+                Cell(number_text(row[c], 1), value=row[c])
+                for c in ("mean", "median", "sd", "min", "max")
+            ),
         )
         for row in per.iter_rows(named=True)
     )

@@ -73,7 +73,9 @@ def _labels(result: Result, system: str) -> list[Part]:
     above, below = signs.get("above", ()), signs.get("below", ())
     rest = sum(len(some) for sign, some in signs.items() if sign not in {"above", "below"})
     verb = "is" if len(above) == 1 else "are"
-    parts: list[Part] = [f"Of {count(len(above) + len(below) + rest, 'label')}, {len(above)} {verb} shown more"]
+    parts: list[Part] = [
+        f"Of {count(len(above) + len(below) + rest, 'label')}, {len(above)} {verb} shown more"
+    ]
     parts += _largest(above)
     parts += [f", {len(below)} less", *_largest(below)]
     parts.append(f", {rest} neither clearly." if rest else ".")

@@ -63,7 +63,9 @@ def comparisons(found: Sequence[EstimateSet], *, whole: bool) -> Section | None:
     rest = len(by_metric) - len(chosen)
     if rest > 0:
         verb = "is" if rest == 1 else "are"
-        text = f"{rest:,} more {'measure' if rest == 1 else 'measures'} {verb} told in the appendix."
+        text = (
+            f"{rest:,} more {'measure' if rest == 1 else 'measures'} {verb} told in the appendix."
+        )
         blocks.append(paragraph(text))
     order, place = (460, "appendix") if whole else (300, "report")
     name = "comparisons-whole" if whole else "comparisons"

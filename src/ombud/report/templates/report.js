@@ -35,12 +35,10 @@
       }).then(function (drawn) {
         views.push(drawn);
         figure.classList.add("drawn");
-        // The picture is described by the words of its static form.
-        var svg = place.querySelector("svg");
-        if (svg) {
-          svg.setAttribute("role", "img");
-          svg.setAttribute("aria-label", figure.querySelector("img").alt);
-        }
+        // The picture is described by the words of its static form; its parts are not read out.
+        place.setAttribute("role", "img");
+        place.setAttribute("aria-label", figure.querySelector("img").alt);
+        place.querySelectorAll("svg").forEach(function (svg) { svg.setAttribute("aria-hidden", "true"); });
       }).catch(function (error) {
         place.hidden = true;
         figure.classList.remove("drawn");
