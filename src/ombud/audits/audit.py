@@ -33,9 +33,11 @@ from ombud.audits.run_folder import RunFolder
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
+from ombud.data.items import LABEL
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, key_of, reads_predictions, spec_of
+from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.item_groups import measure_by_item
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
@@ -263,13 +265,20 @@ class Audit:
         rows = {}
         for name in self._systems_for(metric):
             read: Outputs | None = answers[name].outputs
-            if reads_predictions(metric):
+            if metric.reads == "predictions":
                 read = answers[name].predictions
             if read is not None:
-                rows[name] = metric.measure(read, self.data)
+                rows[name] = self._measure_one(metric, read)
         if not rows:
             raise PlanError(f"{metric.title} reads predicted ratings; no system gives them")
         return rows
+
+    def _measure_one(self, metric: Metric, outputs: Outputs) -> Rows:
+        by = () if self.plan is None else self.plan.by_item
+        if metric.of != "recommender" or not by or self.data.items is None:
+            return metric.measure(outputs, self.data)
+        groups = self.data.items.grouping([name for name in by if name != LABEL])
+        return measure_by_item(metric, outputs, self.data, groups)
 
     def _asking(self, store: RunFolder | None, progress: Progress) -> OutputCollector:
         recommends = any(isinstance(system, Recommender) for system in self._named().values())
@@ -277,7 +286,7 @@ class Audit:
             data=self.data,
             users=self._users() if recommends else np.empty(0),
             depth=max(metric.depth for metric in self.metrics),
-            predictions=any(reads_predictions(metric) for metric in self.metrics),
+            predictions=any(metric.reads == "predictions" for metric in self.metrics),
             store=store,
             progress=progress,
         )
@@ -293,7 +302,7 @@ class Audit:
         wanted = Recommender if metric.of == "recommender" else Moderator
         result = [name for name, system in self._named().items() if isinstance(system, wanted)]
         # A metric may be about some systems only, such as those with an avoid list.
-        named: tuple[str, ...] = getattr(metric, "systems", ())
+        named = metric.systems
         if named and not set(named) <= set(result):
             unknown = ", ".join(sorted(set(named) - set(result)))
             raise PlanError(f"{metric.title} names {unknown}; the systems are {', '.join(result)}")
@@ -319,12 +328,12 @@ class Audit:
     def _open(self, folder: Path) -> RunFolder:
         plan = self._as_plan()
         identity = {
-            "plan": _without_pace(plan.model_dump(mode="json")),
+            "plan": _without_pace(plan.portable(folder).model_dump(mode="json")),
             "data": fingerprint_data(self.data),
             "files": {} if self.plan is None else input_hashes(self.plan),
             "records": {name: fingerprint_system(s) for name, s in self._named().items()},
         }
-        store = RunFolder(folder, identity, plan.to_toml())
+        store = RunFolder(folder, identity, plan.portable(folder).to_toml())
         if self.plan is None:
             store_data(self.data, folder)
         return store

@@ -16,7 +16,7 @@ from ombud.metrics.accuracy.lists import (
     ListStatistic,
     list_columns,
 )
-from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.base import MetricBase, Outputs, Rows
 from ombud.registry import metric
 
 if TYPE_CHECKING:
@@ -26,12 +26,13 @@ __all__ = ["Coverage", "DistinctShare", "Gini"]
 
 
 @dataclass(frozen=True)
-class _Exposure:
+class _Exposure(MetricBase):
     """What the metrics of all lists together have in common."""
 
     k: int = 10
 
     registered_name: ClassVar[str]
+    by_item: ClassVar[Literal["catalogue"]] = "catalogue"
     of: ClassVar[Literal["recommender"]] = "recommender"
     reads: ClassVar[Literal["outputs"]] = "outputs"
     null: ClassVar[float | None] = None
