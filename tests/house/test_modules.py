@@ -21,7 +21,6 @@ BUDGET = 700
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 UNLISTED = {
     "ombud.audits.collect": {"CHUNK"},
-    "ombud.questions.suppression.section": {"RATIO"},
     "ombud.systems.moderators.answers": {"REASON_LENGTH", "REFUSAL"},
     "ombud.systems.moderators.cache": {
         "APPLICATION",
