@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -99,6 +99,8 @@ class WarningsPreset(Preset):
         An avoid list for everyone is also checked for what gets through, beside the system that
         it was put around. A list that a remedy empties counts as zero accuracy.
     """
+
+    options: ClassVar[type[BaseModel]] = WarningsOptions
 
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with systems, metrics and analyses filled in."""
