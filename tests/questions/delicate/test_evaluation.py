@@ -1,4 +1,4 @@
-"""Evaluation: labels from ratings, F1 and base rates, recovered counts, comparisons, errors."""
+"""Evaluation: F1 and base rates, recovered counts, comparisons, errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from ombud.questions.delicate import (
     detection_estimates,
     error_rates,
     group_estimates,
-    labels_from_ratings,
     paired_f1_estimate,
     precision_at_base_rate,
     precision_recall_curve,
@@ -24,6 +23,7 @@ from ombud.questions.delicate import (
     stability_estimates,
     standout_terms,
 )
+from ombud.stats.risk_ratings import risk_labels
 from ombud.taxonomy import load_taxonomy
 
 # Table 5 of the paper: precision, recall and F1 in per cent, with the counts that give them.
@@ -44,32 +44,6 @@ def arrays(tp: int, fp: int, fn: int, tn: int) -> tuple[np.ndarray, np.ndarray]:
     return flags, np.repeat([1.0, 0.0, 1.0, 0.0], [tp, fp, fn, tn])
 
 
-def test_three_labels_by_hand() -> None:
-    nan = np.nan
-    found = labels_from_ratings(
-        [[3, 5, 1], [0, 0, 4], [2, 2, 5], [0, 1, 2], [4, 4, 4], [nan, nan, nan], [3, 0, nan]]
-    )
-    assert found.identified.tolist() == [1, 0, 1, 1, 1, -1, -1]
-    assert found.delicate.tolist() == [1, 0, 0, 0, 1, -1, -1]
-    assert found.risk.tolist() == [-1, 0, 2, -1, 4, -1, -1]
-    assert found.adjudicate.tolist() == [True, False, False, True, False, False, True]
-    assert found.unanimous.tolist() == [False, False, False, True, True, False, False]
-    assert found.median[:5].tolist() == [3, 0, 2, 1, 4]
-    assert found.soft[0].tolist() == pytest.approx([0, 1 / 3, 0, 1 / 3, 0, 1 / 3])
-    with pytest.raises(ValueError, match="from 0 to 5"):
-        labels_from_ratings([[6.0]])
-
-
-@settings(max_examples=60)
-@given(st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=10))
-def test_three_raters_always_decide_the_binary_labels(rows: list[tuple[int, int, int]]) -> None:
-    found = labels_from_ratings(rows)
-    assert (found.delicate >= 0).all() and (found.identified >= 0).all()
-    assert (found.delicate <= found.identified).all()
-    for row, label in zip(rows, found.delicate, strict=True):
-        assert label == (sorted(row)[1] >= 3)
-
-
 @pytest.mark.realdata
 def test_the_released_labels_are_the_second_rule(realdata: Path) -> None:
     path = realdata / "delicate-excerpts" / "detexd_benchmark_excerpts.csv"
@@ -77,7 +51,7 @@ def test_the_released_labels_are_the_second_rule(realdata: Path) -> None:
         rows = [r for r in csv.DictReader(source) if r["annotator_1"] and r["annotator_3"]]
     assert len(rows) == 20
     ratings = [[float(r[f"annotator_{k}"]) for k in (1, 2, 3)] for r in rows]
-    found = labels_from_ratings(ratings)
+    found = risk_labels(ratings)
     published = [
         int(float(r["label"])) if r["label"] not in ("True", "False") else int(r["label"] == "True")
         for r in rows

@@ -14,18 +14,15 @@ from ombud.questions.delicate.detection import (
     precision_recall_curve,
 )
 from ombud.questions.delicate.errors import error_rates, standout_terms
-from ombud.questions.delicate.labels import RatingLabels, labels_from_ratings
 from ombud.questions.delicate.recovery import recover_counts
 
 __all__ = [
     "Confusion",
-    "RatingLabels",
     "comparison_estimates",
     "confusion",
     "detection_estimates",
     "error_rates",
     "group_estimates",
-    "labels_from_ratings",
     "paired_f1_estimate",
     "precision_at_base_rate",
     "precision_recall_curve",
