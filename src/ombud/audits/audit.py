@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from inspect import getdoc
 from pathlib import Path
 from typing import Any, Self
@@ -325,11 +326,15 @@ class Audit:
             statistics=self.statistics,
         )
 
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint_data(self.data)
+
     def _open(self, folder: Path) -> RunFolder:
         plan = self._as_plan()
         identity = {
             "plan": _without_pace(plan.portable(folder).model_dump(mode="json")),
-            "data": fingerprint_data(self.data),
+            "data": self._fingerprint,
             "files": {} if self.plan is None else input_hashes(self.plan),
             "records": {name: fingerprint_system(s) for name, s in self._named().items()},
         }
@@ -354,7 +359,7 @@ class Audit:
             "finished": now(),
             "seed": self.seed,
             "versions": versions(),
-            "data": fingerprint_data(self.data),
+            "data": self._fingerprint,
             "inputs": {} if self.plan is None else input_hashes(self.plan),
         }
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})
