@@ -20,16 +20,15 @@ import pytest
 from ombud.data.decisions import Outcome
 from ombud.data.texts import Texts
 from ombud.errors import PlanError, ResultError
+from ombud.http.pace import RateLimit
+from ombud.http.store import AnswerStore
 from ombud.systems.moderators import (
-    AnswerCache,
     HttpModerator,
     OpenAIModeration,
     Price,
     RunSettings,
     RunStoppedError,
 )
-from ombud.systems.moderators.limits import RateLimit
-from ombud.systems.moderators.transport import HttpxTransport, PlainTransport
 
 QUICK = {"backoff": 0.01, "longest_backoff": 0.05}
 
@@ -51,7 +50,6 @@ def service(stub: Any, folder: Path, **run: Any) -> HttpModerator:
     )
 
 
-@pytest.mark.parametrize("transport", [PlainTransport, HttpxTransport])
 @pytest.mark.parametrize(
     ("fault", "outcome", "asked"),
     [
@@ -73,15 +71,8 @@ def service(stub: Any, folder: Path, **run: Any) -> HttpModerator:
     ],
 )
 def test_each_fault_has_its_outcome(
-    stub: Any,
-    tmp_path: Path,
-    fault: str,
-    outcome: Outcome,
-    asked: int,
-    transport: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    stub: Any, tmp_path: Path, fault: str, outcome: Outcome, asked: int
 ) -> None:
-    monkeypatch.setattr("ombud.systems.moderators.session.transport_for", transport)
     stub.faults["zz"].extend([fault] if fault else [])
     system = service(stub, tmp_path, timeout=0.3)
     decisions = system.moderate(texts_of("fine", "zz"))
@@ -273,7 +264,7 @@ def test_a_run_inside_a_running_event_loop(stub: Any, tmp_path: Path) -> None:
 def test_two_runs_at_once_are_told_apart(stub: Any, tmp_path: Path) -> None:
     system = service(stub, tmp_path)
     with (
-        AnswerCache(tmp_path / "answers.sqlite", "http", system.identity) as cache,
+        AnswerStore(tmp_path / "answers.sqlite", "http", system.identity) as cache,
         cache.lock(),
         pytest.raises(ResultError, match="another run"),
     ):
@@ -284,8 +275,8 @@ def test_two_runs_at_once_are_told_apart(stub: Any, tmp_path: Path) -> None:
 def test_a_full_disk_stops_the_run_and_keeps_every_reply(
     stub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepare = AnswerCache._prepare
-    rescue = AnswerCache.rescue
+    prepare = AnswerStore._prepare
+    rescue = AnswerStore.rescue
 
     def small(cache: Any) -> None:
         prepare(cache)
@@ -299,8 +290,8 @@ def test_a_full_disk_stops_the_run_and_keeps_every_reply(
 
     rows = [f"text {i}" for i in range(1500)]
     with monkeypatch.context() as patch:
-        patch.setattr(AnswerCache, "_prepare", small)
-        patch.setattr(AnswerCache, "rescue", with_reserve)
+        patch.setattr(AnswerStore, "_prepare", small)
+        patch.setattr(AnswerStore, "rescue", with_reserve)
         with pytest.raises(RunStoppedError, match=r"disk is full\); make room") as caught:
             service(stub, tmp_path).moderate(texts_of(*rows))
     assert "could not be written" not in str(caught.value)
