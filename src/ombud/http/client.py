@@ -7,11 +7,11 @@ machine.
 
 **A reply belongs to its question.** HTTP/1.1 tells which reply belongs to which question by their
 order on the connection alone: one surplus reply, and every later answer on that connection goes
-to the wrong text. A connection is therefore used again only when it has been silent for twice the
-time of the longest reply, so that anything surplus has shown itself. Bytes that nobody asked for
-end the connection, end all reuse by this client, and put the last reply of that connection in
-doubt, unless it was its first: whoever asked is told, and asks again. Services that are too slow
-for that wait get a connection for every question.
+to the wrong text. A connection is therefore used again only when it has been silent for longer
+than replies take (the slowest of late), so that anything surplus has shown itself. Bytes that
+nobody asked for end the connection, end all reuse by this client, and put the last reply of that
+connection in doubt, unless it was its first: whoever asked is told, and asks again. Services that
+are too slow for that wait get a connection for every question.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 import ombud
 from ombud.errors import PlanError
-from ombud.http.keys import check_headers, proxy_for
+from ombud.http.keys import header_faults, proxy_for
 
 if TYPE_CHECKING:
     import aiohttp
@@ -42,9 +42,9 @@ MAX_BODY = 16 * 1024 * 1024
 
 _POLL_SECONDS = 0.1
 _SHORTEST_REST = 0.05
-_LONGEST_REST = 0.5
-_MOST_RESTING = 512
-_FORGET = 0.999
+_LONGEST_REST = 2.0
+_MOST_RESTING = 1000
+_FORGET = 0.995
 
 _T = TypeVar("_T")
 
@@ -89,13 +89,16 @@ class _Lane:
     @property
     def noisy(self) -> bool:
         """Whether something came that nobody asked for."""
-        from aiohttp.http_exceptions import HttpProcessingError
-
         if self.protocol is None:
             return False
-        garbled = isinstance(self.protocol.exception(), HttpProcessingError)
-        surplus = len(self.protocol) > 0
-        return surplus or garbled or (self.alive and bool(self.protocol.should_close))
+        if len(self.protocol) > 0 or (self.alive and self.protocol.should_close):
+            return True
+        return self.protocol.exception() is not None and self._garbled()
+
+    def _garbled(self) -> bool:
+        from aiohttp.http_exceptions import HttpProcessingError
+
+        return isinstance(self.protocol.exception(), HttpProcessingError)
 
     def readable(self) -> bool:
         """Whether bytes wait in the system's buffer (of TLS they may be no answer at all)."""
@@ -148,12 +151,13 @@ class Client:
     ) -> None:
         from yarl import URL
 
-        check_headers(headers, "a request")
+        if faults := header_faults(headers):
+            raise PlanError(f"a request cannot be made: {'; '.join(faults)}")
         self._address = URL(url, encoded=True)
         if (self._address.host or "").lower() != urlsplit(url).hostname:
             raise PlanError("the address can be read in two ways; write it plainly")
         own = {"User-Agent": f"ombud/{ombud.__version__}", "Accept-Encoding": "identity"}
-        self._headers = {**own, **headers}
+        self._headers = {**headers, **{n: v for n, v in own.items() if n not in headers}}
         self._closing = {**self._headers, "Connection": "close"}
         self._timeout = timeout
         self._largest = largest
@@ -166,7 +170,7 @@ class Client:
 
     @property
     def _rest(self) -> float:
-        return max(_SHORTEST_REST, 2 * self._slowest)
+        return max(_SHORTEST_REST, 1.25 * self._slowest)
 
     async def post(self, body: bytes, token: Any = None) -> Reply:
         """Post a body and return the reply.
@@ -272,7 +276,7 @@ class Client:
             self.reuse = False
             if lane.turns > 1 and self._on_doubt is not None:
                 self._on_doubt(lane.token)
-        if lane.noisy or not self.reuse:
+        if not self.reuse:
             lane.drop()
 
     def _session(self, streaming: bool = False) -> aiohttp.ClientSession:
@@ -291,6 +295,7 @@ class Client:
             cookie_jar=aiohttp.DummyCookieJar(),
             response_class=_response_class(),
             trust_env=False,
+            skip_auto_headers=("Accept",),
         )
         # It would ask a second time by itself, unseen and uncounted.
         session._retry_connection = False

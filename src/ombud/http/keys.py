@@ -25,8 +25,8 @@ __all__ = [
     "HOSTS_VARIABLE",
     "MASK",
     "check_address",
-    "check_headers",
     "check_source",
+    "header_faults",
     "is_loopback",
     "normal_address",
     "proxy_for",
@@ -184,8 +184,14 @@ def read_key(variable: str, url: str, own_host: str, system: str) -> str:
     return key
 
 
-def check_headers(headers: Mapping[str, str], system: str) -> None:
-    """Raise `PlanError` for a header that HTTP cannot carry; values are not shown."""
+def header_faults(headers: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with headers that HTTP cannot carry; values are not shown.
+
+    Examples
+    --------
+    >>> header_faults({"X-Team": "caf\u00e9", "X-Lang": "en"})
+    ['the header X-Team holds characters that no header may hold']
+    """
     faults = []
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
@@ -194,8 +200,7 @@ def check_headers(headers: Mapping[str, str], system: str) -> None:
             faults.append(f"a header holds a line break: {name}")
         elif not value.isascii() or not value.isprintable():
             faults.append(f"the header {name} holds characters that no header may hold")
-    if faults:
-        raise PlanError(f"{system}: {'; '.join(faults)}")
+    return faults
 
 
 def secret_headers(headers: Mapping[str, str]) -> list[str]:

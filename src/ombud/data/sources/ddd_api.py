@@ -109,9 +109,9 @@ class _Asker:
     def _ask(
         self, path: str, params: dict[str, str], about: Callable[[bytes], bool]
     ) -> tuple[int, bytes]:
-        trouble = ""
+        trouble, pause = "", 0.0
         for attempt in range(self._attempts):
-            if (delay := self._limit.wait()) > 0:
+            if (delay := max(pause, self._limit.wait())) > 0:
                 self._sleep(delay)
             self.requests += 1
             asked: float | None = None
@@ -142,7 +142,7 @@ class _Asker:
                 asked = wait_before(attempt, 0, path, self._backoff, 60.0)
             if asked > _LONGEST_WAIT:
                 _stop(f"it asks to wait {asked:,.0f} seconds ({trouble})")
-            self._limit.pause(asked)
+            self._limit.pause(pause := asked)
         _stop(f"{self._attempts} attempts failed, the last with {trouble}")
 
     async def _once(self, path: str, params: dict[str, str]) -> Reply:

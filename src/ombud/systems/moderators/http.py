@@ -8,7 +8,7 @@ from typing import Any
 
 from ombud.data.decisions import Outcome
 from ombud.errors import PlanError
-from ombud.http.keys import check_headers, secret_headers, secrets_in
+from ombud.http.keys import header_faults, secret_headers, secrets_in
 from ombud.http.store import hash_of
 from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer
@@ -78,9 +78,9 @@ class HttpModerator(Service):
             faults.append(f"{', '.join(secret)} may hold a key: use key_env and key_header")
         if len(self.key_prefix) > _LONGEST_PREFIX:
             faults.append("key_prefix may hold a key: use key_env")
+        faults += header_faults({**self.headers_sent, self.key_header: self.key_prefix})
         if faults:
             raise PlanError(f"{self.name}: {'; '.join(faults)}")
-        check_headers({**self.headers_sent, self.key_header: self.key_prefix}, self.name)
 
     @property
     def configuration(self) -> str:
