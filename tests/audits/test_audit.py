@@ -97,7 +97,7 @@ def test_another_run_does_not_overwrite(world: World, tmp_path: Path) -> None:
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from ombud.audits import Audit, asking as module
+from ombud.audits import Audit, collect as module
 from ombud.metrics import ShareGap
 from ombud.worlds import small_world
 

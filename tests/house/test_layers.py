@@ -10,8 +10,8 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "ombud"
 
 LAYERS: list[set[str]] = [
-    {"errors", "rng", "files"},
-    {"registry"},
+    {"errors", "rng"},
+    {"files", "registry"},
     {"stats"},
     {"taxonomy"},
     {"http"},

@@ -15,7 +15,7 @@ from ombud import registry
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "ombud"
-BUDGET = 400
+BUDGET = 700
 
 
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")

@@ -10,13 +10,14 @@ import pytest
 from scipy import stats
 
 from ombud.data import Dataset, Grouping
-from ombud.metrics.base import Outputs, Rows, spec_of
+from ombud.metrics.base import MetricBase, Outputs, Rows, spec_of
+from ombud.metrics.comparisons import Needs
 from ombud.metrics.engine import REST, Settings, estimate_metric
 from ombud.stats import Mean
 
 
 @dataclass(frozen=True)
-class Plain:
+class Plain(MetricBase):
     """A metric whose rows are given."""
 
     k: int = 10
@@ -194,6 +195,7 @@ def test_a_ratio_of_means_is_tested_alike_in_both_directions(rng: np.random.Gene
     class Ratio(Plain):
         title: ClassVar[str] = "ratio"
         statistic: ClassVar[Any] = RatioOfMeans()
+        needs: ClassVar[Any] = Needs("history", 5, "with the label in their history")
 
     def share(rate: float) -> Any:
         return (rng.random((300, 1)) < rate).astype(np.float64)

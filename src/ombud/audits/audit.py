@@ -34,7 +34,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, key_of, reads_predictions, spec_of
+from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
@@ -263,7 +263,7 @@ class Audit:
         rows = {}
         for name in self._systems_for(metric):
             read: Outputs | None = answers[name].outputs
-            if reads_predictions(metric):
+            if metric.reads == "predictions":
                 read = answers[name].predictions
             if read is not None:
                 rows[name] = metric.measure(read, self.data)
@@ -277,7 +277,7 @@ class Audit:
             data=self.data,
             users=self._users() if recommends else np.empty(0),
             depth=max(metric.depth for metric in self.metrics),
-            predictions=any(reads_predictions(metric) for metric in self.metrics),
+            predictions=any(metric.reads == "predictions" for metric in self.metrics),
             store=store,
             progress=progress,
         )
@@ -293,7 +293,7 @@ class Audit:
         wanted = Recommender if metric.of == "recommender" else Moderator
         result = [name for name, system in self._named().items() if isinstance(system, wanted)]
         # A metric may be about some systems only, such as those with an avoid list.
-        named: tuple[str, ...] = getattr(metric, "systems", ())
+        named = metric.systems
         if named and not set(named) <= set(result):
             unknown = ", ".join(sorted(set(named) - set(result)))
             raise PlanError(f"{metric.title} names {unknown}; the systems are {', '.join(result)}")

@@ -14,13 +14,19 @@ from ombud.audits.run_folder import RunFolder
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
-from ombud.data.ids import Ids
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.metrics.base import Outputs
-from ombud.systems.base import Moderator, Progress, Recommender, TrainableRecommender
+from ombud.systems.base import (
+    Moderator,
+    Progress,
+    RatingPredictor,
+    Recommender,
+    Recorded,
+    TrainableRecommender,
+)
 from ombud.systems.moderators.quote import CostQuote
 from ombud.systems.moderators.runner import Runner
 from ombud.systems.rerankers.base import NeedsData
@@ -30,11 +36,6 @@ __all__ = ["OutputCollector", "Service", "System", "SystemOutputs"]
 System: TypeAlias = Recommender | Moderator
 CHUNK = 2000
 """How many users are asked about at a time; what was answered is stored after each part."""
-
-
-@runtime_checkable
-class _Predictor(Protocol):
-    def predict(self, users: Ids, items: Ids) -> NDArray[Any]: ...
 
 
 @runtime_checkable
@@ -120,9 +121,8 @@ class OutputCollector:
     def ask(self, name: str, system: System) -> SystemOutputs:
         """Return what a system answers, from the store where it was asked before."""
         outputs = self._stored(name, system, aloud=True)
-        # A model of implicit feedback has scores, but they are no ratings.
-        rates = getattr(system, "predicts_ratings", True)
-        predicts = self.predictions and rates and isinstance(system, _Predictor)
+        predictor = self._predictor(name, system)
+        predicts = predictor is not None
         predictions = None
         if predicts and self.store is not None:
             predictions = self.store.predictions(name)
@@ -137,11 +137,22 @@ class OutputCollector:
             outputs = self._outputs(name, system)
             if self.store is not None:
                 self.store.store_outputs(name, outputs)
-        if isinstance(system, _Predictor) and predicts and predictions is None:
-            predictions = self._predictions(name, system)
+        if predictor is not None and predictions is None:
+            predictions = self._predictions(name, predictor)
             if self.store is not None:
                 self.store.store_predictions(name, predictions)
         return SystemOutputs(outputs, predictions)
+
+    def _predictor(self, name: str, system: System) -> RatingPredictor | None:
+        """Return the system when it is to be asked for ratings."""
+        if not self.predictions or not hasattr(system, "predict"):
+            return None
+        if not isinstance(system, RatingPredictor):
+            raise PlanError(
+                f"{name} has predict(users, items) but does not say whether that is a rating; give "
+                "the class a line: predicts_ratings = True (or False)"
+            )
+        return system if system.predicts_ratings else None
 
     def _outputs(self, name: str, system: System) -> Outputs:
         if isinstance(system, Recommender):
@@ -192,9 +203,10 @@ class OutputCollector:
 
     def _unasked(self, system: Recommender) -> tuple[Exclusion, ...]:
         """Count recorded lists of users whom the data does not know."""
-        recorded = getattr(system, "lists", None)
-        if not isinstance(recorded, Recommendations) or self.data.interactions is None:
+        if not isinstance(system, Recorded) or self.data.interactions is None:
             return ()
+        recorded = system.record
+        assert isinstance(recorded, Recommendations)  # it is a recommender's
         unknown = int(np.count_nonzero(self.data.interactions.users.codes(recorded.users) < 0))
         if not unknown:
             return ()
@@ -215,7 +227,7 @@ class OutputCollector:
 
         return ask
 
-    def _predictions(self, name: str, system: _Predictor) -> Predictions:
+    def _predictions(self, name: str, system: RatingPredictor) -> Predictions:
         if self.data.test is None:
             raise PlanError("predicted ratings need held-out ratings; give the plan a [split]")
         self.progress(0, 1, f"asking {name} for predictions")

@@ -49,7 +49,7 @@ def bin_edges(values: Floats, bins: int = _BINS) -> Floats:
 def spread_tables(metric: Metric, rows: Mapping[str, Rows]) -> dict[str, pl.DataFrame]:
     """Return how many units lie in each bin, by label and system, if the metric asks for it.
 
-    A metric does so with ``spread = True``, and has one column, ``value``. The bins of a label
+    Such a metric has one column, ``value``. The bins of a label
     are the same for all systems; ``to`` is missing where the last bin has no end.
 
     Parameters
@@ -59,7 +59,7 @@ def spread_tables(metric: Metric, rows: Mapping[str, Rows]) -> dict[str, pl.Data
     rows
         What was measured on each unit, by system.
     """
-    if not getattr(metric, "spread", False) or not rows:
+    if not metric.spread or not rows:
         return {}
     labels = next(iter(rows.values())).labels
     parts = [_label(w, label, rows) for w, label in enumerate(labels)]

@@ -18,6 +18,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.recommendations import Recommendations
 from ombud.files import hash_file
+from ombud.systems.base import Recorded
 
 __all__ = ["fingerprint_data", "fingerprint_system", "input_hashes", "now", "versions"]
 
@@ -66,7 +67,7 @@ def _leaves(part: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 def fingerprint_system(system: object) -> str:
     """Return a hash of what a recorded system holds; empty for a live one."""
-    record = getattr(system, "record", None)
+    record = system.record if isinstance(system, Recorded) else None
     if isinstance(record, Recommendations):
         scores = () if record.scores is None else (record.scores,)
         return _digest([record.users, record.items, record.catalogue.ids, *scores])

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import ResultError
+from ombud.metrics.comparisons import Comparisons, Needs
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from ombud.metrics.label_uncertainty import LabelDraws
     from ombud.stats.statistics import Statistic
 
-__all__ = ["Metric", "Outputs", "Rows", "key_of", "reads_predictions", "spec_of"]
+__all__ = ["Metric", "MetricBase", "Outputs", "Rows", "key_of", "spec_of"]
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 
@@ -115,7 +116,7 @@ class Metric(Protocol):
 
     A metric is a frozen dataclass whose fields are its options, registered with
     ``@ombud.registry.metric("name")``; name and fields are stored with a result, so that it can
-    be computed again. A metric of predicted ratings also has ``reads = "predictions"``.
+    be computed again. `MetricBase` has a default for every member that most metrics share.
     """
 
     registered_name: ClassVar[str]
@@ -151,18 +152,82 @@ class Metric(Protocol):
         """How many places of a list it looks at; 0 for a moderator's metric."""
         ...
 
+    @property
+    def reads(self) -> Literal["outputs", "predictions"]:
+        """Whether it reads lists or decisions, or predictions of held-out ratings."""
+        ...
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems it is about, such as those with an avoid list; empty for all."""
+        ...
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """Which levels and contrasts the engine makes of its rows."""
+        ...
+
+    @property
+    def needs(self) -> Needs | None:
+        """What its statistic needs beside enough units."""
+        ...
+
+    @property
+    def spread(self) -> bool:
+        """Whether a result keeps how units are spread, for the figures of a report."""
+        ...
+
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return one row per unit."""
         ...
 
 
+class MetricBase:
+    """The members of a metric that most leave as they are."""
+
+    @property
+    def null(self) -> float | None:
+        """No value means "nothing found"."""
+        return None
+
+    @property
+    def contrast(self) -> Literal["difference", "ratio"]:
+        """Groups and systems are compared by their difference."""
+        return "difference"
+
+    @property
+    def depth(self) -> int:
+        """It looks at no list."""
+        return 0
+
+    @property
+    def reads(self) -> Literal["outputs", "predictions"]:
+        """It reads lists or decisions."""
+        return "outputs"
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """It is about all systems."""
+        return ()
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """Levels, gaps to the rest of an attribute, gaps between systems."""
+        return Comparisons()
+
+    @property
+    def needs(self) -> Needs | None:
+        """Enough units are enough."""
+        return None
+
+    @property
+    def spread(self) -> bool:
+        """The spread of units is not kept."""
+        return False
+
+
 class _Registered(Protocol):
     registered_name: ClassVar[str]
-
-
-def reads_predictions(metric: Metric) -> bool:
-    """Whether a metric reads predictions of held-out ratings instead of lists or decisions."""
-    return getattr(metric, "reads", "outputs") == "predictions"
 
 
 def spec_of(thing: _Registered) -> dict[str, Any]:

@@ -7,6 +7,7 @@ a gap is never read off two separate intervals, and two systems are compared on 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -15,13 +16,15 @@ from numpy.typing import NDArray
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.metrics.base import Metric, Rows, key_of
-from ombud.metrics.estimator import Correction, Layout, MetricEstimator, OwnEstimates, Settings
+from ombud.metrics.comparisons import OUTSIDE, WHOLE
+from ombud.metrics.estimator import Correction, Layout, MetricEstimator, Settings
 from ombud.metrics.label_uncertainty import add_shared
 from ombud.metrics.paired import on_shared_units
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
 from ombud.stats.multiplicity import adjust
+from ombud.stats.ranks import resample_by_pattern
 from ombud.stats.replicates import Replicates, Sample
 
 __all__ = ["REST", "Settings", "correct", "estimate_metric"]
@@ -63,12 +66,12 @@ def estimate_metric(
         for name in systems
         for values in _aligned(rows[name], units, metric.statistic.columns)
     ]
-    own = metric if isinstance(metric, OwnEstimates) else None
-    columns = _columns(members, groups, len(units), "known" if own is None else own.outside)
+    wanted = metric.comparisons
+    columns = _columns(members, groups, len(units), wanted.groups)
     clusters = _clusters(rows, units)
 
     def draw(some: Sequence[Sample], columns: NDArray[np.bool_] | None = None) -> Replicates:
-        return (resample if own is None else own.resample)(
+        return (resample_by_pattern if wanted.by_pattern else resample)(
             some,
             groups=columns,
             clusters=clusters,
@@ -83,34 +86,45 @@ def estimate_metric(
     common = np.nan_to_num(replicates.draws[:, :, 0] - alone)
     pairs = on_shared_units(samples, len(systems), len(labels), draw, common)
     maker = MetricEstimator(metric, first.unit, rows, replicates, layout, settings, pairs)
-    if own is not None:
-        return own.estimates(maker)
-    levels = [
-        maker.level(s, w, g)
-        for s in range(len(systems))
-        for w in range(len(labels))
-        for g in range(1 + len(layout.groups))
-    ]
-    between_groups = [
-        maker.group_gap(s, w, g, rest)
-        for s in range(len(systems))
-        for w in range(len(labels))
-        for g, rest in _compared(groups, members).items()
-    ]
-    between_systems = [
-        maker.system_gap(a, b, w)
-        for a in range(len(systems))
-        for b in range(a + 1, len(systems))
-        for w in range(len(labels))
-    ]
-    everyone = [e for e in levels if not e.group]
-    by_group = [e for e in levels if e.group]
-    families = (everyone, by_group, between_groups, between_systems)
-    return [e for family in families for e in correct(family, settings.correction)]
+    cells = [(s, w) for s in range(len(systems)) for w in range(len(labels))]
+    families: list[list[Estimate]] = []
+    if wanted.levels:
+        families.append([maker.level(s, w, 0) for s, w in cells])
+        families.append(
+            [maker.level(s, w, 1 + g) for s, w in cells for g in range(len(layout.groups))]
+        )
+    compared = _compared(groups, members, wanted.groups)
+    families.append(
+        [maker.group_contrast(s, w, g, other) for s, w in cells for g, other in compared.items()]
+    )
+    if wanted.systems:
+        pairs_of = combinations(range(len(systems)), 2)
+        families.append(
+            [maker.system_gap(a, b, w) for a, b in pairs_of for w in range(len(labels))]
+        )
+    corrected = [e for family in families for e in correct(family, settings.correction)]
+    if wanted.summary is not None:
+        corrected += [e for s, w in cells for e in wanted.summary(maker, s, w)]
+    return corrected
 
 
 def correct(estimates: Sequence[Estimate], correction: Correction) -> list[Estimate]:
-    """Return the estimates with p-values adjusted over those that have one."""
+    """Return the estimates with p-values adjusted over those that were, or could have been, tested.
+
+    Whether a small group is tested hangs on its events; left out of the count, the groups that
+    happen to have many would be corrected over too few. So those count with a p-value of 1.
+    """
+    hidden = [bool(e.details.get("few_events")) for e in estimates]
+    if any(hidden):
+        counted = [
+            e.replace(p_value=1.0) if h else e for e, h in zip(estimates, hidden, strict=True)
+        ]
+        adjusted_all = _adjusted(counted, correction)
+        return [e if h else a for e, h, a in zip(estimates, hidden, adjusted_all, strict=True)]
+    return _adjusted(estimates, correction)
+
+
+def _adjusted(estimates: Sequence[Estimate], correction: Correction) -> list[Estimate]:
     tested = [e for e in estimates if e.p_value is not None]
     if not tested or correction == "none":
         return list(estimates)
@@ -147,12 +161,12 @@ def _columns(
     members: NDArray[np.bool_] | None,
     groups: Grouping | None,
     n: int,
-    outside: Literal["known", "all"],
+    against: Literal["outside", "rest", "whole"] | None,
 ) -> NDArray[np.bool_] | None:
     """Return units x (everyone, each group, those outside each group)."""
     if members is None or groups is None:
         return None
-    if outside == "all":
+    if against != "rest":
         return np.concatenate([np.ones((n, 1), dtype=bool), members, ~members], axis=1)
     rest = np.zeros(members.shape, dtype=bool)
     attributes = np.array(groups.attributes)
@@ -163,13 +177,19 @@ def _columns(
     return np.concatenate([np.ones((n, 1), dtype=bool), members, rest], axis=1)
 
 
-def _compared(groups: Grouping | None, members: NDArray[np.bool_] | None) -> dict[int, str]:
-    """Return the groups to compare with the rest, and the words for that rest.
+def _compared(
+    groups: Grouping | None,
+    members: NDArray[np.bool_] | None,
+    against: Literal["outside", "rest", "whole"] | None,
+) -> dict[int, str]:
+    """Return the groups to compare, and the words for what they are compared with.
 
     Two groups that share out an attribute between them make one comparison, not two.
     """
-    if groups is None or members is None:
+    if groups is None or members is None or against is None:
         return {}
+    if against != "rest":
+        return dict.fromkeys(range(len(groups.names)), WHOLE if against == "whole" else OUTSIDE)
     text: dict[int, str] = {}
     for g, attribute in enumerate(groups.attributes):
         same = [h for h, other in enumerate(groups.attributes) if other == attribute]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ombud.metrics.base import Metric, Rows, key_of
 from ombud.metrics.paired import SharedUnits
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Method
-from ombud.stats.replicates import Replicates, ResampledStatistic, Sample
+from ombud.stats.replicates import Replicates, ResampledStatistic
 
 Correction: TypeAlias = Literal["benjamini-hochberg", "holm", "none"]
 
-__all__ = ["FEW", "Correction", "Layout", "MetricEstimator", "Needs", "OwnEstimates", "Settings"]
+__all__ = ["FEW", "Correction", "Layout", "MetricEstimator", "Settings"]
 
 
 FEW = 50
@@ -54,25 +53,6 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Needs:
-    """What a statistic needs beside enough units; it stands as `needs` on the statistic.
-
-    Parameters
-    ----------
-    column
-        The column of the statistic that must not be zero,
-    least
-        for at least so many units,
-    words
-        and what those units are, as in "3 users with the label in their history".
-    """
-
-    column: str
-    least: int
-    words: str
-
-
-@dataclass(frozen=True)
 class Layout:
     """Where each system, label and group stands in the arrays of the bootstrap.
 
@@ -93,35 +73,6 @@ class Layout:
     def rest(self, group: int) -> int:
         """Column of those outside the group, as the metric wants them."""
         return 1 + len(self.groups) + group
-
-
-@runtime_checkable
-class OwnEstimates(Protocol):
-    """A metric that says itself how its units are resampled and which numbers are made of them.
-
-    Most metrics leave both to the engine: levels of everyone and of groups, gaps between groups,
-    gaps between systems.
-    """
-
-    @property
-    def outside(self) -> Literal["known", "all"]:
-        """Who is outside a group: units of other groups of its attribute, or all other units."""
-        ...
-
-    def resample(
-        self,
-        samples: Sequence[Sample],
-        groups: NDArray[np.bool_] | None,
-        clusters: NDArray[np.int32] | None,
-        replicates: int,
-        rng: np.random.Generator,
-    ) -> Replicates:
-        """Resample the units, one sample for each system and label, labels fastest."""
-        ...
-
-    def estimates(self, drawn: MetricEstimator) -> list[Estimate]:
-        """Return every estimate of the metric, p-values corrected."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -161,10 +112,19 @@ class MetricEstimator:
             return self._undefined(rare, self._n(s, group), about)
         return self._estimate(self.replicates.at(s, group), about, self.metric.null)
 
-    def group_gap(self, system: int, label: int, group: int, against: str) -> Estimate:
-        """Return the gap between a group and those outside it."""
-        here, rest = 1 + group, self.layout.rest(group)
-        return self.between(system, label, here, rest, against)
+    def group_contrast(self, system: int, label: int, group: int, against: str) -> Estimate:
+        """Return a group compared with those outside it, or with the whole it is part of."""
+        comparisons = self.metric.comparisons
+        here, sample = 1 + group, self.layout.sample(system, label)
+        other = 0 if comparisons.groups == "whole" else self.layout.rest(group)
+        policy = comparisons.events
+        if policy is not None and (rare := policy.whole_is_too_rare(self, sample)):
+            about = self.about(system, label, here) | {"kind": self._kind(), "against": against}
+            return self._undefined(rare, self._n(sample, here), about | {"null": self.metric.null})
+        estimate = self.between(system, label, here, other, against)
+        if policy is None or estimate.value is None:
+            return estimate
+        return policy.refine(estimate, self, sample, here, other)
 
     def between(self, system: int, label: int, one: int, other: int, against: str) -> Estimate:
         """Return the gap between two columns of the replicates, for one system and label."""
@@ -248,12 +208,12 @@ class MetricEstimator:
     def _rare(self, drawn: Replicates, sample: int, group: int) -> str:
         """Return why a statistic has too little of what it needs; empty if it has enough."""
         statistic = drawn.samples[sample].statistic
-        needs = getattr(statistic, "needs", None)
-        if not isinstance(needs, Needs):
+        needs = self.metric.needs
+        if needs is None:
             return ""
         values = drawn.samples[sample].values[:, statistic.columns.index(needs.column)]
         count = int(np.count_nonzero((values > 0) & drawn.design.member[:, group]))
-        if count >= needs.least:
+        if count >= needs.smallest:
             return ""
-        result = f"{count} {self.unit}{'' if count == 1 else 's'} {needs.words}"
-        return f"not enough data: {result}, at least {needs.least} wanted"
+        result = f"{count} {self.unit}{'' if count == 1 else 's'} {needs.description}"
+        return f"not enough data: {result}, at least {needs.smallest} wanted"

@@ -16,7 +16,7 @@ from ombud.metrics.accuracy.lists import (
     ListStatistic,
     list_columns,
 )
-from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.base import MetricBase, Outputs, Rows
 from ombud.registry import metric
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ __all__ = ["Coverage", "DistinctShare", "Gini"]
 
 
 @dataclass(frozen=True)
-class _Exposure:
+class _Exposure(MetricBase):
     """What the metrics of all lists together have in common."""
 
     k: int = 10

@@ -14,7 +14,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.base import MetricBase, Outputs, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
 
@@ -70,7 +70,7 @@ def label_share(
 
 
 @dataclass(frozen=True)
-class _Share:
+class _Share(MetricBase):
     """What the three share metrics have in common."""
 
     k: int = 10

@@ -140,6 +140,20 @@ class Estimate:
         """Return a copy with some fields changed (and checked again)."""
         return dataclasses.replace(self, **changes)
 
+    def without_value(self, reason: str, **changes: Any) -> Self:
+        """Return the same estimate as undefined: what it is about stays, its numbers go."""
+        return self.replace(
+            value=None,
+            interval=None,
+            method=f"none: {reason}",
+            reason=reason,
+            p_value=None,
+            p_adjusted=None,
+            correction="",
+            undefined_replicates=0,
+            **changes,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""
         fields = asdict(self) | {"details": dict(self.details)}

@@ -14,7 +14,7 @@ from ombud.stats.patterns import resample_patterns
 from ombud.stats.replicates import Left, Replicates, Sample
 from ombud.stats.statistics import Floats, Mean, Median
 
-__all__ = ["RankReplicates", "resample_medians"]
+__all__ = ["RankReplicates", "resample_by_pattern", "resample_medians"]
 
 
 @dataclass(eq=False)
@@ -118,3 +118,28 @@ def _quantile(ordered: Floats, share: Floats) -> Floats:
 def _whole(position: Floats) -> npt.NDArray[np.int64]:
     """Return positions as whole numbers; those that do not exist as 0."""
     return np.nan_to_num(position).astype(np.int64)
+
+
+def resample_by_pattern(
+    samples: Sequence[Sample],
+    groups: npt.NDArray[np.bool_] | None,
+    clusters: npt.NDArray[np.int32] | None,
+    replicates: int,
+    rng: np.random.Generator,
+) -> Replicates:
+    """Resample units (or clusters) by the fastest way that the values allow.
+
+    Units with the same values are drawn together where they are few kinds; medians are resampled
+    through the share of units below each value.
+    """
+    everyone = np.ones((len(samples[0].values), 1), dtype=bool) if groups is None else groups
+    if isinstance(samples[0].statistic, Median):
+        values = [sample.values[:, 0] for sample in samples]
+        return resample_medians(
+            values, groups=everyone, clusters=clusters, replicates=replicates, rng=rng
+        )
+    if clusters is None:
+        drawn = resample_patterns(samples, groups=everyone, replicates=replicates, rng=rng)
+        if drawn is not None:
+            return drawn
+    return resample(samples, groups=everyone, clusters=clusters, replicates=replicates, rng=rng)

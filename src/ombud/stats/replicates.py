@@ -413,7 +413,7 @@ class Replicates:
 
         A statistic with a `log_shift` is tested by the logarithm of its value plus that number.
         """
-        shift = getattr(self.samples[s].statistic, "log_shift", None)
+        shift = self.samples[s].statistic.log_shift
         return ResampledStatistic(
             log=shift is not None,
             shift=shift or 0.0,

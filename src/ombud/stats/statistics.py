@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +60,11 @@ class Statistic(Protocol):
         """Names of the columns it reads, in order."""
         ...
 
+    @property
+    def log_shift(self) -> float | None:
+        """What is added before its logarithm is tested; None to test the value itself."""
+        ...
+
     def point(self, values: Floats, weights: Floats | None = None) -> float:
         """Return the statistic of the units; NaN when it is undefined."""
         ...
@@ -106,6 +111,8 @@ class OfSums:
     columns: tuple[str, ...]
     combine: Callable[..., Floats]
     terms: Callable[[Floats], Floats] | None = None
+
+    log_shift: ClassVar[float | None] = None
 
     def terms_of(self, values: Floats) -> Floats:
         """Return the summed terms of each unit."""
@@ -220,6 +227,8 @@ class Quantile:
     q: float
     columns: tuple[str, ...] = ("value",)
 
+    log_shift: ClassVar[float | None] = None
+
     def __post_init__(self) -> None:
         if not 0 < self.q < 1:
             raise ValueError(f"q is {self.q}; a quantile needs 0 < q < 1")
@@ -302,6 +311,8 @@ class Custom:
 
     function: Callable[[Floats], float]
     columns: tuple[str, ...] = ("value",)
+
+    log_shift: ClassVar[float | None] = None
 
     def point(self, values: Floats, weights: Floats | None = None) -> float:
         """Return the function of the rows; NaN without rows or when it is undefined."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from ombud.data.decisions import Decisions
@@ -12,7 +14,14 @@ if TYPE_CHECKING:
     from ombud.data.recommendations import Recommendations
     from ombud.data.texts import Texts
 
-__all__ = ["Moderator", "Progress", "Recommender", "TrainableRecommender"]
+__all__ = [
+    "Moderator",
+    "Progress",
+    "RatingPredictor",
+    "Recommender",
+    "Recorded",
+    "TrainableRecommender",
+]
 
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, note) during long work."""
@@ -57,4 +66,28 @@ class Moderator(Protocol):
 
     def moderate(self, texts: Texts) -> Decisions:
         """Return one outcome per text, in the order of the texts."""
+        ...
+
+
+@runtime_checkable
+class RatingPredictor(Protocol):
+    """A recommender that gives a number for a user and an item."""
+
+    @property
+    def predicts_ratings(self) -> bool:
+        """Whether the number is a rating; a model of implicit feedback has scores that are none."""
+        ...
+
+    def predict(self, users: Ids, items: Ids) -> NDArray[Any]:
+        """Return the number for each pair of a user and an item."""
+        ...
+
+
+@runtime_checkable
+class Recorded(Protocol):
+    """A system that answers from a record, which can be hashed and counted."""
+
+    @property
+    def record(self) -> Recommendations | Decisions:
+        """Everything that was recorded."""
         ...

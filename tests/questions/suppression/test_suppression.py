@@ -20,8 +20,8 @@ from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics import FalsePositiveRate, MedianScore, UndecidedShare
 from ombud.metrics.base import Rows, spec_of
+from ombud.metrics.comparisons import OUTSIDE, WHOLE
 from ombud.metrics.engine import Settings, estimate_metric
-from ombud.metrics.text_metric import OUTSIDE, WHOLE
 from ombud.questions.suppression import PooledSuppression, Suppression, WorstSuppression
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import exact_difference

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,8 @@ class ListStatistic(ABC):
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    log_shift: ClassVar[float | None] = None
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns it reads, in order."""
@@ -64,7 +67,8 @@ class ListStatistic(ABC):
         rows = values[known_rows(values)]
         if weights is not None:
             rows = np.repeat(rows, weights[known_rows(values)].astype(np.int64), axis=0)
-        return self._value(*_items(rows)) if len(rows) else float("nan")
+        # Binomial weights of all lists can add up to a hair over 1.
+        return min(self._value(*_items(rows)), 1.0) if len(rows) else float("nan")
 
     def jackknife(self, values: Floats) -> Floats:
         """Return the statistic with each list left out in turn."""

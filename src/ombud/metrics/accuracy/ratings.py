@@ -11,7 +11,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.predictions import Predictions
 from ombud.errors import PlanError
-from ombud.metrics.base import Rows
+from ombud.metrics.base import MetricBase, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean, OfSums, RatioOfSums
 
@@ -29,7 +29,7 @@ _ROOT_OF_RATIO = OfSums(("numerator", "denominator"), _root_of_ratio)
 
 
 @dataclass(frozen=True)
-class _Error:
+class _Error(MetricBase):
     """What the metrics of predicted ratings have in common."""
 
     over: Literal["pairs", "users"] = "pairs"

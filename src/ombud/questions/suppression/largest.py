@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ombud.metrics.comparisons import Comparisons
 from ombud.metrics.estimator import MetricEstimator
-from ombud.metrics.event_counts import events_of
+from ombud.metrics.few_events import events_of
 from ombud.questions.suppression.ratio import RatioMetric
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate
@@ -63,21 +64,23 @@ class WorstSuppression(RatioMetric):
         """The name as printed."""
         return self.named("largest suppression")
 
-    def estimates(self, drawn: MetricEstimator) -> list[Estimate]:
-        """Return one estimate for each system."""
-        systems, labels = range(len(drawn.layout.systems)), range(len(drawn.layout.labels))
-        return [self._largest(drawn, s, w) for s in systems for w in labels]
+    @property
+    def comparisons(self) -> Comparisons:
+        """Numbers made of all groups together."""
+        return Comparisons(
+            levels=False, groups=None, systems=False, by_pattern=True, summary=self._largest
+        )
 
-    def _largest(self, drawn: MetricEstimator, system: int, label: int) -> Estimate:
+    def _largest(self, drawn: MetricEstimator, system: int, label: int) -> list[Estimate]:
         about = drawn.about(system, label, 0) | {"null": 1.0}
         sample = drawn.layout.sample(system, label)
         groups = comparable_groups(drawn, self, sample)
-        reason = self.whole_is_too_rare(drawn, sample)
+        reason = self.policy.whole_is_too_rare(drawn, sample)
         if not groups:
             reason = reason or "not enough data: no group has enough texts to be ranked"
         n = int(drawn.replicates.n[sample, 0])
         if reason:
-            return Estimate.undefined(metric=self.title, reason=reason, n=n, **about)
+            return [Estimate.undefined(metric=self.title, reason=reason, n=n, **about)]
         columns = [1 + g for g in groups]
         whole = drawn.replicates.draws[:, sample, :1]
         with np.errstate(all="ignore"):
@@ -90,7 +93,7 @@ class WorstSuppression(RatioMetric):
         if left:
             text += f" ({left} with too few texts or flags not ranked)"
         text += "; a largest value is too high on average, which its interval allows for"
-        return Estimate(
+        largest = Estimate(
             metric=self.title,
             value=result.value,
             interval=(result.low, result.high),
@@ -99,3 +102,4 @@ class WorstSuppression(RatioMetric):
             details={"group": group, "ranked": len(groups), "not_ranked": left},
             **(about | {"note": "; ".join(filter(None, [text, about["note"]]))}),
         )
+        return [largest]

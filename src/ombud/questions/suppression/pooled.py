@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ombud.metrics.comparisons import WHOLE, Comparisons
 from ombud.metrics.estimator import MetricEstimator
-from ombud.metrics.text_metric import WHOLE
 from ombud.questions.suppression.largest import comparable_groups
 from ombud.questions.suppression.ratio import RatioMetric
 from ombud.registry import metric
@@ -53,14 +53,16 @@ class PooledSuppression(RatioMetric):
         """The name as printed."""
         return self.named("pooled suppression")
 
-    def estimates(self, drawn: MetricEstimator) -> list[Estimate]:
-        """Return one estimate for each system and group."""
-        systems, labels = range(len(drawn.layout.systems)), range(len(drawn.layout.labels))
-        return [e for s in systems for w in labels for e in self._pooled(drawn, s, w)]
+    @property
+    def comparisons(self) -> Comparisons:
+        """Numbers made of all groups together."""
+        return Comparisons(
+            levels=False, groups=None, systems=False, by_pattern=True, summary=self._pooled
+        )
 
     def _pooled(self, drawn: MetricEstimator, system: int, label: int) -> list[Estimate]:
         sample = drawn.layout.sample(system, label)
-        rare = self.whole_is_too_rare(drawn, sample)
+        rare = self.policy.whole_is_too_rare(drawn, sample)
         groups = [] if rare else comparable_groups(drawn, self, sample)
         columns = [1 + g for g in groups]
         with np.errstate(all="ignore"):

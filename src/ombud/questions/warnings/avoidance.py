@@ -12,7 +12,7 @@ from ombud.data.avoid_lists import Avoided
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.base import MetricBase, Outputs, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import RatioOfSums
 
@@ -24,7 +24,7 @@ __all__ = ["AvoidLeak", "leak_rows"]
 
 @metric("avoid-leak")
 @dataclass(frozen=True)
-class AvoidLeak:
+class AvoidLeak(MetricBase):
     r"""Share of list places that are known to carry a label the user avoids.
 
     .. math:: \frac{\sum_u |\{i \in L_u^k : i \text{ carries a label that } u

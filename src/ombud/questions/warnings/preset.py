@@ -14,6 +14,7 @@ from ombud.data.frames import open_frame
 from ombud.errors import PlanError
 from ombud.questions.warnings.amplification import Form, Smoothing, UnknownLabels
 from ombud.registry import preset
+from ombud.systems.base import RatingPredictor
 
 __all__ = ["WarningsOptions", "WarningsPreset"]
 
@@ -237,10 +238,9 @@ def _predicts_ratings(config: dict[str, Any]) -> bool:
         return False
     options = dict(config)
     kind = str(options.pop("type"))
-    if not hasattr(registry.get("recommender", kind), "predict"):
-        return False
     # The system itself knows: one ranked by counts has scores that are no ratings.
-    return bool(getattr(registry.create("recommender", kind, options), "predicts_ratings", True))
+    system = registry.create("recommender", kind, options)
+    return isinstance(system, RatingPredictor) and system.predicts_ratings
 
 
 def _leaks(options: WarningsOptions, systems: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:

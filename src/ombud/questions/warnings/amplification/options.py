@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ombud.errors import PlanError
-from ombud.metrics.estimator import Needs
+from ombud.metrics.base import MetricBase
+from ombud.metrics.comparisons import Needs
 from ombud.metrics.history import History, Weighting
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
 from ombud.stats.statistics import Floats, Mean, Median, OfSums, Statistic
@@ -37,15 +38,14 @@ class RatioOfMeans(OfSums):
     0.5
     """
 
-    log_shift: ClassVar[float] = 1.0
-    needs: ClassVar[Needs] = Needs("history", 5, "with the label in their history")
+    log_shift: ClassVar[float | None] = 1.0
 
     def __init__(self) -> None:
         super().__init__(("list", "history"), _less_one)
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(MetricBase):
     """What both amplification metrics can be asked for."""
 
     k: int = 100
@@ -59,7 +59,6 @@ class Options:
 
     registered_name: ClassVar[str]
     of: ClassVar[Literal["recommender"]] = "recommender"
-    contrast: ClassVar[Literal["difference"]] = "difference"
     word: ClassVar[str]
 
     def __post_init__(self) -> None:
@@ -93,6 +92,13 @@ class Options:
         if self.form == "ratio-of-means":
             return RatioOfMeans()
         return Median() if self.form == "median" else Mean()
+
+    @property
+    def needs(self) -> Needs | None:
+        """A ratio of means needs the label in some histories."""
+        if self.form != "ratio-of-means":
+            return None
+        return Needs("history", 5, "with the label in their history")
 
     @property
     def spread(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,8 @@ class LensKitRecommender(_Fitted):
         The system's name in the report.
     """
 
+    predicts_ratings: ClassVar[bool] = True
+
     def _lists(
         self, users: NDArray[np.int32], n: int, exclude_seen: bool
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -155,6 +157,8 @@ class SurpriseRecommender(_Fitted):
     name
         The system's name in the report.
     """
+
+    predicts_ratings: ClassVar[bool] = True
 
     def _lists(
         self, users: NDArray[np.int32], n: int, exclude_seen: bool
