@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import traceback
 from pathlib import Path
@@ -125,3 +126,68 @@ def test_a_key_in_the_wrong_place_stops_before_anything_is_asked(
     with pytest.raises(PlanError, match="OWN_KEY"):
         system.moderate(texts_of("a"))
     assert not stub.asked
+
+
+def test_a_key_that_is_repeated_behind_escapes_is_written_nowhere(
+    stub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk/secret-0123456789"
+    monkeypatch.setenv("OWN_KEY", key)
+    bodies = [
+        json.dumps({"score": key}).replace("/", "\\/").encode(),
+        json.dumps({"flag": "".join(f"\\u{ord(c):04x}" for c in key)})
+        .replace("\\\\", "\\")
+        .encode(),
+        json.dumps({"flag": key}).encode("utf-16"),
+        f"<html>{key}</html>".encode("utf-16"),
+    ]
+    for i, body in enumerate(bodies):
+        stub.faults[f"text {i}"].append(f"body:{body.hex()}")
+    system = HttpModerator(
+        base_url=f"{stub.url}/plain",
+        flag_path="flag",
+        key_env="OWN_KEY",
+        cache=tmp_path / "a.sqlite",
+    )
+    system.moderate(texts_of(*[f"text {i}" for i in range(len(bodies))]))
+    said = str(system.last_report)
+    for path in tmp_path.iterdir():
+        said += path.read_bytes().replace(b"\0", b"").decode("latin-1")
+    assert "0123456789" not in said and "\\u0073\\u006b" not in said
+    assert "key removed" in said
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"headers_sent": {"api-key": "x"}},
+        {"headers_sent": {"Ocp-Apim-Subscription-Key": "x"}},
+        {"headers_sent": {"X-Goog-Api-Key": "x"}},
+        {"headers_sent": {"X-Team": "sk-0123456789"}},
+        {"base_url": "https://example.org/v1?key=0123456789"},
+        {"template": {"text": "{text}", "api_key": "0123456789abcdef"}},
+        {"key_prefix": "Bearer 0123456789abcdef0123"},
+    ],
+)
+def test_a_plan_with_what_looks_like_a_key_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(PlanError, match="may hold a key") as caught:
+        HttpModerator(**{"base_url": "https://example.org", "flag_path": "f", **settings})
+    assert "0123456789" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"headers_sent": {"X-Team": "caf\u00e9"}}, {"key_header": "a b"}]
+)
+def test_a_header_that_cannot_be_sent_is_a_sentence(settings: dict[str, Any]) -> None:
+    with pytest.raises(PlanError, match="header"):
+        HttpModerator(base_url="https://example.org", flag_path="f", **settings)
+
+
+def test_a_header_of_a_provider_that_cannot_be_sent_is_a_sentence(
+    stub: Any, tmp_path: Path
+) -> None:
+    system = AnthropicMessages(
+        base_url=stub.url, key_env="", api_version="caf\u00e9", cache=tmp_path / "a.sqlite"
+    )
+    with pytest.raises(PlanError, match="anthropic-version"):
+        system.moderate(texts_of("a"))
