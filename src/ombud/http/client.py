@@ -36,9 +36,18 @@ from ombud.http.keys import header_faults, proxy_for
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Client", "Reply", "RequestError", "TooLargeError", "blocking", "wait_in_thread"]
+__all__ = [
+    "MAX_BODY",
+    "Client",
+    "Reply",
+    "RequestError",
+    "TooLargeError",
+    "blocking",
+    "wait_in_thread",
+]
 
 MAX_BODY = 16 * 1024 * 1024
+"""The most bytes of a reply, unless a caller says otherwise."""
 
 _POLL_SECONDS = 0.1
 _SHORTEST_REST = 0.05
