@@ -6,8 +6,11 @@ from ombud.questions import register_questions
 
 for _module in (
     "ombud.data.sources",
+    "ombud.link.sources",
     "ombud.metrics",
+    "ombud.probes",
     "ombud.report.sections",
+    "ombud.systems.detectors",
     "ombud.systems.moderators",
     "ombud.systems.recommenders",
     "ombud.systems.recommenders.adapters",

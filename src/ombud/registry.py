@@ -32,14 +32,17 @@ __all__ = [
     "KINDS",
     "Plugin",
     "analysis",
+    "argument_types",
     "create",
     "describe",
+    "distance",
     "get",
     "metric",
     "moderator",
     "names",
     "plugins",
     "preset",
+    "probe",
     "recommender",
     "register",
     "section",
@@ -47,7 +50,10 @@ __all__ = [
     "world",
 ]
 
-KINDS = ("analysis", "metric", "moderator", "preset", "recommender", "section", "source", "world")
+KINDS = (
+    "analysis", "distance", "metric", "moderator", "preset", "probe", "recommender", "section",
+    "source", "world",
+)  # fmt: skip
 """What can be registered: one decorator of the same name each."""
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
@@ -119,6 +125,16 @@ def recommender(name: str) -> Callable[[Factory], Factory]:
 def moderator(name: str) -> Callable[[Factory], Factory]:
     """Register a moderator."""
     return register("moderator", name)
+
+
+def probe(name: str) -> Callable[[Factory], Factory]:
+    """Register a probe: a counterfactual question, asked of one system."""
+    return register("probe", name)
+
+
+def distance(name: str) -> Callable[[Factory], Factory]:
+    """Register a distance between two outcomes: zero or more, and zero for equal ones."""
+    return register("distance", name)
 
 
 def source(name: str) -> Callable[[Factory], Factory]:
@@ -249,9 +265,20 @@ def create(kind: str, name: str, arguments: Mapping[str, Any] | None = None) -> 
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
+def argument_types(kind: str, name: str) -> dict[str, Any]:
+    """Return the types of the arguments of what is registered under a name.
+
+    Those of a preset are the types of its options.
+    """
+    factory = get(kind, name)
+    options = getattr(factory, "options", None) if kind == "preset" else None
+    return _hints(factory if options is None else options)
+
+
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of the arguments; none where they cannot be resolved."""
-    has_init = isinstance(factory, type) and not is_dataclass(factory)
+    has_fields = is_dataclass(factory) or hasattr(factory, "model_fields")
+    has_init = isinstance(factory, type) and not has_fields
     try:
         return get_type_hints(factory.__init__ if has_init else factory, include_extras=True)
     except NameError:  # a type imported for the type checker alone

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ombud.audits import Plan
-from ombud.audits.plan import FILES
 from ombud.cli import app
 from ombud.cli.demo import write_demo
+from ombud.data.tables import TABLES
 from ombud.errors import PlanError
 
 
@@ -51,6 +51,6 @@ def test_a_changed_plan_and_other_files_are_kept(tmp_path: Path) -> None:
 
 def test_the_files_that_the_plan_names_are_written(tmp_path: Path) -> None:
     plan = Plan.load(write_demo(tmp_path, 7))
-    named = [getattr(plan.data, name) for name in FILES if getattr(plan.data, name)]
+    named = [getattr(plan.data, name) for name in TABLES if getattr(plan.data, name)]
     named += [system["path"] for system in plan.systems.values()]
     assert len(named) == 6 and all(Path(path).is_file() for path in named)

@@ -11,7 +11,12 @@ import pytest
 from ombud.errors import RegistryError
 from ombud.taxonomy import is_refused, load_taxonomy, spelling_key, taxonomy_names
 
-PUBLISHED = {"warnings-ddd@1": 137, "warnings-ao3@1": 36, "delicate@1": 17}
+PUBLISHED = {
+    "warnings-ddd@1": 137,
+    "warnings-ao3@1": 36,
+    "delicate@1": 17,
+    "delicate-coarse@1": 7,
+}
 
 
 def test_names_are_versioned_and_bare_names_mean_the_newest() -> None:

@@ -33,9 +33,11 @@ from ombud.audits.run_folder import RunFolder
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
+from ombud.data.items import LABEL
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.item_groups import measure_by_item
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
@@ -266,10 +268,17 @@ class Audit:
             if metric.reads == "predictions":
                 read = answers[name].predictions
             if read is not None:
-                rows[name] = metric.measure(read, self.data)
+                rows[name] = self._measure_one(metric, read)
         if not rows:
             raise PlanError(f"{metric.title} reads predicted ratings; no system gives them")
         return rows
+
+    def _measure_one(self, metric: Metric, outputs: Outputs) -> Rows:
+        by = () if self.plan is None else self.plan.by_item
+        if metric.of != "recommender" or not by or self.data.items is None:
+            return metric.measure(outputs, self.data)
+        groups = self.data.items.grouping([name for name in by if name != LABEL])
+        return measure_by_item(metric, outputs, self.data, groups)
 
     def _asking(self, store: RunFolder | None, progress: Progress) -> OutputCollector:
         recommends = any(isinstance(system, Recommender) for system in self._named().values())
@@ -319,12 +328,12 @@ class Audit:
     def _open(self, folder: Path) -> RunFolder:
         plan = self._as_plan()
         identity = {
-            "plan": _without_pace(plan.model_dump(mode="json")),
+            "plan": _without_pace(plan.portable(folder).model_dump(mode="json")),
             "data": fingerprint_data(self.data),
             "files": {} if self.plan is None else input_hashes(self.plan),
             "records": {name: fingerprint_system(s) for name, s in self._named().items()},
         }
-        store = RunFolder(folder, identity, plan.to_toml())
+        store = RunFolder(folder, identity, plan.portable(folder).to_toml())
         if self.plan is None:
             store_data(self.data, folder)
         return store

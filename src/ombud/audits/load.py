@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ombud import registry
 from ombud.audits.analyses import Analysis
@@ -16,13 +13,9 @@ from ombud.audits.plan import Plan
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
-from ombud.data.frames import open_frame
-from ombud.data.groups import Grouping
-from ombud.data.ids import Vocabulary
-from ombud.data.interactions import Interactions
-from ombud.data.labels import Labels
+from ombud.data.items import LABEL
 from ombud.data.splits import split
-from ombud.data.texts import Texts
+from ombud.data.tables import TABLES, TableOptions, read_tables
 from ombud.errors import OmbudError, PlanError
 from ombud.files import hash_file
 from ombud.metrics.base import Metric
@@ -36,7 +29,7 @@ def load_data(plan: Plan) -> Dataset:
 
     The faults of all files come in one error.
     """
-    data = prepared(plan, _load(plan))
+    data = _by_item(prepared(plan, _load(plan)), plan)
     return _split(data, plan) if plan.split else data
 
 
@@ -52,6 +45,7 @@ def _split(data: Dataset, plan: Plan) -> Dataset:
 
 def _load(plan: Plan) -> Dataset:
     if plan.data.source is not None:
+        _check_only_source(plan)
         kind = "source" if plan.data.source in registry.names("source") else "world"
         made = registry.create(kind, plan.data.source, plan.data.options)
         data = made if isinstance(made, Dataset) else made.dataset
@@ -61,11 +55,21 @@ def _load(plan: Plan) -> Dataset:
     return _load_files(plan)
 
 
+def _check_only_source(plan: Plan) -> None:
+    """Refuse files and reading options beside a source: they would not be used."""
+    given = sorted(plan.data.model_fields_set - {"source", "options"})
+    if given:
+        raise PlanError(
+            f"[data] names the source {plan.data.source!r}, and beside it {', '.join(given)}, "
+            "which a source does not use; name the files without a source, or only the source"
+        )
+
+
 def _grouped(data: Dataset, plan: Plan) -> Dataset:
     """Return the data of a source with the groups of the plan; all of them if it names none."""
     result = {"users": data.users, "text_groups": data.text_groups}
     known = [w for groups in result.values() if groups is not None for w in groups.attributes]
-    missing = sorted(set(plan.by) - set(known))
+    missing = sorted(set(plan.by or ()) - set(known))
     if missing:
         raise PlanError(
             f"by names {', '.join(missing)}; the source has the attributes "
@@ -74,7 +78,8 @@ def _grouped(data: Dataset, plan: Plan) -> Dataset:
     for name, groups in result.items():
         if groups is None:
             continue
-        by = [w for w in plan.by or groups.attributes if w in groups.attributes]
+        wanted = groups.attributes if plan.by is None else plan.by
+        by = [w for w in wanted if w in groups.attributes]
         chosen = groups.select(by) if by else None
         if chosen is not None and plan.intersections:
             chosen = chosen.with_intersections()
@@ -84,67 +89,41 @@ def _grouped(data: Dataset, plan: Plan) -> Dataset:
 
 def _load_files(plan: Plan) -> Dataset:
     asked = plan.data
-    tables: dict[str, Any] = {}
-    faults: list[str] = []
-    hashes: dict[str, str] = {}
-    loaders: dict[str, Callable[[str], Any]] = {
-        "interactions": lambda path: Interactions.from_frame(
-            path,
-            rating_scale=asked.rating_scale,
-            duplicates=asked.duplicates,
-            missing=asked.missing,
-        ),
-        "test": lambda path: Interactions.from_frame(path, rating_scale=asked.rating_scale),
-        "labels": lambda path: _labels(path, plan),
-        "texts": Texts.from_frame,
-        "users": lambda path: _groups(path, "user", plan),
-        "text_groups": lambda path: _groups(path, "id", plan),
-    }
-    for name, load in loaders.items():
-        path = getattr(asked, name)
-        if path is None:
-            continue
-        try:
-            tables[name] = load(path)
-            hashes[Path(path).name] = hash_file(Path(path))
-        except OmbudError as error:
-            faults.append(str(error))
-    if faults:
-        raise PlanError("\n".join(faults))
+    paths = {name: path for name in TABLES if (path := getattr(asked, name)) is not None}
+    options = TableOptions(
+        rating_scale=asked.rating_scale,
+        duplicates=asked.duplicates,
+        missing=asked.missing,
+        absent=asked.absent,
+        threshold=asked.threshold,
+        strict=asked.strict,
+        by=plan.by,
+        intersections=plan.intersections,
+        by_item=tuple(name for name in plan.by_item if name != LABEL),
+    )
+    tables = read_tables(paths, options)
     if "test" in tables and "interactions" not in tables:
         raise PlanError("the plan names held-out interactions, but none to train on")
     if not tables:
         raise PlanError("the plan names no data; give [data] a source, or interactions or texts")
-    if "test" in tables:
-        tables |= _over_all(tables["interactions"], tables["test"])
+    unused = [name for name in ("users", "text_groups") if name in paths and name not in tables]
+    if unused:
+        raise PlanError(f"by = [] compares no groups, but [data] names {', '.join(unused)}")
     unknowns = tables["labels"].rule if "labels" in tables else ""
+    hashes = {Path(path).name: hash_file(Path(path)) for path in paths.values()}
     card = Card(name="files", title=", ".join(hashes), hashes=hashes, unknowns=unknowns)
     return Dataset(**tables, card=card)
 
 
-def _over_all(train: Interactions, test: Interactions) -> dict[str, Interactions]:
-    """Put both parts over the users and items of either."""
-    users, _ = Vocabulary.encode(np.concatenate([train.users.ids, test.users.ids]))
-    items, _ = Vocabulary.encode(np.concatenate([train.items.ids, test.items.ids]))
-    return {"interactions": train.over(users, items), "test": test.over(users, items)}
-
-
-def _labels(path: str, plan: Plan) -> Labels:
-    columns = open_frame(path)[0].collect_schema().names()
-    if "state" in columns:
-        return Labels.from_states(path)
-    if "yes" in columns or "no" in columns:
-        return Labels.from_votes(path, threshold=plan.data.threshold, strict=plan.data.strict)
-    return Labels.from_applied(path, absent=plan.data.absent)
-
-
-def _groups(path: str, unit: str, plan: Plan) -> Grouping:
-    columns = open_frame(path)[0].collect_schema().names()
-    if "group" in columns and "group" not in plan.by:
-        grouping = Grouping.from_members(path, unit=unit)
-        return grouping.with_intersections() if plan.intersections else grouping
-    by = plan.by or tuple(c for c in columns if c != unit)
-    return Grouping.from_frame(path, unit=unit, by=by, intersections=plan.intersections)
+def _by_item(data: Dataset, plan: Plan) -> Dataset:
+    """Return the data with the groups of items that a plan measures by among its labels."""
+    if not plan.by_item:
+        return data
+    if data.items is None:
+        raise PlanError("by_item names attributes of items; the data has no table of items")
+    if LABEL in plan.by_item and data.labels is None:
+        raise PlanError("by_item crosses items with labels; the data has no labels")
+    return replace(data, labels=data.items.as_labels(plan.by_item, data.labels))
 
 
 def load_system(name: str, config: dict[str, Any]) -> Recommender | Moderator:

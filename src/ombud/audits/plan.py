@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ombud.errors import PlanError
 
-__all__ = ["FILES", "PLAN_SCHEMA", "DataPlan", "Plan", "StatisticsPlan"]
+__all__ = ["PLAN_SCHEMA", "DataPlan", "Plan", "StatisticsPlan"]
 
 PLAN_SCHEMA = 1
 """The version of the plan's form that this ombud writes, and the newest it reads."""
-
-
-FILES = ("interactions", "test", "labels", "users", "texts", "text_groups")
-"""The files that a plan's data can name."""
-
-
-_PATHS = frozenset({"cache", "folder", "keywords", "links", "mapping", "path", "terms"})
 
 
 class _Strict(BaseModel):
@@ -48,12 +40,14 @@ class DataPlan(_Strict):
     """File of held-out interactions, when they were split beforehand."""
     labels: str | None = None
     """File with `item`, `label` and votes (`yes`, `no`), or `present`, or nothing more."""
-    absent: Literal["no", "unknown"] = "unknown"
-    """For applied labels: what a pair without a row means."""
+    absent: Literal["no", "unknown"] | None = None
+    """For applied labels: what a pair without a row means. Must be said where no row says *no*."""
     threshold: float = 0.75
     """For votes: the share of votes that makes a state known."""
     strict: bool = False
     """For votes: whether the share must exceed the threshold rather than reach it."""
+    items: str | None = None
+    """File with `item`, one column per attribute, and optionally `<attribute>_status`."""
     users: str | None = None
     """File with `user` and one column per attribute."""
     texts: str | None = None
@@ -105,8 +99,10 @@ class Plan(_Strict):
     """Each a `name` (a registered metric) and its options."""
     analyses: tuple[dict[str, Any], ...] = ()
     """Each a `name` (a registered analysis of the data alone) and its options."""
-    by: tuple[str, ...] = ()
-    """Attributes to compare groups by."""
+    by: tuple[str, ...] | None = None
+    """Attributes to compare groups by; all that the data has by default, `[]` for none."""
+    by_item: tuple[str, ...] = ()
+    """Attributes of items to measure by; with `label`, also crossed with content labels."""
     intersections: bool = False
     """Whether pairs of attributes make groups too."""
     statistics: StatisticsPlan = StatisticsPlan()
@@ -146,39 +142,16 @@ class Plan(_Strict):
 
     def relative_to(self, folder: Path) -> Self:
         """Return the plan with its paths made absolute from a folder."""
-        names = FILES
-        paths = {
-            name: str((folder / value).resolve())
-            for name in names
-            if (value := getattr(self.data, name)) is not None
-        }
-        data = self.data.model_copy(
-            update={**paths, "options": _absolute(self.data.options, folder)}
-        )
-        systems = _absolute(self.systems, folder)
-        metrics = tuple(_absolute(spec, folder) for spec in self.metrics)
-        analyses = tuple(_absolute(spec, folder) for spec in self.analyses)
-        changed = {"data": data, "systems": systems, "metrics": metrics, "analyses": analyses}
-        options = _absolute(self.options, folder)
-        return self.model_copy(update=changed | {"options": options})
+        from ombud.audits.paths import absolute_paths
+
+        return cast(Self, absolute_paths(self, folder))
+
+    def portable(self, folder: Path) -> Self:
+        """Return the plan with paths relative to a folder, and no home folder in them."""
+        from ombud.audits.paths import portable_paths
+
+        return cast(Self, portable_paths(self, folder))
 
     def to_toml(self) -> str:
         """Return the plan as TOML text."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
-
-
-def _absolute(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return a part of a plan with every path in it made absolute, however deep it stands."""
-    result: dict[str, Any] = {}
-    for key, value in config.items():
-        # A mapping or a list of terms may also be named: "tmdb-to-ao3@1" is no file.
-        named = isinstance(value, str) and "@" in value and not Path(value).suffix
-        if key in _PATHS and isinstance(value, str) and not named:
-            result[key] = str((folder / value).resolve())
-        elif isinstance(value, dict):
-            result[key] = _absolute(value, folder)
-        elif isinstance(value, list | tuple):
-            result[key] = [_absolute(v, folder) if isinstance(v, dict) else v for v in value]
-        else:
-            result[key] = value
-    return result

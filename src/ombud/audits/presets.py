@@ -7,6 +7,9 @@ must also change the data, such as by tagging texts, overrides `prepare`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from pydantic import BaseModel
 
 from ombud import registry
 from ombud.audits.plan import Plan
@@ -17,6 +20,9 @@ __all__ = ["Preset", "complete", "prepared"]
 
 class Preset(ABC):
     """What completes a plan, and may prepare its data."""
+
+    options: ClassVar[type[BaseModel]]
+    """The model of what a plan can say under ``[options]``."""
 
     @abstractmethod
     def complete(self, plan: Plan) -> Plan:

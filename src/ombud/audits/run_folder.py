@@ -81,6 +81,7 @@ class RunFolder:
         write_parquet(inside(self.path, "outputs", f"{system}.parquet"), frame)
         for part in self._parts(system):
             part.unlink()
+            part.with_suffix(".json").unlink(missing_ok=True)
 
     def predictions(self, system: str) -> Predictions | None:
         """Return the stored predictions of a system, or None."""
@@ -95,8 +96,12 @@ class RunFolder:
         """Return one stored part of a system's answers, asking for it when it is not there."""
         path = inside(self.path, "outputs", "parts", f"{system}-{number:06d}.parquet")
         if path.exists():
-            return Recommendations.from_lists(read_parquet(path))
+            stored = read_json(path.with_suffix(".json"))
+            exclusions = tuple(Exclusion(**e) for e in stored["exclusions"])
+            return replace(Recommendations.from_lists(read_parquet(path)), exclusions=exclusions)
         answer = ask()
+        left_out = {"exclusions": [e.to_dict() for e in answer.exclusions]}
+        write_json(path.with_suffix(".json"), left_out)
         write_parquet(path, answer.to_lists())
         return answer
 

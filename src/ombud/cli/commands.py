@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import ombud
-from ombud.cli import audits, data, demo, doctor, tune
+from ombud.cli import annotation, audits, data, demo, doctor, link, text, tune
 
 __all__ = ["app"]
 
@@ -50,4 +50,8 @@ for _command in (
     doctor.doctor,
 ):
     app.command()(_command)
+app.command("app")(annotation.serve_app)
 app.add_typer(data.app, name="data")
+app.add_typer(link.app, name="link")
+app.add_typer(annotation.annotation, name="annotation")
+app.add_typer(text.app, name="text")

@@ -15,8 +15,8 @@ from rich.text import Text
 from ombud import registry
 from ombud.cli import data_build, data_get
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
-from ombud.data import Decisions, Grouping, Interactions, Labels, Recommendations, Texts
-from ombud.data.frames import open_frame
+from ombud.data import Decisions, Recommendations
+from ombud.data.tables import TableOptions, read_table_file
 from ombud.report.display import visible
 
 __all__ = ["Form", "app", "check", "describe", "list_"]
@@ -42,25 +42,13 @@ class Form(StrEnum):
     TEXTS = "texts"
     DECISIONS = "decisions"
     USERS = "users"
+    ITEMS = "items"
+    TEXT_GROUPS = "text-groups"
 
 
-def _labels(path: Path) -> Labels:
-    columns = open_frame(path)[0].collect_schema().names()
-    return Labels.from_votes(path) if "yes" in columns else Labels.from_applied(path)
-
-
-def _users(path: Path) -> Grouping:
-    columns = open_frame(path)[0].collect_schema().names()
-    return Grouping.from_frame(path, by=[c for c in columns if c != "user"])
-
-
-_READERS: dict[Form, Callable[[Path], Any]] = {
-    Form.INTERACTIONS: Interactions.from_frame,
-    Form.LABELS: _labels,
+_OUTPUTS: dict[Form, Callable[[Path], Any]] = {
     Form.RECOMMENDATIONS: Recommendations.from_frame,
-    Form.TEXTS: Texts.from_frame,
     Form.DECISIONS: lambda path: Decisions.from_frame(path, threshold=0.5),
-    Form.USERS: _users,
 }
 
 
@@ -116,7 +104,10 @@ def check(
     Example:
       ombud data check ratings.parquet --as interactions
     """
-    table = _READERS[form](path)
+    if form in _OUTPUTS:
+        table = _OUTPUTS[form](path)
+    else:
+        table = read_table_file(form.value.replace("-", "_"), path, TableOptions(absent="unknown"))
     left_out = [str(e) for e in getattr(table, "exclusions", ())]
     if as_json:
         print_json({"path": str(path), "form": form, "found": repr(table), "left_out": left_out})

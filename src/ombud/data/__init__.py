@@ -8,6 +8,7 @@ from ombud.data.frames import Column, read_table
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
+from ombud.data.items import Items
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
@@ -20,6 +21,7 @@ __all__ = [
     "Exclusion",
     "Grouping",
     "Interactions",
+    "Items",
     "LabelState",
     "Labels",
     "Outcome",

@@ -10,8 +10,10 @@ from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.interactions import Interactions
+from ombud.data.items import Items
 from ombud.data.labels import Labels
 from ombud.data.texts import Texts
+from ombud.errors import DataError
 
 __all__ = ["Dataset"]
 
@@ -36,6 +38,8 @@ class Dataset:
         What is known about the data.
     test
         Held-out interactions of the same users and items, when the data was split.
+    items
+        Attributes of items, such as who made them.
     """
 
     interactions: Interactions | None = None
@@ -45,6 +49,7 @@ class Dataset:
     text_groups: Grouping | None = None
     card: Card = field(default_factory=lambda: Card(name="unnamed"))
     test: Interactions | None = None
+    items: Items | None = None
 
     @property
     def exclusions(self) -> tuple[Exclusion, ...]:
@@ -55,6 +60,8 @@ class Dataset:
                 result += table.exclusions
         if self.interactions is not None and self.labels is not None:
             result += self._unmatched_labels(self.interactions, self.labels)
+        if self.interactions is not None and self.items is not None:
+            result += self._unmatched_items(self.interactions, self.items)
         if self.interactions is not None and self.users is not None:
             absent = int(
                 np.count_nonzero(self.interactions.users.codes(self.users.units.arrow) < 0)
@@ -70,6 +77,24 @@ class Dataset:
                     Exclusion("groups", "users", count, reason, self.interactions.n_users)
                 )
         return tuple(result)
+
+    @staticmethod
+    def _unmatched_items(interactions: Interactions, items: Items) -> list[Exclusion]:
+        """Return items without attributes, and attributes of items nobody met."""
+        result = []
+        strangers = int(np.count_nonzero(interactions.items.codes(items.items.arrow) < 0))
+        if strangers == len(items):
+            raise DataError(
+                "items", ["none of its ids is an item of the interactions; are both of one kind?"]
+            )
+        if strangers:
+            reason = "they have attributes but occur in no history (used only if recommended)"
+            result.append(Exclusion("items", "items", strangers, reason, len(items)))
+        bare = int(np.count_nonzero(items.items.codes(interactions.items.arrow) < 0))
+        if bare:
+            reason = "they are in no row of the table of items: their attributes are unknown"
+            result.append(Exclusion("items", "items", bare, reason, interactions.n_items))
+        return result
 
     @staticmethod
     def _unmatched_labels(interactions: Interactions, labels: Labels) -> list[Exclusion]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,14 +25,17 @@ Frame = Any
 
 Kind = Literal["category", "count", "flag", "id", "number", "text", "time"]
 
-_SCANNERS: dict[str, Callable[[Path], pl.LazyFrame]] = {
+# Types are inferred from the whole file: one odd id, or a column's first value, may stand far down.
+_SCANNERS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".parquet": pl.scan_parquet,
-    # Types are inferred from the whole file: one odd id may stand far down.
-    ".csv": lambda path: pl.scan_csv(path, infer_schema_length=None),
-    ".tsv": lambda path: pl.scan_csv(path, separator="\t", infer_schema_length=None),
-    ".jsonl": pl.scan_ndjson,
-    ".ndjson": pl.scan_ndjson,
+    ".csv": partial(pl.scan_csv, infer_schema_length=None),
+    ".tsv": partial(pl.scan_csv, separator="\t", infer_schema_length=None),
+    ".jsonl": partial(pl.scan_ndjson, infer_schema_length=None),
+    ".ndjson": partial(pl.scan_ndjson, infer_schema_length=None),
 }
+_SPELLED = (".csv", ".tsv")
+# The reader's own words can hold a whole broken file.
+_LONGEST_FAULT = 300
 
 
 @dataclass(frozen=True)
@@ -69,10 +73,22 @@ def first_rows(rows: Sequence[int], total: int) -> str:
     return f"row{'s' if total != 1 else ''} {shown}{more} ({total:,} in all)"
 
 
-def open_frame(frame: Frame, source: str = "") -> tuple[nw.LazyFrame[Any], str]:
-    """Return a frame or file as a lazy narwhals frame, and the name to use in messages."""
+def open_frame(
+    frame: Frame, source: str = "", ids: Sequence[str] = ()
+) -> tuple[nw.LazyFrame[Any], str]:
+    """Return a frame or file as a lazy narwhals frame, and the name to use in messages.
+
+    Parameters
+    ----------
+    frame
+        A path, or any frame that narwhals knows.
+    source
+        The table's name in messages; default, the file's name.
+    ids
+        Columns that are read as they are spelled, where the file has no types: 001 is not 1.
+    """
     if isinstance(frame, str | Path):
-        return _open_file(Path(frame), source)
+        return _open_file(Path(frame), source, ids)
     name = source or f"the {type(frame).__name__} given"
     if isinstance(frame, dict):
         try:
@@ -89,7 +105,7 @@ def open_frame(frame: Frame, source: str = "") -> tuple[nw.LazyFrame[Any], str]:
         raise DataError(name, [fault]) from None
 
 
-def _open_file(path: Path, source: str) -> tuple[nw.LazyFrame[Any], str]:
+def _open_file(path: Path, source: str, ids: Sequence[str]) -> tuple[nw.LazyFrame[Any], str]:
     name = source or path.name
     scan = _SCANNERS.get(path.suffix.lower())
     if scan is None:
@@ -99,7 +115,20 @@ def _open_file(path: Path, source: str) -> tuple[nw.LazyFrame[Any], str]:
         raise DataError(name, [f"there is no file {path}"])
     if path.stat().st_size == 0:
         raise DataError(name, ["the file is empty (0 bytes); a table with rows was expected"])
-    return nw.from_native(scan(path)), name
+    if not ids or path.suffix.lower() not in _SPELLED:
+        return nw.from_native(scan(path)), name
+    try:
+        present = scan(path, n_rows=0).collect_schema().names()
+    except pl.exceptions.PolarsError as error:
+        raise DataError(name, [_unreadable(error)]) from None
+    spelled = {column: pl.String for column in ids if column in present}
+    return nw.from_native(scan(path, schema_overrides=spelled)), name
+
+
+def _unreadable(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    more = "" if len(text) <= _LONGEST_FAULT else "..."
+    return f"it cannot be read as a table: {text[:_LONGEST_FAULT]}{more}"
 
 
 def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.DataFrame:
@@ -119,7 +148,8 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     DataError
         With every fault found, and the first rows of each (counted from 1).
     """
-    lazy, name = open_frame(frame, source)
+    ids = [column.name for column in columns if column.kind == "id"]
+    lazy, name = open_frame(frame, source, ids)
     try:
         result = lazy.collect_schema()
         faults = _missing(columns, result.names())
@@ -132,7 +162,9 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         selected = lazy.select([column.name for column in present])
         table: pl.DataFrame = selected.collect(backend="polars").to_native()
     except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
-        raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
+        raise DataError(name, [_unreadable(error)]) from None
+    if isinstance(frame, str | Path) and Path(frame).suffix.lower() in _SPELLED:
+        table = _numbered(table, [column for column in ids if column in table.columns])
     if present and table.height == 0:
         faults.append("the table has no rows")
     counts = _count_faults(table, present) if present else {}
@@ -141,6 +173,14 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     if faults:
         raise DataError(name, faults)
     return table.with_columns(_cast(column, table.schema[column.name]) for column in present)
+
+
+def _numbered(table: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
+    """Return ids that are spelled as whole numbers are as numbers; 007 and +7 stay text."""
+    plain = table.select(
+        pl.col(name).str.contains(r"^(0|-?[1-9][0-9]{0,17})$").fill_null(True).all() for name in ids
+    )
+    return table.with_columns(pl.col(name).cast(pl.Int64) for name in ids if plain[name][0])
 
 
 def _missing(columns: Sequence[Column], found: Sequence[str]) -> list[str]:
@@ -164,6 +204,12 @@ def _count_faults(table: pl.DataFrame, columns: Sequence[Column]) -> dict[str, i
         if dtype.is_float():
             wanted[f"{column.name}:nan"] = value.is_nan().sum()
             wanted[f"{column.name}:infinite"] = value.is_infinite().sum()
+        if column.kind == "flag" and dtype.is_integer():
+            wanted[f"{column.name}:flag"] = (~value.is_in([0, 1])).sum()
+        if column.kind == "count" and dtype == pl.UInt64:
+            wanted[f"{column.name}:large"] = (value > _LARGEST).sum()
+        if column.kind == "time" and dtype == pl.String:
+            wanted[f"{column.name}:time"] = (value.is_not_null() & _date(value).is_null()).sum()
         if dtype.is_numeric() and column.low is not None:
             wanted[f"{column.name}:low"] = (value < column.low).sum()
         if dtype.is_numeric() and column.high is not None:
@@ -186,6 +232,9 @@ def _faults_of(column: Column, table: pl.DataFrame, counts: dict[str, int]) -> l
         "nan": (value.is_nan, "not a number (NaN)"),
         "infinite": (value.is_infinite, "infinite"),
         "low": (lambda: value < column.low, f"below {column.low}"),
+        "flag": (lambda: ~value.is_in([0, 1]), "neither 0 nor 1"),
+        "large": (lambda: value > _LARGEST, f"above {_LARGEST:,}"),
+        "time": (lambda: value.is_not_null() & _date(value).is_null(), "no date (2024-12-31)"),
         "high": (lambda: (value > column.high).and_(value.is_not_nan()), f"above {column.high}"),
     }
     faults = []
@@ -196,6 +245,8 @@ def _faults_of(column: Column, table: pl.DataFrame, counts: dict[str, int]) -> l
             faults.append(f"column {column.name!r} is {text} in {first_rows(rows, total)}")
     return faults
 
+
+_LARGEST = 2**63 - 1
 
 _EXPECTED: dict[Kind, str] = {
     "category": "strings, whole numbers or true/false (cut numbers into bands first)",
@@ -217,7 +268,7 @@ def _wrong_type(column: Column, dtype: pl.DataType) -> str:
         "id": text or dtype.is_integer(),
         "number": dtype.is_numeric(),
         "text": text,
-        "time": dtype.is_numeric() or dtype.is_temporal(),
+        "time": dtype.is_numeric() or dtype.is_temporal() or dtype == pl.String,
     }[column.kind]
     if accepted or (dtype == pl.Null and column.nullable):
         return ""
@@ -227,8 +278,24 @@ def _wrong_type(column: Column, dtype: pl.DataType) -> str:
 def _cast(column: Column, dtype: pl.DataType) -> pl.Expr:
     value = pl.col(column.name)
     if column.kind == "id":
-        return value.cast(pl.Int64) if dtype.is_integer() else value.cast(pl.String)
+        # Unsigned 64-bit numbers need not fit; they are ids, so their digits are as good.
+        whole = dtype.is_integer() and dtype != pl.UInt64
+        return value.cast(pl.Int64) if whole else value.cast(pl.String)
+    if column.kind == "time" and dtype == pl.String:
+        return _date(value)
     if column.kind == "number":
         return value if dtype.is_float() else value.cast(pl.Float64)
     casts = {"category": pl.String, "count": pl.Int64, "flag": pl.Boolean, "text": pl.String}
     return value.cast(casts[column.kind]) if column.kind in casts else value
+
+
+def _date(value: pl.Expr) -> pl.Expr:
+    """Return ISO dates and times as such, in UTC where they name a zone; null for other words."""
+    return pl.coalesce(
+        value.str.to_datetime(
+            "%+", strict=False, time_zone="UTC", time_unit="us"
+        ).dt.replace_time_zone(None),
+        value.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us"),
+        value.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us"),
+        value.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")),
+    )

@@ -21,6 +21,10 @@ __all__ = ["Duplicates", "Interactions"]
 Duplicates = Literal["error", "last", "mean", "median"]
 
 
+# Ratings are stored in 32 bits; a larger one would become infinite.
+_LARGEST = 3.4e38
+
+
 @dataclass(frozen=True, eq=False)
 class Interactions:
     """Users' histories as a compact sparse matrix, 32-bit throughout where it fits.
@@ -77,7 +81,7 @@ class Interactions:
         source
             The table's name in messages.
         """
-        low, high = rating_scale if rating_scale is not None else (None, None)
+        low, high = rating_scale if rating_scale is not None else (-_LARGEST, _LARGEST)
         columns = [
             Column("user", "id"),
             Column("item", "id"),

@@ -19,6 +19,10 @@ from ombud.taxonomy.loading import refused_anywhere
 __all__ = ["LabelState", "Labels", "vote_states"]
 
 
+# The sum of both sides must fit 32 bits.
+_MOST_VOTES = 2**30
+
+
 class LabelState(IntEnum):
     """What is known about one label on one item."""
 
@@ -91,8 +95,8 @@ class Labels:
         columns = [
             Column("item", "id"),
             Column("label", "text"),
-            Column("yes", "count", low=0),
-            Column("no", "count", low=0),
+            Column("yes", "count", low=0, high=_MOST_VOTES),
+            Column("no", "count", low=0, high=_MOST_VOTES),
         ]
         table, exclusions = _read(frame, columns, refused, source)
         items, names, rows, places = _axes(table)
@@ -149,8 +153,8 @@ class Labels:
             Column("item", "id"),
             Column("label", "text"),
             Column("state", "number", low=min(LabelState), high=max(LabelState)),
-            Column("yes", "count", required=False, low=0),
-            Column("no", "count", required=False, low=0),
+            Column("yes", "count", required=False, low=0, high=_MOST_VOTES),
+            Column("no", "count", required=False, low=0, high=_MOST_VOTES),
         ]
         table, exclusions = _read(frame, columns, (), source)
         items, names, rows, places = _axes(table)

@@ -175,6 +175,8 @@ class Client:
         self._resting: deque[_Lane] = deque()
         self._idle: list[_Lane] = []
         self._slowest = 0.0
+        self._active = 0.0
+        self._idled = True
         self.reuse = True
 
     @property
@@ -206,7 +208,7 @@ class Client:
             lane.drop()
             self._idle.append(lane)
             raise
-        lane.since = time.monotonic()
+        lane.since = self._active = time.monotonic()
         self._slowest = max(lane.since - start, _FORGET * self._slowest)
         lane.turns += 1
         if not (stays and self.reuse and lane.alive):
@@ -270,7 +272,10 @@ class Client:
 
     async def _lane(self) -> _Lane:
         """Return a lane that has rested, or one without a connection."""
-        if self._resting and time.monotonic() - self._resting[0].since >= self._rest:
+        now = time.monotonic()
+        self._idled = now - self._active > 0.2 * self._rest
+        self._active = now
+        if self._resting and now - self._resting[0].since >= self._rest:
             lane = self._resting.popleft()
             await self._examine(lane)
             return lane
@@ -278,7 +283,8 @@ class Client:
 
     async def _examine(self, lane: _Lane) -> None:
         """Look for bytes that nobody asked for; end the connection that brought some."""
-        if lane.readable():  # the loop reads them, and then the protocol knows what they are
+        # A loop that was busy with something else may not have read what has come meanwhile.
+        if self._idled and lane.readable():
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         if lane.noisy:
@@ -372,6 +378,7 @@ class Client:
 
     async def settle(self) -> None:
         """Wait until no reply can be in doubt any more; `on_doubt` has heard of those that are."""
+        self._idled = True
         while self._resting:
             lane = self._resting.popleft()
             if lane.turns > 1 and lane.alive:

@@ -429,15 +429,16 @@ class Dispatcher:
             whole = await client.post(body, (batch, batch[0].attempt))
         except RequestError as fault:
             return [None] * len(batch), [self._error(str(fault), again=True)] * len(batch)
-        whole = Reply(whole.status, self._endpoint.redact(whole.body), whole.retry_after)
-        bodies = [whole.body] * len(batch)
+        shown = self._endpoint.redact(whole.body)
+        bodies = [shown] * len(batch)
         if len(batch) > 1 and whole.status == 200:
             # Failing that, each text keeps the whole reply, which no parser takes for its own.
             with suppress(Exception):  # a plugin's may fail in any way
-                bodies = self._endpoint.split(whole.body, len(batch))
-        replies = [Reply(whole.status, one, whole.retry_after) for one in bodies]
-        judged = zip(replies, batch, strict=True)
-        return list(replies), [self._endpoint.judge(r.status, r.body, q.payload) for r, q in judged]
+                bodies = self._endpoint.split(shown, len(batch))
+        judge, status, wait = self._endpoint.judge, whole.status, whole.retry_after
+        pairs = list(zip(bodies, batch, strict=True))
+        replies: list[Reply | None] = [Reply(status, one, wait) for one, _ in pairs]
+        return replies, [judge(status, one, question.payload) for one, question in pairs]
 
     def _error(self, reason: str, again: bool = False, stop: str = "") -> Verdict:
         shown = self._endpoint.redact(reason.encode(errors="replace")).decode(errors="replace")

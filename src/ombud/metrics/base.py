@@ -177,6 +177,14 @@ class Metric(Protocol):
         """Whether a result keeps how units are spread, for the figures of a report."""
         ...
 
+    @property
+    def by_item(self) -> Literal["catalogue", "held-out", "labels"]:
+        """What is cut to a group of items: the catalogue, what was held out, or nothing.
+
+        A metric of labels measures groups of items among its labels.
+        """
+        ...
+
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return one row per unit."""
         ...
@@ -224,6 +232,11 @@ class MetricBase:
     def spread(self) -> bool:
         """The spread of units is not kept."""
         return False
+
+    @property
+    def by_item(self) -> Literal["catalogue", "held-out", "labels"]:
+        """Groups of items are among its labels."""
+        return "labels"
 
 
 class _Registered(Protocol):

@@ -32,6 +32,7 @@ class _Exposure(MetricBase):
     k: int = 10
 
     registered_name: ClassVar[str]
+    by_item: ClassVar[Literal["catalogue"]] = "catalogue"
     of: ClassVar[Literal["recommender"]] = "recommender"
     reads: ClassVar[Literal["outputs"]] = "outputs"
     null: ClassVar[float | None] = None

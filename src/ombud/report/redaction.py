@@ -7,12 +7,10 @@ from hashlib import sha256
 from pathlib import PurePath, PureWindowsPath
 from typing import Any
 
+from ombud.audits.paths import change_paths
 from ombud.audits.plan import Plan
 
 __all__ = ["shown_plan"]
-
-_FILES = ("interactions", "test", "labels", "users", "texts", "text_groups")
-_PATHS = frozenset({"cache", "folder", "keywords", "links", "mapping", "path", "terms"})
 
 
 def shown_plan(plan: Plan) -> dict[str, Any]:
@@ -31,11 +29,7 @@ def shown_plan(plan: Plan) -> dict[str, Any]:
     >>> shown_plan(Plan(systems={"k": {"terms": ["a", "b"]}}))["systems"]["k"]["terms"]
     '2 terms, SHA-256 7e18f737311b2dc3\u2026'
     """
-    shown = _shown(plan.model_dump(mode="json", exclude_none=True))
-    for name in _FILES:
-        if name in shown["data"]:
-            shown["data"][name] = _name(shown["data"][name])
-    return shown
+    return _shown(change_paths(plan, _name).model_dump(mode="json", exclude_none=True))
 
 
 def _shown(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,8 +37,6 @@ def _shown(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(key: str, value: Any) -> Any:
-    if isinstance(value, str):
-        return _name(value) if key in _PATHS else value
     if isinstance(value, Mapping):
         return _shown(value)
     if not isinstance(value, list | tuple):

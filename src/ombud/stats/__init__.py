@@ -8,6 +8,7 @@ from ombud.stats.agreement import (
     krippendorff_alpha,
 )
 from ombud.stats.bootstrap import estimate, resample
+from ombud.stats.crossed import CrossedReplicates, resample_crossed
 from ombud.stats.effects import Effect, cliffs_delta, welch
 from ombud.stats.estimate import Estimate, Kind
 from ombud.stats.extremes import MOST_LOST, Extreme, largest_ratio
@@ -81,6 +82,7 @@ __all__ = [
     "Bounds",
     "Contrast",
     "Correction",
+    "CrossedReplicates",
     "Custom",
     "Effect",
     "Estimate",
@@ -148,6 +150,7 @@ __all__ = [
     "ratio_of_means",
     "ratio_of_means_estimate",
     "resample",
+    "resample_crossed",
     "resample_medians",
     "resample_patterns",
     "sign_flip_test",

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from ombud.taxonomy.crosswalk import Crosswalk, Relation, load_crosswalk, read_crosswalk
 from ombud.taxonomy.describing import taxonomy_page
+from ombud.taxonomy.dictionary import (
+    Dictionary,
+    DictionaryTerm,
+    dictionary_names,
+    load_dictionary,
+    read_dictionary,
+)
 from ombud.taxonomy.loading import (
+    load_scale,
     load_taxonomy,
     read_taxonomy,
     refused_anywhere,
@@ -20,16 +28,22 @@ from ombud.taxonomy.terms import Term, TermList, load_terms, read_terms, term_li
 
 __all__ = [
     "Crosswalk",
+    "Dictionary",
+    "DictionaryTerm",
     "Relation",
     "Taxonomy",
     "TaxonomyLabel",
     "Term",
     "TermList",
+    "dictionary_names",
     "is_refused",
     "load_crosswalk",
+    "load_dictionary",
+    "load_scale",
     "load_taxonomy",
     "load_terms",
     "read_crosswalk",
+    "read_dictionary",
     "read_taxonomy",
     "read_terms",
     "refused_anywhere",

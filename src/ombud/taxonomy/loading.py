@@ -13,7 +13,7 @@ from ombud.taxonomy.model import Taxonomy, TaxonomyLabel
 from ombud.taxonomy.refused import is_refused, spelling_key
 from ombud.taxonomy.resources import find_versioned, versioned_keys
 
-__all__ = ["load_taxonomy", "read_taxonomy", "refused_anywhere", "taxonomy_names"]
+__all__ = ["load_scale", "load_taxonomy", "read_taxonomy", "refused_anywhere", "taxonomy_names"]
 
 _TEXT = ("name", "title", "source", "licence")
 _KEYS = {*_TEXT, "version", "published", "labels", "parents", "refused"}
@@ -26,7 +26,7 @@ def taxonomy_names() -> tuple[str, ...]:
     Examples
     --------
     >>> taxonomy_names()
-    ('delicate@1', 'identity@1', 'warnings-ao3@1', 'warnings-ddd@1')
+    ('delicate@1', 'delicate-coarse@1', 'identity@1', 'warnings-ao3@1', 'warnings-ddd@1')
     """
     return versioned_keys(".toml")
 
@@ -46,6 +46,29 @@ def load_taxonomy(key: str) -> Taxonomy:
     'Age'
     """
     full, file = find_versioned(key, ".toml", "taxonomy")
+    return _parse(file.read_text(encoding="utf-8"), full)
+
+
+@cache
+def load_scale(key: str) -> Taxonomy:
+    """Return a scale that comes with the package: labels in order, with no crosswalk.
+
+    There are ``delicate-severity`` (of a term, most severe first), ``delicate-risk`` (of a text,
+    0 to 5) and ``delicate-target`` (at whom a text is aimed).
+
+    Parameters
+    ----------
+    key
+        ``name@version``; a bare name means the newest version.
+
+    Examples
+    --------
+    >>> load_scale("delicate-severity@1").ids[0]
+    'highly-offensive'
+    >>> load_scale("delicate-risk").ids
+    ('0', '1', '2', '3', '4', '5')
+    """
+    full, file = find_versioned(key, ".toml", "scale", "scales")
     return _parse(file.read_text(encoding="utf-8"), full)
 
 

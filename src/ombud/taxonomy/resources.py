@@ -26,8 +26,15 @@ def data_folder() -> Traversable:
     return files("ombud.taxonomy").joinpath("files")
 
 
-def versioned_keys(suffix: str) -> tuple[str, ...]:
+def versioned_keys(suffix: str, folder: str = "") -> tuple[str, ...]:
     """Return every ``name@version`` that has a data file with `suffix`, sorted by name and version.
+
+    Parameters
+    ----------
+    suffix
+        How the file's name ends, such as ``.toml``.
+    folder
+        The subfolder to look in; empty for the folder of taxonomies itself.
 
     Examples
     --------
@@ -36,16 +43,16 @@ def versioned_keys(suffix: str) -> tuple[str, ...]:
     """
     keys = [
         match
-        for entry in data_folder().iterdir()
+        for entry in data_folder().joinpath(folder).iterdir()
         if entry.name.endswith(suffix) and (match := _KEY.match(entry.name.removesuffix(suffix)))
     ]
     ordered = sorted(keys, key=lambda match: (match["name"], int(match["version"])))
     return tuple(match[0] for match in ordered)
 
 
-def find_versioned(key: str, suffix: str, what: str) -> tuple[str, Traversable]:
+def find_versioned(key: str, suffix: str, what: str, folder: str = "") -> tuple[str, Traversable]:
     """Return the full key and the file of `key`; a bare name means its newest version."""
-    known = versioned_keys(suffix)
+    known = versioned_keys(suffix, folder)
     if key not in known:
         newest = [full for full in known if full.rpartition("@")[0] == key]
         if not newest:
@@ -54,7 +61,7 @@ def find_versioned(key: str, suffix: str, what: str) -> tuple[str, Traversable]:
                 f"A file of your own is read with the matching read_ function."
             )
         key = newest[-1]
-    return key, data_folder().joinpath(key + suffix)
+    return key, data_folder().joinpath(folder, key + suffix)
 
 
 def parse_commented_csv(

@@ -19,7 +19,15 @@ from ombud.taxonomy.resources import (
     versioned_keys,
 )
 
-__all__ = ["Term", "TermKind", "TermList", "load_terms", "read_terms", "term_list_names"]
+__all__ = [
+    "Term",
+    "TermKind",
+    "TermList",
+    "load_terms",
+    "read_terms",
+    "term_fault",
+    "term_list_names",
+]
 
 TermKind = Literal["neutral", "slur"]
 _LONGEST = 200
@@ -215,12 +223,24 @@ def _problems(group: Any, sub: Any, text: Any, kind: Any) -> list[str]:
         problems.append("sub_identity is not a text")
     if kind not in ("neutral", "slur"):
         problems.append("kind is unknown; expected neutral or slur")
+    fault = term_fault(text)
+    return [*problems, fault] if fault else problems
+
+
+def term_fault(text: Any) -> str:
+    """Say what is wrong with the spelling of a term; empty if nothing is.
+
+    Examples
+    --------
+    >>> term_fault(" spaced")
+    'term starts or ends with a space; remove it'
+    """
     if not isinstance(text, str) or not text.strip():
-        problems.append("term is empty; expected a word or words")
-    elif text != text.strip():
-        problems.append("term starts or ends with a space; remove it")
-    elif len(text) > _LONGEST:
-        problems.append(f"term is longer than {_LONGEST} characters")
-    elif any(unicodedata.category(char) in {"Cc", "Cs"} for char in text):
-        problems.append("term contains a control character or broken Unicode")
-    return problems
+        return "term is empty; expected a word or words"
+    if text != text.strip():
+        return "term starts or ends with a space; remove it"
+    if len(text) > _LONGEST:
+        return f"term is longer than {_LONGEST} characters"
+    if any(unicodedata.category(char) in {"Cc", "Cs"} for char in text):
+        return "term contains a control character or broken Unicode"
+    return ""

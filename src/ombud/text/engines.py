@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ombud.errors import require
 from ombud.text.folding import fold
 
-__all__ = ["AutomatonEngine", "Engine", "Ints", "TokenEngine"]
+__all__ = ["AutomatonEngine", "Engine", "Ints", "TokenEngine", "word_table"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -29,7 +29,7 @@ _FILTER_BITS = 20
 
 
 @cache
-def _word_table() -> Bools:
+def word_table() -> Bools:
     r"""Return which characters ``\w`` matches."""
     every = (chr(code).isalnum() or code == ord("_") for code in range(0x110000))
     return np.fromiter(every, dtype=np.bool_, count=0x110000)
@@ -70,7 +70,7 @@ class Engine(ABC):
         for block in _blocks(texts):
             folded, first = _fold_block(block)
             codes = _codes(folded)
-            result, starts, ends = self._find(folded, codes, _word_table()[codes])
+            result, starts, ends = self._find(folded, codes, word_table()[codes])
             rows = np.searchsorted(first, starts, side="right") - 1
             order = np.argsort(rows, kind="stable")
             rows, result, starts, ends = rows[order], result[order], starts[order], ends[order]
@@ -106,7 +106,7 @@ class TokenEngine(Engine):
                 self._holders.setdefault(longest[0], []).append((index, longest.start()))
         self._filter = np.zeros(1 << _FILTER_BITS, dtype=np.bool_)
         codes = _codes(_SEAM.join(self._holders))
-        _, _, hashes = _hashed_words(codes, _word_table()[codes])
+        _, _, hashes = _hashed_words(codes, word_table()[codes])
         self._filter[hashes] = True
 
     def _find(self, folded: str, codes: Codes, word: Bools) -> tuple[Ints, Ints, Ints]:

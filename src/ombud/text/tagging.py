@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from ombud.data.dataset import Dataset
@@ -34,7 +36,7 @@ def texts_of(data: Dataset, what: str) -> Texts:
     return data.texts
 
 
-def terms_of(terms: str, path: str = "") -> TermList:
+def terms_of(terms: str, path: Path | str = "") -> TermList:
     """Return a term list that comes with ombud, or that of a file."""
     return read_terms(path) if path else load_terms(terms)
 

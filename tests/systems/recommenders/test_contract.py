@@ -30,6 +30,8 @@ MODELS = {
     "item-knn on ratings": ({"neighbours": None, "stored": 9}, "ratings"),
     "item-knn lazy": ({"stored": 9, "lazy": True}, "ratings"),
     "user-knn": ({"neighbours": 5}, "plays"),
+    "ease": ({"regularization": 3.0}, "plays"),
+    "ease on ratings": ({"regularization": 30.0}, "ratings"),
     "user-knn on ratings": ({"neighbours": 5}, "ratings"),
 }
 FOLDING = [name for name in MODELS if name != "bpr"]
@@ -175,7 +177,7 @@ def test_users_without_history_and_items_without_users(named, request):
     kind = named.split()[0]
     if kind not in {"random"} and named != "popular":
         assert 11 not in lists.items
-    if kind in {"implicit-als", "item-knn", "user-knn"}:
+    if kind in {"ease", "implicit-als", "item-knn", "user-knn"}:
         assert lists.lengths[4] == 0
         assert [e.count for e in lists.exclusions if "nothing to go by" in e.reason] == [1]
     else:

@@ -7,11 +7,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -21,13 +19,11 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.kcore import KCore, k_core
-from ombud.data.labels import Labels, LabelState
 from ombud.data.pseudonyms import pseudonymous_order, take
+from ombud.data.tables import write_tables
 from ombud.errors import DataError
 
 __all__ = ["Filter", "filtered_interactions", "history_matrix", "write_dataset"]
-
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -146,12 +142,7 @@ def write_dataset(data: Dataset, folder: str | Path, *, replace: bool = False) -
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
     try:
-        if data.interactions is not None:
-            _write_interactions(data.interactions, part / "interactions.parquet")
-        if data.labels is not None:
-            _write_labels(data.labels, part / "labels.parquet")
-        if data.users is not None:
-            data.users.to_members("user").write_parquet(part / "users.parquet", compression="zstd")
+        write_tables(data, part)
         (part / "card.json").write_text(_card_text(data.card), encoding="utf-8")
         for path in part.iterdir():
             with path.open("rb") as written:
@@ -172,48 +163,3 @@ def write_dataset(data: Dataset, folder: str | Path, *, replace: bool = False) -
 
 def _card_text(card: Card) -> str:
     return card.model_dump_json(indent=1) + "\n"
-
-
-def _write_interactions(interactions: Interactions, path: Path) -> None:
-    """Write user by user in blocks, so that no second copy of everything is made."""
-    matrix = interactions.matrix
-    users, items = interactions.users.arrow, interactions.items.arrow
-    fields = [("user", users.type), ("item", items.type)]
-    if interactions.explicit:
-        fields.append(("rating", pa.float32()))
-    if interactions.times is not None:
-        fields.append(("time", pa.float64()))
-    starts = matrix.indptr.astype(np.int64)
-    with pq.ParquetWriter(path, pa.schema(fields), compression="zstd") as writer:
-        for low in range(0, matrix.nnz, _BLOCK):
-            high = min(low + _BLOCK, matrix.nnz)
-            rows = np.searchsorted(starts, np.arange(low, high), side="right") - 1
-            columns: list[Any] = [
-                users.take(pa.array(rows)),
-                items.take(pa.array(matrix.indices[low:high])),
-            ]
-            if interactions.explicit:
-                columns.append(pa.array(matrix.data[low:high].astype(np.float32, copy=False)))
-            if interactions.times is not None:
-                columns.append(pa.array(interactions.times[low:high]))
-            writer.write_table(pa.table(columns, schema=pa.schema(fields)))
-
-
-def _write_labels(labels: Labels, path: Path) -> None:
-    """Write the rows of `Labels.to_frame` in blocks, with label names as a dictionary."""
-    names = pa.array(labels.names, type=pa.string())
-    fields = [("item", labels.items.arrow.type), ("label", pa.string()), ("state", pa.int8())]
-    votes = [(name, v) for name, v in (("yes", labels.yes), ("no", labels.no)) if v is not None]
-    fields += [(name, pa.int32()) for name, _ in votes]
-    height = max(1, _BLOCK // max(1, len(labels.names)))
-    with pq.ParquetWriter(path, pa.schema(fields), compression="zstd") as writer:
-        for low in range(0, len(labels.items), height):
-            states = labels.states[low : low + height]
-            rows, places = np.nonzero(states != LabelState.UNKNOWN)
-            columns: list[Any] = [
-                labels.items.arrow.take(pa.array(rows + low)),
-                names.take(pa.array(places)),
-                pa.array(states[rows, places]),
-            ]
-            columns += [pa.array(v[low : low + height][rows, places]) for _, v in votes]
-            writer.write_table(pa.table(columns, schema=pa.schema(fields)))

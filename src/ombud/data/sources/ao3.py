@@ -15,8 +15,8 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels
 from ombud.data.sources._build import Filter, filtered_interactions, history_matrix
-from ombud.data.sources.folder import read_folder
 from ombud.data.sources.published_figures import beside_published
+from ombud.data.tables import read_folder
 from ombud.errors import DataError
 from ombud.files import hash_file
 from ombud.registry import source
@@ -169,7 +169,7 @@ def build_ao3(
 
 
 @source("ao3")
-def ao3(path: str) -> Dataset:
+def ao3(path: str | Path) -> Dataset:
     """AO3 kudos and warnings, built before with ``ombud data build ao3``.
 
     Implicit feedback: a user gave kudos to a work, or nothing is known. Each work has 36 warnings,

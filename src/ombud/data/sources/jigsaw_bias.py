@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import polars as pl
 
@@ -40,7 +41,7 @@ def template_of(phrase: str, kind: str, terms: re.Pattern[str]) -> str:
 
 
 @source("jigsaw-bias")
-def jigsaw_bias(path: str) -> Dataset:
+def jigsaw_bias(path: str | Path) -> Dataset:
     """Templates such as "I am _" filled with fifty identity terms (Dixon et al. 2018).
 
     The label is that of the template: the identity term must not change it. Phrases of one template

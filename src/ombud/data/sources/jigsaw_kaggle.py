@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -50,7 +51,7 @@ IDENTITY_COLUMNS: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 
 @source("jigsaw-kaggle")
-def jigsaw_kaggle(path: str, *, threshold: float = 0.5) -> Dataset:
+def jigsaw_kaggle(path: str | Path, *, threshold: float = 0.5) -> Dataset:
     """Comments of Civil Comments that were labelled for identities by people (Borkan et al. 2019).
 
     Comments that nobody labelled for identities are left out and counted. The groups of the data

@@ -18,7 +18,6 @@ from ombud.data.sources._build import Filter, filtered_interactions, history_mat
 from ombud.data.sources.ddd_answers import answers_of_csv, answers_of_json, json_lines
 from ombud.data.sources.ddd_api import cached_answers
 from ombud.data.sources.ddd_votes import Votes, match_answers, read_dictionary
-from ombud.data.sources.folder import read_folder
 from ombud.data.sources.movielens import (
     CITATION,
     LICENCE,
@@ -28,6 +27,7 @@ from ombud.data.sources.movielens import (
     read_links,
 )
 from ombud.data.sources.published_figures import beside_published
+from ombud.data.tables import TableOptions, read_folder
 from ombud.errors import DataError, PlanError
 from ombud.files import hash_file
 from ombud.registry import source
@@ -172,7 +172,7 @@ def build_ml_ddd(
 
 
 @source("ml-ddd")
-def ml_ddd(path: str) -> Dataset:
+def ml_ddd(path: str | Path) -> Dataset:
     """ML-DDD, built before with ``ombud data build ml-ddd``: ratings and voted warnings.
 
     Ratings from 0.5 to 5; for each movie and warning the votes, and a state by the rule that the
@@ -186,4 +186,4 @@ def ml_ddd(path: str) -> Dataset:
     path
         The folder that the build wrote.
     """
-    return read_folder(path, "ml-ddd")
+    return read_folder(path, "ml-ddd", TableOptions(rating_scale=(0.5, 5.0)))

@@ -260,7 +260,7 @@ def _dataset(files: MovieLensFiles) -> Dataset:
 
 
 @source("movielens")
-def movielens(path: str) -> Dataset:
+def movielens(path: str | Path) -> Dataset:
     """MovieLens ratings: a folder or ZIP archive of any edition (CSV or ``::`` files).
 
     Holds ratings from 0.5 to 5 stars with times; the 1M edition also says the gender, age and

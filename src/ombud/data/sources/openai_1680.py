@@ -26,7 +26,9 @@ _REFUSED = "S3"
 
 
 @source("openai-1680")
-def openai_1680(path: str, *, missing: Literal["unknown", "acceptable"] = "unknown") -> Dataset:
+def openai_1680(
+    path: str | Path, *, missing: Literal["unknown", "acceptable"] = "unknown"
+) -> Dataset:
     """Prompts that OpenAI labelled in up to eight categories (Markov et al. 2023).
 
     A prompt should be flagged when some category says so. Rows of the eighth category, which is

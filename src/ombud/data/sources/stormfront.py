@@ -24,7 +24,7 @@ __all__ = ["stormfront"]
 
 @source("stormfront")
 def stormfront(
-    path: str,
+    path: str | Path,
     *,
     others: Literal["unknown", "acceptable"] = "unknown",
     cluster: Literal["user", "post", "none"] = "user",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import polars as pl
@@ -25,7 +26,7 @@ ABOVE = ("R", "NC-17", "TV-MA")
 
 @source("synopses")
 def synopses(
-    path: str,
+    path: str | Path,
     *,
     acceptable: Literal["pg", "pg-13"] = "pg-13",
     text: str = "description",

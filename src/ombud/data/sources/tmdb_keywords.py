@@ -158,7 +158,9 @@ def keyword_labels(
     return Labels(items, names, states, None, None, rule, tuple(dropped))
 
 
-def _titles(files: MovieLensFiles, links: str | None) -> tuple[pl.DataFrame, list[Exclusion]]:
+def _titles(
+    files: MovieLensFiles, links: str | Path | None
+) -> tuple[pl.DataFrame, list[Exclusion]]:
     """Return ``item`` and ``tmdb``, from this edition or by movie id from another one."""
     if links is None:
         return read_links(files).select("item", "tmdb"), []
@@ -183,12 +185,12 @@ def _titles(files: MovieLensFiles, links: str | None) -> tuple[pl.DataFrame, lis
 
 @source("movielens-tmdb")
 def movielens_tmdb(
-    path: str,
-    keywords: str,
+    path: str | Path,
+    keywords: str | Path,
     *,
-    mapping: str = "tmdb-to-ddd@1",
+    mapping: str | Path = "tmdb-to-ddd@1",
     absent: Absent = "unknown",
-    links: str | None = None,
+    links: str | Path | None = None,
 ) -> Dataset:
     """MovieLens ratings with warnings derived from the keywords that TMDB users gave.
 

@@ -19,7 +19,7 @@ _SPLITS = ("train", "val", "test")
 
 @source("tweeteval")
 def tweeteval(
-    path: str,
+    path: str | Path,
     *,
     subset: Literal["hate", "offensive"] = "hate",
     splits: tuple[Literal["train", "val", "test"], ...] = ("train", "val", "test"),

@@ -21,7 +21,7 @@ _ACCEPTABLE = ("0", "false", "False", "0.0")
 
 @source("two-column")
 def two_column(
-    path: str,
+    path: str | Path,
     *,
     text: str = "text",
     label: str = "label",

@@ -38,6 +38,7 @@ class _Ranking(MetricBase):
     no_list: NoList = "exclude"
 
     registered_name: ClassVar[str]
+    by_item: ClassVar[Literal["held-out"]] = "held-out"
     of: ClassVar[Literal["recommender"]] = "recommender"
     reads: ClassVar[Literal["outputs"]] = "outputs"
     null: ClassVar[float | None] = None

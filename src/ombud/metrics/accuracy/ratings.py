@@ -35,6 +35,7 @@ class _Error(MetricBase):
     over: Literal["pairs", "users"] = "pairs"
 
     registered_name: ClassVar[str]
+    by_item: ClassVar[Literal["held-out"]] = "held-out"
     of: ClassVar[Literal["recommender"]] = "recommender"
     reads: ClassVar[Literal["predictions"]] = "predictions"
     null: ClassVar[float | None] = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +38,7 @@ class Columns:
     dropped: tuple[tuple[str, str], ...] = ()
 
 
-def columns_of(data: Dataset, terms: str, path: str, mode: TagMode) -> Columns:
+def columns_of(data: Dataset, terms: str, path: Path | str, mode: TagMode) -> Columns:
     """Return groups, `has_slur`, family and word count of every text.
 
     Word count is in hundreds, so that its effect is readable. Families are compared with the

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,7 +24,7 @@ class SuppressionOptions(BaseModel):
 
     mode: Literal["whole-word", "published"] = "whole-word"
     terms: str = "terms-identity@1"
-    path: str = ""
+    path: Path | str = ""
     groups: Literal["given", "tagged"] = "given"
     smallest_intersection: int = Field(default=200, ge=2)
     events: int = Field(default=5, ge=1)
@@ -96,6 +97,8 @@ class SuppressionPreset(Preset):
     pages
         Whether the report has a page for each group.
     """
+
+    options: ClassVar[type[BaseModel]] = SuppressionOptions
 
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with systems, metrics and analyses filled in."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -35,7 +36,7 @@ __all__ = ["FlagRegression", "ScoreRegression"]
 @dataclass(frozen=True)
 class _Regression:
     terms: str = "terms-identity@1"
-    path: str = ""
+    path: Path | str = ""
     mode: Literal["whole-word", "published"] = "whole-word"
 
     registered_name: ClassVar[str]

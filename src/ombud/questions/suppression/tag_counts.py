@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
@@ -41,7 +42,7 @@ class TagCounts:
     """
 
     terms: str = "terms-identity@1"
-    path: str = ""
+    path: Path | str = ""
 
     registered_name: ClassVar[str]
 

@@ -99,10 +99,13 @@ class HttpModerator(Service):
         """Return the JSON of a question about one text."""
         return filled(self.template, text, hash_of(text).hex() if self.echo_path else None)
 
+    @property
+    def echoes(self) -> bool:
+        """Whether replies repeat the text or its id."""
+        return bool(self.echo_path)
+
     def echoed(self, reply: Any, text: str) -> bool:
         """Return whether what the service repeats is the text, or its id."""
-        if not self.echo_path:
-            return True
         try:
             return at_path(reply, self.echo_path) in (text, hash_of(text).hex())
         except (LookupError, TypeError, ValueError):

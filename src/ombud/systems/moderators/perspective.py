@@ -86,6 +86,11 @@ class Perspective(Service):
             question["languages"] = [self.language]
         return question
 
+    @property
+    def echoes(self) -> bool:
+        """The service repeats the client's token."""
+        return True
+
     def echoed(self, reply: Any, text: str) -> bool:
         """Return whether the token that the service repeats is that of the text."""
         return reply.get("clientToken") in {None, "", hash_of(text).hex()}

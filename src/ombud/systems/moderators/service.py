@@ -150,6 +150,11 @@ class Service:
         """Return what the JSON of a good reply means; may raise when it is not as documented."""
         raise NotImplementedError
 
+    @property
+    def echoes(self) -> bool:
+        """Whether replies repeat something of the question that `echoed` can check."""
+        return False
+
     def echoed(self, reply: Any, text: str) -> bool:
         """Return whether a reply is about a text, as far as it says what it is about."""
         return True
@@ -179,7 +184,7 @@ class Service:
             reason = _STOP.get(status, f"the service redirects elsewhere ({status})")
             said = error(f"{reason}: {answer.reason}" if answer.reason else reason).reason
             return Verdict("error", said, stop=said)
-        if status == 200 and type(self).echoed is not Service.echoed:
+        if status == 200 and self.echoes:
             try:
                 about = self.echoed(json.loads(body), payload)
             except Exception:  # a reply that is not as documented says nothing

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ombud.systems.recommenders.als import ExplicitALS, ImplicitALS
 from ombud.systems.recommenders.bpr import BPR
+from ombud.systems.recommenders.ease import EASE
 from ombud.systems.recommenders.item_knn import ItemKNN
 from ombud.systems.recommenders.popular import Popular
 from ombud.systems.recommenders.random import Random
@@ -16,6 +17,7 @@ from ombud.systems.recommenders.user_knn import UserKNN
 
 __all__ = [
     "BPR",
+    "EASE",
     "SVD",
     "ExplicitALS",
     "ImplicitALS",

@@ -103,9 +103,15 @@ class ImplicitALS(FactorModel):
         items = rng.random((interactions.n_items, self.factors), dtype=np.float32)
         users *= np.float32(0.01)
         items *= np.float32(0.01)
+        return self._improve(interactions, Factors(users, items), self.iterations, progress)
+
+    def _improve(
+        self, interactions: Interactions, start: Factors, passes: int, progress: Progress
+    ) -> Factors:
+        users, items = start.users, start.items
         by_user, by_item = compressed(interactions), transposed(interactions.matrix)
-        progress(0, 100 * self.iterations, "hundredths of an iteration")
-        for iteration in range(self.iterations):
+        progress(0, 100 * passes, "hundredths of an iteration")
+        for iteration in range(passes):
             for half, rows, target, fixed in (
                 (0.0, by_user, users, items),
                 (0.5, by_item, items, users),
@@ -113,7 +119,7 @@ class ImplicitALS(FactorModel):
                 solve_rows(
                     *rows, fixed, ridge=self.regularization, alpha=self.alpha, out=target,
                     solver=self.solver, steps=self.cg_steps, threads=self.threads,
-                    tick=_ticker(progress, iteration + half, self.iterations),
+                    tick=_ticker(progress, iteration + half, passes),
                 )  # fmt: skip
         return Factors(users, items).check(self.name)
 
@@ -163,22 +169,28 @@ class ExplicitALS(FactorModel):
         faults_of(damping=damping, **_common_faults(self))
 
     def _train(self, interactions: Interactions, progress: Progress) -> Factors:
+        rng = generator(self.seed, "explicit-als")
+        users = rng.standard_normal((interactions.n_users, self.factors), dtype=np.float32)
+        items = rng.standard_normal((interactions.n_items, self.factors), dtype=np.float32)
+        users *= np.float32(0.1)
+        items *= np.float32(0.1)
+        return self._improve(interactions, Factors(users, items), self.iterations, progress)
+
+    def _improve(
+        self, interactions: Interactions, start: Factors, passes: int, progress: Progress
+    ) -> Factors:
+        users, items = start.users, start.items
         indptr, indices, ratings = compressed(interactions)
         mean = float(ratings.mean(dtype=np.float64))
         item_bias = self._damped(indices, ratings - np.float32(mean), interactions.n_items)
         rest = (ratings - np.float32(mean)) - item_bias[indices]
         user_bias = self._row_bias(indptr, rest)
         rest -= np.repeat(user_bias, np.diff(indptr))
-        rng = generator(self.seed, "explicit-als")
-        users = rng.standard_normal((interactions.n_users, self.factors), dtype=np.float32)
-        items = rng.standard_normal((interactions.n_items, self.factors), dtype=np.float32)
-        users *= np.float32(0.1)
-        items *= np.float32(0.1)
         matrix = sparse.csr_array((rest, indices, indptr), shape=interactions.matrix.shape)
         by_user: Compressed = (indptr, indices, rest)
         by_item = transposed(matrix)
-        progress(0, 100 * self.iterations, "hundredths of an iteration")
-        for iteration in range(self.iterations):
+        progress(0, 100 * passes, "hundredths of an iteration")
+        for iteration in range(passes):
             for half, rows, target, fixed in (
                 (0.0, by_user, users, items),
                 (0.5, by_item, items, users),
@@ -186,7 +198,7 @@ class ExplicitALS(FactorModel):
                 solve_rows(
                     *rows, fixed, ridge_per_entry=self.regularization, out=target,
                     solver=self.solver, steps=self.cg_steps, threads=self.threads,
-                    tick=_ticker(progress, iteration + half, self.iterations),
+                    tick=_ticker(progress, iteration + half, passes),
                 )  # fmt: skip
         return Factors(users, items, user_bias, item_bias, mean).check(self.name)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.errors import AuditedSystemError
-from ombud.systems.recommenders.model import Model, Scores
+from ombud.systems.recommenders.model import Model, Scores, silent
 
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
+    from ombud.systems.base import Progress
 
 __all__ = ["Compressed", "FactorModel", "Factors", "compressed", "transposed"]
 
@@ -103,6 +105,66 @@ class FactorModel(Model):
         self.interactions  # noqa: B018
         return self._fitted.item_bias
 
+    @property
+    def mean(self) -> float:
+        """The mean rating that the model starts from, or 0."""
+        self.interactions  # noqa: B018
+        return self._fitted.mean
+
+    def continued(
+        self, interactions: Interactions, passes: int, *, progress: Progress | None = None
+    ) -> Self:
+        """Return a copy trained some passes further, on other interactions, from where this stands.
+
+        A warm start: when little of the data has changed, a few passes come as close to a solution
+        as many from a random start. To tell the effect of the change from that of the additional
+        passes, compare with a copy continued on the unchanged data.
+
+        Parameters
+        ----------
+        interactions
+            Over the same items. Users keep their rows; more may follow, and start from their
+            history folded in.
+        passes
+            How many times to go through the data.
+        progress
+            As in `fit`.
+        """
+        if passes < 1:
+            raise ValueError(f"passes is {passes}; it must be at least 1")
+        old, fitted = self.interactions, self._fitted
+        if interactions.items != old.items or interactions.n_users < old.n_users:
+            raise AuditedSystemError(
+                f"{self.name} was trained on {old.n_users:,} users and {old.n_items:,} items; to "
+                "continue, the items must be the same and these users must keep their rows"
+            )
+        new = sparse.csr_array(interactions.matrix[old.n_users :])
+        users, user_bias = fitted.users.copy(), fitted.user_bias
+        if new.shape[0]:
+            more, bias = self._fold(self._scorable(new))
+            users = np.vstack([users, more])
+            if user_bias is not None:
+                user_bias = np.append(user_bias, np.zeros(len(more)) if bias is None else bias)
+        start = Factors(
+            users,
+            fitted.items.copy(),
+            None if user_bias is None else user_bias.astype(np.float32),
+            None if fitted.item_bias is None else fitted.item_bias.copy(),
+            fitted.mean,
+        )
+        model = copy(self)
+        model._set(self._improve(interactions, start, passes, progress or silent))
+        model._interactions = interactions
+        return model
+
+    def _improve(
+        self, interactions: Interactions, start: Factors, passes: int, progress: Progress
+    ) -> Factors:
+        """Return factors after some passes from a start, whose arrays may be written to."""
+        raise AuditedSystemError(
+            f"{self.name} cannot continue from where it stands; fit it again instead"
+        )
+
     def _scores(self, factors: Scores, bias: Scores | None) -> Scores:
         from ombud.systems.recommenders.kernels import topn
         from ombud.systems.recommenders.kernels._jit import workers
@@ -141,6 +203,10 @@ class FactorModel(Model):
         history equals solving for that user once more after training.
         """
         return self._fold(self._scorable(self._checked(histories)))[0]
+
+    def fold_in_with_bias(self, histories: sparse.csr_array) -> tuple[Scores, Scores | None]:
+        """Return user factors and biases for new histories; no biases where the model has none."""
+        return self._fold(self._scorable(self._checked(histories)))
 
     def _scorable(self, histories: sparse.csr_array) -> sparse.csr_array:
         """Return histories without the items of which the model knows nothing."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["Model", "Scores", "as_rows", "check_descent", "count_codes", "faults_of"]
+__all__ = ["Model", "Scores", "as_rows", "check_descent", "count_codes", "faults_of", "silent"]
 
 Scores = NDArray[np.float32]
 
@@ -28,7 +28,7 @@ _UNKNOWN = "the model was not trained on this user"
 _EMPTY = "the model has nothing to go by for this user, or no item is left to give"
 
 
-def _silent(done: int, total: int, note: str) -> None:
+def silent(done: int, total: int, note: str) -> None:
     """Report nothing."""
 
 
@@ -136,7 +136,7 @@ class Model(ABC):
             )
         if faults:
             raise DataError(f"training {self.name}", faults)
-        state = self._train(interactions, progress or _silent)
+        state = self._train(interactions, progress or silent)
         self._set(state)
         self._interactions = interactions
         return self

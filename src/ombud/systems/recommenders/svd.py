@@ -67,6 +67,15 @@ class SVD(FactorModel):
         )
 
     def _train(self, interactions: Interactions, progress: Progress) -> Factors:
+        users, items = self._start(interactions.n_users, interactions.n_items)
+        user_bias = np.zeros(len(users), np.float32)
+        item_bias = np.zeros(len(items), np.float32)
+        start = Factors(users, items, user_bias, item_bias)
+        return self._improve(interactions, start, self.epochs, progress)
+
+    def _improve(
+        self, interactions: Interactions, start: Factors, passes: int, progress: Progress
+    ) -> Factors:
         from ombud.systems.recommenders.kernels import sgd
         from ombud.systems.recommenders.kernels._jit import workers
 
@@ -74,23 +83,26 @@ class SVD(FactorModel):
         item_counts = count_codes(indices, interactions.n_items)
         user_bounds = sgd.balanced_ranges(np.diff(indptr), self.strata)
         item_bounds = sgd.balanced_ranges(item_counts, self.strata)
-        users, items = self._start(interactions.n_users, interactions.n_items)
-        user_bias = np.zeros(len(users), np.float32)
-        item_bias = np.zeros(len(items), np.float32)
+        users, items, user_bias, item_bias = (
+            start.users, start.items, start.user_bias, start.item_bias,
+        )  # fmt: skip
+        assert user_bias is not None and item_bias is not None
         mean = np.float32(ratings.mean(dtype=np.float64))
         cuts = np.empty((len(users), self.strata + 1), indptr.dtype)
         rate, penalty = np.float32(self.learning_rate), np.float32(self.regularization)
         with workers(self.threads):
             sgd.row_cuts(indptr, indices, item_bounds, cuts)
-            for epoch in range(self.epochs):
-                progress(epoch, self.epochs, "epochs")
+            for epoch in range(passes):
+                progress(epoch, passes, "epochs")
                 sgd.epoch(
                     user_bounds, cuts, indices, ratings, users, items, user_bias, item_bias,
                     mean, rate, penalty,
                 )  # fmt: skip
-        progress(self.epochs, self.epochs, "epochs")
+        progress(passes, passes, "epochs")
         users[np.diff(indptr) == 0] = 0
+        user_bias[np.diff(indptr) == 0] = 0
         items[item_counts == 0] = 0
+        item_bias[item_counts == 0] = 0
         return Factors(users, items, user_bias, item_bias, float(mean)).check(self.name)
 
     def _start(self, n_users: int, n_items: int) -> tuple[Scores, Scores]:

@@ -1,4 +1,4 @@
-"""Remedies: what could be changed between a recommender and its users, and at what price."""
+"""Rerankers: what could be changed between a recommender and its users, and at what price."""
 
 from ombud.systems.rerankers.avoid import AvoidList, UnknownItems, avoid
 from ombud.systems.rerankers.base import NeedsData, Reranker

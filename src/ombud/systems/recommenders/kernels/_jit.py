@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ombud.errors import require
 
@@ -34,7 +37,8 @@ def kernel(
 
     The cache goes beside the source, into ``NUMBA_CACHE_DIR``, or into the user's cache folder,
     whichever can be written; where none can, the kernel is compiled anew in each process. Numba
-    looks only at the file of a cached function, so a kernel calls none of another file.
+    looks only at the file of a cached function; a kernel may call those of other files, so here
+    what is cached also depends on all files of its folder and of this one.
 
     Parameters
     ----------
@@ -52,13 +56,29 @@ def kernel(
             "nogil": True,
             "error_model": "numpy",
         }
-        try:
-            compiled: Function = numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # numba found no folder that it may write to
-            compiled = numba.njit(**options)(function)
-        return compiled
+        return cast(Function, _compiled(function, options))
 
     return decorate
+
+
+def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    try:
+        made: Any = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # numba found no folder that it may write to
+        return numba.njit(**options)(function)
+    # Numba has no public way to say what else a cached function depends on.
+    made._cache._cache_file._source_stamp = _stamp(Path(function.__code__.co_filename).parent)
+    return made
+
+
+@cache
+def _stamp(folder: Path) -> str:
+    """Return a hash of the sources that a kernel of a folder may call."""
+    files = {*folder.glob("*.py"), *Path(__file__).parent.glob("*.py")}
+    digest = sha256()
+    for path in sorted(files):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 @contextmanager

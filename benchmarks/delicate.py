@@ -1,0 +1,241 @@
+"""Sourcing, near duplicates and scoring of delicate texts, against what people use today.
+
+    python benchmarks/delicate.py            full size: 1 GB of text, then 2 GB more
+    python benchmarks/delicate.py --quick    about a minute
+
+`score_vs_sklearn`: texts per CPU second of the n-gram detector against the scikit-learn pipeline of
+the same features (two TfidfVectorizers, logistic regression) trained on the same texts.
+`source_mb_per_cpu_s`: megabytes of text per CPU second of `ombud text source` on generated WET
+files, with its peak memory at two sizes. `dedup_vs_datasketch`: CPU time of finding near duplicates
+as they stream by, at the same signature length, with the recall of both on planted copies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from _delicate_corpus import sentences, write_wet
+from _isolated import finish, main_of_case, measure
+
+SEED = 20261116
+
+
+def labelled(count: int) -> tuple[list[str], np.ndarray]:
+    """Texts of two sentences; those with a term are mostly labelled 1."""
+    plain = sentences(20_000, 0.0)
+    charged = sentences(20_000, 1.0, seed=SEED + 1)
+    rng = np.random.default_rng(SEED)
+    truth = rng.integers(0, 2, count)
+    other = rng.random(count) < 0.1
+    pools = (plain, charged)
+    texts = [
+        f"{pools[int(label) ^ int(noise)][i]} {plain[j]}"
+        for label, noise, i, j in zip(
+            truth,
+            other,
+            rng.integers(0, 20_000, count),
+            rng.integers(0, 20_000, count),
+            strict=True,
+        )
+    ]
+    return texts, truth
+
+
+def split(options: Mapping[str, Any]) -> tuple[list[str], np.ndarray, list[str], np.ndarray]:
+    texts, truth = labelled(options["train"] + options["test"])
+    at = options["train"]
+    return texts[:at], truth[:at], texts[at:], truth[at:]
+
+
+def score_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
+    from ombud.systems.detectors import Head, NgramDetector, f1_score
+
+    train, labels, test, truth = split(options)
+    detector = NgramDetector(head=Head(kind="binary", classes=2, cut=1)).fit(train, labels)
+    detector.score(test[:10])
+    started = time.process_time()
+    score, _ = detector.score(test)
+    cpu = time.process_time() - started
+    return {"cpu": cpu, "rate": len(test) / cpu, "f1": f1_score(score > 0.5, truth)}
+
+
+def score_sklearn(options: Mapping[str, Any]) -> dict[str, Any]:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline, make_union
+
+    from ombud.systems.detectors import f1_score
+
+    train, labels, test, truth = split(options)
+    common = {"min_df": 2, "sublinear_tf": True}
+    model = make_pipeline(
+        make_union(
+            TfidfVectorizer(ngram_range=(1, 2), **common),
+            TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), **common),
+        ),
+        LogisticRegression(C=4.0, max_iter=1000),
+    ).fit(train, labels)
+    started = time.process_time()
+    score = model.predict_proba(test)[:, 1]
+    cpu = time.process_time() - started
+    return {"cpu": cpu, "rate": len(test) / cpu, "f1": f1_score(score > 0.5, truth)}
+
+
+def source(options: Mapping[str, Any]) -> dict[str, Any]:
+    from ombud.text.sourcing import Sourcing, source_texts
+
+    files = [Path(name) for name in options["files"]]
+    started = time.process_time()
+    found = source_texts(files, settings=Sourcing(size=10_000))
+    cpu = time.process_time() - started
+    return {
+        "cpu": cpu,
+        "mb": found.facts["characters"] / 1e6,
+        "sampled": found.candidates.height,
+    }
+
+
+def copies(options: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Texts of made-up words, and copies in which one word in fifty is another."""
+    draw = random.Random(SEED)
+    words = [f"w{i}" for i in range(20_000)]
+    base = [[draw.choice(words) for _ in range(draw.randint(20, 120))] for _ in range(options["n"])]
+    changed = []
+    for text in base:
+        copy = list(text)
+        for _ in range(max(1, len(copy) // 50)):
+            copy[draw.randrange(len(copy))] = draw.choice(words)
+        changed.append(" ".join(copy))
+    return [" ".join(text) for text in base], changed
+
+
+def similar(texts: list[str], changed: list[str]) -> np.ndarray:
+    from ombud.text.dedup import shingle_sets
+
+    pairs = zip(shingle_sets(texts), shingle_sets(changed), strict=True)
+    return np.array([len(a & b) / len(a | b) >= 0.8 for a, b in pairs])
+
+
+def dedup_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
+    from ombud.text.dedup import NearDuplicates
+
+    texts, changed = copies(options)
+    started = time.process_time()
+    seen = NearDuplicates(0.8, permutations=128)
+    for at in range(0, len(texts), 2000):
+        seen.add(texts[at : at + 2000])
+    found = np.concatenate(
+        [seen.add(changed[at : at + 2000]) >= 0 for at in range(0, len(changed), 2000)]
+    )
+    cpu = time.process_time() - started
+    return {"cpu": cpu, "recall": float(found[similar(texts, changed)].mean())}
+
+
+def dedup_datasketch(options: Mapping[str, Any]) -> dict[str, Any]:
+    from datasketch import MinHash, MinHashLSH
+
+    texts, changed = copies(options)
+
+    def sketch(text: str) -> Any:
+        words = re.findall(r"\w+", text.lower())
+        made = MinHash(num_perm=128)
+        made.update_batch([" ".join(words[i : i + 3]).encode() for i in range(len(words) - 2)])
+        return made
+
+    started = time.process_time()
+    # Weighted towards recall as ombud's bands are, and verified as ombud's are.
+    index = MinHashLSH(threshold=0.8, num_perm=128, weights=(0.1, 0.9))
+    kept: dict[int, Any] = {}
+    found = np.zeros(len(changed), dtype=bool)
+    for number, text in enumerate((*texts, *changed)):
+        made = sketch(text)
+        again = any(kept[key].jaccard(made) >= 0.8 for key in index.query(made))
+        if number >= len(texts):
+            found[number - len(texts)] = again
+        if not again:
+            index.insert(number, made)
+            kept[number] = made
+    cpu = time.process_time() - started
+    return {"cpu": cpu, "recall": float(found[similar(texts, changed)].mean())}
+
+
+CASES = {
+    "score_ombud": score_ombud,
+    "score_sklearn": score_sklearn,
+    "source": source,
+    "dedup_ombud": dedup_ombud,
+    "dedup_datasketch": dedup_datasketch,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    here = str(Path(__file__).resolve())
+    figures: dict[str, float] = {}
+
+    print("score: n-gram detector against scikit-learn, same features")
+    size = {"train": 4_000, "test": 10_000} if quick else {"train": 20_000, "test": 50_000}
+    ours, theirs = (measure(here, f"score_{name}", size) for name in ("ombud", "sklearn"))
+    print(f"  {ours['rate']:,.0f} and {theirs['rate']:,.0f} texts per CPU s; ", end="")
+    print(f"F1 {ours['f1']:.4f} and {theirs['f1']:.4f}")
+    print(f"  peak {ours['mib']:.0f} and {theirs['mib']:.0f} MiB")
+    figures |= {
+        "score_vs_sklearn": ours["rate"] / theirs["rate"],
+        "score_f1": ours["f1"],
+        "score_f1_sklearn": theirs["f1"],
+    }
+
+    print("source: candidates from WET files")
+    with tempfile.TemporaryDirectory(prefix="ombud-delicate-") as folder:
+        sizes = (20, 60) if quick else (1_000, 3_000)
+        files: list[str] = []
+        part = sizes[0] // 2
+        for number in range(sizes[1] // part):
+            file = Path(folder) / f"{number}.wet.gz"
+            write_wet(file, part, seed=SEED + number)
+            files.append(str(file))
+        small = measure(here, "source", {"files": files[:2]})
+        large = measure(here, "source", {"files": files})
+    for done in (small, large):
+        print(f"  {done['mb']:,.0f} MB of text: peak {done['mib']:.0f} MiB")
+    figures |= {
+        "source_mb_per_cpu_s": large["mb"] / large["cpu"],
+        "source_peak_mib": large["mib"],
+        "source_peak_growth": large["mib"] / small["mib"],
+    }
+
+    print("dedup: near duplicates in a stream, 128 permutations")
+    count = {"n": 3_000 if quick else 20_000}
+    ours, theirs = (measure(here, f"dedup_{name}", count) for name in ("ombud", "datasketch"))
+    print(f"  recall {ours['recall']:.3f} and {theirs['recall']:.3f}")
+    figures |= {
+        "dedup_vs_datasketch": theirs["cpu"] / ours["cpu"],
+        "dedup_recall": ours["recall"],
+        "dedup_recall_datasketch": theirs["recall"],
+    }
+    try:
+        from _delicate_agreement import agreement_figures
+    except ImportError:
+        print("agreement: not measured, the case is not here")
+    else:
+        figures |= agreement_figures(quick)
+    finish("delicate", figures)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1] == "--case":
+        main_of_case(CASES)
+    else:
+        main()

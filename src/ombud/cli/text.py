@@ -1,0 +1,180 @@
+"""Texts: candidates for annotation from a corpus, and scores of files of texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
+from ombud.errors import DataError, PlanError
+
+__all__ = ["app", "score", "source"]
+
+app = typer.Typer(
+    help="Find delicate texts in a corpus, and score texts with a detector.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+@reports_errors
+def source(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="JSONL, CSV, TSV, Parquet, text, WARC or WET files, also as gzip."),
+    ],
+    to: Annotated[Path, typer.Option("--to", help="The folder to write.")],
+    size: Annotated[int, typer.Option(min=1, help="Texts wanted in all.")] = 10_000,
+    pilot: Annotated[
+        bool, typer.Option("--pilot", help="A first sample, written to the folder's 'pilot'.")
+    ] = False,
+    pilot_size: Annotated[int, typer.Option(min=1, help="Texts of the pilot.")] = 500,
+    no_pilot: Annotated[
+        bool, typer.Option("--no-pilot", help="Go on without a pilot, against advice.")
+    ] = False,
+    domains: Annotated[
+        Path | None, typer.Option(help="TOML file: kinds of sites, their domains and quotas.")
+    ] = None,
+    dictionary: Annotated[
+        Path | None, typer.Option(help="CSV file of terms that extends ombud's dictionary.")
+    ] = None,
+    only: Annotated[
+        bool, typer.Option("--only", help="Use the terms of --dictionary alone.")
+    ] = False,
+    control: Annotated[float, typer.Option(help="The share of texts without any term.")] = 0.1,
+    near: Annotated[
+        float, typer.Option(help="Similarity of near duplicates; 0 finds exact ones alone.")
+    ] = 0.8,
+    shortest: Annotated[int, typer.Option(help="Fewest characters of a paragraph.")] = 40,
+    longest: Annotated[int, typer.Option(help="Most characters of a paragraph.")] = 5_000,
+    language: Annotated[str, typer.Option(help="Keep documents of this language alone.")] = "",
+    text_column: Annotated[str, typer.Option(help="The column of texts in a table.")] = "text",
+    url_column: Annotated[str, typer.Option(help="The column of addresses.")] = "url",
+    seed: Annotated[int, typer.Option(min=0, help="Chooses the sample.")] = 0,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop when a file cannot be read to its end.")
+    ] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Choose texts for annotation from a corpus: stratified, without duplicates, with controls.
+
+    \b
+    Example:
+      ombud text source crawl/*.wet.gz --domains sites.toml --to candidates --pilot
+      ombud text source crawl/*.wet.gz --domains sites.toml --to candidates
+    """
+    from ombud.taxonomy import load_dictionary, read_dictionary
+    from ombud.text.documents import Columns
+    from ombud.text.domains import read_domains
+    from ombud.text.sourced_folder import pilot_ids, write_sourced
+    from ombud.text.sourcing import Sourcing, source_texts
+
+    if only and dictionary is None:
+        raise PlanError("--only needs --dictionary")
+    words = load_dictionary()
+    if dictionary is not None:
+        own = read_dictionary(dictionary)
+        words = own if only else words.extended(own)
+    sites = read_domains(domains) if domains is not None else None
+    folder = to / "pilot" if pilot else to
+    if (folder / "sourced.json").exists():
+        raise PlanError(f"{folder} holds a finished run; choose another folder")
+    without: list[str] = []
+    if not pilot and not no_pilot:
+        digest = sites.digest if sites else ""
+        without = pilot_ids(to / "pilot", dictionary=words.digest, domains=digest)
+    settings = Sourcing(
+        size=pilot_size if pilot else size,
+        control=control,
+        shortest=shortest,
+        longest=longest,
+        near_duplicates=near or None,
+        language=language,
+        seed=seed,
+    )
+    with progress_bar() as show:
+        found = source_texts(
+            files,
+            dictionary=words,
+            domains=sites,
+            settings=settings,
+            columns=Columns(text=text_column, url=url_column),
+            without=without,
+            progress=show,
+        )
+    if strict and found.damaged:
+        faults = [f"{name}: {reason}" for name, reason in found.damaged.items()]
+        raise DataError("sourcing", [*faults, "nothing was written, because of --strict"])
+    write_sourced(folder, found)
+    if as_json:
+        print_json(
+            {
+                "folder": str(folder),
+                "facts": found.facts,
+                "damaged": found.damaged,
+                "left_out": [exclusion.to_dict() for exclusion in found.exclusions],
+                "table": found.table.to_dicts(),
+            }
+        )
+        return
+    for name, reason in found.damaged.items():
+        say(f"DAMAGED {name}: {reason}")
+    if found.shortfall > 0:
+        say(f"{found.shortfall:,} of {settings.size:,} texts wanted were not found")
+    table = Table("kind", "topic", "severity", "wanted", "found", "distinct", "sampled", box=None)
+    for row in found.table.filter(found.table["mentioned"] > 0).iter_rows(named=True):
+        cells = ("kind", "topic", "severity", "wanted", "found", "distinct", "sampled")
+        table.add_row(*(Text(str(row[cell])) for cell in cells))
+    console.print(table)
+    for exclusion in found.exclusions:
+        say(f"  {exclusion}")
+    say(f"{found.candidates.height:,} texts in {folder / 'candidates.parquet'}")
+
+
+@app.command()
+@reports_errors
+def score(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="JSONL, CSV, TSV, Parquet, text, WARC or WET files, also as gzip."),
+    ],
+    detector: Annotated[Path, typer.Option("--detector", help="The folder of a saved detector.")],
+    to: Annotated[Path, typer.Option("--to", help="The Parquet file to write.")],
+    text_column: Annotated[str, typer.Option(help="The column of texts in a table.")] = "text",
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Score every text of some files with a detector.
+
+    \b
+    Example:
+      ombud text score comments.parquet --detector my-detector --to scores.parquet
+    """
+    from dataclasses import asdict
+
+    from ombud.systems.detectors import load_detector, score_files
+    from ombud.text.documents import Columns
+
+    model = load_detector(detector)
+    with progress_bar() as show:
+        found = score_files(model, files, to, columns=Columns(text=text_column), progress=show)
+    if as_json:
+        print_json(asdict(found) | {"to": str(to), "detector": model.version})
+        return
+    for name, reason in found.damaged.items():
+        say(f"DAMAGED {name}: {reason}")
+    for exclusion in found.exclusions:
+        say(f"  {exclusion}")
+    say(f"{found.flagged:,} of {found.texts:,} texts are delicate by {model.version}")
+    if model.rule == "threshold":
+        say(f"threshold: {model.calibrated or 'not calibrated'}")
+    if found.long:
+        say(
+            f"{found.long:,} texts were longer than the model's window and read in windows "
+            f"({model.long_texts}); cut, {found.cut_differs:,} of them would be decided otherwise"
+        )
+    say(f"scores in {to}")

@@ -1,0 +1,275 @@
+"""The tables of a data set as files: one way to read them, and one to write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from ombud.data.card import Card
+from ombud.data.dataset import Dataset
+from ombud.data.frames import open_frame
+from ombud.data.groups import Grouping
+from ombud.data.ids import Vocabulary
+from ombud.data.interactions import Interactions
+from ombud.data.items import Items
+from ombud.data.labels import Labels, LabelState
+from ombud.data.texts import Texts
+from ombud.errors import DataError, OmbudError, PlanError
+from ombud.files import hash_file, write_atomically, write_parquet
+
+__all__ = [
+    "TABLES",
+    "TableOptions",
+    "read_folder",
+    "read_labels",
+    "read_table_file",
+    "read_tables",
+    "write_table",
+    "write_tables",
+]
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How the tables of a data set are read.
+
+    Parameters
+    ----------
+    rating_scale, duplicates, missing
+        As in `Interactions.from_frame`.
+    absent
+        As in `Labels.from_applied`.
+    threshold, strict
+        As in `Labels.from_votes`.
+    rule
+        The words for how stored label states came about.
+    by
+        The attributes of users or texts to compare by; None for all that a file has.
+    intersections
+        Whether pairs of attributes make groups too.
+    by_item
+        The attributes of items to read; empty for all.
+    """
+
+    rating_scale: tuple[float, float] | None = None
+    duplicates: Literal["error", "last", "mean", "median"] = "error"
+    missing: Literal["error", "drop"] = "error"
+    absent: Literal["no", "unknown"] | None = None
+    threshold: float = 0.75
+    strict: bool = False
+    rule: str = "as stored"
+    by: tuple[str, ...] | None = None
+    intersections: bool = False
+    by_item: tuple[str, ...] = ()
+
+
+def read_labels(path: str | Path, options: TableOptions) -> Labels:
+    """Read labels from a file in any of the three forms, told apart by its columns.
+
+    `state` (as ombud stores them), `yes` and `no` (votes), or `present` or nothing more (applied).
+
+    Raises
+    ------
+    DataError
+        Also when the rows only say yes and nobody said what a missing row means.
+    """
+    columns = _columns(path)
+    if "state" in columns:
+        return Labels.from_states(path, rule=options.rule)
+    if "yes" in columns or "no" in columns:
+        return Labels.from_votes(path, threshold=options.threshold, strict=options.strict)
+    labels = Labels.from_applied(path, absent=options.absent or "unknown")
+    if options.absent is None and not (labels.states == LabelState.NO).any():
+        raise DataError(
+            Path(path).name,
+            [
+                "every row says that a label applies, so what a missing row means must be said: "
+                'absent = "no" when every item was looked at for every label, or absent = '
+                '"unknown" when a missing row says nothing (shares then count labelled items '
+                "only, and are 1 without a known 'no')"
+            ],
+        )
+    return labels
+
+
+def _columns(path: str | Path) -> list[str]:
+    return list(open_frame(path)[0].collect_schema().names())
+
+
+def _groups(path: str | Path, unit: str, options: TableOptions) -> Grouping | None:
+    columns = _columns(path)
+    if options.by == ():
+        return None
+    if "group" in columns and "group" not in (options.by or ()):
+        grouping = Grouping.from_members(path, unit=unit)
+        if options.by:
+            grouping = grouping.select([name for name in options.by if name in grouping.attributes])
+        return grouping.with_intersections() if options.intersections else grouping
+    by = options.by or tuple(c for c in columns if c != unit)
+    return Grouping.from_frame(path, unit=unit, by=by, intersections=options.intersections)
+
+
+_READERS: dict[str, Callable[[str | Path, TableOptions], Any]] = {
+    "interactions": lambda path, o: Interactions.from_frame(
+        path, rating_scale=o.rating_scale, duplicates=o.duplicates, missing=o.missing
+    ),
+    "test": lambda path, o: Interactions.from_frame(path, rating_scale=o.rating_scale),
+    "labels": read_labels,
+    "items": lambda path, o: Items.from_frame(path, by=o.by_item),
+    "users": lambda path, o: _groups(path, "user", o),
+    "texts": lambda path, o: Texts.from_frame(path),
+    "text_groups": lambda path, o: _groups(path, "id", o),
+}
+
+TABLES = tuple(_READERS)
+"""The tables that a data set can have, by the name of its file and of its field."""
+
+
+def read_table_file(name: str, path: str | Path, options: TableOptions | None = None) -> Any:
+    """Read one table of a data set from a file."""
+    return _READERS[name](path, options or TableOptions())
+
+
+def read_tables(
+    paths: Mapping[str, str | Path], options: TableOptions | None = None
+) -> dict[str, Any]:
+    """Read some tables; the faults of all files come in one error.
+
+    Parameters
+    ----------
+    paths
+        By the name of the table.
+    options
+        How they are read.
+    """
+    tables: dict[str, Any] = {}
+    faults: list[str] = []
+    for name in TABLES:
+        if name not in paths:
+            continue
+        try:
+            table = read_table_file(name, paths[name], options)
+        except OmbudError as error:
+            faults.append(str(error))
+            continue
+        if table is not None:
+            tables[name] = table
+    if faults:
+        raise PlanError("\n".join(faults))
+    if "test" in tables and "interactions" in tables:
+        tables |= _over_all(tables["interactions"], tables["test"])
+    return tables
+
+
+def _over_all(train: Interactions, test: Interactions) -> dict[str, Interactions]:
+    """Put both parts over the users and items of either."""
+    users, _ = Vocabulary.encode(np.concatenate([train.users.ids, test.users.ids]))
+    items, _ = Vocabulary.encode(np.concatenate([train.items.ids, test.items.ids]))
+    return {"interactions": train.over(users, items), "test": test.over(users, items)}
+
+
+def write_table(name: str, data: Dataset, path: Path) -> bool:
+    """Write one table of a data set as Parquet, whole or not at all; False when it has none."""
+    table = getattr(data, name)
+    if table is None:
+        return False
+    if isinstance(table, Interactions):
+        write_atomically(path, lambda part: _write_interactions(table, part))
+    elif isinstance(table, Labels):
+        write_atomically(path, lambda part: _write_labels(table, part))
+    elif isinstance(table, Grouping):
+        write_parquet(path, table.to_members("user" if name == "users" else "id"))
+    else:
+        write_parquet(path, table.to_frame())
+    return True
+
+
+def write_tables(data: Dataset, folder: Path) -> dict[str, Path]:
+    """Write every table of a data set into a folder, and return the files by table."""
+    paths = {name: folder / f"{name}.parquet" for name in TABLES}
+    return {name: path for name, path in paths.items() if write_table(name, data, path)}
+
+
+def read_folder(path: str | Path, name: str, options: TableOptions | None = None) -> Dataset:
+    """Return the data set in a folder that a builder wrote: its tables and ``card.json``.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    name
+        Which data set it must be, as its card says.
+    options
+        How the tables are read.
+    """
+    folder = Path(path)
+    file = folder / "card.json"
+    if not file.is_file():
+        fault = f"there is no {file}; 'ombud data build {name} --to {folder}' makes the folder"
+        raise DataError(name, [fault])
+    try:
+        card = Card.model_validate_json(file.read_text(encoding="utf-8"))
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise DataError(str(file), [f"it is not a card: {error}"]) from None
+    if card.name != name:
+        raise DataError(str(folder), [f"its card says {card.name!r}; {name!r} was expected"])
+    paths = {table: folder / f"{table}.parquet" for table in TABLES}
+    paths = {table: file for table, file in paths.items() if file.is_file()}
+    rule = str(card.facts.get("rule", "as stored"))
+    tables = read_tables(paths, replace(options or TableOptions(), rule=rule))
+    here = {file.name: hash_file(file) for file in paths.values()}
+    return Dataset(**tables, card=card.model_copy(update={"hashes": card.hashes | here}))
+
+
+def _write_interactions(interactions: Interactions, path: Path) -> None:
+    """Write user by user in blocks, so that no second copy of everything is made."""
+    matrix = interactions.matrix
+    users, items = interactions.users.arrow, interactions.items.arrow
+    fields = [("user", users.type), ("item", items.type)]
+    if interactions.explicit:
+        fields.append(("rating", pa.float32()))
+    if interactions.times is not None:
+        fields.append(("time", pa.float64()))
+    starts = matrix.indptr.astype(np.int64)
+    with pq.ParquetWriter(path, pa.schema(fields), compression="zstd") as writer:
+        for low in range(0, matrix.nnz, _BLOCK):
+            high = min(low + _BLOCK, matrix.nnz)
+            rows = np.searchsorted(starts, np.arange(low, high), side="right") - 1
+            columns: list[Any] = [
+                users.take(pa.array(rows)),
+                items.take(pa.array(matrix.indices[low:high])),
+            ]
+            if interactions.explicit:
+                columns.append(pa.array(matrix.data[low:high].astype(np.float32, copy=False)))
+            if interactions.times is not None:
+                columns.append(pa.array(interactions.times[low:high]))
+            writer.write_table(pa.table(columns, schema=pa.schema(fields)))
+
+
+def _write_labels(labels: Labels, path: Path) -> None:
+    """Write the rows of `Labels.to_frame` in blocks, with label names as a dictionary."""
+    names = pa.array(labels.names, type=pa.string())
+    fields = [("item", labels.items.arrow.type), ("label", pa.string()), ("state", pa.int8())]
+    votes = [(name, v) for name, v in (("yes", labels.yes), ("no", labels.no)) if v is not None]
+    fields += [(name, pa.int32()) for name, _ in votes]
+    height = max(1, _BLOCK // max(1, len(labels.names)))
+    with pq.ParquetWriter(path, pa.schema(fields), compression="zstd") as writer:
+        for low in range(0, len(labels.items), height):
+            states = labels.states[low : low + height]
+            rows, places = np.nonzero(states != LabelState.UNKNOWN)
+            columns: list[Any] = [
+                labels.items.arrow.take(pa.array(rows + low)),
+                names.take(pa.array(places)),
+                pa.array(states[rows, places]),
+            ]
+            columns += [pa.array(v[low : low + height][rows, places]) for _, v in votes]
+            writer.write_table(pa.table(columns, schema=pa.schema(fields)))

@@ -1,0 +1,322 @@
+"""From raw files to a table of items, and the folder that explains it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, Literal
+
+import polars as pl
+
+import ombud
+from ombud.errors import DataError
+from ombud.files import hash_file, write_json, write_text
+from ombud.link.items import cluster_tables, largest_clusters, read_exclusions
+from ombud.link.names import placeholders
+from ombud.link.problems import Problems
+from ombud.link.ratings import link_ratings
+from ombud.link.readers import READERS, ReaderOptions
+from ombud.link.report import outcome_table
+from ombud.link.resolution import (
+    creator_shares,
+    homonym_facts,
+    match_people,
+    resolve_items,
+    write_people,
+)
+from ombud.link.store import KINDS_OF_ISBN, LinkTables, Store
+from ombud.link.vocabulary import IdentityMapping, normalised_terms, read_mapping
+
+__all__ = ["FORMAT", "LinkOptions", "build_links"]
+
+FORMAT = 1
+"""The version of the link folder."""
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class LinkOptions:
+    """How records are linked.
+
+    Parameters
+    ----------
+    attribute
+        The attribute of creators; ``"gender"`` unless another is asked for.
+    reader
+        What readers are told; its attribute is set to this one.
+    set_isbns
+        ``"use"``, or ``"ignore"`` ISBNs that a record marks as those of a set.
+    cancelled_isbns
+        Whether cancelled ISBNs (MARC 020 ``$z``) tie records together.
+    exclude
+        A file of ISBNs that tie nothing together.
+    mapping, placeholders
+        Files that add to the shipped ones.
+    creators
+        ``"first"``; or ``"all"`` or ``"any"``, which add a table of every creator's identity.
+    flag_authors
+        Clusters with more distinct first authors are flagged.
+    fold_marks
+        Whether accents are taken off names before they are compared.
+    fuzzy
+        None, or the probability from which splink's matches of similar names count.
+    """
+
+    attribute: str = "gender"
+    reader: ReaderOptions = field(default_factory=ReaderOptions)
+    set_isbns: Literal["use", "ignore"] = "use"
+    cancelled_isbns: bool = False
+    exclude: str | None = None
+    mapping: str | None = None
+    placeholders: str | None = None
+    creators: Literal["first", "all", "any"] = "first"
+    flag_authors: int = 5
+    fold_marks: bool = False
+    fuzzy: float | None = None
+
+
+def build_links(
+    inputs: Sequence[tuple[str, str | Path]],
+    to: str | Path,
+    options: LinkOptions | None = None,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Path:
+    """Read records, cluster them, resolve their creators, and write a folder.
+
+    The folder appears when it is complete: ``items.parquet`` (the table for an audit),
+    ``interactions/`` (ratings on items), ``exclude.txt`` (ISBNs that split the largest clusters),
+    ``link.json`` (counts, options, mapping, faults), ``link/`` (what ``explain`` reads).
+
+    Parameters
+    ----------
+    inputs
+        Pairs of a format (see `ombud.link.READERS`) and a path.
+    to
+        The folder to write.
+    options
+        How to link.
+    overwrite
+        Whether an existing folder is replaced.
+    progress
+        Called with steps done, steps in all, and what is going on.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder.
+    """
+    asked = options or LinkOptions()
+    asked = replace(asked, reader=replace(asked.reader, attribute=asked.attribute))
+    target = Path(to)
+    _check(inputs, target, overwrite, asked)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        _build(inputs, part, asked, progress or (lambda done, total, note: None))
+        part.chmod(0o755)
+        if target.exists():
+            old = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
+            target.replace(old / "replaced")
+            part.replace(target)
+            shutil.rmtree(old)
+        else:
+            part.replace(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return target
+
+
+def _check(
+    inputs: Sequence[tuple[str, str | Path]], target: Path, overwrite: bool, asked: LinkOptions
+) -> None:
+    faults = [
+        f"no format is called {name!r}; known: {', '.join(READERS)}"
+        for name, _ in inputs
+        if name not in READERS
+    ]
+    faults += [
+        f"there is no file or folder {path}" for _, path in inputs if not Path(path).exists()
+    ]
+    if not inputs:
+        faults.append("nothing to read; name at least one format and path")
+    if target.exists() and not overwrite:
+        faults.append(f"{target} exists; choose another folder, or let it be replaced")
+    if target.exists() and overwrite and not (target / "link.json").is_file():
+        faults.append(f"{target} is no link folder, so it is not replaced")
+    if asked.fuzzy is not None and not 0 < asked.fuzzy <= 1:
+        faults.append(f"fuzzy must be a probability above 0 and up to 1; found {asked.fuzzy}")
+    if faults:
+        raise DataError("link", faults)
+
+
+def _build(
+    inputs: Sequence[tuple[str, str | Path]], part: Path, asked: LinkOptions, progress: Progress
+) -> None:
+    problems = Problems()
+    mapping = read_mapping(asked.mapping)
+    nobody = placeholders(asked.placeholders)
+    excluded = read_exclusions(asked.exclude)
+    steps = len(inputs) + 4
+    store = Store(part / "link", problems)
+    for step, (name, path) in enumerate(inputs):
+        progress(step, steps, f"reading {name}")
+        for batch in READERS[name].read(Path(path), asked.reader, problems):
+            store.append(batch)
+    tables = store.close()
+    if not store.records and not store.ratings:
+        raise DataError(
+            "link", ["the files hold neither books nor ratings; there is nothing to link"]
+        )
+    progress(len(inputs), steps, "clustering")
+    kinds = [KINDS_OF_ISBN["usual"]]
+    kinds += [KINDS_OF_ISBN["set"]] if asked.set_isbns == "use" else []
+    kinds += [KINDS_OF_ISBN["cancelled"]] if asked.cancelled_isbns else []
+    clusters = cluster_tables(
+        tables,
+        set_isbns=asked.set_isbns == "use",
+        cancelled=asked.cancelled_isbns,
+        excluded=excluded,
+    )
+    progress(len(inputs) + 1, steps, "matching names")
+    first_only = asked.creators == "first"
+    people = write_people(tables, nobody, first_only=first_only, fold_marks=asked.fold_marks)
+    people |= match_people(tables, nobody, fold_marks=asked.fold_marks)
+    if asked.fuzzy is not None:
+        from ombud.link.fuzzy import add_fuzzy_matches
+
+        people["matches_by_similarity"] = add_fuzzy_matches(tables, asked.fuzzy)
+    items = resolve_items(
+        tables, mapping, asked.attribute, flag_authors=asked.flag_authors, first_only=first_only
+    )
+    if not first_only:
+        shares = creator_shares(tables, asked.attribute, asked.creators)
+        shares.write_parquet(part / "item_creators.parquet", compression="zstd")
+    progress(len(inputs) + 2, steps, "linking ratings")
+    linked = {
+        source: link_ratings(tables, known, part / "interactions")
+        for source, known in sorted(store.ratings.items())
+    }
+    items = _with_lone_ids(tables, items, sorted(store.ratings), asked.attribute)
+    items.drop("cluster").write_parquet(part / "items.parquet", compression="zstd")
+    progress(len(inputs) + 3, steps, "reporting")
+    outcomes = outcome_table(tables, items, part / "interactions", asked.attribute)
+    tables.write("outcomes", outcomes)
+    tables.write("mapping", mapping.terms)
+    top, splits = largest_clusters(tables, excluded=excluded, kinds=kinds)
+    top = top.join(items.select("item", "n_first_authors", "flagged"), on="item", how="left")
+    tables.write("largest", top)
+    tables.write("splits", splits)
+    write_text(part / "exclude.txt", _exclusion_file(top, splits))
+    write_json(
+        part / "link.json",
+        {
+            "format": FORMAT,
+            "ombud": ombud.__version__,
+            "options": _without_paths(asked),
+            "inputs": [
+                {"format": name, "name": Path(path).name, "files": _hashes(Path(path))}
+                for name, path in inputs
+            ],
+            "rows": store.rows,
+            "clusters": clusters,
+            "people": people,
+            "homonyms": homonym_facts(items, asked.attribute),
+            "ratings": linked,
+            "ways": _ways(items),
+            "flagged_items": int(items["flagged"].sum()),
+            "mapping": _mapping_used(tables, mapping, asked.attribute),
+            "inferred": bool(items[f"{asked.attribute}_inferred"].any()),
+            "problems": problems.rows(),
+        },
+    )
+
+
+def _ways(items: pl.DataFrame) -> dict[str, int]:
+    """Return how many items met authority records by id, by name, by similarity."""
+    counts = items.drop_nulls("via").group_by("via").len().sort("via")
+    return {str(way): int(n) for way, n in counts.rows()}
+
+
+def _without_paths(asked: LinkOptions) -> dict[str, Any]:
+    """Return the options with the names of files only: no folder of this machine is told."""
+    content = asdict(asked)
+    for name in ("exclude", "mapping", "placeholders"):
+        if content[name] is not None:
+            content[name] = Path(content[name]).name
+    return content
+
+
+def _mapping_used(tables: LinkTables, mapping: IdentityMapping, attribute: str) -> dict[str, Any]:
+    """Return each term that sources used, its code, how often, and whether the file knows it."""
+    said = tables.scan("assertions").filter(pl.col("attribute") == attribute)
+    counts = (
+        said.with_columns(value=normalised_terms(pl.col("value")))
+        .group_by("attribute", "vocabulary", "value")
+        .agg(n=pl.len())
+        .collect()
+    )
+    rows = (
+        mapping.codes(counts)
+        .group_by("value", "code", "known")
+        .agg(pl.col("n").sum())
+        .sort("n", "value", descending=[True, False])
+    )
+    terms = [
+        {"term": term, "code": code, "assertions": n, "known": known}
+        for term, code, known, n in rows.rows()
+    ]
+    return {"version": mapping.version, "terms": terms[:500], "distinct_terms": len(terms)}
+
+
+def _hashes(path: Path) -> dict[str, str]:
+    """Return SHA-256 of the files of an input; of a folder, those directly in it and one below."""
+    if path.is_file():
+        return {path.name: hash_file(path)}
+    files = [f for f in sorted([*path.glob("*"), *path.glob("*/*")]) if f.is_file()]
+    return {str(f.relative_to(path)): hash_file(f) for f in files[:200]}
+
+
+def _with_lone_ids(
+    tables: LinkTables, items: pl.DataFrame, sources: list[str], attribute: str
+) -> pl.DataFrame:
+    """Add the rated ids that are in no record: each is an item of its own, with *no book*."""
+    parts = [
+        tables.scan(f"ids/{source}").filter(pl.col("cluster").is_null()).select("item").collect()
+        for source in sources
+    ]
+    if not parts:
+        return items
+    lone = pl.concat(parts).unique().sort("item")
+    zero = ["n_authorities", "n_first_authors", "n_isbns", "n_records", "n_works"]
+    flags = [f"{attribute}_inferred", "homonyms", "changed", "flagged"]
+    lone = lone.with_columns(
+        pl.lit("no_book").alias(f"{attribute}_status"),
+        *(pl.lit(0).cast(items.schema[c]).alias(c) for c in zero),
+        *(pl.lit(False).alias(c) for c in flags),
+    )
+    return pl.concat([items, lone], how="diagonal")
+
+
+def _exclusion_file(top: pl.DataFrame, splits: pl.DataFrame) -> str:
+    lines = [
+        "# ISBNs whose removal splits one of the largest clusters; those that cut off most first.",
+        "# Look at them ('ombud link explain ISBN'), take the '#' away before those that tie",
+        "# unrelated books together, and build again with --exclude THIS-FILE.",
+    ]
+    for row in top.iter_rows(named=True):
+        lines.append(
+            f"\n# cluster {row['item']}: {row['n_isbns']:,} ISBNs, {row['n_records']:,} records, "
+            f"{row['n_works']:,} works, {row['n_first_authors'] or 0:,} first authors"
+        )
+        own = splits.filter(pl.col("item") == row["item"]).head(50)
+        lines += [
+            f"#{isbn}  # leaves {pieces:,} pieces, cuts off {cut:,}"
+            for isbn, pieces, cut, _ in own.rows()
+        ]
+    return "\n".join(lines) + "\n"

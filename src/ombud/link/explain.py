@@ -1,0 +1,189 @@
+"""Why an item has the outcome it has: records, names, authority records, assertions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ombud.errors import DataError, ResultError
+from ombud.files import read_json
+from ombud.link.isbn import isbn_key, isbn_text
+from ombud.link.store import LinkTables
+from ombud.link.vocabulary import IdentityMapping
+
+__all__ = ["Explanation", "LinkFolder"]
+
+_MOST = 200
+
+_REASONS = {
+    "no_book": "the id is in no record that was read",
+    "no_author": "no record names a first author, or only a placeholder such as 'various'",
+    "no_authority": "no authority record has the id or the name of a first author",
+    "unknown": "authority records of that name are there, but assert nothing",
+    "ambiguous": "authority records assert different identities",
+    "known": "one identity is asserted",
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Everything that led to the outcome of one item, as plain data.
+
+    Parameters
+    ----------
+    asked
+        What was asked for.
+    item
+        The item.
+    outcome
+        One of the six.
+    identity
+        The asserted identity, where there is one.
+    reason
+        The outcome in words.
+    facts
+        The row of the table of items.
+    records, names, matches, assertions
+        Rows; at most 200 of each, and `counts` says how many there are.
+    counts
+        The number of rows of each kind.
+    """
+
+    asked: str
+    item: str
+    outcome: str
+    identity: str | None
+    reason: str
+    facts: dict[str, Any]
+    records: list[dict[str, Any]]
+    names: list[dict[str, Any]]
+    matches: list[dict[str, Any]]
+    assertions: list[dict[str, Any]]
+    counts: dict[str, int]
+
+
+class LinkFolder:
+    """A folder that `build_links` wrote.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not (self.path / "link.json").is_file():
+            raise ResultError(f"{self.path} is no link folder: there is no link.json in it")
+        self.facts = read_json(self.path / "link.json")
+        if self.facts.get("format") != 1:
+            raise ResultError(
+                f"{self.path} has format {self.facts.get('format')!r}; this ombud reads format 1"
+            )
+        self.tables = LinkTables(self.path / "link")
+
+    @property
+    def attribute(self) -> str:
+        """The attribute that was resolved."""
+        return str(self.facts["options"]["attribute"])
+
+    @property
+    def items(self) -> pl.LazyFrame:
+        """The table of items."""
+        return pl.scan_parquet(self.path / "items.parquet")
+
+    def find(self, asked: str) -> tuple[str, int | None]:
+        """Return the item and cluster of an ISBN, an item, or the id of a record or rating.
+
+        Raises
+        ------
+        DataError
+            If nothing of the name is there.
+        """
+        text = asked.strip()
+        names = self.tables.scan("cluster_items")
+        direct = names.filter(pl.col("item") == text).select("item", "cluster").collect()
+        if direct.height:
+            return direct.row(0)
+        key = isbn_key(text)
+        if key is not None:
+            own = self.tables.scan("isbn_clusters").filter(pl.col("isbn") == key)
+            found = own.join(names, on="cluster").select("item", "cluster").collect()
+            if found.height:
+                return found.row(0)
+        source, _, rest = text.partition(":")
+        books = self.tables.scan("books").filter(
+            (pl.col("key") == text) | ((pl.col("source") == source) & (pl.col("key") == rest))
+        )
+        keyed = books.join(self.tables.scan("clusters"), on="record").join(names, on="cluster")
+        found = keyed.select("item", "cluster").unique().collect()
+        if found.height == 1:
+            return found.row(0)
+        if found.height > 1:
+            fault = f"{asked!r} is the id of {found.height} records in different clusters"
+            raise DataError("link", [f"{fault}; write SOURCE:ID"])
+        lone = [text] if key is None else [text, isbn_text(key)]
+        items = self.items.filter(pl.col("item").is_in(lone)).select("item").collect()
+        if items.height:
+            return str(items.item(0, 0)), None
+        raise DataError("link", [f"{asked!r:.80} is no ISBN, item or id of this folder"])
+
+    def explain(self, asked: str) -> Explanation:
+        """Return everything that led to the outcome of an item."""
+        item, cluster = self.find(asked)
+        row = self.items.filter(pl.col("item") == item).collect().row(0, named=True)
+        outcome = row[f"{self.attribute}_status"]
+        parts: dict[str, pl.DataFrame] = {
+            name: pl.DataFrame() for name in ("records", "names", "matches", "assertions")
+        }
+        if cluster is not None:
+            parts = self._parts(cluster)
+        reason = _REASONS[outcome]
+        if row["via"] == "given":
+            reason = "as the source resolved it"
+        elif outcome == "known" and row["changed"]:
+            reason = "the latest of several dated assertions counts"
+        return Explanation(
+            asked=asked,
+            item=item,
+            outcome=outcome,
+            identity=row[self.attribute],
+            reason=reason,
+            facts=row,
+            counts={name: frame.height for name, frame in parts.items()},
+            **{name: frame.head(_MOST).to_dicts() for name, frame in parts.items()},
+        )
+
+    def _parts(self, cluster: int) -> dict[str, pl.DataFrame]:
+        scan = self.tables.scan
+        members = scan("clusters").filter(pl.col("cluster") == cluster).select("record")
+        records = scan("books").join(members, on="record", how="semi").collect()
+        isbns = scan("isbns").join(members, on="record", how="semi").collect()
+        texts = isbns.with_columns(
+            isbn=pl.col("isbn").map_elements(isbn_text, return_dtype=pl.String)
+        )
+        texts = texts.group_by("record").agg(isbns=pl.col("isbn").unique().sort())
+        records = records.join(texts, on="record", how="left").sort("record")
+        people = scan("cluster_people").filter(pl.col("cluster") == cluster)
+        named = people.join(scan("people"), on="person").collect()
+        keys = scan("person_keys").join(people, on="person", how="semi").collect()
+        keys = keys.group_by("person").agg("key", placeholder=pl.col("placeholder").all())
+        names = named.join(keys, on="person", how="left").drop("cluster")
+        matches = scan("matches").join(people.select("person").unique(), on="person")
+        authorities = scan("authorities").rename({"key": "record_key"})
+        matches = matches.join(authorities, on="authority")
+        found = matches.collect().sort("person", "authority")
+        said = scan("assertions").filter(pl.col("attribute") == self.attribute)
+        said = said.join(matches.select("authority").unique(), on="authority", how="semi")
+        said = said.join(scan("authorities").select("authority", "source", "key"), on="authority")
+        mapping = IdentityMapping(self.facts["mapping"]["version"], scan("mapping").collect())
+        coded = mapping.codes(said.collect())
+        return {
+            "records": records,
+            "names": names.sort("position", "person"),
+            "matches": found,
+            "assertions": coded.drop("attribute", "known").sort("authority"),
+        }

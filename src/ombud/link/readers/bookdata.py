@@ -1,0 +1,141 @@
+"""The Parquet files that the PIReTship bookdata-tools write, for those who have them already.
+
+Their clusters are kept: each is one work. First authors and VIAF names are read where the files are
+there, and resolved by ombud; where ``viaf/`` is missing, the genders that the tools resolved are
+taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from ombud.errors import DataError
+from ombud.link.problems import Problems
+from ombud.link.readers.base import (
+    AUTHORITIES,
+    BOOKS,
+    GIVEN,
+    RATINGS,
+    Batch,
+    ReaderOptions,
+    conformed,
+)
+
+__all__ = ["read_bookdata"]
+
+_BLOCK = 2_000_000
+_RATINGS = {
+    "bx-explicit": ("bx/bx-cluster-ratings.parquet", (1.0, 10.0)),
+    "bx-implicit": ("bx/bx-cluster-actions.parquet", None),
+    "az2014": ("az2014/az-cluster-ratings.parquet", (1.0, 5.0)),
+    "az2018": ("az2018/az-cluster-ratings.parquet", (1.0, 5.0)),
+    "gr-explicit": ("goodreads/gr-cluster-ratings.parquet", (1.0, 5.0)),
+    "gr-implicit": ("goodreads/gr-cluster-actions.parquet", None),
+    "gr-simple-explicit": ("goodreads/simple/gr-cluster-ratings.parquet", (1.0, 5.0)),
+    "gr-simple-implicit": ("goodreads/simple/gr-cluster-actions.parquet", None),
+    "gr-full-explicit": ("goodreads/full/gr-cluster-ratings.parquet", (1.0, 5.0)),
+    "gr-full-implicit": ("goodreads/full/gr-cluster-actions.parquet", None),
+}
+
+
+def read_bookdata(path: Path, options: ReaderOptions, problems: Problems) -> Iterator[Batch]:
+    """PIReTship bookdata-tools: the project folder with ``book-links/``, ``viaf/``, ``bx/`` ..."""
+    clusters = path / "book-links" / "isbn-clusters.parquet"
+    if not clusters.is_file():
+        raise DataError(path.name, ["there is no book-links/isbn-clusters.parquet in it"])
+    yield from _books(path, clusters)
+    index, values = path / "viaf/author-name-index.parquet", path / "viaf/author-genders.parquet"
+    given = path / "book-links/cluster-genders.parquet"
+    if index.is_file() and values.is_file() and options.attribute == "gender":
+        yield from _authorities(index, values)
+    elif given.is_file() and options.attribute == "gender":
+        table = pl.read_parquet(given).select(
+            key=pl.col("cluster").cast(pl.String), value=pl.col("gender").cast(pl.String)
+        )
+        yield Batch("given", "bookdata", conformed(table, GIVEN))
+    else:
+        problems.add(path.name, f"nothing there asserts {options.attribute}")
+    for source, (file, scale) in _RATINGS.items():
+        if (path / file).is_file():
+            yield from _ratings(path / file, source, scale)
+
+
+def _books(path: Path, clusters: Path) -> Iterator[Batch]:
+    table = pl.scan_parquet(clusters)
+    columns = table.collect_schema().names()
+    if "isbn" not in columns:
+        every = path / "book-links" / "all-isbns.parquet"
+        if not every.is_file():
+            raise DataError(path.name, ["isbn-clusters.parquet has no isbn; all-isbns is missing"])
+        table = table.join(pl.scan_parquet(every).select("isbn_id", "isbn"), on="isbn_id")
+    grouped = table.group_by("cluster").agg(isbns=pl.col("isbn").cast(pl.String))
+    first = path / "book-links" / "cluster-first-authors.parquet"
+    if first.is_file():
+        authors = pl.scan_parquet(first).group_by("cluster").agg(found=pl.col("author_name"))
+        grouped = grouped.join(authors, on="cluster", how="left")
+    else:
+        grouped = grouped.with_columns(found=pl.lit([], dtype=pl.List(pl.String)))
+    nothing = pl.lit([], dtype=pl.List(pl.String))
+    names = pl.col("found").fill_null([])
+    # Every name of a cluster is that of a first author, so each is a record of its own.
+    frame = grouped.collect().select(
+        key=pl.col("cluster").cast(pl.String), isbns="isbns", found=names
+    )
+    for low in range(0, frame.height, _BLOCK):
+        part = frame.slice(low, _BLOCK)
+        books = part.select(
+            key="key", work="key", isbns="isbns", cancelled=nothing, authors=nothing, names=nothing
+        )
+        named = part.select("key", "found").explode("found").drop_nulls("found")
+        more = named.select(
+            key="key",
+            work="key",
+            isbns=nothing,
+            cancelled=nothing,
+            authors=nothing,
+            names=pl.concat_list("found"),
+        )
+        yield Batch("books", "bookdata", conformed(pl.concat([books, more]), BOOKS))
+
+
+def _authorities(index: Path, values: Path) -> Iterator[Batch]:
+    names = pl.scan_parquet(index).group_by("rec_id").agg(names=pl.col("name").unique())
+    assertion = pl.struct(
+        attribute=pl.lit("gender"),
+        value=pl.col("gender").cast(pl.String),
+        vocabulary=pl.lit("viaf-marc"),
+        start=pl.lit(None, dtype=pl.String),
+        end=pl.lit(None, dtype=pl.String),
+    )
+    found = pl.scan_parquet(values).group_by("rec_id").agg(assertions=assertion)
+    people = names.join(found, on="rec_id", how="left").collect()
+    people = people.select(
+        key=pl.col("rec_id").cast(pl.String),
+        names="names",
+        ids=pl.lit([], dtype=pl.List(pl.String)),
+        assertions=pl.col("assertions").fill_null([]),
+    )
+    for low in range(0, people.height, _BLOCK):
+        part = conformed(people.slice(low, _BLOCK), AUTHORITIES)
+        yield Batch("authorities", "viaf", part)
+
+
+def _ratings(file: Path, source: str, scale: tuple[float, float] | None) -> Iterator[Batch]:
+    lazy = pl.scan_parquet(file)
+    names = lazy.collect_schema().names()
+    rating = pl.col("rating") if "rating" in names else pl.lit(None)
+    time = next((c for c in ("last_time", "timestamp", "first_time") if c in names), None)
+    columns = {
+        "user": pl.col("user"),
+        "item": pl.col("item"),
+        "rating": rating,
+        "time": pl.lit(None) if time is None else pl.col(time),
+    }
+    height = int(lazy.select(pl.len()).collect().item())
+    for low in range(0, height, _BLOCK):
+        part = lazy.slice(low, _BLOCK).select(**columns).collect()
+        frame = conformed(part, RATINGS)
+        yield Batch("ratings", source, frame, scale=scale, refers="bookdata")

@@ -1,0 +1,328 @@
+"""Who made an item, and what is asserted about them: exactly one outcome for each item.
+
+======================  =============================================================
+``no_book``             the id is in no record
+``no_author``           no record names a first author (placeholders name nobody)
+``no_authority``        no authority record has that name or id
+``unknown``             authority records are there, and assert nothing
+``ambiguous``           they contradict each other
+``known``               one identity is asserted
+======================  =============================================================
+
+An id that book and authority record share beats a name: names of that author are then not used.
+Values that were inferred stand in only where nobody asserts anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from ombud.link.names import is_placeholder, name_keys
+from ombud.link.store import LinkTables
+from ombud.link.vocabulary import IdentityMapping
+
+__all__ = [
+    "OUTCOMES",
+    "UNLINKED",
+    "creator_shares",
+    "homonym_facts",
+    "match_people",
+    "resolve_items",
+    "settle",
+    "write_people",
+]
+
+OUTCOMES = ("no_book", "no_author", "no_authority", "unknown", "ambiguous", "known")
+"""The six outcomes."""
+
+UNLINKED = ("no_book", "no_author", "no_authority")
+"""The outcomes that the paper calls *unlinked*."""
+
+
+def settle(
+    said: Sequence[tuple[str, int | None, int | None]],
+) -> tuple[list[str], bool]:
+    """Return the identities that stand at the end of dated assertions, and whether they changed.
+
+    Assertions whose dates do not overlap do not contradict each other: the latest counts.
+
+    Parameters
+    ----------
+    said
+        Code, first year and last year of each assertion about one person; None is open.
+
+    Examples
+    --------
+    >>> settle([("male", 1926, 1972), ("female", 1972, None)])
+    (['female'], True)
+    >>> settle([("male", 1926, None), ("female", None, None)])
+    (['female', 'male'], False)
+    """
+    codes = sorted({code for code, _, _ in said})
+    if len(codes) < 2:
+        return codes, False
+    low, high = float("-inf"), float("inf")
+    spans = [
+        (low if start is None else start, high if end is None else end, code)
+        for code, start, end in said
+    ]
+    apart = all(a[1] <= b[0] or b[1] <= a[0] for a in spans for b in spans if a[2] != b[2])
+    if not apart:
+        return codes, False
+    latest = max(spans, key=lambda span: (span[0], span[1]))
+    return [latest[2]], True
+
+
+def _codes_of_authorities(
+    tables: LinkTables, mapping: IdentityMapping, attribute: str
+) -> pl.DataFrame:
+    """Return `authority`, `code`, `inferred`, `changed`: what each record asserts in the end."""
+    said = tables.scan("assertions").filter(pl.col("attribute") == attribute).collect()
+    year = pl.col("start", "end").str.extract(r"(\d{3,4})", 1).cast(pl.Int32)
+    said = mapping.codes(said).with_columns(year).drop_nulls("code")
+    kinds = pl.col("code").n_unique().over("authority")
+    plain = said.filter(kinds == 1).select("authority", "code", "inferred").unique()
+    plain = plain.with_columns(changed=pl.lit(False))
+    rows: list[tuple[int, str, bool, bool]] = []
+    contested = said.filter(kinds > 1).sort("authority")
+    for (authority,), own in contested.group_by("authority", maintain_order=True):
+        codes, changed = settle(own.select("code", "start", "end").rows())
+        inferred = bool(own["inferred"].all())
+        rows += [(int(str(authority)), code, inferred, changed) for code in codes]
+    schema = {k: plain.schema[k] for k in ("authority", "code", "inferred", "changed")}
+    return pl.concat([plain.select(list(schema)), pl.DataFrame(rows, schema=schema, orient="row")])
+
+
+def write_people(
+    tables: LinkTables, known: frozenset[str], *, first_only: bool, fold_marks: bool
+) -> dict[str, int]:
+    """Write who made what: `people`, `person_keys`, `person_ids`, `cluster_people`.
+
+    A *person* is an author of a source (by its id) or a name as it stands in records.
+    """
+    creators = tables.scan("creators")
+    if first_only:
+        creators = creators.filter(pl.col("position") == 0)
+    books = tables.scan("books").select("record", lone=pl.col("key").ne_missing(pl.col("work")))
+    creators = creators.join(books, on="record").join(
+        tables.scan("clusters").select("record", "cluster"), on="record"
+    )
+    # A work's own list of authors counts only where none of its editions has one.
+    edition = pl.col("lone").any().over("cluster", "source")
+    creators = creators.filter(pl.col("lone") | ~edition)
+    who = ["source", "author", "name"]
+    pairs = creators.select("cluster", "position", *who).unique().collect(engine="streaming")
+    people = pairs.select(who).unique(maintain_order=True).with_row_index("person")
+    members = pairs.join(people, on=who, nulls_equal=True).select("cluster", "position", "person")
+    tables.write("cluster_people", members.unique().sort("cluster", "position", "person"))
+    named = people.filter(pl.col("author").is_null()).select("person", "name")
+    by_id = people.filter(pl.col("author").is_not_null()).select("person", "source", "author")
+    names = tables.scan("author_names").join(by_id.lazy(), on=["source", "author"])
+    every = pl.concat([named, names.select("person", "name").collect(engine="streaming")])
+    keys = every.select("person", key=name_keys(pl.col("name"), fold_marks=fold_marks))
+    keys = keys.explode("key").drop_nulls().unique(maintain_order=True)
+    keys = keys.with_columns(placeholder=is_placeholder(pl.col("key"), known))
+    tables.write("person_keys", keys)
+    ids = tables.scan("author_ids").join(by_id.lazy(), on=["source", "author"])
+    tables.write("person_ids", ids.select("person", "id").unique().collect(engine="streaming"))
+    tables.write("people", people)
+    real = keys.filter(~pl.col("placeholder"))["person"].n_unique()
+    return {"people": people.height, "people_with_a_usable_name": real}
+
+
+def match_people(tables: LinkTables, known: frozenset[str], *, fold_marks: bool) -> dict[str, int]:
+    """Write `authority_keys` and `matches`: `person`, `authority`, `via` (id or name), `key`."""
+    names = tables.scan("authority_names").collect(engine="streaming")
+    keys = names.select("authority", key=name_keys(pl.col("name"), fold_marks=fold_marks))
+    keys = keys.explode("key").drop_nulls().unique()
+    keys = keys.filter(~is_placeholder(pl.col("key"), known))
+    tables.write("authority_keys", keys)
+    by_id = tables.scan("person_ids").join(tables.scan("authority_ids"), on="id")
+    found = by_id.select("person", "authority", key="id").unique().collect(engine="streaming")
+    own = tables.scan("person_keys").filter(~pl.col("placeholder"))
+    own = own.join(found.select("person").lazy(), on="person", how="anti")
+    by_name = own.join(keys.lazy(), on="key").select("person", "authority", "key").unique()
+    named = by_name.unique(["person", "authority"], maintain_order=False).collect()
+    matches = pl.concat(
+        [
+            found.with_columns(via=pl.lit("id")),
+            named.select(found.columns).with_columns(via=pl.lit("name")),
+        ]
+    )
+    tables.write("matches", matches.sort("person", "authority"))
+    return {"matches_by_id": found.height, "matches_by_name": named.height}
+
+
+def resolve_items(
+    tables: LinkTables,
+    mapping: IdentityMapping,
+    attribute: str,
+    *,
+    flag_authors: int,
+    first_only: bool = True,
+) -> pl.DataFrame:
+    """Return one row a cluster: its item, identity, outcome, and how it came about."""
+    codes = _codes_of_authorities(tables, mapping, attribute)
+    tables.write("authority_codes", codes)
+    members = tables.scan("cluster_people")
+    if not first_only:
+        members = members.filter(pl.col("position") == 0)
+    members = members.select("cluster", "person").unique()
+    usable = tables.scan("person_keys").filter(~pl.col("placeholder"))
+    main = usable.group_by("person").agg(key=pl.col("key").first())
+    matched = tables.scan("matches").select("person").unique()
+    authors = (
+        members.join(main, on="person", how="left")
+        .join(matched.with_columns(linked=pl.lit(True)), on="person", how="left")
+        .filter(pl.col("key").is_not_null() | pl.col("linked").is_not_null())
+        .group_by("cluster")
+        .agg(n_first_authors=pl.col("key").n_unique().cast(pl.UInt32))
+    )
+    linked = members.join(tables.scan("matches"), on="person")
+    sources = tables.scan("authorities").select("authority", "source")
+    records = linked.select("cluster", "authority", "via").unique().join(sources, on="authority")
+    same = records.group_by("cluster", "source").agg(n=pl.col("authority").n_unique())
+    homonyms = same.group_by("cluster").agg(homonyms=pl.col("n").max() > 1)
+    rank = pl.col("via").replace_strict({"id": 0, "name": 1}, default=2)
+    authorities = records.group_by("cluster").agg(
+        n_authorities=pl.col("authority").n_unique().cast(pl.UInt32),
+        via=pl.col("via").sort_by(rank).first(),
+    )
+    said = linked.select("cluster", "authority").unique().join(codes.lazy(), on="authority")
+    # Inferred values count only where nothing is asserted.
+    kept = said.filter(pl.col("inferred") == pl.col("inferred").min().over("cluster"))
+    identities = kept.group_by("cluster").agg(
+        n=pl.col("code").n_unique(),
+        code=pl.col("code").first(),
+        inferred=pl.col("inferred").any(),
+        changed=pl.col("changed").any(),
+    )
+    table = tables.scan("cluster_items")
+    for part in (authors, authorities, homonyms, identities):
+        table = table.join(part, on="cluster", how="left")
+    known = pl.col("n") == 1
+    status = (
+        pl.when(pl.col("n_first_authors").is_null()).then(pl.lit("no_author"))
+        .when(pl.col("n_authorities").is_null()).then(pl.lit("no_authority"))
+        .when(pl.col("n").is_null()).then(pl.lit("unknown"))
+        .when(known).then(pl.lit("known"))
+        .otherwise(pl.lit("ambiguous"))
+    )  # fmt: skip
+    result = table.select(
+        "cluster",
+        "item",
+        pl.when(known).then("code").alias(attribute),
+        status.alias(f"{attribute}_status"),
+        pl.col("inferred")
+        .fill_null(False)
+        .and_(known.fill_null(False))
+        .alias(f"{attribute}_inferred"),
+        pl.col("via"),
+        pl.col("n_authorities", "n_first_authors").fill_null(0),
+        pl.col("homonyms", "changed").fill_null(False),
+        "n_isbns",
+        "n_records",
+        "n_works",
+        flagged=pl.col("n_first_authors").fill_null(0) > flag_authors,
+    ).collect(engine="streaming")
+    result = _as_given(tables, result, mapping, attribute)
+    return result.sort("item")
+
+
+_GIVEN = {
+    "no-book": "no_book",
+    "no-loc-book": "no_book",
+    "no-book-author": "no_author",
+    "no-loc-author": "no_author",
+    "no-author-rec": "no_authority",
+    "no-viaf-author": "no_authority",
+    "unknown": "unknown",
+    "ambiguous": "ambiguous",
+}
+
+
+def _as_given(
+    tables: LinkTables, items: pl.DataFrame, mapping: IdentityMapping, attribute: str
+) -> pl.DataFrame:
+    """Put in the outcomes that a source has resolved itself."""
+    given = tables.scan("given").collect()
+    if not given.height:
+        return items
+    keyed = tables.scan("books").select("record", "source", "key").collect()
+    found = given.join(keyed, on=["source", "key"]).join(
+        tables.scan("clusters").select("record", "cluster").collect(), on="record"
+    )
+    named = found.with_columns(attribute=pl.lit(attribute), vocabulary=pl.col("source"))
+    coded = mapping.codes(named)
+    outcome = pl.col("value").replace_strict(_GIVEN, default=None, return_dtype=pl.String)
+    coded = coded.with_columns(given=outcome.fill_null("known")).unique("cluster")
+    coded = coded.select("cluster", "given", given_code="code")
+    known = pl.col("given") == "known"
+    joined = items.join(coded, on="cluster", how="left")
+    return joined.with_columns(
+        pl.when(known).then("given_code")
+        .when(pl.col("given").is_null()).then(pl.col(attribute)).alias(attribute),
+        pl.coalesce("given", f"{attribute}_status").alias(f"{attribute}_status"),
+        pl.when(pl.col("given").is_not_null()).then(pl.lit("given")).otherwise("via").alias("via"),
+    ).drop("given", "given_code")  # fmt: skip
+
+
+def creator_shares(tables: LinkTables, attribute: str, how: str) -> pl.DataFrame:
+    """Return `item`, the identity and a weight for every creator, not only the first.
+
+    Parameters
+    ----------
+    tables
+        Tables of a link folder built with all creators.
+    attribute
+        The attribute.
+    how
+        ``"all"``: each of m creators counts 1/m, those without an identity too (missing).
+        ``"any"``: an item counts once for every identity that one of its creators has.
+    """
+    codes = tables.scan("authority_codes").select("authority", "code", "inferred")
+    own = tables.scan("matches").join(codes, on="authority")
+    asserted = pl.col("inferred") == pl.col("inferred").min().over("person")
+    own = (
+        own.filter(asserted)
+        .group_by("person")
+        .agg(n=pl.col("code").n_unique(), code=pl.col("code").first())
+    )
+    own = own.select("person", code=pl.when(pl.col("n") == 1).then("code"))
+    usable = tables.scan("person_keys").filter(~pl.col("placeholder"))
+    main = usable.group_by("person").agg(key=pl.col("key").first())
+    # The same creator in two records of a cluster is one creator.
+    members = tables.scan("cluster_people").select("cluster", "person").unique()
+    people = members.join(main, on="person").join(own, on="person", how="left")
+    people = people.group_by("cluster", "key").agg(
+        code=pl.when(pl.col("code").drop_nulls().n_unique() == 1).then(
+            pl.col("code").drop_nulls().first()
+        )
+    )
+    if how == "any":
+        people = people.drop_nulls("code").select("cluster", "code").unique()
+        people = people.with_columns(weight=pl.lit(1.0))
+    else:
+        people = people.with_columns(weight=1.0 / pl.len().over("cluster"))
+        people = people.group_by("cluster", "code").agg(pl.col("weight").sum())
+    named = people.join(tables.scan("cluster_items").select("cluster", "item"), on="cluster")
+    shares = named.select("item", pl.col("code").alias(attribute), "weight")
+    return shares.sort("item", attribute).collect(engine="streaming")
+
+
+def homonym_facts(items: pl.DataFrame, attribute: str) -> dict[str, Any]:
+    """Return how many items met several authority records, and what became of them."""
+    ambiguous = pl.col(f"{attribute}_status") == "ambiguous"
+    groups = {
+        "any": items,
+        "several_authority_records": items.filter(pl.col("n_authorities") > 1),
+        "several_records_of_one_source": items.filter("homonyms"),
+        "changed_over_time": items.filter("changed"),
+    }
+    return {
+        name: {"items": group.height, "ambiguous": group.filter(ambiguous).height}
+        for name, group in groups.items()
+    }

@@ -1,0 +1,143 @@
+"""Book ratings as data sources of a plan: BookCrossing, goodbooks-10k, and any link folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import polars as pl
+
+from ombud.data.card import Card
+from ombud.data.dataset import Dataset
+from ombud.data.interactions import Interactions
+from ombud.errors import DataError
+from ombud.link.build import LinkOptions, build_links
+from ombud.link.explain import LinkFolder
+from ombud.link.readers import ReaderOptions
+from ombud.registry import source
+
+__all__ = ["Feedback", "bookcrossing", "goodbooks", "linked"]
+
+Feedback = Literal["explicit", "implicit"]
+
+_UNKNOWNS = (
+    "Items whose creators' identity is not asserted anywhere keep an outcome instead of an "
+    "identity: no book, no author, no authority record, unknown or ambiguous."
+)
+
+
+@source("linked")
+def linked(path: str, ratings: str, feedback: Feedback = "explicit") -> Dataset:
+    """Ratings on linked items: a folder that ``ombud link build`` wrote.
+
+    Holds the interactions of one source of ratings, with clusters of editions as items. The table
+    of items with the creators' identity is ``items.parquet`` of the same folder.
+
+    Licence and known harms: those of the files that were linked; an identity may have been asserted
+    by others than the person, and may be out of date.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    ratings
+        Which source of ratings, such as ``"bookcrossing"``.
+    feedback
+        ``"explicit"`` (rows with a rating) or ``"implicit"`` (all rows, ratings ignored).
+    """
+    folder = LinkFolder(path)
+    file = folder.path / "interactions" / f"{ratings}-{feedback}.parquet"
+    if not file.is_file():
+        known = sorted(f.stem for f in file.parent.glob("*.parquet"))
+        fault = (
+            f"there are no {feedback} ratings of {ratings!r}; known: {', '.join(known) or 'none'}"
+        )
+        raise DataError("linked", [fault])
+    frame = pl.read_parquet(file)
+    interactions = Interactions.from_frame(frame, source=file.name)
+    hashes = {
+        f"{i['format']}/{name}": h for i in folder.facts["inputs"] for name, h in i["files"].items()
+    }
+    card = Card(
+        name="linked",
+        title=f"{ratings}, {feedback} feedback, editions joined into items",
+        source=", ".join(sorted({i["format"] for i in folder.facts["inputs"]})),
+        licence="as the linked files state",
+        known_harms=(
+            "Ratings can identify people. Identities of creators were asserted by cataloguers and "
+            "list makers, not always by the person."
+        ),
+        unknowns=_UNKNOWNS,
+        hashes=hashes,
+        facts={
+            "users": interactions.n_users,
+            "items": interactions.n_items,
+            "interactions": len(interactions),
+            "interaction_density": interactions.density,
+            "inferred_identities": "yes" if folder.facts["inferred"] else "no",
+        },
+        dropped=tuple(
+            f"{p['source']}: {p['count']:,} times: {p['reason']}" for p in folder.facts["problems"]
+        ),
+    )
+    return Dataset(interactions=interactions, card=card)
+
+
+def _linked_now(
+    name: str, path: str, authors: str | None, feedback: Feedback, inferred: bool
+) -> Dataset:
+    inputs: list[tuple[str, str | Path]] = [(name, path)]
+    if authors is not None:
+        inputs.append(("author-lists", authors))
+    options = LinkOptions(reader=ReaderOptions(platform_authors=True, inferred=inferred))
+    with TemporaryDirectory(prefix="ombud-link-") as scratch:
+        folder = build_links(inputs, Path(scratch) / "linked", options)
+        return linked(str(folder), name, feedback)
+
+
+@source("bookcrossing")
+def bookcrossing(
+    path: str, authors: str | None = None, feedback: Feedback = "explicit", inferred: bool = False
+) -> Dataset:
+    """BookCrossing ratings from 1 to 10, either release, editions joined by ISBN.
+
+    Published by Ziegler, McNee, Konstan and Lausen (WWW 2005, doi:10.1145/1060745.1060754) for
+    research. Known harms: ratings and places of users can identify them. Unknowns: a rating of 0 is
+    an interaction without a rating; the re-release with commas holds explicit ratings only.
+
+    Parameters
+    ----------
+    path
+        The folder with ``BX-Book-Ratings.csv`` or ``BX-Ratings.csv``.
+    authors
+        A folder of author lists that assert the creators' gender; default, none.
+    feedback
+        ``"explicit"`` or ``"implicit"``.
+    inferred
+        Whether lists inferred from first names are read too.
+    """
+    return _linked_now("bookcrossing", path, authors, feedback, inferred)
+
+
+@source("goodbooks-10k")
+def goodbooks(
+    path: str, authors: str | None = None, feedback: Feedback = "explicit", inferred: bool = False
+) -> Dataset:
+    """goodbooks-10k: about a million Goodreads ratings from 1 to 5 on ten thousand books.
+
+    Licence: CC BY-SA 4.0 (Zygmunt Zając). Known harms: ratings can identify people. Unknowns: only
+    popular books, at most 100 ratings a book in the first release; repeated pairs become medians.
+
+    Parameters
+    ----------
+    path
+        The folder with ``books*.csv`` and ``ratings.csv``, plain, gzip or ZIP.
+    authors
+        A folder of author lists that assert the creators' gender; default, none.
+    feedback
+        ``"explicit"`` or ``"implicit"``.
+    inferred
+        Whether lists inferred from first names are read too.
+    """
+    return _linked_now("goodbooks", path, authors, feedback, inferred)

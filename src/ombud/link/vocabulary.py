@@ -1,0 +1,153 @@
+"""From the terms that sources use to codes that can be counted, by a versioned file.
+
+A term that the file does not know stays itself: identities are an open vocabulary. The file may
+join spellings of one identity; it may not fold a trans or non-binary identity into another one,
+and a file that tries is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import unicodedata
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import polars as pl
+
+from ombud.errors import DataError
+
+__all__ = ["NO_ASSERTION", "IdentityMapping", "normalised_terms", "read_mapping"]
+
+NO_ASSERTION = "-"
+"""The code of terms that assert nothing, such as *unknown*."""
+
+_PROTECTED = re.compile(
+    r"trans(?!l)|non.?binary|gender.?queer|gender.?fluid|agender|intersex|two.?spirit|hijra"
+    r"|neutrois|bigender|pangender|non.?conform|enby|third gender"
+)
+_PEOPLE = re.compile(r"\b(?:people|person|persons|individual|individuals)\b")
+_PRONOUNS = re.compile(r"/(?:they|he|she|them|him|her|xe|ze)\b")
+_COLUMNS = ["attribute", "vocabulary", "term", "code"]
+
+
+@dataclass(frozen=True, eq=False)
+class IdentityMapping:
+    """Terms and their codes.
+
+    Parameters
+    ----------
+    version
+        As the file says.
+    terms
+        `attribute`, `vocabulary` (``*`` for every source), `term` (normalised), `code`.
+    """
+
+    version: str
+    terms: pl.DataFrame
+
+    def codes(self, assertions: pl.DataFrame) -> pl.DataFrame:
+        """Return assertions with a column `code`: missing where a term asserts nothing.
+
+        Parameters
+        ----------
+        assertions
+            Has `attribute`, `vocabulary` and `value`.
+        """
+        table = assertions.with_columns(term=normalised_terms(pl.col("value")))
+        keys = ["attribute", "vocabulary", "term"]
+        own = self.terms.filter(pl.col("vocabulary") != "*").rename({"code": "own"})
+        every = self.terms.filter(pl.col("vocabulary") == "*").rename({"code": "every"})
+        table = table.join(own, on=keys, how="left", maintain_order="left")
+        table = table.join(
+            every.drop("vocabulary"), on=["attribute", "term"], how="left", maintain_order="left"
+        )
+        code = pl.coalesce("own", "every", "term")
+        asserted = (code != NO_ASSERTION) & (code != "")
+        return table.with_columns(
+            code=pl.when(asserted).then(code),
+            known=pl.coalesce("own", "every").is_not_null(),
+        ).drop("own", "every")
+
+
+def normalised_terms(values: pl.Expr) -> pl.Expr:
+    """Return terms as the mapping file has them: lower case, no address, no stop at the end."""
+    text = values.str.normalize("NFKC").str.to_lowercase().str.strip_chars()
+    text = text.str.replace(r"^https?://[^\s]*[/#]", "").str.strip_chars(" .;,[]")
+    return text.str.replace_all(r"\s+", " ")
+
+
+def read_mapping(path: str | Path | None = None) -> IdentityMapping:
+    """Read the shipped mapping, and on top of it a file of the same form.
+
+    Parameters
+    ----------
+    path
+        A CSV file with `attribute`, `vocabulary`, `term`, `code` and a first line such as
+        ``# version: 2026-11-16``. Its rows take the place of shipped rows for the same term.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or folds one identity into another.
+    """
+    shipped = files("ombud.link.files").joinpath("identities.csv").read_text(encoding="utf-8")
+    version, terms = _parsed(shipped, "identities.csv")
+    if path is None:
+        return IdentityMapping(version, terms)
+    own = Path(path)
+    try:
+        text = own.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(own.name, [f"it cannot be read as a mapping: {error}"]) from None
+    more_version, more = _parsed(text, own.name)
+    both = pl.concat([terms, more]).unique(_COLUMNS[:3], keep="last", maintain_order=True)
+    return IdentityMapping(f"{version} + {own.name} {more_version}", both)
+
+
+def _parsed(text: str, name: str) -> tuple[str, pl.DataFrame]:
+    found = re.match(r"\ufeff?#\s*version:\s*(\S+)", text)
+    if found is None:
+        raise DataError(name, ["the first line must state a version: # version: 2026-11-16"])
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    rows = list(csv.reader(io.StringIO("\n".join(lines))))
+    if not rows or rows[0] != _COLUMNS:
+        raise DataError(name, [f"the columns must be {','.join(_COLUMNS)}"])
+    faults = [
+        f"row {n}: four cells were expected" for n, r in enumerate(rows[1:], 2) if len(r) != 4
+    ]
+    faults += [
+        f"row {n}: {row[2]!r} may not become {row[3]!r}: one identity is never folded into another"
+        for n, row in enumerate(rows[1:], 2)
+        if len(row) == 4 and _folds(row[2], row[3])
+    ]
+    if faults:
+        raise DataError(name, faults[:20])
+    table = pl.DataFrame(rows[1:], schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
+    table = table.with_columns(term=normalised_terms(pl.col("term")))
+    return found.group(1), table
+
+
+def _folds(term: str, code: str) -> bool:
+    """Return whether a row joins two identities of which one is trans or non-binary."""
+    if code == NO_ASSERTION:
+        return bool(_PROTECTED.search(_plain(term)))
+    opaque = re.fullmatch(r"\W*[a-z]?\d*\W*", _plain(term)) is not None
+    if opaque:
+        return False
+    either = _PROTECTED.search(_plain(term)) or _PROTECTED.search(_plain(code))
+    return bool(either) and _skeleton(term) != _skeleton(code)
+
+
+def _plain(term: str) -> str:
+    return unicodedata.normalize("NFKC", term).lower().strip()
+
+
+def _skeleton(term: str) -> str:
+    """Return what is left of a term when spelling, number and pronouns are taken away."""
+    text = _PRONOUNS.sub("", _PEOPLE.sub("", _plain(term)))
+    text = re.sub(r"noncomfor$", "nonconforming", re.sub(r"[^a-z]", "", text))
+    text = re.sub(r"men$", "man", text)
+    return re.sub(r"^transgender(?=(?:wo)?man$)", "trans", text)

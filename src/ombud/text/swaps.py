@@ -1,0 +1,345 @@
+"""Texts changed in one respect: gendered words, words of one's own, and filled templates."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from os import PathLike
+from pathlib import Path
+from string import Formatter
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.errors import DataError
+from ombud.taxonomy.resources import parse_commented_csv
+
+__all__ = ["FilledTemplates", "GenderSwap", "Swapped", "WordSwap", "fill_templates", "read_swap"]
+
+Way = Literal["swap", "to female", "to male"]
+_TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*\.?")
+# After "her", these begin something new, so "her" was an object: "saw her today", "told her to".
+_CLOSED = """
+a about after again against all alone along already also although always an and any anymore
+anyway are around as at away back be because been before behind being beside between beyond but
+by can cannot could did do does down during each either else even ever every everything for
+forever from had has have he her here hers herself him himself his how i if immediately in
+inside instead into is it its just last later like may maybe me might more much must my myself
+near never next no not nothing now of off often on once one only onto or our ours out outside
+over perhaps please quickly quite rather really right said shall she should since so some
+something sometimes soon still such than that the their them themselves then there these they
+this those though through throughout to today together tomorrow tonight too toward towards
+twice under unless until up upon us very was we well were what whatever when whenever where
+whether which while who whom why will with within without would yesterday yet you your
+"""
+_AFTER_OBJECT = frozenset(_CLOSED.split())
+# After "his" or "her", these still belong to what is owned: "his last book", "her own".
+_OWNABLE = frozenset({"back", "inside", "last", "next", "one", "only", "outside", "right", "very"})
+
+
+class Swapped(NamedTuple):
+    """Texts after a swap.
+
+    Parameters
+    ----------
+    texts
+        The new texts.
+    changed
+        How many words were changed in each; 0 leaves a text as it was.
+    direction
+        1 where more words became female than male (or went along a swap's pairs than against
+        them), -1 where more became male, 0 where none or as many of both.
+    """
+
+    texts: list[str]
+    changed: NDArray[np.int64]
+    direction: NDArray[np.int64]
+
+
+def _cased(new: str, old: str) -> str:
+    """Return a word in the case of the one whose place it takes."""
+    if len(old.rstrip(".")) > 1 and old.isupper():
+        return new.upper()
+    if old[:1].isupper():
+        return new[:1].upper() + new[1:]
+    return new
+
+
+@dataclass(frozen=True)
+class WordSwap:
+    """Replaces words by others, whole words only, in any case, keeping the case.
+
+    Parameters
+    ----------
+    pairs
+        Word to word; a word of several parts is not matched. Both ways must be given where both
+        are meant.
+    name
+        What the swap is called.
+
+    Examples
+    --------
+    >>> swap = WordSwap({"cat": "dog", "dog": "cat"}, "pets")
+    >>> swap.apply(["Cats? My CAT and a dog."]).texts
+    ['Cats? My DOG and a cat.']
+    """
+
+    pairs: Mapping[str, str]
+    name: str = "words"
+    _folded: dict[str, str] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        faults = []
+        for old, new in self.pairs.items():
+            if not _TOKEN.fullmatch(old) or not new.strip():
+                faults.append(f"{old!r}: expected one word, and something to put in its place")
+            elif self._folded.setdefault(old.lower(), new) != new:
+                faults.append(f"{old!r} stands twice, with different words to put in its place")
+        if not self.pairs:
+            faults.append("no pairs of words")
+        if faults:
+            raise DataError(f"swap {self.name}", faults)
+
+    def apply(self, texts: Sequence[str]) -> Swapped:
+        """Return the texts with every word of the list replaced."""
+
+        def replace(old: str, rest: str) -> tuple[str, int] | None:
+            new = self._folded.get(old.lower())
+            return None if new is None else (_cased(new, old), 1)
+
+        return _apply(texts, replace)
+
+
+@dataclass(frozen=True)
+class GenderSwap:
+    """Swaps gendered words of English: pronouns, nouns, titles and first names.
+
+    The grammar is kept: *her* becomes *him* or *his*, *his* becomes *her* or *hers*, by the word
+    that follows. That is a rule of thumb, right in most sentences and not in all. First names and
+    titles are swapped where they are capitalised. A person known by name becomes another: facts
+    are not kept, and a name tells nobody's gender; the test is of the system, not of the person.
+
+    Parameters
+    ----------
+    way
+        ``"swap"`` changes every gendered word into its counterpart; ``"to female"`` and
+        ``"to male"`` change those of one side alone.
+    names
+        Whether first names are swapped.
+    name
+        What the swap is called.
+
+    Examples
+    --------
+    >>> GenderSwap().apply(["He gave her his book.", "Her brother saw her, Mr. Smith."]).texts
+    ['She gave him her book.', 'His sister saw him, Ms. Smith.']
+    """
+
+    way: Way = "swap"
+    names: bool = True
+    name: str = "gender"
+
+    def apply(self, texts: Sequence[str]) -> Swapped:
+        """Return the texts with gendered words swapped."""
+        to_female, to_male = _gendered()
+        female = self.way in ("swap", "to female")
+        male = self.way in ("swap", "to male")
+
+        def replace(old: str, rest: str) -> tuple[str, int] | None:
+            word = old.lower().replace("\u2019", "'")
+            if word in ("him", "his", "her", "hers"):
+                new, direction = _pronoun(word, rest)
+                allowed = female if direction > 0 else male
+                return (_cased(new, old), direction) if allowed else None
+            for table, direction, allowed in ((to_female, 1, female), (to_male, -1, male)):
+                found = table.get(word) if allowed else None
+                if found is None:
+                    continue
+                new, kind = found
+                if kind in ("name", "title") and not old[:1].isupper():
+                    continue
+                if kind == "name" and not self.names:
+                    continue
+                return _cased(new, old), direction
+            return None
+
+        return _apply(texts, replace)
+
+
+def _pronoun(word: str, rest: str) -> tuple[str, int]:
+    """Return the counterpart of him, his, her or hers, and 1 if it is female."""
+    if word == "him":
+        return "her", 1
+    if word == "hers":
+        return "his", -1
+    owns = _owns(rest)
+    if word == "her":
+        return ("his" if owns else "him"), -1
+    return ("her" if owns else "hers"), 1
+
+
+def _owns(rest: str) -> bool:
+    """Say whether what follows can be owned: a word, near enough, that begins nothing new."""
+    gap = re.match(r"[\s\"'\u201c\u2018(-]*", rest)
+    ahead = rest[gap.end() :] if gap else rest
+    if not gap or not gap.group() or "(" in gap.group():
+        return False
+    token = _TOKEN.match(ahead)
+    if token is None:
+        return False
+    word = token.group().rstrip(".").lower()
+    if word in _OWNABLE:
+        following = _TOKEN.match(ahead[token.end() :].lstrip())
+        return following is not None and following.group().lower() not in _AFTER_OBJECT
+    return word not in _AFTER_OBJECT
+
+
+def _apply(texts: Sequence[str], replace: Callable[[str, str], tuple[str, int] | None]) -> Swapped:
+    result: list[str] = []
+    changed = np.zeros(len(texts), dtype=np.int64)
+    direction = np.zeros(len(texts), dtype=np.int64)
+    for row, text in enumerate(texts):
+        parts: list[str] = []
+        at = 0
+        for token in _TOKEN.finditer(text):
+            word, tail = token.group(), ""
+            found = replace(word, text[token.end() : token.end() + 80])
+            if found is None and word.endswith("."):
+                word, tail = word[:-1], "."
+                found = replace(word, text[token.end() - 1 : token.end() + 80])
+            if found is None and word[-2:].lower() in ("'s", "\u2019s"):
+                word, tail = word[:-2], word[-2:] + tail
+                found = replace(word, " x")
+            if found is not None:
+                parts += (text[at : token.start()], found[0], tail)
+                at = token.end()
+                changed[row] += 1
+                direction[row] += found[1]
+        result.append("".join((*parts, text[at:])) if parts else text)
+    return Swapped(result, changed, np.sign(direction))
+
+
+@cache
+def _gendered() -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]:
+    """Return words that become female, and words that become male, with their kind."""
+    text = files("ombud.text").joinpath("files", "gender-swap@1.csv").read_text(encoding="utf-8")
+    _, rows = parse_commented_csv(text, "gender-swap@1", ("male", "female", "kind", "way"))
+    to_female: dict[str, tuple[str, str]] = {}
+    to_male: dict[str, tuple[str, str]] = {}
+    for _, row in rows:
+        if row["way"] != "to male":
+            to_female[row["male"].lower()] = (row["female"], row["kind"])
+        if row["way"] != "to female":
+            to_male[row["female"].lower()] = (row["male"], row["kind"])
+    return to_female, to_male
+
+
+def read_swap(path: str | PathLike[str], *, both: bool = True) -> WordSwap:
+    """Read a swap of one's own from a CSV file with columns ``from`` and ``to``.
+
+    Parameters
+    ----------
+    path
+        The file.
+    both
+        Whether each pair also holds the other way round.
+    """
+    file = Path(path)
+    try:
+        with file.open(encoding="utf-8", newline="") as source:
+            rows = list(csv.DictReader(source))
+    except UnicodeDecodeError as fault:
+        raise DataError(str(file), [f"byte {fault.start}: not UTF-8"]) from None
+    pairs: dict[str, str] = {}
+    faults = []
+    for number, row in enumerate(rows, start=2):
+        old, new = (row.get("from") or "").strip(), (row.get("to") or "").strip()
+        if not old or not new:
+            faults.append(f"row {number}: expected a word under 'from' and one under 'to'")
+            continue
+        for one, other in ((old, new), (new, old))[: 2 if both else 1]:
+            if pairs.setdefault(one, other) != other:
+                faults.append(f"row {number}: a word stands already above with another counterpart")
+    if faults or not pairs:
+        raise DataError(str(file), faults or ["no pairs of words"])
+    return WordSwap(pairs, file.stem)
+
+
+class FilledTemplates(NamedTuple):
+    """Texts made from templates.
+
+    Parameters
+    ----------
+    texts
+        The texts.
+    template
+        Which template each was made from.
+    values
+        For each slot, which of its values stands in each text.
+    """
+
+    texts: list[str]
+    template: NDArray[np.int64]
+    values: dict[str, NDArray[np.int64]]
+
+
+def fill_templates(
+    templates: Sequence[str], values: Mapping[str, Sequence[str]]
+) -> FilledTemplates:
+    """Fill every slot of every template with every value.
+
+    Parameters
+    ----------
+    templates
+        Sentences with slots such as ``{country}``; every slot of `values` stands in each.
+    values
+        The values of each slot.
+
+    Examples
+    --------
+    >>> filled = fill_templates(["I met {who}."], {"who": ["her", "him"]})
+    >>> filled.texts, filled.values["who"].tolist()
+    (['I met her.', 'I met him.'], [0, 1])
+    """
+    slots = list(values)
+    faults = []
+    for number, template in enumerate(templates, start=1):
+        try:
+            found = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+        except ValueError as fault:
+            faults.append(f"template {number}: {fault}")
+            continue
+        if found != set(slots):
+            faults.append(
+                f"template {number}: has the slots {', '.join(sorted(found)) or 'none'}; "
+                f"expected {', '.join(slots)}"
+            )
+    faults += [f"slot {slot!r} has no values" for slot in slots if not values[slot]]
+    if faults or not templates or not slots:
+        raise DataError("templates", faults or ["no templates, or no slots"])
+    rows = list(product(range(len(templates)), *(range(len(values[slot])) for slot in slots)))
+    parts = [
+        {slot: values[slot][code] for slot, code in zip(slots, row[1:], strict=True)}
+        for row in rows
+    ]
+    texts = [_filled(templates[row[0]], chosen) for row, chosen in zip(rows, parts, strict=True)]
+    codes = np.array(rows, dtype=np.int64).reshape(len(rows), 1 + len(slots))
+    return FilledTemplates(
+        texts, codes[:, 0], {slot: codes[:, 1 + place] for place, slot in enumerate(slots)}
+    )
+
+
+def _filled(template: str, chosen: Mapping[str, str]) -> str:
+    # Not str.format: a template of a stranger must not reach into the values' attributes.
+    parts = []
+    for before, name, _, _ in Formatter().parse(template):
+        parts.append(before)
+        if name is not None:
+            parts.append(chosen[name])
+    return "".join(parts)

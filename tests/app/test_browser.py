@@ -1,0 +1,333 @@
+"""The app in headless Chromium: keys, masks, two tabs, restarts, and axe-core on every page."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _filling import fill, project, rate, rater
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from conftest import Running
+from ombud.app import Project, ProjectSettings, Support
+from ombud.app.judging import open_round
+from ombud.app.tables import ratings_table
+from ombud.taxonomy import load_terms
+
+pytestmark = pytest.mark.browser
+Serving = Callable[..., Running]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        why = "no chromium on this machine: the app was not opened in a browser"
+        if os.environ.get("OMBUD_REQUIRE_BROWSER") == "1":
+            pytest.fail(why)
+        pytest.skip(why)
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        made = playwright.chromium.launch(executable_path=found, args=arguments)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open the app as somebody; every message on the console or to elsewhere fails the test."""
+    said: list[str] = []
+    contexts = []
+
+    def start(app: Running, name: str, role: str = "rater", **options: Any) -> Page:
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: said.append(m.text))
+        page.on("pageerror", lambda e: said.append(str(e)))
+        page.on(
+            "request",
+            lambda r: None if r.url.startswith(app.url) else said.append(f"asked {r.url}"),
+        )
+        page.goto(f"{app.url}/invite/{app.site.people.invite(name, role)}")  # type: ignore[arg-type]
+        page.get_by_role("button", name="Come in").click()
+        if role == "rater":
+            page.get_by_role("button", name="I have read this").click()
+            expect(page.locator("#task")).to_be_visible()
+            page.wait_for_load_state("load")  # the script is there by then
+        return page
+
+    yield start
+    for context in contexts:
+        context.close()
+    foreseen = ("409", "404", "ERR_CONNECTION", "ERR_INTERNET_DISCONNECTED")
+    unexpected = [text for text in said if not any(word in text for word in foreseen)]
+    assert unexpected == []
+
+
+def ratings(app: Running) -> list[dict[str, Any]]:
+    return app.project.store.read(ratings_table).rows(named=True)
+
+
+def done(page: Page, n: int) -> None:
+    expect(page.get_by_text(f"{n} by you")).to_be_visible()
+
+
+def test_rating_by_keys_alone(tmp_path: Path, serving: Serving, visit: Callable[..., Page]) -> None:
+    project(tmp_path / "p", 12, repeat_share=0).close()
+    app = serving(tmp_path / "p")
+    page = visit(app, "Anna")
+    page.keyboard.press("n")
+    done(page, 1)
+    page.keyboard.press("d")
+    expect(page.get_by_text("How risky is it, as a whole?")).to_be_visible()
+    assert page.evaluate("document.activeElement.id") == "text-title"
+    page.keyboard.press("b")
+    expect(page.get_by_text("Is this text delicate?")).to_be_visible()
+    page.keyboard.press("d")
+    expect(page.get_by_text("How risky is it, as a whole?")).to_be_visible()
+    page.keyboard.press("4")
+    done(page, 2)
+    page.keyboard.press("c")
+    done(page, 3)
+    page.keyboard.press("s")
+    expect(page.get_by_text("Skipped. Somebody else will see it.")).to_be_visible()
+    page.keyboard.press("z")
+    expect(page.get_by_text("Your last text is open again.")).to_be_visible()
+    page.keyboard.press("n")
+    done(page, 3)
+    page.keyboard.press("g")
+    assert page.evaluate("document.activeElement.id") == "guide"
+    found = [(r["answer"], r["risk"], r["skipped"]) for r in ratings(app)]
+    assert found.count(("not delicate", 0, False)) == 2
+    assert ("delicate", 4, False) in found and (None, None, True) in found and len(found) == 4
+    assert all(r["active_seconds"] <= r["seconds"] + 0.1 for r in ratings(app))
+
+
+def test_keys_can_be_turned_off(
+    tmp_path: Path, serving: Serving, visit: Callable[..., Page]
+) -> None:
+    project(tmp_path / "p", 3).close()
+    app = serving(tmp_path / "p")
+    page = visit(app, "Anna")
+    page.get_by_text("Keys", exact=True).click()
+    page.get_by_label("Use single keys").uncheck()
+    page.keyboard.press("n")
+    page.reload()
+    page.keyboard.press("n")
+    page.wait_for_timeout(300)
+    assert ratings(app) == []
+    page.get_by_role("button", name="Not delicate").click()
+    done(page, 1)
+
+
+def test_topics_and_target_are_stored_click_by_click(
+    tmp_path: Path, serving: Serving, visit: Callable[..., Page]
+) -> None:
+    project(tmp_path / "p", 3, ask_topics=True, ask_target=True).close()
+    app = serving(tmp_path / "p")
+    page = visit(app, "Anna")
+    page.keyboard.press("d")
+    expect(page.get_by_text("How risky is it, as a whole?")).to_be_visible()
+    page.keyboard.press("5")
+    with page.expect_response("**/rate"):
+        page.get_by_label("Religion").check()
+    with page.expect_response("**/rate"):
+        page.get_by_label("Self").check()
+    page.reload()
+    expect(page.get_by_label("Religion")).to_be_checked()
+    expect(page.get_by_label("Self")).to_be_checked()
+    page.locator("#text-title").focus()
+    page.keyboard.press("Enter")
+    done(page, 1)
+    (row,) = ratings(app)
+    assert (row["risk"], row["topics"], row["target"]) == (5, ["religion"], "self")
+
+
+def test_covered_words_are_not_in_the_page(
+    tmp_path: Path, serving: Serving, visit: Callable[..., Page]
+) -> None:
+    slur = next(t.text for t in load_terms("terms-identity@1").terms if t.kind == "slur")
+    made = Project.create(tmp_path / "p", ProjectSettings())
+    made.add_texts({"text": [f"He shouted {slur} at them.\nThen he left."]})
+    made.close()
+    app = serving(tmp_path / "p")
+    page = visit(app, "Anna")
+    assert slur not in page.content()
+    expect(page.get_by_text("1 word is covered.")).to_be_visible()
+    page.keyboard.press("m")
+    expect(page.get_by_text("1 word is covered.")).to_be_hidden()
+    assert slur in page.content()
+    page.keyboard.press("n")
+    expect(page.get_by_text("That was all. Thank you.")).to_be_visible()
+    assert ratings(app)[0]["shown"] is True
+
+
+def test_two_tabs(tmp_path: Path, serving: Serving, visit: Callable[..., Page]) -> None:
+    project(tmp_path / "p", 6, repeat_share=0).close()
+    app = serving(tmp_path / "p")
+    one = visit(app, "Anna")
+    two = one.context.new_page()
+    two.goto(f"{app.url}/rate")
+    same = "document.getElementById('task').dataset.assignment"
+    first = one.evaluate(same)
+    assert first == two.evaluate(same)
+    two.evaluate("BroadcastChannel.prototype.postMessage = function () {}")
+    one.evaluate("BroadcastChannel.prototype.postMessage = function () {}")
+    one.keyboard.press("n")
+    done(one, 1)
+    # The second tab still shows the answered text, and says otherwise of it.
+    two.keyboard.press("c")
+    expect(two.get_by_text("That answer was kept")).to_be_visible()
+    done(two, 1)
+    assert [r["answer"] for r in ratings(app)] == ["not delicate"]
+    assert two.evaluate(same) != first
+
+
+def test_another_tab_follows(tmp_path: Path, serving: Serving, visit: Callable[..., Page]) -> None:
+    project(tmp_path / "p", 6, repeat_share=0).close()
+    app = serving(tmp_path / "p")
+    one = visit(app, "Anna")
+    two = one.context.new_page()
+    two.goto(f"{app.url}/rate")
+    one.keyboard.press("n")
+    done(one, 1)
+    done(two, 1)
+
+
+def test_a_click_while_the_server_is_away_is_sent_again(
+    tmp_path: Path, serving: Serving, visit: Callable[..., Page]
+) -> None:
+    project(tmp_path / "p", 3, repeat_share=0).close()
+    app = serving(tmp_path / "p")
+    page = visit(app, "Anna")
+    page.context.set_offline(True)
+    page.keyboard.press("n")
+    expect(page.get_by_text("Your last click is not stored yet.")).to_be_visible()
+    assert ratings(app) == []
+    page.context.set_offline(False)
+    done(page, 1)
+    expect(page.get_by_text("Your last click is not stored yet.")).to_be_hidden()
+    assert len(ratings(app)) == 1
+
+
+def test_a_reply_that_got_lost_is_not_a_second_rating(
+    tmp_path: Path, serving: Serving, visit: Callable[..., Page]
+) -> None:
+    project(tmp_path / "p", 3, repeat_share=0).close()
+    app = serving(tmp_path / "p")
+    page = visit(app, "Anna")
+    dropped = []
+
+    def drop(route: Any) -> None:
+        if route.request.method == "POST" and not dropped:
+            dropped.append(route.fetch().status)  # stored there, never heard of here
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    page.route("**/rate", drop)
+    page.keyboard.press("n")
+    done(page, 1)
+    assert dropped == [200] and len(ratings(app)) == 1
+
+
+@pytest.fixture
+def lively(tmp_path: Path, serving: Serving) -> Running:
+    """A project in which every page has something to show."""
+    settings = ProjectSettings(
+        title="Forum posts",
+        ask_topics=True,
+        ask_target=True,
+        review_share=1.0,
+        repeat_share=0.3,
+        repeat_gap=2,
+        support=(Support(name="Helpline", address="116 123"),),
+    )
+    made = Project.create(tmp_path / "lively", settings)
+    from _filling import texts
+
+    made.add_texts(texts(20))
+    fill(made, ("Anna", "Ben", "Chidi"))
+    made.add_texts(
+        {"id": [f"p{i}" for i in range(9)], "text": ["A pilot text."] * 9}, round_="pilot"
+    )
+    made.store.write(lambda db: open_round(db, "pilot"))
+    rater(made, "Dora")
+    for risk in (1, 3, 5):
+        rate(made, "Dora", risk)
+    made.close()
+    return serving(tmp_path / "lively")
+
+
+SCHEMES = [("light", 1280), ("dark", 390)]
+
+
+@pytest.mark.parametrize(("scheme", "width"), SCHEMES)
+def test_pages_are_accessible(
+    lively: Running, visit: Callable[..., Page], scheme: str, width: int
+) -> None:
+    options = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+    axe = Axe()
+    faults: list[str] = []
+
+    def look(page: Page, name: str) -> None:
+        found = axe.run(page)
+        for violation in found.response["violations"]:
+            nodes = "; ".join(" ".join(map(str, n["target"])) for n in violation["nodes"][:3])
+            faults.append(f"{name}: {violation['id']} ({nodes})")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        if wide > width:
+            faults.append(f"{name}: {wide} pixels wide")
+
+    lead = visit(lively, "Lea", "lead", **options)
+    for path in ("project", "agreement", "review", "adjudicate", "guidelines", "no-such-page"):
+        lead.goto(f"{lively.url}/{path}")
+        look(lead, path)
+    lead.goto(f"{lively.url}/project")
+    lead.get_by_role("textbox", name="Name", exact=True).fill("Zoe")
+    lead.get_by_role("button", name="Make a link").click()
+    look(lead, "link")
+    page = visit(lively, "Ann", **options)
+    look(page, "step I")
+    page.get_by_role("button", name="Delicate D", exact=True).click()
+    expect(page.get_by_text("How risky is it, as a whole?")).to_be_visible()
+    look(page, "step II")
+    page.locator("button[value='risk:4']").click()
+    expect(page.get_by_text("Which topics?")).to_be_visible()
+    look(page, "details")
+    for path in ("stop", "welcome", "feedback"):
+        page.goto(f"{lively.url}/{path}")
+        look(page, path)
+    page.goto(f"{lively.url}/invite/{lively.project.invite('Zoe')}")
+    look(page, "invite")
+    assert faults == []
+
+
+def test_axe_would_see_it(lively: Running, visit: Callable[..., Page]) -> None:
+    page = visit(lively, "Ann")
+    picture = "<img src=/static/icon.svg>"
+    page.evaluate(f"document.querySelector('.text').insertAdjacentHTML('afterend', '{picture}')")
+    found = Axe().run(page).response["violations"]
+    assert "image-alt" in {violation["id"] for violation in found}
+
+
+def test_the_policy_stops_what_escaping_would_miss(lively: Running, browser: Browser) -> None:
+    page = browser.new_context().new_page()
+    said: list[str] = []
+    page.on("console", lambda m: said.append(m.text))
+    page.goto(f"{lively.url}/invite/{lively.project.invite('Zed')}")
+    page.evaluate(
+        "var s = document.createElement('script'); s.textContent = \"document.title='ran'\"; "
+        "document.body.appendChild(s)"
+    )
+    time.sleep(0.2)
+    assert page.title() != "ran"
+    assert any("Content Security Policy" in text for text in said)
+    page.context.close()

@@ -1,0 +1,78 @@
+"""Values are taken as they stand, or refused; never bent into something else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ombud.data import Decisions, Interactions, Labels, Texts
+from ombud.errors import DataError
+
+REFUSED: list[tuple[str, str, Callable[[Path], Any], str]] = [
+    ("flags.csv", "text,label\na,1\nb,2\nc,-1\n", Texts.from_frame, "neither 0 nor 1 in rows 2, 3"),
+    ("decisions.csv", "id,flagged\na,2\nb,-1\n", Decisions.from_frame, "neither 0 nor 1"),
+    ("applied.csv", "item,label,present\n1,w,2\n", Labels.from_applied, "neither 0 nor 1"),
+    ("votes.csv", "item,label,yes,no\n1,w,4294967297,0\n", Labels.from_votes, "above 1073741824"),
+    ("ratings.csv", "user,item,rating\n1,1,1e39\n", Interactions.from_frame, "above 3.4e"),
+    ("times.csv", "user,item,time\n1,1,soon\n", Interactions.from_frame, "no date"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "read", "said"), REFUSED, ids=[r[0] for r in REFUSED])
+def test_what_does_not_fit_is_refused(
+    tmp_path: Path, name: str, content: str, read: Callable[[Path], Any], said: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(DataError, match=said):
+        read(path)
+
+
+def test_ids_are_read_as_they_are_spelled(tmp_path: Path) -> None:
+    path = tmp_path / "i.csv"
+    path.write_text("user,item\n001,1\n01,2\n1,3\n")
+    assert Interactions.from_frame(path).users.ids.tolist() == ["001", "01", "1"]
+    path.write_text("user,item\n10,1\n2,2\n")
+    assert Interactions.from_frame(path).users.ids.tolist() == [2, 10]
+
+
+def test_ids_of_64_unsigned_bits_keep_their_digits() -> None:
+    users = pl.Series([2**64 - 1, 3], dtype=pl.UInt64)
+    read = Interactions.from_frame(pl.DataFrame({"user": users, "item": [1, 2]}))
+    assert set(read.users.ids.tolist()) == {str(2**64 - 1), "3"}
+
+
+def test_a_column_that_begins_late_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    late = [{} if i < 150 else {"label": 1} for i in range(1000)]
+    rows = [json.dumps({"id": i, "text": "x"} | more) for i, more in enumerate(late)]
+    path.write_text("\n".join(rows))
+    assert np.count_nonzero(Texts.from_frame(path).truth == 1) == 850
+
+
+def test_a_broken_file_is_not_printed_whole(tmp_path: Path) -> None:
+    path = tmp_path / "i.csv"
+    path.write_text('user,item\n"1,' + "x" * 1_000_000 + "\n")
+    with pytest.raises(DataError) as caught:
+        Interactions.from_frame(path)
+    assert len(str(caught.value)) < 1_000
+
+
+def test_dates_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "i.csv"
+    days = (
+        "2024-01-02",
+        "2024-01-02T03:04:05Z",
+        "2024-01-02 03:04:05",
+        "2024-01-02T04:04:05+01:00",
+    )
+    path.write_text("user,item,time\n" + "".join(f"{i},1,{day}\n" for i, day in enumerate(days)))
+    times = Interactions.from_frame(path).times
+    assert times is not None
+    assert (times - times[0]).tolist() == [0.0, 11045.0, 11045.0, 11045.0]

@@ -1,0 +1,382 @@
+"""From files to outcomes: every outcome by hand, explanations, faults, and real data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ombud.errors import DataError, ResultError
+from ombud.link import OUTCOMES, LinkFolder, LinkOptions, ReaderOptions, build_links
+from ombud.link.resolution import settle
+
+
+def edition(key: str, isbns: list[str], authors: list[str], work: str = "") -> str:
+    content = {
+        "key": key,
+        "isbn_13": isbns,
+        "authors": [{"key": a} for a in authors],
+        "works": [{"key": work}] if work else [],
+    }
+    return f"/type/edition\t{key}\t1\tx\t{json.dumps(content)}"
+
+
+def author(key: str, name: str, **more: object) -> str:
+    return f"/type/author\t{key}\t1\tx\t{json.dumps({'key': key, 'name': name, **more})}"
+
+
+I = [f"97800000000{n:02d}" for n in range(30)]  # noqa: E741 - thirteen digits, checks not right
+
+EDITIONS = [
+    edition("/b/1", [I[1]], ["/a/known"]),
+    edition("/b/2", [I[2]], []),
+    edition("/b/3", [I[3]], ["/a/various"]),
+    edition("/b/4", [I[4]], ["/a/nobody"]),
+    edition("/b/5", [I[5]], ["/a/silent"]),
+    edition("/b/6", [I[6]], ["/a/contested"]),
+    edition("/b/7", [I[7]], ["/a/changed"]),
+    edition("/b/8", [I[8]], ["/a/other"]),
+    # One work, two editions, and a third that shares a number.
+    edition("/b/9", [I[9]], ["/a/known"], "/w/9"),
+    edition("/b/10", [I[10]], ["/a/known"], "/w/9"),
+    edition("/b/11", [I[10], I[11]], ["/a/known"]),
+    # An id beats the name: the namesake is another person.
+    edition("/b/12", [I[12]], ["/a/namesake"]),
+    edition("/b/13", [I[13]], ["/a/known", "/a/other"]),
+]
+AUTHORS = [
+    author("/a/known", "Ann Known"),
+    author("/a/various", "Various"),
+    author("/a/nobody", "No Record"),
+    author("/a/silent", "Silent, Sam"),
+    author("/a/contested", "Con Tested"),
+    author("/a/changed", "Jan Changed"),
+    author("/a/other", "O. Ther"),
+    author("/a/namesake", "Ann Known", remote_ids={"viaf": "77"}),
+]
+PEOPLE = """name,gender,start,end,viaf,id
+"Known, Ann",female,,,1,p1
+Sam Silent,unknown,,,2,p2
+Con Tested,male,,,3,p3
+"Tested, Con",female,,,4,p4
+Jan Changed,male,1926,1972,5,p5
+Jan Changed,female,1972?,,5,p5
+O. Ther,Two-Spirit,,,6,p6
+Somebody Else,non-binary,,,77,p7
+"""
+RATINGS = [
+    ("u1", I[1], 5), ("u1", I[9], 4), ("u1", I[10], 8), ("u1", I[11], 0), ("u2", "B00005MF9C", 3),
+    ("u2", I[6], 2), ("u2", I[29], 1), ("u3", I[3], 7),
+]  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[tuple[str, Path]]:
+    dump = tmp_path / "dump.txt"
+    dump.write_text("\n".join([*EDITIONS, *AUTHORS]))
+    people = tmp_path / "people.csv"
+    people.write_text(PEOPLE)
+    bx = tmp_path / "bx"
+    bx.mkdir()
+    rows = "\n".join(f"{u},{i},{r}" for u, i, r in RATINGS)
+    (bx / "BX-Ratings.csv").write_text(f"User-ID,ISBN,Book-Rating\n{rows}\n")
+    return [("openlibrary", dump), ("people", people), ("bookcrossing", bx)]
+
+
+def outcomes(folder: Path) -> dict[str, tuple[str | None, str]]:
+    items = pl.read_parquet(folder / "items.parquet")
+    return {i: (g, s) for i, g, s in items.select("item", "gender", "gender_status").rows()}
+
+
+def test_every_outcome_by_hand(files: list[tuple[str, Path]], tmp_path: Path) -> None:
+    folder = build_links(files, tmp_path / "linked")
+    found = outcomes(folder)
+    assert found == {
+        I[1]: ("female", "known"),
+        I[2]: (None, "no_author"),
+        I[3]: (None, "no_author"),
+        I[4]: (None, "no_authority"),
+        I[5]: (None, "unknown"),
+        I[6]: (None, "ambiguous"),
+        I[7]: ("female", "known"),
+        I[8]: ("two-spirit", "known"),
+        I[9]: ("female", "known"),
+        I[12]: ("non-binary", "known"),
+        I[13]: ("female", "known"),
+        I[29]: (None, "no_book"),
+        "B00005MF9C": (None, "no_book"),
+    }
+    assert {status for _, status in found.values()} == set(OUTCOMES)
+    facts = LinkFolder(folder).facts
+    assert facts["homonyms"]["changed_over_time"]["items"] == 1
+    assert facts["ways"] == {"id": 1, "name": 7}
+    assert str(tmp_path) not in (folder / "link.json").read_text()
+
+
+def test_ratings_become_two_data_sets(files: list[tuple[str, Path]], tmp_path: Path) -> None:
+    folder = build_links(files, tmp_path / "linked") / "interactions"
+    explicit = pl.read_parquet(folder / "bookcrossing-explicit.parquet")
+    implicit = pl.read_parquet(folder / "bookcrossing-implicit.parquet")
+    # Three numbers of one book: the ratings 4 and 8 become 6, the row without one is no rating.
+    assert ("u1", I[9], 6.0) in explicit.rows()
+    assert explicit.height == implicit.height == 6
+    table = LinkFolder(folder.parent).tables.scan("outcomes").collect()
+    by_set = table.filter(pl.col("set") == "bookcrossing-explicit")
+    shares = {o: (i, n) for o, i, n in by_set.select("outcome", "items", "interactions").rows()}
+    assert shares == {
+        "female": (2, 2),
+        "no_book": (2, 2),
+        "ambiguous": (1, 1),
+        "no_author": (1, 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "item", "outcome"),
+    [
+        (I[11], I[9], "known"),
+        ("978-00000000 06", I[6], "ambiguous"),
+        ("openlibrary:/b/10", I[9], "known"),
+        ("B00005MF9C", "B00005MF9C", "no_book"),
+        (I[29], I[29], "no_book"),
+    ],
+)
+def test_explanations(
+    files: list[tuple[str, Path]], tmp_path: Path, asked: str, item: str, outcome: str
+) -> None:
+    folder = LinkFolder(build_links(files, tmp_path / "linked"))
+    found = folder.explain(asked)
+    assert (found.item, found.outcome) == (item, outcome)
+    if outcome == "ambiguous":
+        assert sorted(a["code"] for a in found.assertions) == ["female", "male"]
+        assert {m["via"] for m in found.matches} == {"name"}
+    if item == I[9]:
+        assert found.counts["records"] == 3
+        assert found.records[0]["source"] == "openlibrary"
+    if outcome == "no_book":
+        assert found.counts == {"records": 0, "names": 0, "matches": 0, "assertions": 0}
+
+
+def test_an_id_that_is_not_there(files: list[tuple[str, Path]], tmp_path: Path) -> None:
+    folder = LinkFolder(build_links(files, tmp_path / "linked"))
+    with pytest.raises(DataError, match="no ISBN, item or id"):
+        folder.explain("9999999999999")
+
+
+def test_an_excluded_number_ties_nothing(files: list[tuple[str, Path]], tmp_path: Path) -> None:
+    first = build_links(files, tmp_path / "linked")
+    text = (first / "exclude.txt").read_text()
+    assert f"#{I[10]}  # leaves" in text
+    chosen = tmp_path / "exclude.txt"
+    chosen.write_text(text.replace(f"#{I[10]} ", f"{I[10]} "))
+    second = build_links(files, tmp_path / "again", LinkOptions(exclude=str(chosen)))
+    assert I[11] in outcomes(second)
+    assert I[11] not in outcomes(first)
+
+
+def test_every_creator(files: list[tuple[str, Path]], tmp_path: Path) -> None:
+    folder = build_links(files, tmp_path / "all", LinkOptions(creators="all"))
+    shares = pl.read_parquet(folder / "item_creators.parquet").filter(pl.col("item") == I[13])
+    assert sorted(shares.select("gender", "weight").rows()) == [
+        ("female", 0.5),
+        ("two-spirit", 0.5),
+    ]
+    # The table of items still holds the first creator.
+    assert outcomes(folder)[I[13]] == ("female", "known")
+    folder = build_links(files, tmp_path / "any", LinkOptions(creators="any"))
+    shares = pl.read_parquet(folder / "item_creators.parquet").filter(pl.col("item") == I[13])
+    assert sorted(shares.select("gender", "weight").rows()) == [
+        ("female", 1.0),
+        ("two-spirit", 1.0),
+    ]
+
+
+def test_four_thousand_authors(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.txt"
+    many = [f"/a/{n}" for n in range(4000)]
+    lines = [edition("/b/1", [I[1]], many), *(author(a, f"Name {a[3:]}x") for a in many)]
+    dump.write_text("\n".join(lines))
+    folder = build_links([("openlibrary", dump)], tmp_path / "linked", LinkOptions(creators="all"))
+    problems = {p["reason"]: p["count"] for p in LinkFolder(folder).facts["problems"]}
+    assert problems["a record with more than 100 creators"] == 1
+    assert outcomes(folder)[I[1]] == (None, "no_authority")
+
+
+def test_a_chain_of_works_is_flagged(tmp_path: Path) -> None:
+    lines = [edition(f"/b/{n}", [I[n], I[n + 1]], [f"/a/{n}"]) for n in range(8)]
+    lines += [author(f"/a/{n}", f"Person Number{'abcdefgh'[n]}") for n in range(8)]
+    dump = tmp_path / "dump.txt"
+    dump.write_text("\n".join(lines))
+    folder = build_links([("openlibrary", dump)], tmp_path / "linked")
+    items = pl.read_parquet(folder / "items.parquet")
+    assert items.select("item", "n_first_authors", "flagged").rows() == [(I[0], 8, True)]
+    assert "8 first authors" in (folder / "exclude.txt").read_text()
+
+
+def test_inferred_values_stand_in_only_where_nothing_is_asserted(tmp_path: Path) -> None:
+    lists = tmp_path / "lists"
+    (lists / "pantheon").mkdir(parents=True)
+    (lists / "pantheon/writers.csv").write_text("en_curid,name,gender\n1,Ann Known,Female\n")
+    (lists / "bestseller_genders.tsv").write_text("author\tGender\nAnn Known\tM\nBob New\tM\n")
+    dump = tmp_path / "dump.txt"
+    lines = [edition("/b/1", [I[1]], ["/a/1"]), edition("/b/2", [I[2]], ["/a/2"])]
+    dump.write_text("\n".join([*lines, author("/a/1", "Ann Known"), author("/a/2", "Bob New")]))
+    inputs = [("openlibrary", dump), ("author-lists", lists)]
+    plain = build_links(inputs, tmp_path / "asserted")
+    assert outcomes(plain) == {I[1]: ("female", "known"), I[2]: (None, "no_authority")}
+    assert LinkFolder(plain).facts["inferred"] is False
+    options = LinkOptions(reader=ReaderOptions(inferred=True))
+    both = build_links(inputs, tmp_path / "inferred", options)
+    assert outcomes(both) == {I[1]: ("female", "known"), I[2]: ("male", "known")}
+    items = pl.read_parquet(both / "items.parquet").sort("item")
+    assert items["gender_inferred"].to_list() == [False, True]
+    assert LinkFolder(both).facts["inferred"] is True
+
+
+def test_set_and_cancelled_numbers(tmp_path: Path) -> None:
+    xml = (
+        '<collection xmlns="http://www.loc.gov/MARC21/slim">'
+        + "".join(
+            f'<record><leader>00000nam a2200000 a 4500</leader><controlfield tag="001">r{n}'
+            f'</controlfield><datafield tag="020" ind1=" " ind2=" "><subfield code="a">{own}'
+            f'</subfield></datafield><datafield tag="020" ind1=" " ind2=" ">'
+            f'<subfield code="{code}">{I[20]} {word}</subfield></datafield></record>'
+            for n, own, code, word in [
+                (1, I[1], "a", "(set)"),
+                (2, I[2], "a", "(set)"),
+                (3, I[3], "z", ""),
+                (4, I[4], "z", ""),
+            ]
+        )
+        + "</collection>"
+    )  # fmt: skip
+    file = tmp_path / "a.xml"
+    file.write_text(xml)
+    counts = {}
+    for name, options in {
+        "default": LinkOptions(),
+        "no sets": LinkOptions(set_isbns="ignore"),
+        "cancelled": LinkOptions(cancelled_isbns=True),
+    }.items():
+        folder = build_links([("marc", file)], tmp_path / name, options)
+        counts[name] = pl.read_parquet(folder / "items.parquet").height
+    assert counts == {"default": 3, "no sets": 4, "cancelled": 1}
+
+
+def test_the_published_way_would_split(tmp_path: Path) -> None:
+    lines = ["/type/edition\tk\t1\tx\t" + json.dumps({"key": "/b/1", "isbn_10": ["0525230106"]})]
+    lines.append(edition("/b/2", ["9780525230106"], []))
+    dump = tmp_path / "dump.txt"
+    dump.write_text("\n".join(lines))
+    facts = LinkFolder(build_links([("openlibrary", dump)], tmp_path / "linked")).facts
+    assert facts["clusters"]["clusters"] == 1
+    assert facts["clusters"]["clusters_that_the_published_way_would_split"] == 1
+
+
+def test_bookdata_keeps_what_was_resolved(tmp_path: Path) -> None:
+    root = tmp_path / "bookdata"
+    (root / "book-links").mkdir(parents=True)
+    (root / "bx").mkdir()
+    values = ["female", "ambiguous", "no-book-author", "no-author-rec", "unknown"]
+    pl.DataFrame({"isbn": I[:5], "cluster": [100, 101, 102, 103, 104]}).write_parquet(
+        root / "book-links/isbn-clusters.parquet"
+    )
+    pl.DataFrame({"cluster": [100, 101, 102, 103, 104], "gender": values}).write_parquet(
+        root / "book-links/cluster-genders.parquet"
+    )
+    pl.DataFrame({"user": [1], "item": [100], "rating": [7.0]}).write_parquet(
+        root / "bx/bx-cluster-ratings.parquet"
+    )
+    folder = build_links([("bookdata", root)], tmp_path / "linked")
+    assert outcomes(folder) == {
+        I[0]: ("female", "known"),
+        I[1]: (None, "ambiguous"),
+        I[2]: (None, "no_author"),
+        I[3]: (None, "no_authority"),
+        I[4]: (None, "unknown"),
+    }
+    rated = pl.read_parquet(folder / "interactions/bx-explicit-explicit.parquet")
+    assert rated["item"].to_list() == [I[0]]
+    assert LinkFolder(folder).explain(I[0]).reason == "as the source resolved it"
+
+
+def test_nothing_known_is_no_fault(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.txt"
+    dump.write_text(edition("/b/1", [I[1]], []))
+    folder = build_links([("openlibrary", dump)], tmp_path / "linked")
+    assert outcomes(folder) == {I[1]: (None, "no_author")}
+
+
+def test_faults_come_in_one_error(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(DataError) as error:
+        build_links([("nope", "/none"), ("marc", "/none2")], tmp_path / "there", overwrite=True)
+    assert len(error.value.faults) == 4
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    with pytest.raises(DataError, match="neither books nor ratings"):
+        build_links([("openlibrary", empty)], tmp_path / "linked")
+    assert not (tmp_path / "linked").exists()
+    assert not list(tmp_path.glob(".linked*"))
+    with pytest.raises(ResultError, match="no link folder"):
+        LinkFolder(tmp_path / "there")
+
+
+def test_similar_names_through_splink(files: list[tuple[str, Path]], tmp_path: Path) -> None:
+    pytest.importorskip("splink")
+    dump = tmp_path / "fuzzy.txt"
+    dump.write_text("\n".join([edition("/b/1", [I[1]], ["/a/1"]), author("/a/1", "Kurt Vonegut")]))
+    people = tmp_path / "more.csv"
+    people.write_text("name,gender\nKurt Vonnegut,male\nMary Green,female\n")
+    inputs = [("openlibrary", dump), ("people", people)]
+    assert outcomes(build_links(inputs, tmp_path / "exact"))[I[1]] == (None, "no_authority")
+    folder = build_links(inputs, tmp_path / "similar", LinkOptions(fuzzy=0.5))
+    assert outcomes(folder)[I[1]] == ("male", "known")
+    assert LinkFolder(folder).facts["ways"] == {"similar": 1}
+    with pytest.raises(DataError, match="probability"):
+        build_links(inputs, tmp_path / "wrong", LinkOptions(fuzzy=2.0))
+
+
+YEARS = st.one_of(st.none(), st.integers(1900, 2000))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), YEARS, YEARS), max_size=5))
+def test_settled_identities_are_among_those_asserted(
+    said: list[tuple[str, int | None, int | None]],
+) -> None:
+    codes, changed = settle(said)
+    assert set(codes) <= {code for code, _, _ in said}
+    assert (len(codes) == 1) or not changed
+    if not changed:
+        assert set(codes) == {code for code, _, _ in said}
+
+
+# --- real data --------------------------------------------------------------------------------
+
+
+@pytest.mark.realdata
+def test_bookcrossing_and_goodbooks(realdata: Path, tmp_path: Path) -> None:
+    inputs = [
+        ("bookcrossing", realdata / "bookcrossing"),
+        ("goodbooks", realdata / "goodbooks-10k"),
+        ("author-lists", realdata / "author-gender"),
+    ]
+    options = LinkOptions(reader=ReaderOptions(platform_authors=True))
+    folder = LinkFolder(build_links(inputs, tmp_path / "linked", options))
+    table = folder.tables.scan("outcomes").collect()
+    share = pl.col("items") / pl.col("items").sum().over("set")
+    rated = pl.col("interactions") / pl.col("interactions").sum().over("set")
+    table = table.with_columns(share=share, rated=rated)
+    linked = table.filter(~pl.col("outcome").is_in(["no_book", "no_author", "no_authority"]))
+    totals = {s: (a, b) for s, a, b in linked.group_by("set").agg("share", "rated").select(
+        "set", pl.col("share").list.sum(), pl.col("rated").list.sum()
+    ).rows()}  # fmt: skip
+    # The data's own notes say: about 41% of books and 56% of ratings.
+    assert totals["bookcrossing-explicit"] == pytest.approx((0.41, 0.56), abs=0.03)
+    assert folder.facts["ratings"]["bookcrossing"]["rows"] == 204_164
+    assert folder.facts["ratings"]["goodbooks"]["rows"] == 981_756
+    assert folder.explain("0439023483").identity == "female"

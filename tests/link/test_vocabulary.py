@@ -1,0 +1,87 @@
+"""Terms become codes, and no identity is folded into another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ombud.errors import DataError
+from ombud.link import read_mapping
+
+
+def codes(values: list[str], vocabulary: str = "") -> list[str | None]:
+    frame = pl.DataFrame(
+        [{"attribute": "gender", "vocabulary": vocabulary, "value": v} for v in values]
+    )
+    return read_mapping().codes(frame)["code"].to_list()
+
+
+def test_synonyms_and_open_terms() -> None:
+    values = [
+        "male.",
+        "Women",
+        "Nonbinary",
+        "transman",
+        "Unknown",
+        "",
+        "butch",
+        "female / nonbinary",
+    ]
+    assert codes(values) == [
+        "male", "female", "non-binary", "trans man", None, None, "butch", "female / nonbinary",
+    ]  # fmt: skip
+
+
+def test_a_letter_means_what_its_own_vocabulary_says() -> None:
+    assert codes(["a", "b", "u"], "viaf") == ["female", "male", None]
+    assert codes(["a"], "other") == ["a"]
+    assert codes(["http://www.wikidata.org/entity/Q48270", "Q6581072"], "wikidata") == [
+        "non-binary",
+        "female",
+    ]
+
+
+def test_the_shipped_file_folds_nothing() -> None:
+    table = read_mapping().terms.filter(pl.col("vocabulary") == "*")
+    binary = table.filter(pl.col("code").is_in(["male", "female"]))["term"].to_list()
+    assert not [t for t in binary if "trans" in t or "binary" in t or "queer" in t or "sex" in t]
+
+
+@pytest.mark.parametrize(
+    ("term", "code"),
+    [
+        ("trans woman", "female"),
+        ("trans woman", "transgender"),
+        ("nonbinary", "female"),
+        ("genderqueer", "non-binary"),
+        ("male", "non-binary"),
+        ("transgender", "-"),
+        ("transgender people", "trans man"),
+    ],
+)
+def test_a_file_that_folds_identities_is_refused(tmp_path: Path, term: str, code: str) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(f"# version: 1\nattribute,vocabulary,term,code\ngender,*,{term},{code}\n")
+    with pytest.raises(DataError, match="never folded"):
+        read_mapping(file)
+
+
+def test_own_rows_take_precedence_and_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text("# version: 7\nattribute,vocabulary,term,code\ngender,*,herr,male\n")
+    mapping = read_mapping(file)
+    assert mapping.version.endswith("mine.csv 7")
+    frame = pl.DataFrame({"attribute": ["gender"], "vocabulary": ["x"], "value": ["Herr"]})
+    assert mapping.codes(frame)["code"].to_list() == ["male"]
+
+
+@pytest.mark.parametrize(
+    "text", ["attribute,vocabulary,term,code\n", "# version: 1\na,b\n", "# version: 1\n"]
+)
+def test_broken_files(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(text)
+    with pytest.raises(DataError):
+        read_mapping(file)

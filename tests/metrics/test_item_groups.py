@@ -1,0 +1,87 @@
+"""Metrics by groups of items, against the same metric on cut data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ombud.audits import Audit, Plan
+from ombud.data import Dataset, Interactions, Items, Recommendations
+from ombud.metrics import RMSE, Coverage, LabelShare, Recall
+from ombud.metrics.item_groups import measure_by_item
+
+TRAIN = Interactions.from_frame({"user": [1, 1, 2, 2], "item": [5, 6, 5, 6], "rating": [3.0] * 4})
+TEST = Interactions.from_frame(
+    {"user": [1, 1, 2, 2], "item": [1, 2, 2, 3], "rating": [5.0, 4.0, 3.0, 2.0]}
+)
+ITEMS = Items.from_frame({"item": [1, 2, 3, 4, 5, 6], "by": ["f", "m", "f", "m", None, "f"]})
+LISTS = Recommendations.from_frame(
+    {"user": [1, 1, 2, 2], "item": [1, 4, 3, 2], "rank": [1, 2, 1, 2]}
+)
+
+
+def data() -> Dataset:
+    users, items = TRAIN.users, TEST.items
+    every = type(items)(np.array([1, 2, 3, 4, 5, 6]))
+    return Dataset(TRAIN.over(users, every), test=TEST.over(users, every), items=ITEMS)
+
+
+def test_recall_by_hand() -> None:
+    rows = measure_by_item(Recall(k=2), LISTS, data(), ITEMS.grouping())
+    assert rows.labels == ("", "by=f", "by=m")
+    # User 1 held out 1 (f) and 2 (m), and was shown 1; user 2 held out 2 (m) and 3 (f): both shown.
+    assert rows.columns["value"].tolist() == [[0.5, 1.0, 0.0], [1.0, 1.0, 1.0]]
+
+
+def test_coverage_counts_the_catalogue_of_the_group() -> None:
+    rows = measure_by_item(Coverage(k=2), LISTS, data(), ITEMS.grouping())
+    point = [
+        Coverage(k=2).statistic.point(
+            np.stack([c[:, label] for c in rows.columns.values()], axis=1)
+        )
+        for label in range(3)
+    ]
+    # All: items 1 to 4 of 6; by women: 1 and 3 of 1, 3, 6; by men: 2 and 4 of 2, 4.
+    assert point == pytest.approx([4 / 6, 2 / 3, 2 / 2])
+
+
+def test_a_metric_of_labels_has_the_groups_among_its_labels() -> None:
+    plan = Plan.from_dict(
+        {
+            "by_item": ["by"],
+            "data": {"source": "small"},
+            "systems": {"p": {"type": "popular"}},
+            "metrics": [{"name": "label-share"}],
+        }
+    )
+    labelled = Dataset(**(vars(data()) | {"labels": ITEMS.as_labels(plan.by_item)}))
+    rows = measure_by_item(LabelShare(k=2), LISTS, labelled, ITEMS.grouping())
+    assert rows.labels == ("by=f", "by=m")
+    assert rows.columns["value"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_a_plan_measures_by_items(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    from ombud.worlds import small_world
+
+    world = small_world(seed=4, ratings=True)
+    n = world.interactions.n_items
+    Items.from_frame(
+        {"item": world.interactions.items.ids, "kind": ["a", "b", "c"] * (n // 3) + ["a"] * (n % 3)}
+    ).to_frame().write_parquet(tmp_path / "items.parquet")
+    world.interactions.to_frame().write_parquet(tmp_path / "interactions.parquet")
+    plan = Plan.from_dict(
+        {
+            "by_item": ["kind"],
+            "data": {"interactions": "interactions.parquet", "items": "items.parquet"},
+            "split": {"method": "per-user"},
+            "systems": {"p": {"type": "popular"}},
+            "metrics": [{"name": "recall", "k": 20}, {"name": "label-share"}, {"name": "coverage"}],
+        }
+    ).relative_to(tmp_path)
+    result = Audit.from_plan(plan).run()
+    for key in ("recall(k=20)", "coverage"):
+        labels = {e.label for e in result.estimates if e.key == key and e.kind == "level"}
+        assert labels == {"", "kind=a", "kind=b", "kind=c"}
+    shares = [e for e in result.estimates if e.key == "label-share" and e.kind == "level"]
+    assert sum(e.value or 0 for e in shares) == pytest.approx(1.0)
+    assert RMSE().by_item == "held-out"

@@ -1,0 +1,309 @@
+"""The black box: budget, cache, kill -9, parallel, HTTP, sandbox, and what it attains."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ombud.data.ids import Vocabulary
+from ombud.errors import AuditedSystemError, PlanError, ResultError
+from ombud.probes.blackbox import (
+    AskedModel,
+    BlackBoxReachability,
+    FunctionSystem,
+    HistorySystem,
+    HttpHistorySystem,
+    Questions,
+    same_answers,
+)
+from ombud.probes.edits import EditSpace, History
+from ombud.probes.reachability import Reachability
+from ombud.probes.whitebox import open_box
+from ombud.systems.recommenders import EASE
+
+pytest.importorskip("numba")
+sys.path.insert(0, str(Path(__file__).parent))
+from conftest import trained
+
+ITEMS = Vocabulary(list(range(100, 120)))
+
+
+def nearest(history, n):
+    """Items by their distance to the sum of the history."""
+    centre = sum(history.values()) + sum(history)
+    free = [i for i in ITEMS.ids.tolist() if i not in history]
+    return sorted(free, key=lambda i: ((i * 7 + int(centre)) % 20, i))[:n]
+
+
+def space(budget=2, **options):
+    history = History.of([1, 4, 9])
+    return EditSpace(history=history, n_items=20, budget=budget, **options)
+
+
+def test_a_question_is_never_asked_twice_and_the_budget_never_exceeded():
+    calls = []
+    system = FunctionSystem(lambda h, n: calls.append(1) or nearest(h, n))
+    assert isinstance(system, HistorySystem)
+    questions = Questions(system, ITEMS, 5, limit=7)
+    histories = [History.of([i]) for i in range(5)]
+    first = questions.ask(histories + histories)
+    assert len(calls) == questions.spent == 5 and (first[0] == first[5]).all()
+    more = questions.ask([History.of([i, i + 1]) for i in range(5)])
+    assert [a is None for a in more] == [False, False, True, True, True]
+    assert len(calls) == questions.spent == 7
+    assert (questions.ask([histories[0]])[0] == first[0]).all()  # known answers stay free
+    assert len(calls) == 7
+
+
+def test_parallel_questions_keep_to_the_budget_and_give_the_same_answers():
+    lock, calls = threading.Lock(), []
+
+    def slow(history, n):
+        time.sleep(0.001)
+        with lock:
+            calls.append(1)
+        return nearest(history, n)
+
+    histories = [History.of([i, j]) for i in range(20) for j in range(i)]
+    several = Questions(FunctionSystem(slow), ITEMS, 4, limit=60, parallel=8).ask(histories)
+    one = Questions(FunctionSystem(nearest), ITEMS, 4, limit=60).ask(histories)
+    assert len(calls) == 60
+    for a, b in zip(several, one, strict=True):
+        assert (a is None) == (b is None) and (a is None or (a == b).all())
+
+
+KILLED = """
+import sys, time
+sys.path.insert(0, {folder!r})
+from pathlib import Path
+from test_blackbox import FunctionSystem, ITEMS, History, Questions, nearest
+
+def slow(history, n):
+    time.sleep(0.02)
+    with open({log!r}, "a") as f:
+        f.write("x")
+    return nearest(history, n)
+
+questions = Questions(FunctionSystem(slow), ITEMS, 5, limit=100, cache=Path({cache!r}), parallel=2)
+print("ready", flush=True)
+questions.ask([History.of([i, j]) for i in range(20) for j in range(i)])
+"""
+
+
+def test_a_run_that_was_killed_goes_on_and_stays_within_its_budget(tmp_path):
+    cache, log = tmp_path / "q.sqlite", tmp_path / "log"
+    code = KILLED.format(folder=str(Path(__file__).parent), log=str(log), cache=str(cache))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ}
+    )
+    assert process.stdout.readline().strip() == b"ready"
+    while not log.exists() or log.stat().st_size < 15:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    before = log.stat().st_size
+    calls = []
+    system = FunctionSystem(lambda h, n: calls.append(1) or nearest(h, n))
+    questions = Questions(system, ITEMS, 5, limit=100, cache=cache)
+    histories = [History.of([i, j]) for i in range(20) for j in range(i)]
+    answers = questions.ask(histories)
+    told = [a for a in answers if a is not None]
+    assert questions.earlier >= before - 2 and questions.spent == 100
+    assert before + len(calls) <= 100 and questions.from_cache >= before - 2
+    assert len(told) >= 96  # at most those under way when it was killed are lost
+    for history, answer in zip(histories, answers, strict=True):
+        if answer is not None:
+            given = {100 + i: 1.0 for i in history.items.tolist()}
+            assert (answer + 100).tolist() == nearest(given, 5)
+    questions.close()
+    with pytest.raises(PlanError, match="over its limit"):
+        Questions(system, ITEMS, 5, limit=50, cache=cache)
+
+
+def test_a_foreign_database_and_bad_arguments_are_refused(tmp_path):
+    import sqlite3
+
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE mine (x)")
+    db.close()
+    with pytest.raises(ResultError, match="not one of questions"):
+        Questions(FunctionSystem(nearest), ITEMS, 5, cache=path)
+    with pytest.raises(PlanError, match="at least 1"):
+        Questions(FunctionSystem(nearest), ITEMS, 0)
+    with pytest.raises(PlanError, match="lists of 5"):
+        BlackBoxReachability(k=10).of(Questions(FunctionSystem(nearest), ITEMS, 5), space(), [2])
+    with pytest.raises(PlanError, match="queries at least 3"):
+        BlackBoxReachability(queries=1)
+
+
+def test_a_system_that_writes_is_refused_unless_it_is_a_sandbox():
+    asked = []
+    system = FunctionSystem(lambda h, n: asked.append(1) or nearest(h, n), writes=True)
+    with pytest.raises(PlanError, match="sandbox = true"):
+        Questions(system, ITEMS, 5)
+    with pytest.raises(PlanError, match="sandbox = true"):
+        HttpHistorySystem(url="http://127.0.0.1:9/x", writes=True)
+    assert not asked
+    Questions(system, ITEMS, 5, sandbox=True).ask([History.of([1])])
+    assert asked
+
+
+@pytest.mark.parametrize("name", ["explicit-als", "implicit-als", "ease", "item-knn"])
+def test_enough_questions_attain_what_the_white_box_proves(name):
+    model = trained(name)
+    data = model.interactions
+    edits = EditSpace.of_user(data, data.users.ids[2], budget=1)
+    white = Reachability(k=3).of(model, edits, range(data.n_items))
+    questions = Questions(AskedModel(model), data.items, data.n_items)
+    black = BlackBoxReachability(k=3).of(questions, edits, range(data.n_items))
+    for w, b in zip(white, black, strict=True):
+        assert w.in_list.exact and b.in_list.bound is None
+        assert b.in_list.attained == w.in_list.attained
+
+
+def test_the_white_box_is_never_below_the_black_box_and_a_surrogate_helps():
+    model = trained("explicit-als")
+    data = model.interactions
+    edits = EditSpace.of_user(data, data.users.ids[2], budget=2, values=(1.0, 3.0))
+    white = Reachability(k=2, exhaustive=10**7).of(model, edits, range(data.n_items))
+    surrogate = open_box(EASE(5.0).fit(data))
+    attained = {}
+    for queries in (4, 30, 300):
+        questions = Questions(AskedModel(model), data.items, data.n_items)
+        asked = BlackBoxReachability(k=2, queries=queries)
+        black = asked.of(questions, edits, range(data.n_items), surrogate=surrogate)
+        for w, b in zip(white, black, strict=True):
+            assert b.in_list.attained <= w.in_list.attained
+            assert b.in_list.queries <= queries
+            faults = edits.without_rating(b.targets).faults(b.in_list.witness)
+            assert not faults
+        attained[queries] = sum(b.in_list.attained for b in black)
+    assert attained[4] <= attained[30] <= attained[300]
+    assert attained[300] >= 0.9 * sum(w.in_list.attained for w in white)
+
+
+def test_realistic_edits_are_asked_step_by_step():
+    questions = Questions(FunctionSystem(nearest), ITEMS, 8)
+    found = BlackBoxReachability(k=2, queries=200).of(questions, space(realistic=3), [7, 12])
+    for reach in found:
+        done = ()
+        for edit in reach.in_list.witness:
+            if edit.kind == "add":
+                given = {100 + i: 1.0 for i in space().history.after(done).items.tolist()}
+                assert edit.item + 100 in nearest(given, 8)[:3]
+            done += (edit,)
+
+
+def test_a_random_system_is_noticed_and_estimated_by_repeats():
+    rng = np.random.default_rng(1)
+
+    def shuffled(history, n):
+        free = [i for i in ITEMS.ids.tolist() if i not in history]
+        return rng.permutation(free)[:n].tolist()
+
+    questions = Questions(FunctionSystem(shuffled), ITEMS, 10)
+    assert same_answers(questions, [History.of([1]), History.of([2])]) == 0
+    (once,) = BlackBoxReachability(k=2, queries=40).of(questions, space(), [7])
+    (often,) = BlackBoxReachability(k=2, queries=40, repeats=200).of(questions, space(), [7])
+    assert any("another answer" in note for note in once.notes) or once.in_list.attained == 1
+    low, high = often.interval
+    assert low <= 2 / 16 <= high or abs(often.in_list.attained - 2 / 16) < 0.1
+
+
+def test_a_system_that_dies_half_way_leaves_a_bounded_result():
+    left = [12]
+
+    def dying(history, n):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError("gone")
+        return nearest(history, n)
+
+    questions = Questions(FunctionSystem(dying), ITEMS, 5)
+    (found,) = BlackBoxReachability(k=2).of(questions, space(), [7])
+    assert any("stopped answering" in note for note in found.notes)
+    assert found.in_list.bound is None and "stopped" in " ".join(questions.notes)
+
+
+@pytest.mark.parametrize(
+    "answer, words", [([100, 100], "more than once"), ("abc", "list of items"), ([1.5], "neither")]
+)
+def test_an_answer_that_is_no_list_is_refused(answer, words):
+    with pytest.raises(AuditedSystemError, match=words):
+        Questions(FunctionSystem(lambda h, n: answer), ITEMS, 5).ask([History.of([1])])
+
+
+def test_unknown_items_are_counted_and_left_out():
+    questions = Questions(FunctionSystem(lambda h, n: [101, 999, 102]), ITEMS, 5)
+    (answer,) = questions.ask([History.of([5])])
+    assert answer.tolist() == [1, 2] and questions.unknown_items == 1
+    assert any("not in the catalogue" in note for note in questions.notes)
+
+
+class _Service(BaseHTTPRequestHandler):
+    fail_first = 0
+    posts = 0
+
+    def do_POST(self):
+        type(self).posts += 1
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if type(self).fail_first > 0:
+            type(self).fail_first -= 1
+            self.send_response(503)
+            self.end_headers()
+            return
+        history = {e["item"]: e["value"] for e in body["history"]}
+        reply = json.dumps({"items": nearest(history, body["n"])}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def service():
+    _Service.fail_first = _Service.posts = 0
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Service)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/recommend"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_service_over_http_answers_as_the_function_and_tries_are_counted(service):
+    system = HttpHistorySystem(url=service, wait=0.001)
+    questions = Questions(system, ITEMS, 5, limit=40, parallel=4)
+    plain = Questions(FunctionSystem(nearest), ITEMS, 5, limit=40)
+    asked = BlackBoxReachability(k=2, queries=30)
+    (ours,), (theirs,) = (asked.of(q, space(), [7]) for q in (questions, plain))
+    assert ours.in_list == theirs.in_list and _Service.posts == questions.spent
+    _Service.fail_first = 2
+    questions.ask([History.of([17])])
+    assert _Service.posts == questions.spent <= 40
+    system.close()
+
+
+def test_a_service_that_is_not_there_is_said():
+    system = HttpHistorySystem(url="http://127.0.0.1:9/x", wait=0.0, timeout=0.5)
+    questions = Questions(system, ITEMS, 5, limit=3, retries=5)
+    with pytest.raises(AuditedSystemError, match="stopped answering"):
+        questions.ask([History.of([1])])
+    assert questions.spent == 3
+    system.close()
