@@ -212,25 +212,20 @@ class Surplus:
 
 
 async def ask_many(url: str, n: int, at_once: int, timeout: float = 2.0) -> dict[str, str]:
-    """Ask `n` questions, those in doubt again, and return what each was answered."""
-    doubtful: list[str] = []
-    client = Client(url, {}, timeout, on_doubt=doubtful.append)
+    """Ask `n` questions and return what each was answered."""
+    client = Client(url, {}, timeout)
     answers: dict[str, str] = {}
 
     async def work(names: Any) -> None:
         for name in names:
             for _ in range(8):
                 with suppress(RequestError):
-                    reply = await client.post(name.encode(), name)
+                    reply = await client.post(name.encode())
                     answers[name] = json.loads(reply.body)["echo"]
                     break
 
     names = iter([f"question {i}" for i in range(n)])
     await asyncio.gather(*[work(names) for _ in range(at_once)])
-    await client.settle()
-    while doubtful:
-        await work([doubtful.pop()])
-        await client.settle()
     await client.close()
     return answers
 
@@ -239,14 +234,14 @@ async def ask_many(url: str, n: int, at_once: int, timeout: float = 2.0) -> dict
 @pytest.mark.parametrize("always", [False, True])
 @pytest.mark.parametrize("delay", [0.0, 0.001, 0.02, 0.045, 0.06, 0.09])
 def test_a_surplus_reply_is_nobodys_answer(delay: float, always: bool, at_once: int) -> None:
-    # 0.045 and more: about as long as connections rest, so that some come while others are asked.
     handler = Surplus(delay, always=always)
     answers = serving(handler, lambda url: ask_many(url, 40, at_once))
     assert len(answers) == 40
     assert {name: said for name, said in answers.items() if name != said} == {}
 
 
-def test_connections_are_used_again_when_they_have_rested() -> None:
+@pytest.mark.parametrize("kept", [False, True])
+def test_connections_are_used_again_only_where_replies_are_checked(kept: bool) -> None:
     connections = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -255,11 +250,14 @@ def test_connections_are_used_again_when_they_have_rested() -> None:
             writer.write(echo(await read_question(reader)))
 
     async def ask(url: str) -> None:
-        client = Client(url, {}, 2.0)
-        for _ in range(4):
-            await asyncio.gather(*[client.post(b"q") for _ in range(5)])
-            await asyncio.sleep(0.2)
-        assert len(connections) <= 10, "connections that had rested were not used again"
+        client = Client(url, {}, 2.0, kept=kept)
+        for _ in range(6):
+            await client.post(b"q")
+        assert len(connections) == (1 if kept else 6)
+        client.distrust()
+        for _ in range(3):
+            await client.post(b"q")
+        assert len(connections) == (4 if kept else 9)
         await client.close()
 
     serving(handle, ask)

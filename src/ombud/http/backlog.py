@@ -26,14 +26,11 @@ class Question:
         What is asked about: a text, some users.
     attempt
         The number of its next call; those before it are in the store.
-    under_way
-        Whether it is being asked at the moment.
     """
 
     key: Key
     payload: Any
     attempt: int = 0
-    under_way: bool = False
 
 
 @dataclass(frozen=True)

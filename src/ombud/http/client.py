@@ -7,22 +7,17 @@ machine.
 
 **A reply belongs to its question.** HTTP/1.1 tells which reply belongs to which question by their
 order on the connection alone: one surplus reply, and every later answer on that connection goes
-to the wrong text. A connection is therefore used again only when it has been silent for longer
-than replies take (the slowest of late), so that anything surplus has shown itself. Bytes that
-nobody asked for end the connection, end all reuse by this client, and put the last reply of that
-connection in doubt, unless it was its first: whoever asked is told, and asks again. Services that
-are too slow for that wait get a connection for every question.
+to the wrong text. So every question gets a connection of its own, and whatever else comes on it
+is nobody's answer. Connections are kept only for services whose replies say which question they
+answer, and only until one reply says another.
 """
 
 from __future__ import annotations
 
 import asyncio
-import select
 import signal
 import threading
-import time
 import zlib
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -50,10 +45,6 @@ MAX_BODY = 16 * 1024 * 1024
 """The most bytes of a reply, unless a caller says otherwise."""
 
 _POLL_SECONDS = 0.1
-_SHORTEST_REST = 0.05
-_LONGEST_REST = 2.0
-_MOST_RESTING = 1000
-_FORGET = 0.995
 
 _T = TypeVar("_T")
 
@@ -76,59 +67,6 @@ class Reply:
     content_type: str = ""
 
 
-class _Lane:
-    """One connection at a time, and what is known of it.
-
-    A session of its own with room for one connection: which connection a question travels on,
-    and how long it has been silent, is decided here and not by a pool.
-    """
-
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        self.session = session
-        self.turns = 0
-        self.token: Any = None
-        self.since = 0.0
-        self.protocol: Any = None
-
-    @property
-    def alive(self) -> bool:
-        """Whether the connection is still open."""
-        return self.protocol is not None and self.protocol.is_connected()
-
-    @property
-    def noisy(self) -> bool:
-        """Whether something came that nobody asked for."""
-        if self.protocol is None:
-            return False
-        if len(self.protocol) > 0 or (self.alive and self.protocol.should_close):
-            return True
-        return self.protocol.exception() is not None and self._garbled()
-
-    def _garbled(self) -> bool:
-        from aiohttp.http_exceptions import HttpProcessingError
-
-        return isinstance(self.protocol.exception(), HttpProcessingError)
-
-    def readable(self) -> bool:
-        """Whether bytes wait in the system's buffer (of TLS they may be no answer at all)."""
-        if not self.alive or self.protocol.transport.get_extra_info("ssl_object"):
-            return False
-        sock = self.protocol.transport.get_extra_info("socket")
-        if sock is None or sock.fileno() < 0:
-            return False
-        if not hasattr(select, "poll"):  # Windows
-            return bool(select.select([sock], [], [], 0)[0])
-        waiting = select.poll()
-        waiting.register(sock.fileno(), select.POLLIN)
-        return bool(waiting.poll(0))
-
-    def drop(self) -> None:
-        """End the connection; the next question of this lane opens another."""
-        if self.alive:
-            self.protocol.transport.abort()
-        self.protocol, self.turns, self.token = None, 0, None
-
-
 class Client:
     """Sends requests to one address, many at a time; belongs to the event loop it is made in.
 
@@ -144,8 +82,9 @@ class Client:
         Refuse a reply of more bytes, before it is decoded and after.
     proxied
         Whether this machine's proxy settings count; never for addresses of this machine.
-    on_doubt
-        Called with the token of a request whose reply may belong to another.
+    kept
+        Whether connections are used again: only where each reply is checked to be that of its
+        question.
     """
 
     def __init__(
@@ -156,7 +95,7 @@ class Client:
         *,
         largest: int = MAX_BODY,
         proxied: bool = True,
-        on_doubt: Callable[[Any], None] | None = None,
+        kept: bool = False,
     ) -> None:
         from yarl import URL
 
@@ -171,62 +110,36 @@ class Client:
         self._timeout = timeout
         self._largest = largest
         self._proxy = proxy_for(url) if proxied else None
-        self._on_doubt = on_doubt
-        self._resting: deque[_Lane] = deque()
-        self._idle: list[_Lane] = []
-        self._slowest = 0.0
-        self._active = 0.0
-        self._idled = True
-        self.reuse = True
+        self._kept = kept
+        self._open: aiohttp.ClientSession | None = None
+        self._left: list[aiohttp.ClientSession] = []
 
-    @property
-    def _rest(self) -> float:
-        return max(_SHORTEST_REST, 1.25 * self._slowest)
+    def distrust(self) -> None:
+        """Use no connection again: a reply was that to another question."""
+        if self._kept:
+            self._kept = False
+            if self._open is not None:
+                self._left.append(self._open)
+                self._open = None
 
-    async def post(self, body: bytes, token: Any = None) -> Reply:
+    async def post(self, body: bytes) -> Reply:
         """Post a body and return the reply.
-
-        Parameters
-        ----------
-        body
-            What to send.
-        token
-            What `on_doubt` is told when the reply may belong to another request.
 
         Raises
         ------
         RequestError
             When no whole reply came back.
         """
-        lane = await self._lane()
-        lane.token = token
-        stays = self.reuse and self._rest <= _LONGEST_REST and len(self._resting) < _MOST_RESTING
-        start = time.monotonic()
-        try:
-            reply = await self._exchange(lane, body, stays)
-        except BaseException:
-            lane.drop()
-            self._idle.append(lane)
-            raise
-        lane.since = self._active = time.monotonic()
-        self._slowest = max(lane.since - start, _FORGET * self._slowest)
-        lane.turns += 1
-        if not (stays and self.reuse and lane.alive):
-            lane.drop()
-        (self._resting if lane.alive else self._idle).append(lane)
-        return reply
-
-    async def _exchange(self, lane: _Lane, body: bytes, stays: bool) -> Reply:
         import aiohttp
 
-        headers = self._headers if stays else self._closing
+        if self._open is None:
+            self._open = self._session(kept=self._kept)
+        headers = self._headers if self._kept else self._closing
         try:
-            async with lane.session.post(
+            async with self._open.post(
                 self._address, data=body, headers=headers, allow_redirects=False, proxy=self._proxy
             ) as response:
                 content = await self._read(response)
-                lane.protocol = getattr(response, "protocol", None)
-                self._check_surplus(lane)
                 return Reply(
                     response.status,
                     content,
@@ -242,13 +155,6 @@ class Client:
             raise RequestError(f"{type(fault).__name__}: {fault}") from None
         except (OSError, ValueError) as fault:
             raise RequestError(f"{type(fault).__name__}: {fault}") from None
-
-    def _check_surplus(self, lane: _Lane) -> None:
-        """Refuse a reply that came together with another, unless the connection was new."""
-        if lane.noisy:
-            self.reuse = False
-            if lane.turns:
-                raise RequestError("two replies came, and this may be that to another question")
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         length = response.content_length
@@ -270,31 +176,7 @@ class Client:
             blocks.append(block)
         return b"".join(blocks)
 
-    async def _lane(self) -> _Lane:
-        """Return a lane that has rested, or one without a connection."""
-        now = time.monotonic()
-        self._idled = now - self._active > 0.2 * self._rest
-        self._active = now
-        if self._resting and now - self._resting[0].since >= self._rest:
-            lane = self._resting.popleft()
-            await self._examine(lane)
-            return lane
-        return self._idle.pop() if self._idle else _Lane(self._session())
-
-    async def _examine(self, lane: _Lane) -> None:
-        """Look for bytes that nobody asked for; end the connection that brought some."""
-        # A loop that was busy with something else may not have read what has come meanwhile.
-        if self._idled and lane.readable():
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-        if lane.noisy:
-            self.reuse = False
-            if lane.turns > 1 and self._on_doubt is not None:
-                self._on_doubt(lane.token)
-        if not self.reuse:
-            lane.drop()
-
-    def _session(self, streaming: bool = False) -> aiohttp.ClientSession:
+    def _session(self, streaming: bool = False, kept: bool = False) -> aiohttp.ClientSession:
         import aiohttp
 
         if streaming:
@@ -304,11 +186,10 @@ class Client:
         else:
             limits = aiohttp.ClientTimeout(total=self._timeout)
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=1, force_close=streaming),
+            connector=aiohttp.TCPConnector(limit=0, force_close=not kept),
             timeout=limits,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
-            response_class=_response_class(),
             trust_env=False,
             skip_auto_headers=("Accept",),
         )
@@ -376,44 +257,11 @@ class Client:
         except (aiohttp.ClientError, aiohttp.http_exceptions.HttpProcessingError) as fault:
             raise RequestError(f"{type(fault).__name__} {fault}") from None
 
-    async def settle(self) -> None:
-        """Wait until no reply can be in doubt any more; `on_doubt` has heard of those that are."""
-        self._idled = True
-        while self._resting:
-            lane = self._resting.popleft()
-            if lane.turns > 1 and lane.alive:
-                await asyncio.sleep(max(0.0, lane.since + self._rest - time.monotonic()))
-            await self._examine(lane)
-            lane.drop()
-            self._idle.append(lane)
-
     async def close(self) -> None:
         """Close all connections."""
-        for lane in (*self._resting, *self._idle):
-            lane.drop()
-            await lane.session.close()
-        self._resting.clear()
-        self._idle.clear()
-
-
-def _response_class() -> type[aiohttp.ClientResponse]:
-    """Return a response that remembers its protocol, which aiohttp lets go of at its end."""
-    global _Response
-    if _Response is None:
-        import aiohttp
-
-        class Response(aiohttp.ClientResponse):
-            protocol: Any = None
-
-            async def start(self, connection: Any) -> aiohttp.ClientResponse:
-                self.protocol = connection.protocol
-                return await super().start(connection)
-
-        _Response = Response
-    return _Response
-
-
-_Response: type[aiohttp.ClientResponse] | None = None
+        for session in (*self._left, self._open):
+            if session is not None:
+                await session.close()
 
 
 def _decoded(body: bytes, encoding: str, largest: int) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,7 +24,6 @@ TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 """Statuses after which the same question may be answered."""
 
 _REASON_LENGTH = 200
-_DOUBT = "a reply that nobody asked for came on the same connection; this answer may be another's"
 
 
 class RunStoppedError(AuditedSystemError):
@@ -46,12 +44,15 @@ class Verdict:
         Whether the question is worth another try at once.
     stop
         Why there is no point in asking anything else; empty when there is.
+    stray
+        Whether the reply says that it is that to another question.
     """
 
     outcome: str
     reason: str = ""
     again: bool = False
     stop: str = ""
+    stray: bool = False
 
 
 class Endpoint(Protocol):
@@ -60,6 +61,11 @@ class Endpoint(Protocol):
     @property
     def url(self) -> str:
         """Where questions are posted."""
+        ...
+
+    @property
+    def echoes(self) -> bool:
+        """Whether replies say which question they answer, and `judge` checks it."""
         ...
 
     def headers(self) -> Mapping[str, str]:
@@ -206,7 +212,6 @@ class Dispatcher:
         self._store = store
         self._settings = settings
         self._queue: Iterator[Question] = iter(questions)
-        self._again: deque[list[Question]] = deque()
         self._largest = largest
         self._failures_in_a_row = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -291,17 +296,12 @@ class Dispatcher:
             headers,
             s.timeout,
             largest=self._largest,
-            on_doubt=self._doubt,
+            kept=self._endpoint.echoes,
         )
         self._commits = commits = CommitQueue(self._store)
         try:
             workers = min(s.concurrency, self.total)
             await self._work_all(workers, client, commits)
-            await client.settle()
-            while self._again and not self._halt.is_set():
-                await self._work_all(min(s.concurrency, len(self._again)), client, commits)
-                await client.settle()
-            await self._give_up_doubtful(commits)
         finally:
             await commits.close()
             self.lost = commits.unwritten
@@ -316,37 +316,14 @@ class Dispatcher:
         try:
             while not self._halt.is_set():
                 await self._turn()
-                batch = [] if self._halt.is_set() else self._next()
+                if self._halt.is_set():
+                    return
+                batch = list(islice(self._queue, self._settings.batch))
                 if not batch:
                     return
-                batch[0].under_way = True
                 await self._ask(batch, client, commits)
-                batch[0].under_way = False
         except (sqlite3.Error, OSError) as fault:
             self._stop(f"the answer cache cannot be written ({fault}); make room or repair it")
-
-    def _doubt(self, token: tuple[list[Question], int]) -> None:
-        batch, attempt = token
-        if not batch[0].under_way and batch[0].attempt == attempt:
-            self._again.append(batch)
-
-    def _next(self) -> list[Question]:
-        if not self._again:
-            return list(islice(self._queue, self._settings.batch))
-        batch = self._again.popleft()
-        for question in batch:
-            question.attempt += 1
-        return batch
-
-    async def _give_up_doubtful(self, commits: CommitQueue) -> None:
-        """Answers that may be another's are errors, should the run stop before they are asked."""
-        while self._again:
-            batch = self._next()
-            try:
-                now = await self._sent(batch, commits)
-            except (sqlite3.Error, OSError):
-                return
-            commits.answered(_calls(batch, now, None, [Verdict("error", _DOUBT)] * len(batch)))
 
     async def _sent(self, batch: list[Question], commits: CommitQueue) -> float:
         now = time.time()
@@ -426,7 +403,7 @@ class Dispatcher:
     ) -> tuple[list[Reply | None], list[Verdict]]:
         """Ask once; return the reply and the verdict for each question."""
         try:
-            whole = await client.post(body, (batch, batch[0].attempt))
+            whole = await client.post(body)
         except RequestError as fault:
             return [None] * len(batch), [self._error(str(fault), again=True)] * len(batch)
         shown = self._endpoint.redact(whole.body)
@@ -438,7 +415,10 @@ class Dispatcher:
         judge, status, wait = self._endpoint.judge, whole.status, whole.retry_after
         pairs = list(zip(bodies, batch, strict=True))
         replies: list[Reply | None] = [Reply(status, one, wait) for one, _ in pairs]
-        return replies, [judge(status, one, question.payload) for one, question in pairs]
+        verdicts = [judge(status, one, question.payload) for one, question in pairs]
+        if any(verdict.stray for verdict in verdicts):
+            client.distrust()
+        return replies, verdicts
 
     def _error(self, reason: str, again: bool = False, stop: str = "") -> Verdict:
         shown = self._endpoint.redact(reason.encode(errors="replace")).decode(errors="replace")

@@ -460,30 +460,6 @@ def test_no_text_gets_the_answer_of_another(
     assert kept.outcomes.tolist() == decisions.outcomes.tolist()
 
 
-def test_an_answer_in_doubt_is_asked_again_or_is_an_error(
-    stub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ombud.http.client import Client
-
-    post, doubted = Client.post, []
-
-    async def doubting(client: Any, body: bytes, token: Any = None) -> Any:
-        reply = await post(client, body, token)
-        if b"zz" in body and not doubted:
-            doubted.append(token)
-            asyncio.get_running_loop().call_later(0.05, client._on_doubt, token)
-            await asyncio.sleep(0)
-        return reply
-
-    async def settle(client: Any) -> None:
-        await asyncio.sleep(0.1)
-
-    monkeypatch.setattr(Client, "post", doubting)
-    monkeypatch.setattr(Client, "settle", settle)
-    assert service(stub, tmp_path).moderate(texts_of("a", "zz")).outcomes.tolist() == [0, 1]
-    assert stub.asked == {"a": 1, "zz": 2}
-
-
 @pytest.mark.parametrize(
     ("echo", "outcome", "asked"),
     [("zz", Outcome.FLAGGED, 1), ("another", Outcome.FLAGGED, 2), ("", Outcome.FLAGGED, 2)],

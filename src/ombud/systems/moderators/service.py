@@ -187,10 +187,10 @@ class Service:
         if status == 200 and self.echoes:
             try:
                 about = self.echoed(json.loads(body), payload)
-            except Exception:  # a reply that is not as documented says nothing
-                about = True
+            except Exception:  # a reply that is not as documented is not known to be this one's
+                about = False
             if not about:
-                return Verdict("error", "the reply is about another text", again=True)
+                return Verdict("error", "the reply is about another text", again=True, stray=True)
         return Verdict(answer.outcome.name.lower(), answer.reason)
 
     def exhausted(self, reason: str, tries: int) -> str:

@@ -186,6 +186,11 @@ class HttpRecommender:
 class _Service:
     """How one call of `HttpRecommender.recommend` asks, and what a reply means."""
 
+    @property
+    def echoes(self) -> bool:
+        """Users may be left out of a reply, so it does not say which question it answers."""
+        return False
+
     def __init__(self, asked: HttpRecommender, n: int, exclude_seen: bool) -> None:
         self._asked, self._n, self._exclude_seen = asked, n, exclude_seen
         self._secret = read_key(asked.key_env, asked.url, "", asked.name)
