@@ -126,8 +126,9 @@ class Counterfactual:
         faults = [
             f"{name} is {getattr(self, name)}; it must be at least {least}"
             for name, least in (
-                ("k", 1), ("users", 2), ("targets", 2), ("budget", 0), ("beta", 0), ("most_labels", 1),
-                ("escape_budget", 1), ("at_risk", 1), ("looked_at", 1), ("random", 0),
+                ("k", 1), ("users", 2), ("targets", 2), ("budget", 0), ("beta", 0),
+                ("most_labels", 1), ("escape_budget", 1), ("at_risk", 1), ("looked_at", 1),
+                ("random", 0),
                 ("realistic", 0), ("retrained", 0), ("moved", 1), ("others", 1), ("people", 0),
                 ("queries", 10),
             )
@@ -181,7 +182,7 @@ class Counterfactual:
     ) -> Part:
         part = Part()
         checked = check_system(
-            name, model, live, asked, self.k, max(self.users, self.people), settings.level
+            name, model, live, asked, self.k, max(self.users, self.people), settings
         )
         part.estimates += checked.estimates
         if checked.reason:
@@ -199,9 +200,7 @@ class Counterfactual:
             if "reach" in self.parts:
                 part.add(reach_of(self, name, model, asked, settings))
             if name in self.black_box:
-                part.add(
-                    asked_reach(self, name, AskedModel(model), asked, settings, live.folder)
-                )
+                part.add(asked_reach(self, name, AskedModel(model), asked, settings, live.folder))
             ways = [one for one in self.parts if one in ("escape", "drift-in")]
             part.add(ways_of(self, ways, name, model, labels, asked, settings))
         if "stability" in self.parts:

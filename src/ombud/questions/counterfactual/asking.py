@@ -13,6 +13,7 @@ from ombud.probes import BlackBoxReachability, HistorySystem, Questions, ReachTa
 from ombud.probes.summaries import reach_summary
 from ombud.questions.counterfactual.check import WHERE
 from ombud.questions.counterfactual.part import Part
+from ombud.questions.counterfactual.reach import by_decile
 from ombud.questions.counterfactual.sample import Asked
 
 if TYPE_CHECKING:
@@ -76,11 +77,14 @@ def asked_reach(
         user_strata=users.strata, target_strata=targets.strata,
     )  # fmt: skip
     options = {"level": settings.level, "replicates": settings.replicates, "seed": settings.seed}
-    for e in reach_summary(table, target_groups=asked.target_groups(targets.units), **options):
+    groups = asked.target_groups(targets.units)
+    for e in by_decile(reach_summary(table, target_groups=groups, **options)):
         about = {**e.details, "queries": spent, "black_box": True}
         part.estimates.append(
             e.replace(
-                key=f"asked-{e.key}", metric=f"{e.metric}, by asking", details=about,
+                key=f"asked-{e.key}",
+                metric=f"{e.metric}, by asking",
+                details=about,
                 note="; ".join(("black box: a lower bound", *notes)),
             )  # fmt: skip
         )

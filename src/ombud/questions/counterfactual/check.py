@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,16 @@ from ombud.audits.analyses import LiveSystems
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError
+from ombud.metrics.engine import Settings
 from ombud.probes import Consistency, History, consistency
 from ombud.probes.outcomes import FrozenOutcome
 from ombud.probes.whitebox import open_box
 from ombud.questions.counterfactual.sample import Asked
-from ombud.stats import Estimate, proportion
+from ombud.rng import generator
+from ombud.stats import Estimate, estimate, proportion
 from ombud.systems.recommenders.model import Model
 
-__all__ = ["Checked", "check_system", "models_in"]
+__all__ = ["WHERE", "Checked", "check_system", "models_in"]
 
 WHERE = "counterfactual"
 """Where exclusions of this question are counted."""
@@ -48,7 +51,7 @@ class Checked:
     reason
         Why it cannot be asked; empty if it can.
     estimates
-        The share of lists that are as recorded.
+        The share of lists that are as recorded, and how much of each list is.
     """
 
     reason: str
@@ -56,7 +59,13 @@ class Checked:
 
 
 def check_system(
-    name: str, model: Model, live: LiveSystems, asked: Asked, k: int, count: int, level: float
+    name: str,
+    model: Model,
+    live: LiveSystems,
+    asked: Asked,
+    k: int,
+    count: int,
+    settings: Settings,
 ) -> Checked:
     """Ask a frozen model about unchanged histories, twice, and compare with what was recorded.
 
@@ -78,7 +87,7 @@ def check_system(
     found = consistency(list(lists), now, again)
     if not found.deterministic:
         return Checked("its lists are drawn at random, whatever the history holds")
-    return Checked("", (_estimate(name, found, k, level),))
+    return Checked("", _estimates(name, found, list(lists), now, k, settings))
 
 
 def _lists(
@@ -93,14 +102,36 @@ def _lists(
     return first, second
 
 
-def _estimate(name: str, found: Consistency, k: int, level: float) -> Estimate:
-    return proportion(
+def _estimates(
+    name: str,
+    found: Consistency,
+    recorded: list[NDArray[np.int32]],
+    now: list[NDArray[np.int32]],
+    k: int,
+    settings: Settings,
+) -> tuple[Estimate, ...]:
+    """Return the share of lists that are the same, and the mean overlap."""
+    about: dict[str, Any] = {
+        "unit": "user",
+        "system": name,
+        "level": settings.level,
+        "details": {"policy": "frozen", "k": k},
+    }
+    same = proportion(
         found.same,
         found.users,
         metric=f"lists as recorded, before any edit (frozen)@{k}",
         key="consistency/same",
-        unit="user",
-        system=name,
-        level=level,
-        details={"policy": "frozen", "k": k, "overlap": found.overlap, "users": found.users},
+        **about,
     )
+    shared = [
+        float(np.isin(old[old >= 0], new).mean())
+        for old, new in zip(recorded, now, strict=True)
+        if (old >= 0).any()
+    ]
+    metric = f"overlap with recorded lists, before any edit (frozen)@{k}"
+    about |= {"metric": metric, "key": "consistency/overlap"}
+    if not shared:
+        return same, Estimate.undefined(reason="no list was recorded", n=0, **about)
+    rng = generator(settings.seed, "counterfactual", "overlap", name)
+    return same, estimate(np.array(shared), replicates=settings.replicates, rng=rng, **about)

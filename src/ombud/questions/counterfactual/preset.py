@@ -71,8 +71,8 @@ class CounterfactualPreset(Preset):
         ``reach``, ``escape``, ``drift-in`` and ``stability``; data without labels has only the
         first and the last.
     k, users, targets, budget, beta
-        Length of lists; how many users and items reach is asked about; edits it permits; how sharply
-        a random system draws (0 for a fixed list).
+        Length of lists; how many users and items reach is asked about; edits it permits; how
+        sharply a random system draws (0 for a fixed list).
     labels, most_labels, permitted, unknown
         Labels to escape from (default, the most frequent in lists), how many may stay in the list,
         and whether an unknown label counts as ``no`` or ``yes``.

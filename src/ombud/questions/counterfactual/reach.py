@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from ombud.probes.outcomes import FrozenOutcome, InTopK, RetrainedOutcome
 from ombud.probes.summaries import reach_summary
 from ombud.questions.counterfactual.check import WHERE
 from ombud.questions.counterfactual.part import Part
-from ombud.questions.counterfactual.sample import Asked
+from ombud.questions.counterfactual.sample import DECILE, Asked
 from ombud.rng import generator
 from ombud.stats import Estimate, proportion, resample_crossed
 from ombud.systems.recommenders.model import Model
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ombud.metrics.engine import Settings
     from ombud.questions.counterfactual.analyses import Counterfactual
 
-__all__ = ["popularity_gap", "reach_of"]
+__all__ = ["by_decile", "popularity_gap", "reach_of", "today"]
 
 _WORDS = {True: "yes", False: "no", None: "undecided"}
 
@@ -62,8 +63,9 @@ def reach_of(
         table = replace(table, today=None, best=None)
     groups = asked.user_groups(users.units)
     options = {"level": settings.level, "replicates": settings.replicates, "seed": settings.seed}
-    part.estimates += reach_summary(
-        table, user_groups=groups, target_groups=asked.target_groups(targets.units), **options
+    found_groups = asked.target_groups(targets.units)
+    part.estimates += by_decile(
+        reach_summary(table, user_groups=groups, target_groups=found_groups, **options)
     )
     popular = asked.popularity[targets.units] * 2 > asked.popularity.max()
     part.estimates.append(popularity_gap(table, popular, settings))
@@ -118,6 +120,20 @@ def _tell(
             policy="frozen",
             budget=plan.budget,
         )
+
+
+def by_decile(estimates: Iterable[Estimate]) -> list[Estimate]:
+    """Return summaries whose target groups are deciles: they are groups, not labels of content."""
+    return [
+        e.replace(
+            label="",
+            group=f"items of popularity {e.label}",
+            details={**e.details, "decile": int(e.label.removeprefix(DECILE))},
+        )
+        if e.label
+        else e
+        for e in estimates
+    ]
 
 
 def popularity_gap(table: ReachTable, popular: np.ndarray, settings: Settings) -> Estimate:

@@ -18,10 +18,12 @@ from ombud.probes import EditSpace, StratifiedSample, quantile_groups, stratifie
 from ombud.probes.edits import permitted_values
 from ombud.rng import generator
 
-__all__ = ["Asked"]
+__all__ = ["DECILE", "Asked"]
 
 _ACTIVITY = ("least active", "less active", "middling", "more active", "most active")
 _DECILES = 10
+DECILE = "decile "
+"""How a group of items of one popularity is called, before its number from 1, the least popular."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +141,7 @@ class Asked:
     def target_groups(self, items: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
         """Return the members of each popularity decile, 1 for the least popular."""
         deciles = self.popularity[items]
-        return {f"decile {d + 1}": deciles == d for d in np.unique(deciles).tolist()}
+        return {f"{DECILE}{d + 1}": deciles == d for d in np.unique(deciles).tolist()}
 
     def labelled(self, unknown: Literal["no", "yes"]) -> Mapping[str, NDArray[np.bool_]]:
         """Return which items of the catalogue carry each label."""

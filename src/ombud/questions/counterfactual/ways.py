@@ -52,9 +52,7 @@ class _OneLabel:
     def search(self) -> None:
         """Ask about users in random order until enough of them were at risk."""
         plan, probe = self.plan, Escape if self.direction == "escape" else DriftIn
-        ask = probe(
-            k=plan.k, permitted=plan.permitted, random=plan.random, seed=self.settings.seed
-        )
+        ask = probe(k=plan.k, permitted=plan.permitted, random=plan.random, seed=self.settings.seed)
         at_risk = 0
         for row in self.asked.order[: plan.looked_at].tolist():
             if at_risk >= plan.at_risk and len(self.rows) >= plan.people:
@@ -161,9 +159,7 @@ class _OneLabel:
     def _holds(self, row: int, way: Way) -> bool:
         assert way.fewest.witness is not None  # somebody who got through
         history = self.asked.space(row, 0).history
-        again = RetrainedOutcome(
-            self.model, self.asked.interactions, history, self.plan.k, own=row
-        )
+        again = RetrainedOutcome(self.model, self.asked.interactions, history, self.plan.k, own=row)
         (shown,) = again.after([way.fewest.witness])
         count = LabelCount(self.labelled, self.plan.k).value(shown, shown)
         out = self.direction == "escape"
