@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,7 +76,11 @@ def asked_reach(
         user_weights=users.weights, target_weights=targets.weights,
         user_strata=users.strata, target_strata=targets.strata,
     )  # fmt: skip
-    options = {"level": settings.level, "replicates": settings.replicates, "seed": settings.seed}
+    options: dict[str, Any] = {
+        "level": settings.level,
+        "replicates": settings.replicates,
+        "seed": settings.seed,
+    }
     groups = asked.target_groups(targets.units)
     for e in by_decile(reach_summary(table, target_groups=groups, **options)):
         about = {**e.details, "queries": spent, "black_box": True}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def stability_of(
             seed=settings.seed,
         )
         result = stability(model, asked.interactions, users, tried, progress=progress)
-        options = {
+        options: dict[str, Any] = {
             "level": settings.level, "replicates": settings.replicates, "seed": settings.seed
         }  # fmt: skip
         # The probe knows the model by its type; the audit has a name for it.

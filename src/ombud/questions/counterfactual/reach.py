@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,7 +62,11 @@ def reach_of(
     if not plan.beta:
         table = replace(table, today=None, best=None)
     groups = asked.user_groups(users.units)
-    options = {"level": settings.level, "replicates": settings.replicates, "seed": settings.seed}
+    options: dict[str, Any] = {
+        "level": settings.level,
+        "replicates": settings.replicates,
+        "seed": settings.seed,
+    }
     found_groups = asked.target_groups(targets.units)
     part.estimates += by_decile(
         reach_summary(table, user_groups=groups, target_groups=found_groups, **options)
@@ -202,7 +206,7 @@ def _after_training(
         outcome = RetrainedOutcome(model, asked.interactions, space.history, plan.k, own=row)
         (after,) = outcome.after([reach.in_list.witness])
         hits += int(InTopK(reach.targets, plan.k).value(after, after))
-    about = {
+    about: dict[str, Any] = {
         "metric": f"witnesses that hold after training again (budget {plan.budget})@{plan.k}",
         "key": "reach/holds-retrained",
         "system": name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,15 +154,15 @@ class Asked:
         return {name: yes[:, place] for place, name in enumerate(self.data.labels.names)}
 
     @cached_property
-    def titles(self) -> NDArray[Any]:
+    def titles(self) -> list[str]:
         """What readers see of every item: its title where the data has one, else its id."""
-        ids = np.array([str(item) for item in self.interactions.items.ids], dtype=object)
-        known = None if self.data.items is None else self.data.items.values.get("title")
-        if known is None or self.data.items is None:
+        ids = [str(item) for item in self.interactions.items.ids]
+        items = self.data.items
+        known = None if items is None else items.values.get("title")
+        if known is None or items is None:
             return ids
-        places = self.data.items.items.codes(self.interactions.items.ids)
-        there = [p >= 0 and known[p] is not None for p in places]
-        return np.array(
-            [known[p] if ok else own for p, ok, own in zip(places, there, ids, strict=True)],
-            dtype=object,
-        )
+        places = items.items.codes(self.interactions.items.ids).tolist()
+        return [
+            str(known[place]) if place >= 0 and known[place] is not None else own
+            for place, own in zip(places, ids, strict=True)
+        ]

@@ -260,8 +260,8 @@ def counterfactual_stability(result: Result) -> Section | None:
         table = _grid(
             name,
             f"Change of lists (1 - Jaccard) with "
-            f"{count(int(most[0].details['budget']), 'other user')} {kind}, model retrained; the noise is the largest of as many trainings on unchanged "
-            "data.",
+            f"{count(int(most[0].details['budget']), 'other user')} {kind}, model retrained; "
+            "the noise is the largest of as many trainings on unchanged data.",
             (
                 ("Most found", most),
                 ("Random, mean", usual),
