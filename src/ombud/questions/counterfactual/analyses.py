@@ -18,6 +18,7 @@ from ombud.metrics.engine import Settings
 from ombud.probes import SWAP_KINDS, AskedModel, HttpHistorySystem, SwapKind
 from ombud.questions.counterfactual.asking import asked_reach
 from ombud.questions.counterfactual.check import WHERE, check_system, models_in
+from ombud.questions.counterfactual.diversity import diversity_of
 from ombud.questions.counterfactual.others import stability_of
 from ombud.questions.counterfactual.part import Part, tables_of
 from ombud.questions.counterfactual.reach import reach_of, today
@@ -28,8 +29,8 @@ from ombud.systems.recommenders.model import Model
 
 __all__ = ["PARTS", "Counterfactual", "PartName"]
 
-PartName = Literal["reach", "escape", "drift-in", "stability"]
-PARTS: tuple[PartName, ...] = ("reach", "escape", "drift-in", "stability")
+PartName = Literal["reach", "escape", "drift-in", "diversity", "stability"]
+PARTS: tuple[PartName, ...] = ("reach", "escape", "drift-in", "diversity", "stability")
 """What can be asked."""
 
 
@@ -46,8 +47,8 @@ class Counterfactual:
     Parameters
     ----------
     parts
-        What to ask: ``reach``, ``escape``, ``drift-in``, ``stability``. Escape and drift-in need
-        labels.
+        What to ask: ``reach``, ``escape``, ``drift-in``, ``diversity``, ``stability``. Escape and
+        drift-in need labels.
     k
         Length of the lists.
     users, targets
@@ -73,6 +74,9 @@ class Counterfactual:
         drift-in), and at most so many are.
     random
         Random edits of the same number that are tried beside each way.
+    tries
+        Edits that are tried at each step towards a more diverse list; as many users as `moved` and
+        as many edits as `escape_budget`.
     values
         ``ends``: an edit rates with the least or the greatest value; ``all``: with any.
     realistic
@@ -107,6 +111,7 @@ class Counterfactual:
     at_risk: int = 30
     looked_at: int = 300
     random: int = 10
+    tries: int = 50
     values: Literal["ends", "all"] = "ends"
     realistic: int = 0
     retrained: int = 5
@@ -128,9 +133,8 @@ class Counterfactual:
             for name, least in (
                 ("k", 1), ("users", 2), ("targets", 2), ("budget", 0), ("beta", 0),
                 ("most_labels", 1), ("escape_budget", 1), ("at_risk", 1), ("looked_at", 1),
-                ("random", 0),
-                ("realistic", 0), ("retrained", 0), ("moved", 1), ("others", 1), ("people", 0),
-                ("queries", 10),
+                ("random", 0), ("realistic", 0), ("tries", 1), ("retrained", 0), ("moved", 1),
+                ("others", 1), ("people", 0), ("queries", 10),
             )
             if getattr(self, name) < least
         ]  # fmt: skip
@@ -203,6 +207,8 @@ class Counterfactual:
                 part.add(asked_reach(self, name, AskedModel(model), asked, settings, live.folder))
             ways = [one for one in self.parts if one in ("escape", "drift-in")]
             part.add(ways_of(self, ways, name, model, labels, asked, settings))
+            if "diversity" in self.parts:
+                part.add(diversity_of(self, name, model, asked, settings))
         if "stability" in self.parts:
             part.add(stability_of(self, name, model, asked, settings, live.progress))
         return part
@@ -224,7 +230,7 @@ class Counterfactual:
         if not known:
             raise PlanError(
                 "counterfactual: escape and drift-in need labels, and the data has none; leave "
-                'them out: parts = ["reach", "stability"]'
+                'them out: parts = ["reach", "diversity", "stability"]'
             )
         places = dict.fromkeys(known, 0)
         for outputs in live.outputs.values():

@@ -26,7 +26,13 @@ _BOXES = (
     ("chance", "Chance", 0.0, 0.0),
     ("list", "What is shown", 2.0, 1.5),
 )
-_CHANGED_BY = {"reach": "own", "escape": "own", "drift-in": "own", "stability": "others"}
+_CHANGED_BY = {
+    "reach": "own",
+    "escape": "own",
+    "drift-in": "own",
+    "attainable": "own",
+    "stability": "others",
+}
 
 
 def dependency_figure(parts: Collection[str], *, name: str, noise: bool) -> Figure:

@@ -36,6 +36,7 @@ class CounterfactualOptions(BaseModel):
     at_risk: int = Field(default=30, ge=1)
     looked_at: int = Field(default=300, ge=1)
     random: int = Field(default=10, ge=0)
+    tries: int = Field(default=50, ge=1)
     values: Literal["ends", "all"] = "ends"
     realistic: int = Field(default=0, ge=0)
     retrained: int = Field(default=5, ge=0)
@@ -68,8 +69,8 @@ class CounterfactualPreset(Preset):
     Options
     -------
     parts
-        ``reach``, ``escape``, ``drift-in`` and ``stability``; data without labels has only the
-        first and the last.
+        ``reach``, ``escape``, ``drift-in``, ``diversity`` and ``stability``; escape and drift-in
+        need labels.
     k, users, targets, budget, beta
         Length of lists; how many users and items reach is asked about; edits it permits; how
         sharply a random system draws (0 for a fixed list).
@@ -79,6 +80,8 @@ class CounterfactualPreset(Preset):
     escape_budget, at_risk, looked_at, random
         Edits that escape permits; how many users at risk are wanted, and how many users are looked
         at for them; random edits tried beside.
+    tries
+        Edits tried at each step towards a more diverse list.
     values, realistic
         ``ends`` or ``all`` values of the scale; 0 for any item, else only what stands in so many
         places of the list.

@@ -46,6 +46,12 @@ _CONCERNS = (
         "how often people make these edits",
     ),
     (
+        "attainable",
+        "Attainable diversity of a list",
+        "autonomy: a narrow list that stays narrow points to the system",
+        "whether somebody wants a broader list; likeness of content",
+    ),
+    (
         "stability",
         "Stability: change of lists by other people's data",
         "autonomy; non-comparative fairness (arbitrariness)",
@@ -154,6 +160,18 @@ def counterfactual_reach(result: Result) -> Section | None:
     blocks += [] if deciles is None else [deciles]
     groups = _agency(find(result, "reach/agency/proved"))
     blocks += [] if groups is None else [groups]
+    diversity = _grid(
+        "counterfactual-diversity",
+        "Diversity of lists now, after edits of the own history, and with the history of somebody "
+        "of broad taste and the same activity (model frozen).",
+        (
+            ("Observed", find(result, "attainable/observed")),
+            ("Attainable", find(result, "attainable/attainable")),
+            ("With a broad history", find(result, "attainable/broad-history")),
+            ("Narrow lists that can be left", find(result, "attainable/narrow-left")),
+        ),
+    )
+    blocks += [] if diversity is None else [diversity]
     boxes = _boxes(result)
     blocks += [] if boxes is None else [boxes]
     return Section("What people could be shown", tuple(blocks), 210)
