@@ -14,6 +14,7 @@ from ombud.stats.estimate import Estimate, Kind
 from ombud.stats.extremes import MOST_LOST, Extreme, largest_ratio
 from ombud.stats.intervals import Interval, Intervals, Method, intervals_of_draws
 from ombud.stats.kappa import Weights, cohen_kappa, kappa_error, kappa_estimate, kappa_sample
+from ombud.stats.losses import FEWEST_HITS, relative_loss
 from ombud.stats.means import (
     Located,
     mean_estimate,
@@ -74,6 +75,7 @@ from ombud.stats.statistics import (
 )
 
 __all__ = [
+    "FEWEST_HITS",
     "MOST_LOST",
     "NO",
     "UNKNOWN",
@@ -149,6 +151,7 @@ __all__ = [
     "rate_ratio_estimate",
     "ratio_of_means",
     "ratio_of_means_estimate",
+    "relative_loss",
     "resample",
     "resample_crossed",
     "resample_medians",
