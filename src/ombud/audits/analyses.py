@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
-__all__ = ["Analysed", "Analysis", "decisions_in", "needed"]
+__all__ = ["Analysed", "Analysis", "all_interactions", "decisions_in", "needed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,8 @@ class Analysis(Protocol):
     """What an audit needs to know of an analysis.
 
     An analysis is a frozen dataclass whose fields are its options, registered with
-    ``@ombud.registry.analysis("name")``.
+    ``@ombud.registry.analysis("name")``. One that looks further down the lists than the metrics
+    do says so by a property `depth`.
     """
 
     registered_name: ClassVar[str]
@@ -85,9 +86,14 @@ def needed(data: Dataset, analysis: str) -> tuple[Interactions, Labels]:
     if data.interactions is None or data.labels is None:
         lacking = "interactions" if data.interactions is None else "labels"
         raise PlanError(f"{analysis} needs interactions and labels; the data has no {lacking}")
-    if data.test is None:
-        return data.interactions, data.labels
-    return _joined(data.interactions, data.test), data.labels
+    return all_interactions(data, analysis), data.labels
+
+
+def all_interactions(data: Dataset, analysis: str) -> Interactions:
+    """Return all interactions, held out or not; or say that there are none."""
+    if data.interactions is None:
+        raise PlanError(f"{analysis} needs interactions; the data has none")
+    return data.interactions if data.test is None else _joined(data.interactions, data.test)
 
 
 def _joined(train: Interactions, test: Interactions) -> Interactions:

@@ -285,7 +285,11 @@ class Audit:
         return OutputCollector(
             data=self.data,
             users=self._users() if recommends else np.empty(0),
-            depth=max(metric.depth for metric in self.metrics),
+            depth=max(
+                *(metric.depth for metric in self.metrics),
+                *(getattr(analysis, "depth", 0) for analysis in self.analyses),
+                0,
+            ),
             predictions=any(metric.reads == "predictions" for metric in self.metrics),
             store=store,
             progress=progress,
@@ -342,6 +346,8 @@ class Audit:
         if self.data.interactions is None:
             raise PlanError("a recommender is audited, but the data has no interactions")
         users = self.data.interactions.users.ids
+        if self.data.audited is not None:
+            users = np.asarray(self.data.audited)
         if self.sample is None or self.sample >= len(users):
             return users
         chosen = generator(self.seed, "sample").choice(len(users), self.sample, replace=False)

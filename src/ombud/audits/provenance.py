@@ -91,6 +91,12 @@ def fingerprint_data(data: Dataset) -> str:
     for groups in (data.users, data.text_groups):
         if groups is not None:
             parts += [groups.units.ids, np.array(groups.names), groups.members]
+    if data.items is not None:
+        parts.append(data.items.items.ids)
+        for name in data.items.attributes:
+            parts += [np.array([name]), data.items.values[name], data.items.status[name]]
+    if data.audited is not None:
+        parts.append(np.asarray(data.audited))
     return _digest(parts)
 
 

@@ -1,0 +1,19 @@
+"""Authors: whose work is catalogued, read and recommended."""
+
+from ombud.questions.authors.catalogue import CreatorCatalogue
+from ombud.questions.authors.lists import CreatorLists
+from ombud.questions.authors.metrics import BalanceGap, ListBalance
+from ombud.questions.authors.preset import AuthorsOptions, AuthorsPreset
+from ombud.questions.authors.propagation import CreatorPropagation
+from ombud.questions.authors.reranking import CreatorReranking
+
+__all__ = [
+    "AuthorsOptions",
+    "AuthorsPreset",
+    "BalanceGap",
+    "CreatorCatalogue",
+    "CreatorLists",
+    "CreatorPropagation",
+    "CreatorReranking",
+    "ListBalance",
+]
