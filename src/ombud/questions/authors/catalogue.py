@@ -137,6 +137,7 @@ def _known(
         "metric": f"share with a known {creators.attribute}",
         "key": "creator-catalogue/known-share",
         "level": level,
+        "details": {"attribute": creators.attribute},
     }
     known = int(np.count_nonzero(codes >= 0))
     some = proportion(known, len(codes), unit="item", group="items", **about)

@@ -170,9 +170,7 @@ def _baselines(
     creators: Creators, interactions: Interactions, k: int, level: float
 ) -> list[Estimate]:
     codes = creators.on(interactions.items)
-    kinds = {"most popular": "count"} | (
-        {"highest mean rating": "mean"} if interactions.explicit else {}
-    )
+    kinds = {"most popular": "count"} | ({"best rated": "mean"} if interactions.explicit else {})
     found = []
     for kind, by in kinds.items():
         top = codes[top_items(interactions, by, k)]

@@ -146,7 +146,9 @@ class AuthorsPreset(Preset):
                 "inferred = true under [options] to use them, and every figure will say so"
             )
         if options.feedback == "implicit" and data.interactions.explicit:
-            data = replace(data, interactions=_without_ratings(data.interactions))
+            title = f"{data.card.title or data.card.name}; ratings are ignored here"
+            card = data.card.model_copy(update={"title": title})
+            data = replace(data, interactions=_without_ratings(data.interactions), card=card)
             if data.test is not None:
                 data = replace(data, test=_without_ratings(data.test))
         assert data.interactions is not None
