@@ -49,7 +49,8 @@ def popularity_percentile(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]
     from scipy.stats import rankdata
 
     ranks = rankdata(counts)
-    return np.floor(100 * ranks / ranks.max() + 0.5).astype(np.int64)
+    percent = np.floor(100 * ranks / ranks.max() + 0.5)
+    return np.asarray(percent, dtype=np.int64)
 
 
 @analysis("creator-catalogue")
@@ -189,7 +190,7 @@ def _per_item(
     metric = "interactions per item"
     ratio: dict[str, Any] = {"metric": f"{metric}, ratio", "key": f"{key}-ratio"}
     delta: dict[str, Any] = {"metric": "Cliff's delta of interactions", "key": f"{key}-delta"}
-    against = {"against": "items of other known identities"}
+    against: dict[str, Any] = {"against": "items of other known identities"}
     few = min(len(own), len(others))
     if len(own) < _FEWEST:
         reason = f"not enough data: {len(own)} items; {_FEWEST} are needed"

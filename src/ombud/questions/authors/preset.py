@@ -212,7 +212,7 @@ def _explicit(plan: Plan, options: AuthorsOptions) -> bool:
     if options.feedback != "auto":
         return options.feedback == "explicit"
     if "feedback" in plan.data.options:
-        return plan.data.options["feedback"] == "explicit"
+        return bool(plan.data.options["feedback"] == "explicit")
     if plan.data.source is None and plan.data.interactions is not None:
         return "rating" in open_frame(plan.data.interactions)[0].collect_schema().names()
     data = load_data(plan.model_copy(update={"preset": None, "split": {}}))

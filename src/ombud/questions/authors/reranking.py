@@ -195,8 +195,15 @@ class _Reranked:
         """Return balance, accuracy and loss of one strategy."""
         users = np.asarray(after.users)
         sample = profile_users(self.data, users) & enough
-        values = shares(self.creators.in_lists(after, self.asked.k)[sample])
-        details = {"strategy": strategy, "candidates": self.asked.candidates}
+        counts = self.creators.in_lists(after, self.asked.k)[sample]
+        values = shares(counts)
+        details = {
+            "strategy": strategy,
+            "candidates": self.asked.candidates,
+            # Items of unknown identity are always allowed, so they move up.
+            "known_places": int(counts.sum()),
+            "places": int(np.minimum(after.lengths[sample], self.asked.k).sum()),
+        }
         about: dict[str, Any] = {"system": self.system, "level": self.level}
         found = [
             mean_share(values[:, g], "reranked", name, details, group=strategy, **about)
@@ -205,7 +212,12 @@ class _Reranked:
         return [*found, self.accuracy(strategy, after), self._loss(strategy, after)]
 
     def _loss(self, strategy: str, after: Recommendations) -> Estimate:
-        name = {"metric": "relative loss of MRR", "key": LOSS, "group": strategy, "unit": "user"}
+        name: dict[str, Any] = {
+            "metric": "relative loss of MRR",
+            "key": LOSS,
+            "group": strategy,
+            "unit": "user",
+        }
         about: dict[str, Any] = {"system": self.system, "level": self.level, "against": self.system}
         first, second = self._reciprocal(self.before), self._reciprocal(after)
         if first is None or second is None or not len(first[1]):

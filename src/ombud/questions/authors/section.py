@@ -441,6 +441,7 @@ def authors_reranking(result: Result) -> Section | None:
         Column("Hits before", "right"),
         Column("Hits after", "right"),
         Column(f"Share of {shorten(names[0], 40)}" if names else "Share", "right"),
+        Column("Known places", "right"),
         Column("Short lists", "right"),
     )
     rows = []
@@ -452,6 +453,7 @@ def authors_reranking(result: Result) -> Section | None:
             (Cell(shorten(e.system, 60)), Cell(e.group), cell)
             + tuple(Cell("") if h is None else Cell.number(h) for h in hits)
             + (Cell("") if share is None else number_cells([share], notes)[0],)
+            + (_known_places(share),)
             + (Cell.number(row["short"]) if row else Cell(""),)
         )
     deep = {r["candidates"] for r in reached.values()}
@@ -463,6 +465,15 @@ def authors_reranking(result: Result) -> Section | None:
     )
     blocks.append(Table("authors-reranking-table", columns, tuple(rows), caption, notes.lines()))
     return Section("What control costs", tuple(blocks), order=180)
+
+
+def _known_places(e: Estimate | None) -> Cell:
+    """Return how many places hold a known identity: unknown items move up in reranked lists."""
+    places = 0 if e is None else e.details.get("places")
+    if e is None or not places:
+        return Cell("")
+    share = e.details["known_places"] / places
+    return Cell.number(share, f"{share:.1%}")
 
 
 def _rows(result: Result, name: str) -> list[dict[str, Any]]:
