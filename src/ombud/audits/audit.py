@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import getdoc
@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysis, LiveSystems, SystemAnalysis
+from ombud.audits.analyses import Analysis, ListAnalysis, LiveSystems, SystemAnalysis
 from ombud.audits.collect import OutputCollector, Service, System, SystemOutputs
 from ombud.audits.histograms import spread_tables
 from ombud.audits.inputs import data_plan, store_data
@@ -291,12 +291,18 @@ class Audit:
         return OutputCollector(
             data=self.data,
             users=self._users() if recommends else np.empty(0),
-            depth=max(metric.depth for metric in self.metrics),
+            depth=max(self._depths(), default=0),
             predictions=any(metric.reads == "predictions" for metric in self.metrics),
             trained=any(isinstance(analysis, SystemAnalysis) for analysis in self.analyses),
             store=store,
             progress=progress,
         )
+
+    def _depths(self) -> Iterator[int]:
+        yield from (metric.depth for metric in self.metrics)
+        for analysis in self.analyses:
+            if isinstance(analysis, ListAnalysis):
+                yield analysis.depth
 
     def _named(self) -> Mapping[str, System]:
         assert isinstance(self.systems, Mapping)  # __post_init__ has seen to it
@@ -353,6 +359,8 @@ class Audit:
         if self.data.interactions is None:
             raise PlanError("a recommender is audited, but the data has no interactions")
         users = self.data.interactions.users.ids
+        if self.data.audited is not None:
+            users = np.asarray(self.data.audited)
         if self.sample is None or self.sample >= len(users):
             return users
         chosen = generator(self.seed, "sample").choice(len(users), self.sample, replace=False)

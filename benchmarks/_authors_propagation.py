@@ -1,7 +1,7 @@
 """The propagation model: ombud's collapsed posterior against NUTS on the full model.
 
-    python benchmarks/authors_propagation.py            5,000 users x 4 algorithms, 4 NUTS chains
-    python benchmarks/authors_propagation.py --quick    the same data, one short NUTS chain
+    python benchmarks/_authors_propagation.py            5,000 users x 4 algorithms, 4 NUTS chains
+    python benchmarks/_authors_propagation.py --quick    the same data, one short NUTS chain
 
 Both sample the same posterior in the same run. Counted: effective samples of the slowest parameter
 per CPU second. For ombud the whole of `fit_propagation` counts (both fits, the check of the

@@ -1,7 +1,7 @@
 """Linking: components against networkx and scipy, MARC against pymarc, and the size of everything.
 
-    python benchmarks/authors_link.py            full size, with 30M editions and 100M edges
-    python benchmarks/authors_link.py --quick    about a minute
+    python benchmarks/_authors_link.py            full size, with 30M editions and 100M edges
+    python benchmarks/_authors_link.py --quick    about a minute
 
 Every case runs in a process of its own on the same generated data. `clustering`: edges of a graph
 whose two sides are numbered already, so that scipy may begin at once; its CPU time includes the

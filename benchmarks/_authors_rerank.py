@@ -1,7 +1,7 @@
 """Balanced reranking: all users at once against a plain loop over users and items.
 
-    python benchmarks/authors_rerank.py            5,000 users x 1,000 candidates, lists of 100
-    python benchmarks/authors_rerank.py --quick    the loop on a tenth of the users, scaled up
+    python benchmarks/_authors_rerank.py            5,000 users x 1,000 candidates, lists of 100
+    python benchmarks/_authors_rerank.py --quick    the loop on a tenth of the users, scaled up
 
 Two identities (GreedyEQ, SingleEQ, GreedyReflect) and four (the quota rule). The loop walks the
 remaining ranking from its top for every place, as the paper's algorithm does, on plain lists; its
