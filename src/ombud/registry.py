@@ -32,6 +32,7 @@ __all__ = [
     "KINDS",
     "Plugin",
     "analysis",
+    "answer",
     "argument_types",
     "create",
     "describe",
@@ -51,8 +52,8 @@ __all__ = [
 ]
 
 KINDS = (
-    "analysis", "distance", "metric", "moderator", "preset", "probe", "recommender", "section",
-    "source", "world",
+    "analysis", "answer", "distance", "metric", "moderator", "preset", "probe", "recommender",
+    "section", "source", "world",
 )  # fmt: skip
 """What can be registered: one decorator of the same name each."""
 
@@ -150,6 +151,11 @@ def world(name: str) -> Callable[[Factory], Factory]:
 def preset(name: str) -> Callable[[Factory], Factory]:
     """Register a preset: a function that completes a plan."""
     return register("preset", name)
+
+
+def answer(name: str) -> Callable[[Factory], Factory]:
+    """Register an answer: what the first screen of a report says about a question."""
+    return register("answer", name)
 
 
 def section(name: str) -> Callable[[Factory], Factory]:

@@ -7,10 +7,11 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ import pytest
 
 from ombud.audits.result import Result
 from ombud.report import Report
+from ombud.report.answer import MOST_WORDS
 
 pytestmark = pytest.mark.browser
 
@@ -164,17 +166,22 @@ def test_figures_are_drawn_in_both_schemes(
     seen = look(chromium, Report(moderator).html(), tmp_path, dark=dark)
     assert seen.drawn == len(Report(moderator).figures())
     assert len(re.findall(r'<svg [^>]*class="marks"', seen.dom)) == seen.drawn
+    assert len(
+        re.findall(r'<div class="live[^"]*" [^>]*role="img"[^>]* aria-label="[^"]{40}', seen.dom)
+    ) == (seen.drawn)
     assert f'fill="{ink}"' in seen.dom
     assert seen.console == ()
 
 
 def test_a_reader_can_choose_a_label(chromium: str, ordinary: Result, tmp_path: Path) -> None:
+    # Levels of groups are drawn where groups are not compared.
+    alone = tuple(e for e in ordinary.estimates if not (e.group and e.kind != "level"))
     script = """
     setTimeout(function () {
-      var figure = document.getElementById("figure-share-gap-10-groups");
-      var choice = figure.querySelector("select");
+      var figure = document.querySelector("figure[id$=-groups]");
+      var choice = figure.querySelector(".choice select");
       var before = figure.querySelector("svg").innerHTML;
-      choice.value = "spiders";
+      choice.value = choice.options[1].value;
       choice.dispatchEvent(new Event("input"));
       choice.dispatchEvent(new Event("change"));
       setTimeout(function () {
@@ -183,10 +190,188 @@ def test_a_reader_can_choose_a_label(chromium: str, ordinary: Result, tmp_path: 
       }, 1000);
     }, 5000);
     """
-    seen = look(chromium, with_probe(Report(ordinary).html(), script), tmp_path)
+    report = Report(replace(ordinary, estimates=alone))
+    seen = look(chromium, with_probe(report.html(), script), tmp_path)
     assert seen.console == ()
-    assert seen.title == "12 changed"
-    assert seen.drawn == 8
+    assert seen.title == "8 changed"
+    assert seen.drawn == len(report.figures())
+
+
+FIRST_SCREEN = """
+setTimeout(function () {
+  var answer = document.querySelector(".answer.first");
+  var copy = answer.cloneNode(true);
+  copy.querySelectorAll(".live, .choice").forEach(function (one) { one.remove(); });
+  var words = document.querySelector("header").innerText + " " + copy.textContent;
+  var figures = answer.querySelectorAll("figure").length;
+  var bottom = Math.round(answer.getBoundingClientRect().bottom + window.scrollY);
+  var height = document.documentElement.scrollHeight;
+  document.title = [bottom, words.trim().split(/\\s+/).length, figures, height].join(" ");
+}, 5000);
+"""
+
+
+@pytest.mark.parametrize("name", ["ordinary", "large", "moderator"])
+def test_the_answer_fits_into_the_first_screen(
+    chromium: str, name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    html = with_probe(Report(request.getfixturevalue(name)).html(), FIRST_SCREEN)
+    seen = look(chromium, html, tmp_path, width=1280)
+    bottom, words, figures, height = map(int, seen.title.split())
+    assert 200 < bottom <= 900
+    assert 20 < words <= MOST_WORDS
+    assert figures <= 1
+    assert height <= 10 * 900
+
+
+AXE = """
+setTimeout(function () {
+  axe.run().then(function (found) {
+    document.title = "axe " + JSON.stringify(found.violations.map(function (one) {
+      return [one.id, one.nodes.length, one.nodes[0].html.slice(0, 120)];
+    })) + " of " + (found.passes.length > 10);
+  });
+}, 5000);
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("name", ["ordinary", "hostile", "moderator"])
+def test_axe_finds_no_violation(
+    chromium: str, name: str, dark: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    report = Report(request.getfixturevalue(name))
+    pages = (report.html(),) if dark else (report.html(), report.appendix_html())
+    for html in pages:
+        seen = look(chromium, with_probe(html, axe() + AXE), tmp_path, width=1280, dark=dark)
+        assert seen.title == "axe [] of true"
+
+
+def test_axe_would_find_one(chromium: str, moderator: Result, tmp_path: Path) -> None:
+    head, end, tail = Report(moderator).html().rpartition("</main>")
+    html = f"{head}<img src='data:,'><table><tr><th></th></tr></table>{end}{tail}"
+    seen = look(chromium, with_probe(html, axe() + AXE), tmp_path)
+    assert "image-alt" in seen.title
+
+
+def axe() -> str:
+    try:
+        return (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    except ModuleNotFoundError:
+        pytest.skip("axe-core is not installed: pip install axe-playwright-python")
+
+
+OVERLAP = """
+setTimeout(function () {
+  var bad = [], seen = 0;
+  document.querySelectorAll("svg.marks .role-axis-label").forEach(function (axis) {
+    var boxes = Array.from(axis.querySelectorAll("text")).filter(function (text) {
+      return text.textContent && text.getAttribute("opacity") !== "0" && text.style.opacity !== "0";
+    }).map(function (text) { seen += 1; return text.getBoundingClientRect(); });
+    boxes.forEach(function (a, i) {
+      boxes.slice(i + 1).forEach(function (b) {
+        var across = a.left < b.right - 1 && b.left < a.right - 1;
+        if (across && a.top < b.bottom - 3 && b.top < a.bottom - 3) {
+          bad.push(axis.closest("figure").id);
+        }
+      });
+    });
+  });
+  var page = document.documentElement;
+  var told = [window.innerWidth, page.scrollWidth, seen > 10, bad.join("+")];
+  parent.postMessage(told.join(" "), "*");
+}, 6000);
+"""
+
+
+@pytest.mark.parametrize("name", ["ordinary", "large"])
+def test_ticks_do_not_overlap_on_a_phone(
+    chromium: str, name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    # A window is at least 500 pixels wide; a frame can be as narrow as a phone.
+    inner = tmp_path / "inner.html"
+    inner.write_text(with_probe(Report(request.getfixturevalue(name)).html(), OVERLAP), "utf-8")
+    outer = (
+        "<!DOCTYPE html><title>waiting</title><iframe src='inner.html' width=390 height=844 "
+        "frameborder=0></iframe><script>onmessage = function (m) { document.title = m.data; }"
+        "</script>"
+    )
+    seen = look(chromium, outer, tmp_path)
+    width, wide, many, bad = (
+        seen.title.split(" ", 3) if seen.title.count(" ") > 2 else (*seen.title.split(" "), "")
+    )
+    assert (width, many, bad) == ("390", "true", "")
+    assert int(wide) <= 390
+
+
+def test_the_appendix_sorts_filters_and_saves(
+    chromium: str, ordinary: Result, tmp_path: Path
+) -> None:
+    script = """
+    var saved = [];
+    URL.createObjectURL = function (blob) { saved.push(blob); return "#"; };
+    setTimeout(function () {
+      var table = document.getElementById("every-number");
+      var heads = Array.from(table.querySelectorAll("thead button"));
+      var at = heads.findIndex(function (one) { return one.textContent === "Value"; });
+      function column() {
+        return Array.from(table.querySelectorAll("tbody tr")).slice(0, 5).map(function (row) {
+          return row.cells[at].textContent.replace("\u2212", "-");
+        });
+      }
+      heads[at].click();
+      var down = column().map(Number);
+      var sorted = down.every(function (v, i) { return !i || down[i - 1] >= v; });
+      heads[at].click();
+      var up = column().map(Number);
+      var rising = up.every(function (v, i) { return !i || up[i - 1] <= v; });
+      sorted = sorted && rising && up[0] < down[0];
+      var choice = Array.from(table.querySelectorAll("select")).find(function (one) {
+        return one.parentNode.textContent.startsWith("Label");
+      });
+      choice.value = Array.from(choice.options).find(function (one) {
+        return one.textContent === "spiders";
+      }).value;
+      choice.dispatchEvent(new Event("change"));
+      Array.from(table.querySelectorAll("button")).find(function (one) {
+        return one.textContent.indexOf("CSV") > 0;
+      }).click();
+      saved[0].text().then(function (text) {
+        var lines = text.trim().split("\\r\\n");
+        var all = lines.slice(1).every(function (line) { return line.indexOf("spiders") >= 0; });
+        var count = table.querySelector(".count").textContent;
+        document.title = [sorted, lines.length - 1, all, count].join("|");
+      });
+    }, 2000);
+    """
+    seen = look(chromium, with_probe(Report(ordinary).appendix_html(), script), tmp_path)
+    assert seen.console == ()
+    rows = sum(e.label == "spiders" for e in ordinary.estimates)
+    total = f"{len(ordinary.estimates):,}"
+    text = f"{min(rows, 100)} of the {rows} rows chosen (of {total}) are shown."
+    assert seen.title == f"true|{rows}|true|{text}"
+
+
+def test_a_hostile_appendix_is_inert(chromium: str, hostile: Result, tmp_path: Path) -> None:
+    script = """
+    document.querySelectorAll("details").forEach(function (one) { one.open = true; });
+    """
+    seen = look(chromium, with_probe(Report(hostile).appendix_html(), script), tmp_path)
+    assert seen.title != "ran"
+    assert seen.console == ()
+    assert seen.asked == frozenset()
+    assert handlers(seen.dom) == []
+    assert seen.dom.count("<tbody>") > 5
+    assert "\u202e" not in seen.dom
+
+
+def test_the_report_is_printed_on_few_pages(
+    chromium: str, ordinary: Result, tmp_path: Path
+) -> None:
+    (path,) = Report(ordinary).save(tmp_path / "report.pdf")
+    content = path.read_bytes()
+    assert content.startswith(b"%PDF")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b(?!s)", content)) <= 6
 
 
 @pytest.mark.parametrize("name", ["ordinary", "hostile"])
@@ -195,7 +380,6 @@ def test_a_narrow_screen_scrolls_tables_not_the_page(
 ) -> None:
     script = """
     setTimeout(function () {
-      document.querySelectorAll("details").forEach(function (one) { one.open = true; });
       var page = document.documentElement;
       document.title = page.scrollWidth + " of " + page.clientWidth;
     }, 5000);

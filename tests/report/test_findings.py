@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ombud.audits.result import Result
-from ombud.report.findings import Sign, by_sign, families, family, reading
+from ombud.report.findings import Sign, by_sign, families, nearest_end, reading
 from ombud.stats.estimate import Estimate
 
 BASE = Estimate(metric="m", value=0.2, interval=(0.1, 0.3), method="x", n=9, null=0.0)
@@ -48,10 +48,28 @@ def test_an_estimate_of_an_unlisted_metric_is_kept() -> None:
 
     result = Result(Plan(), (BASE,))
     assert [f.metric.title for f in families(result)] == ["m"]
-    assert family(result, "m", "overall") is not None
-    assert family(result, "m", "group") is None
+    assert [f.kind for f in families(result)] == ["overall"]
 
 
-def test_strongest_come_first() -> None:
+def test_what_is_certain_to_be_large_comes_first() -> None:
+    noisy = BASE.replace(value=0.9, interval=(0.05, 1.75))
+    assert by_sign([noisy, BASE])["above"] == (BASE, noisy)
     small = BASE.replace(value=0.15)
     assert by_sign([small, BASE])["above"] == (BASE, small)
+
+
+@pytest.mark.parametrize(
+    ("interval", "null", "distance"),
+    [
+        ((0.1, 0.3), 0.0, 0.1),
+        ((-0.3, -0.1), 0.0, 0.1),
+        ((-0.1, 0.3), 0.0, 0.0),
+        ((2.0, 8.0), 1.0, 0.6931),
+        ((0.25, 0.5), 1.0, 0.6931),
+        ((0.0, 0.5), 1.0, 0.6931),
+        ((0.5, 2.0), 1.0, 0.0),
+    ],
+)
+def test_nearest_end(interval: tuple[float, float], null: float, distance: float) -> None:
+    e = BASE.replace(value=sum(interval) / 2, interval=interval, null=null)
+    assert nearest_end(e) == pytest.approx(distance, abs=1e-4)

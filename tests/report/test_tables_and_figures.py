@@ -10,8 +10,10 @@ import pytest
 from ombud.audits.result import Result
 from ombud.report import Report
 from ombud.report.blocks import Table, tables_in
+from ombud.report.charts import LEAST_RATIO, NAME_LENGTH
+from ombud.report.display import shorten
 from ombud.report.figures import MOST_ROWS, forest
-from ombud.report.findings import families, family
+from ombud.report.findings import EstimateSet, Kind, families
 from ombud.report.format import estimate_text, shared_decimals
 from ombud.report.images import to_png, to_svg
 from ombud.report.tables import detail_table, wide_table
@@ -19,7 +21,13 @@ from ombud.report.themes import DARK, LIGHT
 
 
 def table(result: Result, name: str) -> Table:
-    return next(t for t in tables_in(Report(result).sections) if t.name == name)
+    report = Report(result)
+    return next(t for t in tables_in((*report.sections, *report.appendix)) if t.name == name)
+
+
+def family(result: Result, title: str, kind: Kind) -> EstimateSet | None:
+    some = (f for f in families(result) if f.metric.title == title and f.kind == kind)
+    return next(some, None)
 
 
 def test_wide_table_has_each_label_and_system(ordinary: Result) -> None:
@@ -95,13 +103,15 @@ def test_forest_draws_what_the_result_holds(ordinary: Result) -> None:
     figure = forest(found, name="x", table="t")
     assert figure is not None
     data: list[dict[str, Any]] = figure.spec["data"]["values"]
-    assert len(data) == len(found.estimates)
+    rows = {d["row"] for d in data}
+    some = [e for e in found.estimates if shorten(e.label, NAME_LENGTH) in rows]
+    assert len(data) == len(some) == 3 * 10
     drawn = {round(d["value"], 4) for d in data if "value" in d}
-    assert drawn == {round(e.value, 4) for e in found.estimates if e.value is not None}
+    assert drawn == {round(e.value, 4) for e in some if e.value is not None}
     undefined = [d for d in data if "why" in d]
-    assert len(undefined) == 2
+    assert len(undefined) == 1
     assert all("value" not in d and "low" not in d for d in undefined)
-    assert "2 numbers are not defined" in figure.caption
+    assert "1 number is not defined" in figure.caption
     assert "Highest: factor model, flashing lights, 0.083 [0.060, 0.107]." in figure.alt
 
 
@@ -111,8 +121,9 @@ def test_many_labels_are_cut_and_said(large: Result) -> None:
     figure = forest(found, name="x", table="t")
     assert figure is not None
     rows = {d["row"] for d in figure.spec["data"]["values"]}
-    assert len(rows) == MOST_ROWS
-    assert "Drawn: the 30 of 137 labels that lie furthest from the line." in figure.caption
+    assert len(rows) == 10 <= MOST_ROWS
+    said = "Shown: the 10 of 137 labels whose interval lies furthest from the line"
+    assert f"{said}; 127 are not shown." in figure.caption
 
 
 def test_many_systems_are_cut_and_said(ordinary: Result) -> None:
@@ -122,7 +133,7 @@ def test_many_systems_are_cut_and_said(ordinary: Result) -> None:
     many = tuple(e.replace(system=f"s{i}") for i in range(9) for e in found.estimates[:12])
     figure = forest(replace(found, estimates=many), name="x", table="t")
     assert figure is not None
-    assert "Drawn: the first 7 of 9 systems; the table has all." in figure.caption
+    assert "Shown: the first 7 of 9 systems; 2 are not shown." in figure.caption
 
 
 def test_nothing_defined_draws_nothing(ordinary: Result) -> None:
@@ -152,7 +163,7 @@ def test_static_pictures(ordinary: Result) -> None:
     svg = to_svg(spec)
     assert svg.startswith("<svg")
     assert "flashing lights" in svg
-    assert svg.count(">not defined<") == 2
+    assert svg.count(">not defined<") == 1
     assert to_png(spec, scale=1).startswith(b"\x89PNG")
 
 
@@ -173,3 +184,32 @@ def test_marks_contrast_with_the_page(theme: dict[str, Any], page: str) -> None:
         assert contrast(colour, page) >= 3, colour
     assert contrast(theme["axis"]["labelColor"], page) >= 7
     assert contrast(theme["text"]["color"], page) >= 4.5
+
+
+def test_ratios_stand_on_a_logarithmic_axis(ordinary: Result) -> None:
+    from dataclasses import replace
+
+    found = next(f for f in families(ordinary) if f.kind == "overall")
+    base = found.estimates[1]
+    some = [
+        base.replace(value=v, interval=(v / 2, v * 2), null=1.0, kind="ratio", label=str(v))
+        for v in (0.01, 0.5, 4.0)
+    ]
+    figure = forest(replace(found, estimates=tuple(some)), name="x", table="t")
+    assert figure is not None
+    assert '"type": "log"' in json.dumps(figure.spec)
+    ends = [d[k] for d in figure.spec["data"]["values"] for k in ("low", "value", "high")]
+    assert min(ends) == LEAST_RATIO
+    assert "The axis is logarithmic; ratios below 0.1 stand at its edge." in figure.caption
+    plain = forest(found, name="x", table="t")
+    assert plain is not None and '"log"' not in json.dumps(plain.spec)
+
+
+def test_tooltips_name_which_p_they_show(ordinary: Result) -> None:
+    found = family(ordinary, "share gap@10", "overall")
+    assert found is not None
+    figure = forest(found, name="x", table="t")
+    text = json.dumps(figure.spec if figure is not None else {})
+    assert '"title": "p, not corrected"' in text
+    assert '"title": "p, corrected"' in text
+    assert '"title": "p"' not in text

@@ -371,7 +371,7 @@ def _without_pace(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]:
-    return [replace(e, where=f"{name}: {e.where}") for e in exclusions]
+    return [replace(e, where=f"{name}: {e.where}", system=name) for e in exclusions]
 
 
 def _info(metric: Metric, unit: str) -> MetricInfo:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from ombud.metrics.base import Metric, Rows
+from ombud.metrics.base import Metric, Rows, key_of
 from ombud.stats.statistics import Floats
 
 __all__ = ["bin_edges", "spread_tables"]
@@ -67,7 +67,8 @@ def spread_tables(metric: Metric, rows: Mapping[str, Rows]) -> dict[str, pl.Data
     if not parts:
         return {}
     table = pl.concat([part for part in parts if part is not None])
-    table = table.select(pl.lit(metric.title).alias("metric"), pl.all())
+    names = pl.lit(metric.title).alias("metric"), pl.lit(key_of(metric)).alias("key")
+    table = table.select(*names, pl.all())
     name = re.sub(r"[^a-z0-9]+", "-", metric.title.lower()).strip("-")
     return {f"spread-{name}": table}
 

@@ -45,7 +45,7 @@ def load_plan(path: Path) -> Plan:
 def show_result(result: Result, as_json: bool) -> None:
     """Write the report, and print the short table and where it is; or all estimates as JSON."""
     assert result.folder is not None  # every command stores its result
-    (path,) = Report(result).save(result.folder / "report.html")
+    path, *_ = Report(result).save(result.folder / "report.html")
     if as_json:
         print_json(result.to_dict() | {"folder": str(result.folder), "report": str(path)})
         return
@@ -108,7 +108,7 @@ def report(
         Path | None, typer.Option("--to", help="The file to write; its ending is the format.")
     ] = None,
 ) -> None:
-    """Write the report of a result again: .html, .md, .tex or .json.
+    """Write the report of a result again: .html, .pdf, .md, .tex or .json.
 
     \b
     Examples:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 __all__ = ["Exclusion"]
@@ -25,6 +25,10 @@ class Exclusion:
         Why, in words a reader of the report understands.
     of
         Out of how many, where that is known.
+    key
+        What happened, for programs, such as ``avoid-list/emptied``; empty where none asks.
+    system
+        The audited system that it is about; empty for the data.
     """
 
     where: str
@@ -32,6 +36,8 @@ class Exclusion:
     count: int
     reason: str
     of: int | None = None
+    key: str = ""
+    system: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""
@@ -47,14 +53,15 @@ class Exclusion:
         >>> [str(e) for e in Exclusion.merged([one, two])]
         ['lists: 3 of 10 users left out: none']
         """
-        groups: dict[tuple[str, str, str], list[Exclusion]] = {}
+        groups: dict[tuple[str, ...], list[Exclusion]] = {}
         for result in exclusions:
-            groups.setdefault((result.where, result.what, result.reason), []).append(result)
+            about = (result.where, result.what, result.reason, result.key, result.system)
+            groups.setdefault(about, []).append(result)
         merged = []
-        for (where, what, reason), same in groups.items():
+        for same in groups.values():
             known = [e.of for e in same if e.of is not None]
             of = sum(known) if len(known) == len(same) else None
-            merged.append(cls(where, what, sum(e.count for e in same), reason, of))
+            merged.append(replace(same[0], count=sum(e.count for e in same), of=of))
         return tuple(merged)
 
     def __str__(self) -> str:

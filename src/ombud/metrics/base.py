@@ -62,6 +62,8 @@ class Rows:
         Units that were left out, and why.
     notes
         For each label (or ``""`` for all) what a reader must know beside the numbers.
+    details
+        For each label (or ``""`` for all) the same as plain values by name.
     shared
         What would have been measured under other states of what all units share (doubtful
         labels), to be carried into the intervals; None when nothing of the kind is known.
@@ -74,6 +76,7 @@ class Rows:
     clusters: NDArray[np.int32] | None = None
     exclusions: tuple[Exclusion, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shared: LabelDraws | None = None
 
     def __post_init__(self) -> None:

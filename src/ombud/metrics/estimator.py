@@ -105,7 +105,7 @@ class MetricEstimator:
     def level(self, system: int, label: int, group: int) -> Estimate:
         """Return the estimate of one system, label and group (0 is everyone)."""
         s = self.layout.sample(system, label)
-        about = self.about(system, label, group)
+        about = self.about(system, label, group) | {"details": self._details(system, label, group)}
         if self.too_few(s, group) and self._n(s, group) > 0:
             return self.not_enough(s, group, about)
         if rare := self._rare(self.replicates, s, group):
@@ -182,6 +182,22 @@ class MetricEstimator:
             "group": self.layout.groups[group - 1] if group else "",
             "note": notes.get(word, notes.get("", "")),
         }
+
+    def _details(self, system: int, label: int, group: int) -> dict[str, Any]:
+        """Return what a number is made of: the means of its columns, and what the rows tell."""
+        name, word = self.layout.systems[system], self.layout.labels[label]
+        sample = self.layout.sample(system, label)
+        statistic = self.replicates.samples[sample].statistic
+        told = self.rows[name].details
+        details = {} if group else dict(told.get(word, told.get("", {})))
+        if len(statistic.columns) > 1:
+            inside = self.replicates.design.member[:, group]
+            values = self.replicates.samples[sample].values[inside]
+            values = values[~np.isnan(values).any(axis=1)]
+            if len(values):
+                means = values.mean(axis=0).tolist()
+                details |= dict(zip(statistic.columns, means, strict=True))
+        return details
 
     def _kind(self) -> Literal["gap", "ratio"]:
         return "ratio" if self.metric.contrast == "ratio" else "gap"

@@ -220,17 +220,25 @@ def _measure(
         reason = f"in no history and without labels (treated as unknown={asked.unknown!r})"
         exclusions.append(Exclusion("recommendations", "places", unlabelled, reason))
     states = labels.aligned(items)
+    details: dict[str, dict[str, float]] = {}
     shares = label_share(lists[kept], states, asked.unknown) if part != "history" else 0.0
     if part != "list":
         codes = items.codes(interactions.items.arrow)
         history = label_share(interactions.matrix[rows[kept]], states[codes], asked.unknown)
         shares = history if part == "history" else shares - history
+        if part == "gap":
+            there = ~np.isnan(shares)
+            with np.errstate(invalid="ignore"):
+                means = np.where(there, history, 0.0).sum(axis=0) / there.sum(axis=0)
+            details = {w: {"history": float(m)} for w, m in zip(labels.names, means, strict=True)
+                       if np.isfinite(m)}  # fmt: skip
     return Rows(
         unit="user",
         ids=np.asarray(outputs.users)[kept],
         columns={"value": np.asarray(shares)},
         labels=labels.names,
         exclusions=tuple(exclusions),
+        details=details,
     )
 
 

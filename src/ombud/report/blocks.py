@@ -7,8 +7,8 @@ each writer escapes in its own way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
 
 from ombud.report.display import shorten, visible
 
@@ -115,10 +115,26 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: plain text, and how it is marked."""
+    """A cell of a table.
+
+    Parameters
+    ----------
+    text
+        Plain text.
+    tone
+        How it is marked.
+    value
+        The number that the text shows, by which rows can be sorted; None for words.
+    """
 
     text: str
     tone: Tone = ""
+    value: float | None = None
+
+    @classmethod
+    def number(cls, value: float, text: str = "") -> Self:
+        """Return a cell that shows a number, a count if nothing else is said."""
+        return cls(text or f"{value:,}", value=float(value))
 
 
 @dataclass(frozen=True)
@@ -136,7 +152,7 @@ class Table:
     notes
         Below the table, one sentence each.
     folded
-        Whether HTML shows it only when asked (and on paper always).
+        Whether it is left to the appendix; the report then has a link in its place.
     """
 
     name: str
@@ -152,6 +168,12 @@ class Table:
                 raise ValueError(
                     f"table {self.name!r}: a row has {len(row)} cells; {len(self.columns)} expected"
                 )
+
+    def cut(self, most: int) -> Table:
+        """Return the first rows only."""
+        if len(self.rows) <= most + 2:  # nothing is cut for the sake of a row or two
+            return self
+        return replace(self, rows=self.rows[:most])
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,12 +232,25 @@ class Section:
         sections stand at 100, 200, ..., 1000, so that others can stand between them.
     name
         The anchor; set from the registered name.
+    shows
+        Keys of the metrics whose values over all units, and whose differences between systems,
+        this section tells: the general comparisons and figures leave them out. (Groups compared
+        by these metrics are still told there.)
+    withholds
+        Keys of metrics that the general comparisons and figures leave out altogether, groups
+        too: because this section tells all of them, or because they are no answer to anything,
+        such as bounds. The appendix has their numbers all the same.
+    place
+        ``report``, or ``appendix`` for what a reader looks up rather than reads.
     """
 
     title: str
     blocks: tuple[Block, ...]
     order: int = 550
     name: str = ""
+    shows: frozenset[str] = frozenset()
+    withholds: frozenset[str] = frozenset()
+    place: Literal["report", "appendix"] = "report"
 
 
 Block: TypeAlias = (

@@ -11,10 +11,16 @@ from ombud.report.format import estimate_text, p_text
 from ombud.report.themes import SHAPES
 from ombud.stats.estimate import Estimate
 
-__all__ = ["NAME_LENGTH", "interval_chart"]
+__all__ = ["LEAST_RATIO", "NAME_LENGTH", "ROOM", "interval_chart", "row_height"]
 
 NAME_LENGTH = 36
 """Longer names are cut in the middle; tables have them whole."""
+
+LEAST_RATIO = 0.1
+"""On a logarithmic axis, smaller ratios stand at this edge."""
+
+ROOM = 400
+"""How high a figure may be, in pixels; it has as many rows as fit."""
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _WIDTH = 560
@@ -29,6 +35,7 @@ def interval_chart(
     x_title: str,
     pick: tuple[Sequence[str], str] | None = None,
     break_at: str = "",
+    ratio: float | None = None,
 ) -> dict[str, Any]:
     """Return points with intervals, as Vega-Lite.
 
@@ -44,6 +51,9 @@ def interval_chart(
         Labels that the reader can choose from, and the one shown first.
     break_at
         Where row names go on in a second line.
+    ratio
+        For ratios, what must be added to a value to get the ratio: 0, or 1 where 1 was
+        subtracted. Their axis is logarithmic. None for what is no ratio.
     """
     wanted = set(order)
     rows = [row for row in rows if row[1] in wanted]
@@ -55,6 +65,10 @@ def interval_chart(
         _datum(e, names[name or "all"], series[s or "all"], labels[e.label or "all"], ends)
         for e, name, s in rows
     ]
+    if ratio is not None:
+        for datum in data:
+            for end in {"value", "low", "high"} & set(datum):
+                datum[end] = _rounded(max(datum[end] + ratio, LEAST_RATIO))
     kinds = list(series.values())
     coloured = len(kinds) > 1
     axis: dict[str, Any] = {"title": None, "grid": True, "ticks": False}
@@ -66,18 +80,17 @@ def interval_chart(
     }
     if len(kinds) > 1:
         encoding["yOffset"] = {"field": "series", "type": "nominal", "sort": kinds}
-    step = 30 if break_at else 22
-    if len(kinds) > 1:
-        step = max(7, min(13, 30 // len(kinds))) * len(kinds) + 8
+    step = row_height(len(kinds), two_lines=bool(break_at))
     null = next((e.null for e, _, _ in rows if e.null is not None), None)
-    marks = {"encoding": encoding, "layer": _layers(kinds if coloured else [], x_title)}
+    look = _x_axis(ratio)
+    marks = {"encoding": encoding, "layer": _layers(kinds if coloured else [], x_title, look, data)}
     spec: dict[str, Any] = {
         "$schema": _SCHEMA,
         "width": _WIDTH,
         "height": step * len(order),
         "autosize": {"type": "fit-x", "contains": "padding"},
         "data": {"values": data},
-        "layer": [marks] if null is None else [_null_line(null), marks],
+        "layer": [marks] if null is None else [_null_line(null + (ratio or 0.0), look), marks],
     }
     if pick is not None:
         options, first = pick
@@ -89,6 +102,22 @@ def interval_chart(
         spec["params"] = [{"name": "label_shown", "value": labels[first or "all"], "bind": choice}]
         spec["transform"] = [{"filter": "datum.label === label_shown"}]
     return spec
+
+
+def row_height(series: int, *, two_lines: bool = False) -> int:
+    """Return the height of a row that holds so many series, in pixels."""
+    if series > 1:
+        return max(7, min(13, 30 // series)) * series + 8
+    return 30 if two_lines else 22
+
+
+def _x_axis(ratio: float | None) -> dict[str, Any]:
+    if ratio is None:
+        return {"scale": {"zero": False}, "axis": _X_AXIS}
+    axis: dict[str, Any] = {**_X_AXIS, "format": "~g"}
+    if ratio:
+        axis |= {"labelExpr": f"format(datum.value - {ratio:g}, '+~p')"}
+    return {"scale": {"type": "log", "nice": False}, "axis": axis}
 
 
 def _finite_ends(estimates: Sequence[Estimate]) -> tuple[float, float]:
@@ -107,8 +136,9 @@ def _datum(
         "value": _rounded(e.value),
         "text": estimate_text(e),
         "n": f"{e.n:,}",
-        "p": p_text(e.p_adjusted if e.p_adjusted is not None else e.p_value),
     }
+    datum |= {} if e.p_value is None else {"p": p_text(e.p_value)}
+    datum |= {} if e.p_adjusted is None else {"corrected": p_text(e.p_adjusted)}
     if e.interval is not None:
         # An open end is drawn to the edge of the picture; the text says that it is open.
         low, high = (min(max(end, ends[0]), ends[1]) for end in e.interval)
@@ -120,7 +150,9 @@ def _rounded(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _layers(coloured: Sequence[str], x_title: str) -> list[dict[str, Any]]:
+def _layers(
+    coloured: Sequence[str], x_title: str, look: dict[str, Any], data: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
     colour: dict[str, Any] = {}
     shape: dict[str, Any] = {}
     if coloured:
@@ -131,19 +163,16 @@ def _layers(coloured: Sequence[str], x_title: str) -> list[dict[str, Any]]:
         colour = {"color": {**by, "scale": {"domain": names}}}
         shapes = {"domain": names, "range": list(SHAPES[: len(names)])}
         shape = {"shape": {**by, "scale": shapes}}
-    x = {
-        "type": "quantitative",
-        "title": x_title,
-        "scale": {"zero": False},
-        "axis": _X_AXIS,
-    }
+    x = {"type": "quantitative", "title": x_title, **look}
     tooltip = [
         {"field": "row", "type": "nominal", "title": "About"},
         {"field": "series", "type": "nominal", "title": "System"},
         {"field": "text", "type": "nominal", "title": "Estimate"},
         {"field": "n", "type": "nominal", "title": "n"},
-        {"field": "p", "type": "nominal", "title": "p"},
     ]
+    for field, title in (("p", "p, not corrected"), ("corrected", "p, corrected")):
+        if any(field in datum for datum in data):
+            tooltip.append({"field": field, "type": "nominal", "title": title})
     defined = [{"filter": "isValid(datum.value)"}]
     return [
         {
@@ -168,9 +197,9 @@ def _layers(coloured: Sequence[str], x_title: str) -> list[dict[str, Any]]:
     ]
 
 
-def _null_line(null: float) -> dict[str, Any]:
+def _null_line(null: float, look: dict[str, Any]) -> dict[str, Any]:
     return {
         "data": {"values": [{}]},
         "mark": {"type": "rule", "style": "null-line"},
-        "encoding": {"x": {"datum": null, "type": "quantitative", "axis": _X_AXIS}},
+        "encoding": {"x": {"datum": null, "type": "quantitative", **look}},
     }

@@ -7,25 +7,39 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ombud.report.blocks import Figure
-from ombud.report.charts import NAME_LENGTH, interval_chart
+from ombud.report.charts import (
+    LEAST_RATIO,
+    NAME_LENGTH,
+    ROOM,
+    interval_chart,
+    row_height,
+)
 from ombud.report.display import count, joined, shorten
-from ombud.report.findings import EstimateSet, effect, labels_of
+from ombud.report.findings import EstimateSet, labels_of, weight
 from ombud.report.format import estimate_text
 from ombud.report.themes import MOST_COLOURS
 from ombud.stats.estimate import Estimate
 
 __all__ = ["MOST_LABELS", "MOST_ROWS", "forest", "group_contrasts", "group_levels"]
 
-MOST_ROWS = 30
+MOST_ROWS = 12
 """A figure shows at most this many rows, and says so."""
 
-MOST_LABELS = 30
+MOST_LABELS = 8
 """A figure that lets the reader choose a label offers at most this many."""
 
 _BREAK = " · "
 
 
-def forest(family: EstimateSet, *, name: str, table: str) -> Figure | None:
+def forest(
+    family: EstimateSet,
+    *,
+    name: str,
+    table: str,
+    ratio: float | None = None,
+    room: int = ROOM,
+    x_title: str = "",
+) -> Figure | None:
     """Return values with intervals, labels down the side, one mark for each system.
 
     Parameters
@@ -36,30 +50,44 @@ def forest(family: EstimateSet, *, name: str, table: str) -> Figure | None:
         Of the figure.
     table
         Of the table with the same numbers.
+    ratio
+        What makes a ratio of a value, see `interval_chart`; ratios of two systems need not say.
+    room
+        How high it may be, in pixels.
+    x_title
+        What is measured, in place of the metric's title.
     """
     pairs = family.kind == "system contrast"
     series = _pair if pairs else _system
     labelled = any(family.labels)
     row = _label if labelled else series
     estimates, notes = (family.estimates, []) if not labelled else _few_series(family, series)
-    shown, chosen, more = _largest(estimates, row, "label" if labelled else "row")
+    many = len({series(e) for e in estimates}) if labelled else 1
+    shown, chosen, more = _largest(estimates, row, "label" if labelled else "row", many, room)
     if not any(e.value is not None for e in chosen):
         return None
     rows = [(e, row(e), series(e) if labelled else "") for e in chosen]
-    spec = interval_chart(rows, shown, x_title=_x_title(family))
+    ratio = ratio if ratio is not None else _ratio(family)
+    spec = interval_chart(rows, shown, x_title=x_title or _x_title(family), ratio=ratio)
+    more += _edge(chosen, ratio)
     title = f"{family.metric.title}: systems compared" if pairs else family.metric.title
     return _figure(name, table, title, spec, chosen, [*more, *notes])
 
 
-def group_contrasts(family: EstimateSet, *, name: str, table: str) -> Figure | None:
+def group_contrasts(
+    family: EstimateSet, *, name: str, table: str, room: int = ROOM
+) -> Figure | None:
     """Return how far groups lie from the rest: the largest contrasts, over all labels."""
     estimates, notes = _few_series(family, _system)
-    shown, chosen, more = _largest(estimates, _label_group, "comparison")
+    many = len({e.system for e in estimates})
+    shown, chosen, more = _largest(estimates, _label_group, "comparison", many, room)
     if not any(e.value is not None for e in chosen):
         return None
     rows = [(e, _label_group(e), _system(e)) for e in chosen]
     break_at = _BREAK if any(family.labels) else ""
-    spec = interval_chart(rows, shown, x_title=_x_title(family), break_at=break_at)
+    ratio = _ratio(family)
+    spec = interval_chart(rows, shown, x_title=_x_title(family), break_at=break_at, ratio=ratio)
+    more += _edge(chosen, ratio)
     title = f"{family.metric.title}: groups against the rest"
     return _figure(name, table, title, spec, chosen, [*more, *notes])
 
@@ -73,7 +101,9 @@ def group_levels(family: EstimateSet, *, name: str, table: str) -> Figure | None
     offered, first = labels[:MOST_LABELS], labels[0]
     groups = family.groups[:MOST_ROWS]
     if len(family.groups) > len(groups):
-        notes.append(f"Drawn: the first {len(groups)} of {count(len(family.groups), 'group')}.")
+        rest = len(family.groups) - len(groups)
+        total = count(len(family.groups), "group")
+        notes.append(f"Shown: the first {len(groups)} of {total}; {rest:,} are not shown.")
     chosen = [e for e in estimates if e.label in set(offered)]
     many = len(labels) > 1
     spec = interval_chart(
@@ -119,28 +149,57 @@ def _few_series(
         return family.estimates, []
     kept = set(series[:MOST_COLOURS])
     what = "pair" if series_of is _pair else "system"
-    text = f"Drawn: the first {MOST_COLOURS} of {count(len(series), what)}; the table has all."
+    rest = len(series) - MOST_COLOURS
+    text = f"Shown: the first {MOST_COLOURS} of {count(len(series), what)}; {rest:,} are not shown."
     return [e for e in family.estimates if series_of(e) in kept], [text]
 
 
 def _largest(
-    estimates: Sequence[Estimate], row_of: Callable[[Estimate], str], what: str
+    estimates: Sequence[Estimate],
+    row_of: Callable[[Estimate], str],
+    what: str,
+    series: int,
+    room: int,
 ) -> tuple[list[str], list[Estimate], list[str]]:
-    """Return the rows furthest from the null value, from high to low, and what was left out."""
+    """Return the rows that are certain to lie furthest from the null value, and what is left out.
+
+    They stand from high to low, as many as fit.
+    """
     extreme: dict[str, Estimate] = {}
     for e in estimates:
         key = row_of(e)
-        if key not in extreme or effect(e) > effect(extreme[key]):
+        if key not in extreme or weight(e) > weight(extreme[key]):
             extreme[key] = e
-    by_effect = sorted(extreme, key=lambda key: -effect(extreme[key]))
-    shown = sorted(by_effect[:MOST_ROWS], key=lambda key: -_value(extreme[key]))
+    by_effect = sorted(extreme, key=lambda key: weight(extreme[key]), reverse=True)
+    most = min(MOST_ROWS, max(4, room // row_height(series)))
+    shown = sorted(by_effect[:most], key=lambda key: -_value(extreme[key]))
     chosen = [e for e in estimates if row_of(e) in set(shown)]
     rest = len(by_effect) - len(shown)
     if not rest:
         return shown, chosen, []
-    far = "furthest from the line" if any(e.null is not None for e in chosen) else "larger"
-    text = f"Drawn: the {len(shown)} of {count(len(by_effect), what)} that lie {far}."
-    return shown, chosen, [text.replace("lie larger", "are largest")]
+    tested = any(e.null is not None for e in chosen)
+    far = "whose interval lies furthest from the line" if tested else "that are largest"
+    text = (
+        f"Shown: the {len(shown)} of {count(len(by_effect), what)} {far}; {rest:,} are not shown."
+    )
+    return shown, chosen, [text]
+
+
+def _ratio(family: EstimateSet) -> float | None:
+    """Return 0 where the numbers of a family are ratios, and None elsewhere."""
+    defined = [e for e in family.estimates if e.value is not None]
+    return 0.0 if defined and all(e.kind == "ratio" for e in defined) else None
+
+
+def _edge(shown: Sequence[Estimate], ratio: float | None) -> list[str]:
+    """Say so where ratios stand at the edge of a logarithmic axis."""
+    if ratio is None:
+        return []
+    ends = [v + ratio for e in shown if e.interval is not None for v in (*e.interval, e.value or 0)]
+    text = "The axis is logarithmic"
+    if any(end < LEAST_RATIO for end in ends):
+        text += f"; ratios below {LEAST_RATIO:g} stand at its edge"
+    return [f"{text}."]
 
 
 def _value(estimate: Estimate) -> float:
@@ -178,9 +237,9 @@ def _figure(
 ) -> Figure:
     defined = sorted((e for e in shown if e.value is not None), key=_value)
     first = defined[0] if defined else shown[0]
-    text = [f"Points are estimates; lines are {first.level:.0%} intervals."]
+    text = [f"Lines are {first.level:.0%} intervals."]
     if first.null is not None:
-        text.append(f"The dashed line marks {first.null:g}: no difference.")
+        text.append(f"Dashed: {first.null:g}, no difference.")
     undefined = len(shown) - len(defined)
     if undefined:
         verb = "is" if undefined == 1 else "are"

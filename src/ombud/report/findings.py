@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ombud.audits.result import MetricInfo, Result
 from ombud.stats.estimate import Estimate
@@ -15,10 +16,15 @@ __all__ = [
     "Sign",
     "by_sign",
     "effect",
+    "estimates_of",
     "families",
-    "family",
+    "infos_of",
+    "key_of_estimate",
+    "key_of_metric",
     "labels_of",
+    "nearest_end",
     "reading",
+    "weight",
 ]
 
 Sign = Literal[
@@ -83,13 +89,13 @@ def _kind(estimate: Estimate) -> Kind:
 
 def families(result: Result) -> tuple[EstimateSet, ...]:
     """Return every family of a result, metric by metric; no estimate is left out."""
-    infos = {info.key or info.title: info for info in result.metrics}
+    infos = {key_of_metric(info): info for info in result.metrics}
     found: dict[tuple[str, Kind], list[Estimate]] = {}
     for key in infos:
         for kind in ("overall", "group", "group contrast", "system contrast"):
             found[key, kind] = []
     for estimate in result.estimates:
-        found.setdefault((estimate.key or estimate.metric, _kind(estimate)), []).append(estimate)
+        found.setdefault((key_of_estimate(estimate), _kind(estimate)), []).append(estimate)
     return tuple(
         EstimateSet(infos.get(key) or _unknown(estimates[0]), kind, tuple(estimates))
         for (key, kind), estimates in found.items()
@@ -97,16 +103,43 @@ def families(result: Result) -> tuple[EstimateSet, ...]:
     )
 
 
-def family(result: Result, metric: str, kind: Kind) -> EstimateSet | None:
-    """Return one family by the title of its metric, or None when the result has none."""
-    for found in families(result):
-        if found.metric.title == metric and found.kind == kind:
-            return found
-    return None
+def key_of_metric(info: MetricInfo) -> str:
+    """Return what tells a metric from others; older results have only its title."""
+    return info.key or info.title
+
+
+def key_of_estimate(estimate: Estimate) -> str:
+    """Return the key of the metric or analysis that an estimate is of."""
+    return estimate.key or estimate.metric
+
+
+def infos_of(result: Result, name: str, **options: Any) -> tuple[MetricInfo, ...]:
+    """Return the metrics of a registered name whose options are as asked.
+
+    Examples
+    --------
+    >>> from ombud.audits import Plan
+    >>> info = MetricInfo({"name": "recall", "k": 50}, "recall@50")
+    >>> found = infos_of(Result(Plan(), (), (info,)), "recall", k=50)
+    >>> [one.title for one in found]
+    ['recall@50']
+    """
+    return tuple(
+        info
+        for info in result.metrics
+        if info.spec.get("name") == name
+        and all(info.spec.get(option) == value for option, value in options.items())
+    )
+
+
+def estimates_of(result: Result, *about: MetricInfo | str) -> tuple[Estimate, ...]:
+    """Return the estimates of some metrics, or of analyses by their keys."""
+    keys = {key_of_metric(one) if isinstance(one, MetricInfo) else one for one in about}
+    return tuple(e for e in result.estimates if key_of_estimate(e) in keys)
 
 
 def _unknown(estimate: Estimate) -> MetricInfo:
-    return MetricInfo({}, estimate.metric, unit=estimate.unit, null=None)
+    return MetricInfo({}, estimate.metric, unit=estimate.unit, null=None, key=estimate.key)
 
 
 def reading(estimate: Estimate) -> Sign:
@@ -138,12 +171,44 @@ def reading(estimate: Estimate) -> Sign:
     return "above" if higher else "below"
 
 
+def nearest_end(estimate: Estimate) -> float:
+    """Return how far the end of the interval that is nearest to *no effect* lies from it.
+
+    Ratios are measured by their logarithm. An interval that holds *no effect*, or none at all,
+    gives 0: nothing is certain there, however large the estimate.
+
+    Examples
+    --------
+    >>> e = Estimate(metric="m", value=0.3, interval=(0.1, 0.5), method="x", n=9, null=0.0)
+    >>> nearest_end(e), nearest_end(e.replace(interval=(-0.1, 0.7)))
+    (0.1, 0.0)
+    """
+    if estimate.value is None or estimate.interval is None:
+        return 0.0
+    null = estimate.null or 0.0
+    low, high = estimate.interval
+    if estimate.null == 1:
+        null = 0.0
+        low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
+    if low <= null <= high:
+        return 0.0
+    return min(abs(low - null), abs(high - null))
+
+
 def by_sign(estimates: Iterable[Estimate]) -> dict[Sign, tuple[Estimate, ...]]:
-    """Return estimates by what they say, strongest first."""
+    """Return estimates by what they say, in order of the end that is nearest to no effect.
+
+    The largest estimates are often the noisiest; what comes first is certain to be large.
+    """
     result: dict[Sign, list[Estimate]] = {}
     for estimate in estimates:
         result.setdefault(reading(estimate), []).append(estimate)
-    return {sign: tuple(sorted(some, key=effect, reverse=True)) for sign, some in result.items()}
+    return {sign: tuple(sorted(some, key=weight, reverse=True)) for sign, some in result.items()}
+
+
+def weight(estimate: Estimate) -> tuple[float, float]:
+    """Return by what estimates are ordered: the nearest end first, then the size."""
+    return nearest_end(estimate), effect(estimate)
 
 
 def effect(estimate: Estimate) -> float:

@@ -1,4 +1,4 @@
-"""A report as one HTML file: no network, no evaluation of text, hostile names inert.
+"""A report and its appendix as HTML files: no network, no evaluation of text, hostile names inert.
 
 A policy inside the file (CSP) forbids every load and every script but the two that are embedded,
 which it names by hash. Figures are drawn by Vega's expression *interpreter*, so that the policy
@@ -10,24 +10,38 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from ombud.report.blocks import Block, Figure, Name, Part, Section, Strong, figures_in
+from ombud.report.answer import MOST_WORDS, Answer, Expectation
+from ombud.report.blocks import (
+    Block,
+    Figure,
+    Name,
+    Part,
+    Section,
+    Strong,
+    Table,
+    figures_in,
+    tables_in,
+)
 from ombud.report.display import visible
 from ombud.report.images import VEGALITE, to_svg
 from ombud.report.themes import DARK, LIGHT
 
-__all__ = ["script_json", "to_html"]
+__all__ = ["MOST_ROWS", "Page", "script_json", "to_appendix", "to_html"]
+
+MOST_ROWS = 10
+"""A table of the report shows so many rows; the appendix has all."""
 
 
-def to_html(
-    title: str, sections: Sequence[Section], about: Sequence[str] = (), *, interactive: bool = True
-) -> str:
-    """Return a whole HTML page.
+@dataclass(frozen=True, eq=False)
+class Page:
+    """What the report and its appendix have in common.
 
     Parameters
     ----------
@@ -37,21 +51,56 @@ def to_html(
         The content.
     about
         Short facts under the title.
+    """
+
+    title: str
+    sections: Sequence[Section]
+    about: Sequence[str] = ()
+
+
+def to_html(
+    page: Page,
+    answers: Sequence[Answer] = (),
+    gate: Sequence[Expectation] = (),
+    *,
+    appendix: str = "",
+    interactive: bool = True,
+) -> str:
+    """Return a whole HTML page, the answer first.
+
+    Parameters
+    ----------
+    page
+        Title and sections.
+    answers
+        What the first screen says; that of further questions follows.
+    gate
+        What was declared beforehand, for the first screen.
+    appendix
+        Where the appendix lies, relative to this file; empty for none.
     interactive
         Whether figures answer to the pointer; without it the file is smaller and has no script.
     """
-    figures = figures_in(sections)
+    own = [answer.figure for answer in answers if answer.figure is not None]
+    figures = (*own, *figures_in(page.sections))
     scripts: list[str] = []
     if figures and interactive:
         scripts = [_bundle(), _resource("report.js")]
     specs = {figure.name: figure.spec for figure in figures} if scripts else {}
+    tables = {table.name for table in tables_in(page.sections) if not table.folded}
+    head = len(page.title.split()) + (len(page.about[0].split()) if page.about else 0)
     return str(
         _environment()
         .get_template("report.html")
         .render(
-            title=title,
-            about=about,
-            sections=sections,
+            title=page.title,
+            about=page.about,
+            sections=page.sections,
+            answers=answers,
+            gate=gate,
+            room=MOST_WORDS - min(head, 30) - sum(len(one.said.split()) + 2 for one in gate),
+            appendix=appendix,
+            tables=tables,
             style=_resource("style.css"),
             scripts=scripts,
             policy=_policy(scripts),
@@ -59,6 +108,42 @@ def to_html(
             pictures={figure.name: _picture(figure) for figure in figures},
         )
     )
+
+
+def to_appendix(page: Page, data: Mapping[str, Any], *, report: str = "report.html") -> str:
+    """Return the appendix: a page whose tables are data.
+
+    Parameters
+    ----------
+    page
+        Title and sections.
+    data
+        The rows of its tables, by name.
+    report
+        Where the report lies, relative to this file.
+    """
+    scripts = [_resource("appendix.js")]
+    return str(
+        _environment()
+        .get_template("appendix.html")
+        .render(
+            title=f"{page.title}: appendix",
+            about=page.about,
+            sections=page.sections,
+            report=report,
+            opened=[next(iter(data), "")],
+            lengths={name: _length(table) for name, table in data.items()},
+            data=script_json(data),
+            style=_resource("style.css"),
+            scripts=scripts,
+            policy=_policy(scripts),
+        )
+    )
+
+
+def _length(table: Mapping[str, Any]) -> int:
+    first = table["columns"][0]
+    return len(first["text"]["at"] if "text" in first else first["value"])
 
 
 def script_json(content: Any) -> str:
@@ -131,8 +216,12 @@ def _environment() -> Any:
         keep_trailing_newline=True,
     )
     environment.filters |= {"trusted": trusted, "kind": _kind, "part_kind": _part_kind}
-    environment.filters["split_number"] = _split_number
+    environment.filters |= {"split_number": _split_number, "cut": _cut}
     return environment
+
+
+def _cut(table: Table) -> Table:
+    return table.cut(MOST_ROWS)
 
 
 def _kind(block: Block) -> str:

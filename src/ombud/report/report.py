@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import ombud.report.sections  # noqa: F401 - registers the built-in sections
-from ombud import registry
 from ombud.audits.result import Result
 from ombud.errors import PlanError
 from ombud.files import write_atomically, write_text
-from ombud.report.blocks import Section, figures_in
+from ombud.report.answer import Answer, Expectation, answers_of
+from ombud.report.appendix import appendix_sections, table_data
+from ombud.report.blocks import Block, Bullets, Section, figures_in
+from ombud.report.compose import sections_of
 from ombud.report.findings import families, reading
-from ombud.report.html import to_html
+from ombud.report.html import Page, to_appendix, to_html
 from ombud.report.images import to_png, to_svg
 from ombud.report.latex import to_latex
 from ombud.report.markdown import to_markdown
+from ombud.report.pdf import write_pdf
 from ombud.report.redaction import shown_plan
-from ombud.report.wording import headline, sentences_of
+from ombud.report.titles import in_words
+from ombud.report.wording import sentences_of
 
 __all__ = ["FORMATS", "Report"]
 
-FORMATS = {"html": ".html", "markdown": ".md", "latex": ".tex", "json": ".json"}
+FORMATS = {"html": ".html", "pdf": ".pdf", "markdown": ".md", "latex": ".tex", "json": ".json"}
 """What a report can be written as, and how such a file ends."""
 
 
@@ -37,6 +40,8 @@ class Report:
     ----------
     result
         What an audit found.
+    gate
+        What was declared beforehand, and whether it holds: it stands on the first screen.
 
     Examples
     --------
@@ -48,16 +53,31 @@ class Report:
     """
 
     result: Result
+    gate: tuple[Expectation, ...] = ()
 
     @cached_property
+    def _shown(self) -> Result:
+        """The result with the words of its taxonomies for names."""
+        return in_words(self.result)
+
+    @cached_property
+    def _all(self) -> tuple[Section, ...]:
+        return sections_of(self._shown)
+
+    @cached_property
+    def answers(self) -> tuple[Answer, ...]:
+        """What the first screen says, the preset's question first."""
+        return answers_of(self._shown)
+
+    @property
     def sections(self) -> tuple[Section, ...]:
-        """All sections that have something to say, in their order."""
-        made = []
-        for name in registry.names("section"):
-            section = registry.get("section", name)(self.result)
-            if section is not None:
-                made.append(replace(section, name=name.replace("/", "-")))
-        return tuple(sorted(made, key=lambda section: (section.order, section.name)))
+        """The sections that are read, in their order."""
+        return tuple(section for section in self._all if section.place == "report")
+
+    @property
+    def appendix(self) -> tuple[Section, ...]:
+        """The sections that are looked up."""
+        return tuple(section for section in self._all if section.place == "appendix")
 
     @property
     def about(self) -> tuple[str, ...]:
@@ -65,36 +85,52 @@ class Report:
         result = self.result
         facts = [f"Data: {result.card.title or result.card.name}"]
         if result.provenance.get("finished"):
-            facts.append(f"Finished: {str(result.provenance['finished']).replace('T', ' ')}")
+            facts.append(f"Finished: {str(result.provenance['finished'])[:10]}")
         version = result.provenance.get("versions", {}).get("ombud")
         if version:
             facts.append(f"ombud {version}")
         return tuple(facts)
 
-    def html(self, *, interactive: bool = True) -> str:
-        """Return one self-contained HTML file, which loads nothing and sends nothing.
+    def html(self, *, appendix: str = "appendix.html", interactive: bool = True) -> str:
+        """Return the report as a self-contained HTML file, which loads nothing and sends nothing.
 
         Parameters
         ----------
+        appendix
+            Where the appendix lies, relative to this file; empty for none.
         interactive
             Whether figures answer to the pointer; without it the file is smaller and has no
             script.
         """
-        return to_html(self.result.plan.title, self.sections, self.about, interactive=interactive)
+        page = Page(self.result.plan.title, self.sections, self.about)
+        return to_html(page, self.answers, self.gate, appendix=appendix, interactive=interactive)
+
+    def appendix_html(self, *, report: str = "report.html") -> str:
+        """Return the appendix as a self-contained HTML file: all tables, and every number.
+
+        Parameters
+        ----------
+        report
+            Where the report lies, relative to this file.
+        """
+        sections = appendix_sections(self._shown, self._all)
+        data = table_data(self._shown, sections)
+        return to_appendix(Page(self.result.plan.title, sections, self.about), data, report=report)
 
     def markdown(self, *, pictures: str = "") -> str:
-        """Return the report as Markdown.
+        """Return the report and its appendix as Markdown.
 
         Parameters
         ----------
         pictures
             The folder of the figures (see `save_figures`), relative to the document.
         """
-        return to_markdown(self.result.plan.title, self.sections, self.about, pictures=pictures)
+        sections = (*_as_sections(self.answers), *self.sections, *self.appendix)
+        return to_markdown(self.result.plan.title, sections, self.about, pictures=pictures)
 
     def latex(self) -> str:
-        """Return the tables of the report as LaTeX."""
-        return to_latex(self.sections)
+        """Return the tables of the report and of its appendix as LaTeX."""
+        return to_latex(self._all)
 
     def json(self) -> str:
         """Return every estimate, what it says, and the answers in words, as JSON."""
@@ -112,7 +148,8 @@ class Report:
         ]
         content |= {
             "title": self.result.plan.title,
-            "headline": headline(result).plain if result else "",
+            "headline": _first(self.answers),
+            "questions": [_told(answer) for answer in self.answers],
             "answers": [answer for answer in answers if answer["sentences"]],
             "plan": shown_plan(self.result.plan),
             "provenance": dict(self.result.provenance),
@@ -121,7 +158,9 @@ class Report:
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Return the Vega-Lite specification of each figure, by name."""
-        return {figure.name: figure.spec for figure in figures_in(self.sections)}
+        own = [answer.figure for answer in self.answers if answer.figure is not None]
+        figures = (*own, *figures_in(self._all))
+        return {figure.name: figure.spec for figure in figures}
 
     def save(self, path: Path | str, formats: Iterable[str] | None = None) -> tuple[Path, ...]:
         """Write the report, each file whole or not at all.
@@ -129,20 +168,20 @@ class Report:
         Parameters
         ----------
         path
-            A file, whose ending says the format; or a folder for ``report.html`` and so on.
+            A file, whose ending says the format; or a folder for ``report.html`` and so on. Beside
+            an HTML file, the appendix is written (``appendix.html`` beside ``report.html``).
         formats
             Some of `FORMATS`, for a folder; default, HTML. With Markdown, the figures are
             written as SVG into ``figures``.
 
         Returns
         -------
-        The files of the formats asked for.
+        The files that were written; an appendix stands behind its report.
         """
         path = Path(path)
         endings = {ending: name for name, ending in FORMATS.items()}
         if formats is None and path.suffix in endings:
-            self._write(path, endings[path.suffix])
-            return (path,)
+            return self._write(path, endings[path.suffix])
         if path.suffix and not path.is_dir() and formats is None:
             raise PlanError(
                 f"{path} ends in {path.suffix}; expected a folder, or one of {', '.join(endings)}"
@@ -152,17 +191,28 @@ class Report:
         if unknown:
             raise PlanError(f"no format is called {unknown[0]!r}; known: {', '.join(FORMATS)}")
         paths = tuple(path / f"report{FORMATS[name]}" for name in asked)
-        for name, file in zip(asked, paths, strict=True):
-            self._write(file, name)
-        return paths
+        return tuple(
+            file
+            for name, path in zip(asked, paths, strict=True)
+            for file in self._write(path, name)
+        )
 
-    def _write(self, path: Path, name: str) -> None:
+    def _write(self, path: Path, name: str) -> tuple[Path, ...]:
         if name == "markdown":
             self.save_figures(path.parent / "figures", formats=("svg",))
             write_text(path, self.markdown(pictures="figures"))
-            return
-        content = {"html": self.html, "latex": self.latex, "json": self.json}[name]()
-        write_text(path, content)
+        elif name == "pdf":
+            write_pdf(self.html(appendix="", interactive=False), path)
+        elif name == "html":
+            other = "appendix" if path.stem == "report" else f"{path.stem}-appendix"
+            beside = path.with_name(f"{other}.html")
+            # The appendix first: the report that links to it is then never alone.
+            write_text(beside, self.appendix_html(report=path.name))
+            write_text(path, self.html(appendix=beside.name))
+            return (path, beside)
+        else:
+            write_text(path, self.latex() if name == "latex" else self.json())
+        return (path,)
 
     def save_figures(
         self, folder: Path | str, formats: Iterable[str] = ("svg", "png")
@@ -188,3 +238,38 @@ class Report:
 
 def _write_bytes(data: bytes, path: Path) -> None:
     path.write_bytes(data)
+
+
+def _as_sections(answers: tuple[Answer, ...]) -> tuple[Section, ...]:
+    """Return the answers as sections, for forms that have no screens."""
+    made = []
+    for answer in answers:
+        shown, more = answer.shown()
+        blocks: list[Block] = (
+            [Bullets(tuple(one.said for one in shown))] if shown else [answer.said]
+        )
+        for part in (answer.also, answer.how_sure, answer.change, answer.unknown):
+            blocks += [part] if part is not None else []
+        if answer.figure is not None:
+            blocks.append(answer.figure)
+        made.append(Section(answer.question, tuple(blocks), name=f"answer-{answer.name}"))
+    return tuple(made)
+
+
+def _first(answers: tuple[Answer, ...]) -> str:
+    if not answers:
+        return ""
+    ordered = answers[0].ordered
+    return ordered[0].said.plain if ordered else answers[0].said.plain
+
+
+def _told(answer: Answer) -> dict[str, Any]:
+    return {
+        "name": answer.name,
+        "question": answer.question,
+        "findings": [{"who": one.who, "said": one.said.plain} for one in answer.ordered],
+        "otherwise": "" if answer.findings else answer.said.plain,
+        "how_sure": answer.how_sure.plain,
+        "what_would_change_it": answer.change.plain,
+        "not_known": "" if answer.unknown is None else answer.unknown.plain,
+    }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ombud.report.blocks import Cell, Column, Table, Tone
 from ombud.report.display import count, shorten
-from ombud.report.findings import EstimateSet, Sign, effect, reading
+from ombud.report.findings import EstimateSet, Sign, reading, weight
 from ombud.report.format import estimate_text, p_text, shared_decimals
 from ombud.report.wording import support
 from ombud.stats.estimate import Estimate
@@ -19,6 +19,7 @@ __all__ = [
     "detail_table",
     "group_table",
     "number_cells",
+    "p_cell",
     "wide_table",
 ]
 
@@ -91,11 +92,16 @@ def _cell(estimate: Estimate, places: int | None, notes: Notes | None) -> Cell:
         words = "In some bootstrap replicates the number did not exist; they were left out."
         text += f" ({notes.key(words)})"
     mark = MARKS.get(sign, "")
-    return Cell(f"{mark} {text}" if mark else text, _TONES.get(sign, ""))
+    return Cell(f"{mark} {text}" if mark else text, _TONES.get(sign, ""), estimate.value)
+
+
+def p_cell(p: float | None) -> Cell:
+    """Return the cell of a p-value."""
+    return Cell(p_text(p), value=p)
 
 
 def _name(text: str) -> Cell:
-    return Cell(shorten(text or "all"))
+    return Cell(shorten(text or "all together"))
 
 
 def _cut(rows: Sequence[Estimate], most: int) -> tuple[list[Estimate], str]:
@@ -103,7 +109,7 @@ def _cut(rows: Sequence[Estimate], most: int) -> tuple[list[Estimate], str]:
     if len(rows) <= most:
         return list(rows), ""
     ranks = {"above": 0, "below": 0, "above uncorrected": 1, "below uncorrected": 1}
-    by_weight = sorted(rows, key=lambda e: (ranks.get(reading(e), 2), -effect(e)))
+    by_weight = sorted(rows, key=lambda e: (ranks.get(reading(e), 2), [-w for w in weight(e)]))
     kept = {id(e) for e in by_weight[:most]}
     text = (
         f" Shown: {most:,} of {len(rows):,} rows, those that remain after correction first, then "
@@ -151,9 +157,9 @@ def detail_table(
     columns += [Column("p", "right"), Column("p corrected", "right")] if has_p else []
     rows = []
     for estimate, cell in zip(shown, number_cells(shown, notes), strict=True):
-        row = [*(_name(get(estimate)) for _, get in used), cell, Cell(f"{estimate.n:,}")]
+        row = [*(_name(get(estimate)) for _, get in used), cell, Cell.number(estimate.n)]
         if has_p:
-            row += [Cell(p_text(estimate.p_value)), Cell(p_text(estimate.p_adjusted))]
+            row += [p_cell(estimate.p_value), p_cell(estimate.p_adjusted)]
         rows.append(tuple(row))
     ends = f"{family.estimates[0].level:.0%} interval in brackets"
     return Table(
@@ -201,7 +207,7 @@ def group_table(
             row.append(next(cells) if key in at else Cell("not measured", "undefined"))
     columns.append(Column("n", "right"))
     for row, key in zip(body, keys, strict=True):
-        row.append(Cell(f"{(level_at.get(key) or gap_at[key]).n:,}"))
+        row.append(Cell.number((level_at.get(key) or gap_at[key]).n))
     rest = dict.fromkeys(e.against for e in gap_at.values() if e.against)
     ends = f"{base.estimates[0].level:.0%} interval in brackets"
     if rest:

@@ -31,6 +31,8 @@ def _theme(text: str, quiet: str, grid: str, accent: str, colours: list[str]) ->
             "labelFontSize": 12,
             "titleFontSize": 12,
             "titleFontWeight": "normal",
+            "labelOverlap": "greedy",
+            "labelSeparation": 6,
             "gridColor": grid,
             "domainColor": quiet,
             "tickColor": quiet,

@@ -130,7 +130,13 @@ def _extremes(defined: Sequence[Estimate]) -> list[Part]:
     high, low = ordered[-1], ordered[0]
     if len(ordered) == 1:
         return ["for ", *_label_words(high), "."]
-    return ["highest for ", *_label_words(high), ", lowest for ", *_label_words(low), "."]
+    return [
+        "highest for ",
+        *_label_words(high, True),
+        ", lowest for ",
+        *_label_words(low, True),
+        ".",
+    ]
 
 
 def _directions(estimates: Sequence[Estimate], word: str) -> list[Part]:
@@ -251,7 +257,7 @@ def _few(some: Sequence[Estimate]) -> Sequence[Estimate]:
 def _listed(some: Sequence[Estimate]) -> list[Part]:
     parts: list[Part] = []
     for index, estimate in enumerate(_few(some)):
-        parts += ["; " if index else "", *_label_words(estimate)]
+        parts += ["; " if index else "", *_label_words(estimate, len(some) > 1)]
     rest = len(some) - len(_few(some))
     return [*parts, f"; and {rest:,} more"] if rest else parts
 
@@ -259,15 +265,15 @@ def _listed(some: Sequence[Estimate]) -> list[Part]:
 def _names(some: Sequence[Estimate]) -> list[Part]:
     parts: list[Part] = []
     for index, estimate in enumerate(_few(some)):
-        parts += [", " if index else "", Name(estimate.label or "all")]
+        parts += [", " if index else "", Name(estimate.label or "all together")]
     rest = len(some) - len(_few(some))
     return [*parts, f" and {rest:,} more"] if rest else parts
 
 
-def _label_words(estimate: Estimate) -> tuple[Part, ...]:
-    if not estimate.label:
+def _label_words(estimate: Estimate, named: bool = False) -> tuple[Part, ...]:
+    if not estimate.label and not named:
         return (_size(estimate),)
-    return (Name(estimate.label), f" {_size(estimate)}")
+    return (Name(estimate.label or "all together"), f" {_size(estimate)}")
 
 
 def _size(estimate: Estimate) -> str:

@@ -181,7 +181,10 @@ class ResampledStatistic:
         notes = [about.pop("note", "")]
         if interval.ends is not None and self.smallest_n < _FEW:
             notes.append(f"{self.smallest_n} units: a bootstrap of so few is only a rough guide")
-        if null is not None:
+        if null is not None and interval.ends is None:
+            # Replicates without spread give no interval; a p-value of rounding errors would.
+            notes.append("no p-value: there is no interval")
+        elif null is not None:
             test = self.test(null)
             if test.reason:
                 notes.append(f"no p-value: {test.reason}")

@@ -20,9 +20,28 @@ from ombud.stats.estimate import Estimate
 GROUPS = ("women", "men", "lgbt", "<b>&\u202eevil</b>")
 
 
+SPECS: dict[str, dict[str, Any]] = {
+    "suppression": {"name": "suppression", "by": "flags", "against": "all"},
+    "suppression by median score": {"name": "suppression", "by": "scores", "against": "all"},
+    "pooled suppression": {"name": "pooled-suppression", "by": "flags"},
+    "largest suppression": {"name": "worst-suppression", "by": "flags"},
+    "share without a decision": {"name": "undecided-share"},
+}
+KEYS = {
+    "suppression": "suppression",
+    "suppression by median score": "suppression(by=scores)",
+    "pooled suppression": "pooled-suppression",
+    "largest suppression": "worst-suppression",
+    "share without a decision": "undecided-share",
+    "odds of a right flag": "flag-regression",
+    "drift of the false-positive rate": "drift/false-positive-rate",
+}
+
+
 def ratio(value: float | None, **about: Any) -> Estimate:
     fixed = {"metric": "suppression", "kind": "ratio", "against": "all texts", "null": 1.0}
     fields: dict[str, Any] = fixed | {"unit": "text"} | about
+    fields["key"] = KEYS[fields["metric"]]
     if value is None:
         return Estimate.undefined(reason="not enough data: 3 texts", n=3, **fields)
     p = {"p_value": 0.001, "p_adjusted": 0.002} if value > 1.5 else {"p_value": 0.5}
@@ -48,14 +67,16 @@ def made(*, families: bool = False, pages: bool = False, lost: float = 0.0) -> R
             interval=(1.5, 3.5),
             system="one",
             null=1.0,
-            note="women, of 3 groups",
+            note="in other words",
+            key=KEYS["largest suppression"],
+            details={"group": "men, trans", "ranked": 3},
             **about,
         )
     )
     for group, gap in (("women", lost), ("men", 0.0)):
-        share = "share without a decision"
+        share = {"metric": "share without a decision", "key": "undecided-share"}
         level = Estimate(
-            metric=share, value=lost, interval=(0.0, 0.1), system="one", group=group, **about
+            value=lost, interval=(0.0, 0.1), system="one", group=group, **share, **about
         )
         estimates += [
             level,
@@ -93,20 +114,21 @@ def made(*, families: bool = False, pages: bool = False, lost: float = 0.0) -> R
         ),
     }
     plan = Plan(title="Ours", preset="suppression", options={"pages": True} if pages else {})
-    infos = [MetricInfo({}, title, null=1.0) for title in ("suppression", "pooled suppression")]
+    infos = [MetricInfo(spec, title, null=1.0, key=KEYS[title]) for title, spec in SPECS.items()]
     return Result(plan, tuple(estimates), tuple(infos), tables=tables)
 
 
 def sections(result: Result) -> dict[str, Section]:
-    return {section.name: section for section in Report(result).sections}
+    report = Report(result)
+    return {section.name: section for section in (*report.sections, *report.appendix)}
 
 
 def test_the_answer_is_said_in_words() -> None:
     text = Report(made()).markdown()
     assert "flagged more than all acceptable texts" in text
-    assert re.search(r"women\W+ 2\.5 \[2\.0, 3\.1\] times", text)
-    assert "Not enough data: **lgbt**" in text
-    assert "Largest: 2.5 [1.5, 3.5]" in text
+    assert re.search(r"Women\W+ 2\.5 \[2\.0, 3\.1\] times", text)
+    assert "Not enough data: **LGBT**" in text
+    assert "Largest: 2.5 [1.5, 3.5] (**men, trans**)" in text  # a comma in a name is no end
 
 
 @pytest.mark.parametrize("families", [False, True])
@@ -115,9 +137,7 @@ def test_every_figure_can_be_drawn(families: bool) -> None:
     figures = figures_in((found["suppression"], found["suppression-score-spread"]))
     assert [figure.name for figure in figures] == [
         "suppression-dots",
-        "suppression-heat",
         "suppression-scores-dots",
-        "suppression-scores-heat",
         "score-spread",
     ]
     names = {table.name for section in found.values() for table in tables_in((section,))}
@@ -127,6 +147,19 @@ def test_every_figure_can_be_drawn(families: bool) -> None:
     assert ("hconcat" in figures[0].spec) is families
     panel = figures[0].spec["hconcat"][0] if families else figures[0].spec
     assert json.dumps(panel).count('"scale": {"type": "log"') == 3
+
+
+def test_more_systems_have_an_overview_as_well() -> None:
+    result = made()
+    more = tuple(
+        e.replace(system=name)
+        for name in ("three", "four")
+        for e in result.estimates
+        if e.system == "one"
+    )
+    found = sections(replace(result, estimates=(*result.estimates, *more)))
+    names = [figure.name for figure in figures_in((found["suppression"],))]
+    assert "suppression-heat" in names
 
 
 def test_uneven_missing_decisions_are_a_warning() -> None:
@@ -153,14 +186,15 @@ def test_columns_of_a_regression_are_not_groups_that_were_compared() -> None:
     slur = ratio(0.5, metric="odds of a right flag", system="one", group="has slur")
     said = Report(replace(result, estimates=(*result.estimates, slur))).markdown()
     (compared,) = [line for line in said.splitlines() if "Groups compared" in line]
-    assert "women" in compared
+    assert "Women" in compared
     assert "has slur" not in compared
 
 
 def test_a_page_for_each_group_on_request() -> None:
     assert "suppression-groups" not in sections(made())
     pages = sections(made(pages=True))["suppression-groups"]
-    assert [page.title for page in pages.blocks if isinstance(page, Section)] == list(GROUPS)
+    titles = [page.title for page in pages.blocks if isinstance(page, Section)]
+    assert titles == ["Women", "Men", "LGBT", GROUPS[3]]
 
 
 def test_names_from_data_cannot_break_the_page() -> None:
@@ -169,5 +203,5 @@ def test_names_from_data_cannot_break_the_page() -> None:
 
 
 def test_other_audits_have_none_of_it() -> None:
-    plain = Result(Plan(title="x"), (ratio(1.0, metric="other", group="g"),))
+    plain = Result(Plan(title="x"), (ratio(1.0, group="g").replace(metric="other", key="other"),))
     assert not [name for name in sections(plain) if name.startswith("suppression")]

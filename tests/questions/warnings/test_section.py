@@ -11,6 +11,7 @@ import pytest
 
 from ombud.audits import Audit, Plan, Result
 from ombud.data.exclusions import Exclusion
+from ombud.metrics import ShareGap
 from ombud.questions.warnings import (
     warnings_accuracy,
     warnings_amplification,
@@ -24,15 +25,13 @@ from ombud.report import Report
 from ombud.report.blocks import Figure, Section, Table, figures_in, tables_in
 from ombud.report.findings import families, reading
 from ombud.report.format import estimate_text, shared_decimals
-from ombud.report.html import to_html
+from ombud.report.html import Page, to_html
 from ombud.report.images import to_svg
 from ombud.report.markdown import to_markdown
-from ombud.report.sections import answer
-from ombud.report.sections import figures as pictures
-from ombud.report.sections.coverage import drawn_elsewhere
+from ombud.stats.estimate import Estimate
+from ombud.worlds import small_world
 
 MADE = (
-    warnings_answer,
     warnings_amplification,
     warnings_accuracy,
     warnings_remedies,
@@ -66,6 +65,12 @@ def implicit() -> Result:
     return run(False)
 
 
+@pytest.fixture(scope="module")
+def ordinary() -> Result:
+    world = small_world(seed=1)
+    return Audit(world.dataset, world.recommenders(), [ShareGap(k=10)]).run()
+
+
 def figures(result: Result) -> dict[str, Figure]:
     return {f.name: f for f in figures_in(Report(result).sections) if f.name[:8] == "warnings"}
 
@@ -81,7 +86,6 @@ def test_every_figure_of_the_spec_is_there(explicit: Result, implicit: Result) -
         "warnings-users",
         "warnings-spread",
         "warnings-spread-labels",
-        "warnings-forest-mean",
         "warnings-forest-ratio-of-means",
         "warnings-tradeoff",
     }
@@ -121,8 +125,8 @@ def test_scatter_lies_on_the_side_that_the_words_say(explicit: Result) -> None:
     assert len(points) == row["users"] <= MOST_USERS
     higher = sum(v["y"] > v["x"] for v in points)
     assert abs(higher - row["higher"]) <= 3  # points are rounded to two decimals
-    assert f"{row['higher']:,} of {row['users']:,} users rate it higher" in figure.alt
-    assert f"{row['lower']:,} rate it lower" in figure.alt
+    assert f"{row['higher']:,} of {row['users']:,} users lie higher with it" in figure.alt
+    assert f"{row['lower']:,} lower" in figure.alt
 
 
 def test_a_scatter_is_cut_and_says_so(explicit: Result) -> None:
@@ -142,8 +146,8 @@ def test_spread_has_a_line_at_zero_and_marks_at_mean_and_median(explicit: Result
     assert any(layer.get("encoding", {}).get("x", {}).get("datum") == 0 for layer in spec["layer"])
     values = spec["data"]["values"]
     for system in explicit.systems:
-        mean = level(explicit, "user amplification@20", system)
-        median = level(explicit, "user amplification@20 (median)", system)
+        mean = value(explicit, "user amplification@20", system)
+        median = value(explicit, "user amplification@20 (median)", system)
         assert mean is not None and median is not None
         at = {v["kind"]: v for v in values if v["system"] == system and "at" in v}
         assert at["mean"]["at"] == pytest.approx(mean.value, rel=1e-3, abs=1e-9)
@@ -159,8 +163,8 @@ def test_tradeoff_has_one_point_for_each_system_and_form(explicit: Result) -> No
     accuracy = chief_accuracy(explicit)
     assert accuracy is not None and accuracy.title == "recall@20, top quartile"
     (svd,) = (v for v in values if v["system"] == "SVD" and v["pick"] == "ratio of means")
-    x = level(explicit, accuracy.title, "SVD")
-    y = level(explicit, "user amplification@20 (ratio-of-means)", "SVD")
+    x = level(explicit, accuracy, "SVD")
+    y = value(explicit, "user amplification@20 (ratio-of-means)", "SVD")
     assert x is not None and y is not None and x.interval is not None
     assert (svd["text_x"], svd["text_y"]) == (estimate_text(x), estimate_text(y))
     assert svd["x_low"] == pytest.approx(x.interval[0], rel=1e-3)
@@ -170,43 +174,64 @@ def test_tables_print_estimates_and_nothing_else(explicit: Result) -> None:
     sections = [section for make in MADE if (section := make(explicit)) is not None]
     made = {t.name: t for t in tables_in(sections)}
     table: Table = made["warnings-accuracy-table"]
-    assert [c.title for c in table.columns[1:]] == list(explicit.systems)
-    row = next(r for r in table.rows if r[0].text == "recall@20, top quartile")
-    some = [level(explicit, "recall@20, top quartile", s) for s in explicit.systems]
+    # Five systems are more than fit side by side, so they go down.
+    assert [row[0].text for row in table.rows] == list(explicit.systems)
+    titles = [c.title for c in table.columns]
+    assert not any("@10" in title for title in titles)  # shorter lists are in the appendix
+    column = [row[titles.index("recall@20, top quartile")] for row in table.rows]
+    some = [value(explicit, "recall@20, top quartile", s) for s in explicit.systems]
     places = shared_decimals(e for e in some if e is not None)
-    for cell, e in zip(row[1:], some, strict=True):
+    for cell, e in zip(column, some, strict=True):
         assert e is not None and e.interval is not None
         assert cell.text.startswith(estimate_text(e, places))
-    rmse = next(r for r in table.rows if r[0].text == "RMSE")
-    given = dict(zip(explicit.systems, rmse[1:], strict=True))
+        assert cell.value == e.value
+    rmse = [row[titles.index("RMSE")] for row in table.rows]
+    given = dict(zip(explicit.systems, rmse, strict=True))
     assert given["Random"].text == "not given"
     assert given["SVD"].text[0].isdigit()
-    bounds = [r[0].text for r in made["warnings-amplification-table"].rows]
+    bounds = [c.title for c in made["warnings-amplification-table"].columns]
     assert bounds[-2:] == ["at least, whatever is unknown", "at most, whatever is unknown"]
 
 
 def test_words_name_direction_smoothing_and_bounds(explicit: Result) -> None:
     words = text_of(warnings_amplification(explicit))
     for system in explicit.systems:
-        assert f"**{system}**: taking all users and labels together, lists hold" in words
+        assert f"**{system}**: lists hold **" in words
     assert "the history holds nothing with the label" in words
     assert "If they could be anything" in words
 
 
-def test_the_answer_comes_first_and_is_about_the_question(explicit: Result) -> None:
-    first = Report(explicit).sections[0]
-    assert first.title == "The answer in short"
-    said = text_of(first).split("\n\n")[2:]
+def value(result: Result, title: str, system: str) -> Estimate | None:
+    info = next(info for info in result.metrics if info.title == title)
+    return level(result, info, system)
+
+
+CHIEF = "user amplification@20 (ratio-of-means)"
+
+
+def test_the_answer_is_about_the_question_in_natural_units(explicit: Result) -> None:
+    (answer,) = Report(explicit).answers
+    assert answer.question == "Do lists hold more warnings than people's own histories?"
+    told = {finding.estimate.system: finding.said.plain for finding in answer.ordered}
     for system in explicit.systems:
-        e = level(explicit, "user amplification@20 (ratio-of-means)", system)
+        e = value(explicit, CHIEF, system)
         assert e is not None and e.value is not None
-        (sentence,) = (s for s in said if f"**{system}** " in s)
-        word = {"above": "**more**", "below": "**less**"}.get(reading(e), "**no clear sign**")
-        assert word in sentence
-        assert f"**{system}** {e.value * 100:+.1f}% [".replace("-", "\u2212") in sentence
-    assert "Unknown labels could turn the direction round for 5 of 5 systems" in said[-1]
-    titles = [s.title for s in Report(explicit).sections]
-    assert titles.count("The answer in short") == 1
+        assert (system in told) is (reading(e) in {"above", "below"})
+        if system in told:
+            lists, past = (
+                100 * e.details[side] * e.details["labels"] for side in ("list", "history")
+            )
+            assert lists / past - 1 == pytest.approx(e.value)
+            assert told[system].startswith(
+                f"{system}: {lists:.0f} warnings in 100 places; people's"
+            )
+            assert (
+                f"have {past:.0f} ({abs(e.value):.0%} {'more' if e.value > 0 else 'less'}"
+                in (told[system])
+            )
+    assert answer.change.plain == "If unknown labels could be anything, every direction could turn."
+    also = answer.also
+    assert also is not None and "of every 100 places; their own history has" in also.plain
 
 
 def test_the_answer_says_when_unknown_labels_change_nothing(explicit: Result) -> None:
@@ -214,40 +239,40 @@ def test_the_answer_says_when_unknown_labels_change_nothing(explicit: Result) ->
         e.replace(value=0.5, interval=(0.4, 0.6)) if ", unknown" in e.metric and not e.group else e
         for e in explicit.estimates
     )
-    words = text_of(warnings_answer(replace(explicit, estimates=moved)))
-    assert "Whatever the unknown labels are, the direction stays" in words
+    answer = warnings_answer(replace(explicit, estimates=moved))
+    assert answer is not None
+    assert answer.change.plain == "Whatever the unknown labels are, the direction stays."
 
 
-def test_a_system_without_a_number_is_named_in_the_answer(explicit: Result) -> None:
-    title = "user amplification@20 (ratio-of-means)"
+def test_a_system_without_a_number_is_counted_in_the_answer(explicit: Result) -> None:
     gone = tuple(
-        e.undefined(metric=title, reason="no list", n=0, system="SVD")
-        if (e.metric, e.system, e.group, e.kind) == (title, "SVD", "", "level")
+        e.undefined(metric=CHIEF, key=e.key, reason="no list", n=0, system="SVD")
+        if (e.metric, e.system, e.group, e.kind) == (CHIEF, "SVD", "", "level")
         else e
         for e in explicit.estimates
     )
-    words = text_of(warnings_answer(replace(explicit, estimates=gone)))
-    assert "There is **no number**: **SVD** not defined: no list." in words
+    answer = warnings_answer(replace(explicit, estimates=gone))
+    assert answer is not None
+    assert answer.how_sure.plain.endswith(" 1 had too little data.")
+    assert not any(finding.estimate.system == "SVD" for finding in answer.findings)
 
 
-def test_leaks_and_bounds_are_no_answer_and_no_picture(explicit: Result) -> None:
-    found = answer(explicit)
-    assert found is not None and found.title == "Further comparisons in short"
+def test_leaks_and_bounds_are_no_comparison_and_no_picture(explicit: Result) -> None:
+    report = Report(explicit)
+    found = next(s for s in report.appendix if s.name == "comparisons-whole")
     inner = [block.title for block in found.blocks if isinstance(block, Section)]
     assert "amplification@20" in inner  # groups are compared here
     assert not any("leak" in title or "unknown" in title for title in inner)
     assert "averaged over users. with amp" not in text_of(found)
-    drawn = pictures(explicit)
-    assert drawn is not None
+    drawn = next(s for s in report.sections if s.name == "figures")
     names = [figure.name for figure in figures_in((drawn,))]
     assert names and not any("leak" in name or "unknown" in name for name in names)
 
 
-def test_without_groups_nothing_is_left_to_the_general_answer(explicit: Result) -> None:
+def test_without_groups_nothing_is_left_to_the_general_comparisons(explicit: Result) -> None:
     alone = tuple(e for e in explicit.estimates if not e.group or not e.system)
-    result = replace(explicit, estimates=alone)
-    assert answer(result) is None
-    assert Report(result).sections[0].title == "The answer in short"
+    names = {s.name for s in Report(replace(explicit, estimates=alone)).sections}
+    assert not names & {"comparisons", "figures"}
 
 
 def test_bounds_are_printed_without_marks(explicit: Result) -> None:
@@ -259,25 +284,25 @@ def test_bounds_are_printed_without_marks(explicit: Result) -> None:
         section = warnings_amplification(result)
         assert section is not None
         rows = tables_in((section,))[0].rows
-        for row in rows[-2:]:
-            assert "whatever is unknown" in row[0].text
-            assert {cell.tone for cell in row[1:]} == {""}
-            assert not any(mark in cell.text for cell in row[1:] for mark in "▲▼△▽")
-        assert any(cell.tone for row in rows[:-2] for cell in row[1:])
+        for row in rows:
+            assert {cell.tone for cell in row[-2:]} == {""}
+            assert not any(mark in cell.text for cell in row[-2:] for mark in "▲▼△▽")
+        assert any(cell.tone for row in rows for cell in row[1:-2])
 
 
 def test_counts_agree_with_their_verbs(explicit: Result) -> None:
     words = text_of(warnings_amplification(explicit))
-    assert "): 1 is shown more" in words
-    assert "1 are" not in words and "4 are shown more" in words
+    assert "labels, 1 is shown more" in words
+    assert " 1 are" not in words and " 4 are shown more" in words
 
 
 def test_lists_that_a_remedy_took_are_told(explicit: Result) -> None:
     assert "no list was shortened or emptied" in text_of(warnings_remedies(explicit))
     where = "SVD + avoid list: avoid list"
+    about = {"of": 300, "system": "SVD + avoid list", "reason": "in other words"}
     lost = (
-        Exclusion(where, "full lists", 12, "shortened because why", 300),
-        Exclusion(where, "full lists", 3, "emptied because why", 300),
+        Exclusion(where, "full lists", 12, key="avoid-list/shortened", **about),  # type: ignore[arg-type]
+        Exclusion(where, "full lists", 3, key="avoid-list/emptied", **about),  # type: ignore[arg-type]
     )
     words = text_of(warnings_remedies(replace(explicit, exclusions=lost)))
     assert "12 lists were shortened, 3 emptied (an empty list counts as zero accuracy)" in words
@@ -294,7 +319,7 @@ def test_an_avoid_list_that_empties_lists_says_so_in_the_report() -> None:
     emptied = sum(e.count for e in lists if e.reason.startswith("emptied"))
     assert emptied > 0
     assert f"{emptied} emptied (an empty list" in text_of(warnings_remedies(result))
-    base, left = (level(result, "recall@3, top quartile", s) for s in result.systems)
+    base, left = (value(result, "recall@3, top quartile", s) for s in result.systems)
     assert base is not None and left is not None and base.n == left.n  # nobody dropped out
 
 
@@ -302,22 +327,26 @@ def test_remedies_are_compared_with_their_own_system(explicit: Result, implicit:
     assert base_of(explicit, "SVD + avoid list") == "SVD"
     assert base_of(explicit, "SVD") is None
     words = text_of(warnings_remedies(explicit))
-    cost = contrast(explicit, "recall@20, top quartile", "SVD", "SVD + avoid list")
+    accuracy = chief_accuracy(explicit)
+    assert accuracy is not None
+    cost = contrast(explicit, accuracy, "SVD", "SVD + avoid list")
     assert cost is not None and cost.value is not None
     assert f"recall@20, top quartile {'lost' if cost.value > 0 else 'gained'}" in words
     assert "paired over the same users" in words
-    assert "0 of 6,000 places of 300 users carry what their user avoids" in words
+    assert "0 of 6,000 places carry what is avoided" in words
     assert warnings_remedies(implicit) is None
 
 
 def test_a_contrast_can_be_turned(explicit: Result) -> None:
-    one = contrast(explicit, "recall@20, top quartile", "SVD", "TopPop")
-    other = contrast(explicit, "recall@20, top quartile", "TopPop", "SVD")
+    accuracy = chief_accuracy(explicit)
+    assert accuracy is not None
+    one = contrast(explicit, accuracy, "SVD", "TopPop")
+    other = contrast(explicit, accuracy, "TopPop", "SVD")
     assert one is not None and other is not None
     assert one.value is not None and one.value == -(other.value or 0)
     assert one.interval is not None and other.interval is not None
     assert one.interval == (-other.interval[1], -other.interval[0])
-    assert contrast(explicit, "recall@20, top quartile", "SVD", "nobody") is None
+    assert contrast(explicit, accuracy, "SVD", "nobody") is None
 
 
 def test_both_directions_of_preference_are_in_the_table(explicit: Result) -> None:
@@ -338,7 +367,7 @@ def test_unknown_only_labels_are_set_against_what_is_not_known(explicit: Result)
     bins = explicit.tables["popularity-histogram"]
     bins = bins.filter(pl.col("status") != "without")
     gone = tuple(
-        e.undefined(metric=e.metric, reason="none is without it", n=0, label=e.label)
+        e.undefined(metric=e.metric, reason="none is without it", n=0, label=e.label, key=e.key)
         if e.metric.startswith("popularity shift")
         else e
         for e in explicit.estimates
@@ -359,14 +388,15 @@ def test_many_labels_are_offered_up_to_a_bound(explicit: Result) -> None:
 
 
 def test_general_sections_do_not_repeat_what_is_shown(explicit: Result, ordinary: Result) -> None:
-    elsewhere = drawn_elsewhere(explicit)
-    assert "user amplification@20" in elsewhere
-    assert drawn_elsewhere(ordinary) == frozenset()
-    names = set(Report(explicit).figures())
-    assert not any(name.startswith("user-amplification-20-overall") for name in names)
-    assert any(name.endswith("-groups") for name in names)
+    report = Report(explicit)
+    shown = frozenset().union(*(section.shows for section in report.sections))
+    assert any(key.startswith("amplification-user(") for key in shown)
+    assert not any(s.shows for s in Report(ordinary).sections)
+    names = set(report.figures())
+    assert not any(name.startswith("amplification-user") and "overall" in name for name in names)
+    assert any(name.endswith("-gaps") for name in names)
     # Nothing is lost: the numbers have every family all the same.
-    numbers = next(s for s in Report(explicit).sections if s.name == "numbers")
+    numbers = next(s for s in report.appendix if s.name == "numbers")
     captions = " ".join(t.caption for t in tables_in((numbers,)))
     for family in families(explicit):
         if family.kind == "overall":
@@ -374,7 +404,8 @@ def test_general_sections_do_not_repeat_what_is_shown(explicit: Result, ordinary
 
 
 def test_results_without_the_experiment_have_none_of_it(ordinary: Result) -> None:
-    assert [made(ordinary) for made in MADE] == [None] * 5
+    assert [made(ordinary) for made in MADE] == [None] * 4
+    assert warnings_answer(ordinary) is None
 
 
 def test_hostile_names_stay_text(explicit: Result) -> None:
@@ -392,6 +423,6 @@ def test_hostile_names_stay_text(explicit: Result) -> None:
     }
     result = replace(explicit, estimates=tuple(map(renamed, explicit.estimates)), tables=tables)
     sections = [section for make in MADE if (section := make(result)) is not None]
-    assert "<script>alert" not in to_html("x", sections, ())
+    assert "<script>alert" not in to_html(Page("x", sections))
     for figure in figures(result).values():
         assert to_svg(figure.spec).startswith("<svg")

@@ -1,5 +1,6 @@
 """Suppression: whose acceptable speech is flagged, and how much more than everyone's."""
 
+from ombud.questions.suppression.answer import suppression_answer
 from ombud.questions.suppression.drift import Drift
 from ombud.questions.suppression.largest import WorstSuppression
 from ombud.questions.suppression.pooled import PooledSuppression
@@ -30,6 +31,7 @@ __all__ = [
     "TagCounts",
     "WorstSuppression",
     "suppression",
+    "suppression_answer",
     "suppression_drift",
     "suppression_groups",
     "suppression_missing",

@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 
 from ombud.report.blocks import Figure
-from ombud.report.charts import NAME_LENGTH, interval_chart
-from ombud.report.display import shorten
+from ombud.report.charts import LEAST_RATIO, NAME_LENGTH, ROOM, interval_chart, row_height
+from ombud.report.display import count, shorten
+from ombud.report.findings import weight
 from ombud.report.format import estimate_text, number_text
 from ombud.report.themes import MOST_COLOURS
 from ombud.stats.estimate import Estimate
@@ -20,7 +21,6 @@ __all__ = ["dots_figure", "heat_figure", "scores_figure"]
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _FURTHEST = 3.0
 _NARROW = 250
-_LEAST = 0.1
 
 
 def _order(estimates: Sequence[Estimate]) -> list[str]:
@@ -31,7 +31,24 @@ def _order(estimates: Sequence[Estimate]) -> list[str]:
     return sorted(best, key=lambda group: -best[group])
 
 
-def dots_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figure | None:
+def _that_matter(estimates: Sequence[Estimate], most: int) -> list[str]:
+    """Return the groups whose ratios are certain to lie furthest from 1, from high to low."""
+    certain: dict[str, tuple[float, float]] = {}
+    for e in estimates:
+        certain[e.group] = max(certain.get(e.group, (-1.0, -1.0)), weight(e))
+    kept = set(sorted(certain, key=lambda group: certain[group], reverse=True)[:most])
+    return [group for group in _order(estimates) if group in kept]
+
+
+def dots_figure(
+    estimates: Sequence[Estimate],
+    *,
+    name: str,
+    table: str,
+    title: str = "",
+    caption: str = "",
+    room: int = ROOM,
+) -> Figure | None:
     """Return groups down the side, one dot and interval for each system, families side by side.
 
     Parameters
@@ -40,6 +57,10 @@ def dots_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figu
         Ratios of one metric, over all texts; labels are families.
     name, table
         Of the figure, and of the table with the same numbers.
+    title, caption
+        In place of the metric's title and of the usual words.
+    room
+        How high it may be, in pixels.
     """
     systems = list(dict.fromkeys(e.system for e in estimates))[:MOST_COLOURS]
     drawn = [e for e in estimates if e.system in systems]
@@ -48,12 +69,13 @@ def dots_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figu
     shown = [e for e in drawn if e.label in panels]
     if not any(e.value is not None for e in shown):
         return None
-    order = _order(shown)
-    title = shown[0].metric
+    every = _order(shown)
+    order = _that_matter(shown, max(4, room // row_height(len(systems))))
+    metric = shown[0].metric
     specs = []
     for panel in panels:
         rows = [(e, e.group, e.system) for e in shown if e.label == panel]
-        spec = _on_log_scale(interval_chart(rows, order, x_title=title))
+        spec = interval_chart(rows, order, x_title=title or metric, ratio=0.0)
         if len(panels) > 1:
             spec = {k: v for k, v in spec.items() if k not in {"$schema", "autosize"}}
             spec |= {"width": _NARROW, "title": {"text": panel, "fontSize": 12}}
@@ -62,37 +84,23 @@ def dots_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figu
     if len(panels) > 1:
         whole = {"$schema": _SCHEMA, "hconcat": specs}
         whole["resolve"] = {"scale": {"color": "shared", "shape": "shared"}}
-    alt = _alt(f"{title} by group and system", shown)
+    alt = _alt(f"{title or metric} by group and system", shown)
     text = [
-        f"Points are estimates; lines are {shown[0].level:.0%} intervals. The dashed line marks 1: "
-        "flagged as often as all acceptable texts. The scale is that of logarithms; what is below "
-        f"{_LEAST:g} stands at its edge."
+        caption
+        or f"Lines are {shown[0].level:.0%} intervals. Dashed: 1, flagged as often as all "
+        f"acceptable texts. The axis is logarithmic; what is below {LEAST_RATIO:g} stands at its "
+        "edge."
     ]
     if len(panels) > 1:
         text.append("Left and right: " + ", ".join(panels) + ", with scales of their own.")
-    if len({e.system for e in estimates}) > len(systems):
-        text.append(f"Drawn: the first {len(systems)} systems; the table has all.")
-    return Figure(name, whole | {"description": alt}, title, " ".join(text), alt, table)
-
-
-def _on_log_scale(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a chart of ratios with its numbers on a logarithmic scale."""
-    for row in spec["data"]["values"]:
-        for field in ("value", "low", "high"):
-            if field in row:
-                row[field] = max(row[field], _LEAST)
-    for layer in _innermost(spec):
-        x = layer["encoding"].get("x", {})
-        if "field" in x or "datum" in x:
-            x["scale"] = {"type": "log", "nice": False}
-            x["axis"] = {**x.get("axis", {}), "format": "~g"}
-    return spec
-
-
-def _innermost(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    if "layer" not in spec:
-        return [spec]
-    return [result for layer in spec["layer"] for result in _innermost(layer)]
+    rest = len({e.system for e in estimates}) - len(systems)
+    if rest:
+        text.append(f"{count(rest, 'system')} {'is' if rest == 1 else 'are'} not shown.")
+    rest = len(every) - len(order)
+    if rest:
+        text.append(f"{count(rest, 'group')} {'is' if rest == 1 else 'are'} not shown.")
+    spec = whole | {"description": alt}
+    return Figure(name, spec, title or metric.capitalize(), " ".join(text), alt, table)
 
 
 def heat_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figure | None:
@@ -228,7 +236,7 @@ def scores_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | 
                 ],
             }
         )
-    alt = f"Scores of acceptable texts by group, for {len(panels)} systems."
+    alt = f"Scores of acceptable texts by group, for {count(len(panels), 'system')}."
     spec = {"$schema": _SCHEMA, "description": alt, "vconcat": panels}
     text = (
         "Points are medians, thick lines the middle half, thin lines the middle 90% of the texts "

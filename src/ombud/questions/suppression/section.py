@@ -6,6 +6,14 @@ from collections.abc import Sequence
 
 from ombud.audits.result import Result
 from ombud.questions.suppression.figures import dots_figure, heat_figure, scores_figure
+from ombud.questions.suppression.lookup import (
+    DRIFT,
+    REGRESSIONS,
+    about_groups,
+    chief,
+    largest,
+    undecided,
+)
 from ombud.registry import section
 from ombud.report.blocks import (
     Block,
@@ -22,10 +30,16 @@ from ombud.report.blocks import (
     paragraph,
 )
 from ombud.report.display import shorten
-from ombud.report.findings import reading
-from ombud.report.format import estimate_text, number_text, p_text
-from ombud.report.sections.coverage import draws
-from ombud.report.tables import Notes, number_cells
+from ombud.report.findings import (
+    by_sign,
+    estimates_of,
+    infos_of,
+    key_of_estimate,
+    key_of_metric,
+    reading,
+)
+from ombud.report.format import estimate_text, number_text
+from ombud.report.tables import Notes, number_cells, p_cell
 from ombud.stats.estimate import Estimate
 
 __all__ = [
@@ -38,60 +52,48 @@ __all__ = [
     "suppression_tags",
 ]
 
-RATIO = "suppression"
-_BY_SCORE = "suppression by median score"
-_OTHERS = (
-    "suppression against other texts",
-    "pooled suppression",
-    "false-positive rate",
-    _BY_SCORE,
-    "median score",
-    "share without a decision",
-)
-_REGRESSIONS = {"odds of a right flag": "Odds ratio", "change of score": "Change of score"}
-_DRIFT = "drift of the false-positive rate"
-
-
-@draws
-def _drawn(result: Result) -> frozenset[str]:
-    """Return the metrics that these sections show; the general ones need not draw them again."""
-    if not result.select(metric=RATIO):
-        return frozenset()
-    return frozenset({RATIO, _BY_SCORE, "pooled suppression", _DRIFT, *_REGRESSIONS})
+_MANY_SYSTEMS = 3
 
 
 @section("suppression")
 def suppression(result: Result) -> Section | None:
     """Say which groups' acceptable texts are flagged more than all, and show it."""
-    ratios = result.select(metric=RATIO)
-    if not ratios:
+    info = chief(result)
+    if info is None:
         return None
+    ratios = estimates_of(result, info)
     systems = tuple(dict.fromkeys(e.system for e in ratios))
-    blocks: list[Block] = [Bullets(tuple(_said(result, system) for system in systems))]
-    for metric, name in ((RATIO, "suppression"), (_BY_SCORE, "suppression-scores")):
-        some = result.select(metric=metric)
-        if not some:
+    blocks: list[Block] = [Bullets(tuple(_said(result, ratios, system) for system in systems))]
+    tables: list[Table] = []
+    for shown, name in ((info, "suppression"), (chief(result, "scores"), "suppression-scores")):
+        some = estimates_of(result, shown) if shown is not None else ()
+        if not some or shown is None:
             continue
         table = f"{name}-table"
-        figures = (
-            dots_figure(some, name=f"{name}-dots", table=table),
-            heat_figure(some, name=f"{name}-heat", table=table),
-        )
-        blocks += [figure for figure in figures if figure is not None]
-        blocks.append(_grid(some, table, f"{metric.capitalize()} by group and system"))
-    pooled = result.select(metric="pooled suppression")
-    if pooled:
+        blocks += [f for f in (dots_figure(some, name=f"{name}-dots", table=table),) if f]
+        if len(systems) > _MANY_SYSTEMS:
+            heat = heat_figure(some, name=f"{name}-heat", table=table)
+            blocks += [heat] if heat is not None else []
+        caption = f"{shown.title.capitalize()} by group and system"
+        tables.append(_grid(some, table, caption, folded=shown is not info))
+    pooled = infos_of(result, "pooled-suppression")
+    if pooled and estimates_of(result, *pooled):
         caption = "Pooled suppression: noisy ratios drawn towards the others"
-        blocks.append(_grid(pooled, "suppression-pooled-table", caption, folded=True))
-    return Section("Whose acceptable speech is flagged more", tuple(blocks), order=250)
+        some = estimates_of(result, *pooled)
+        tables.append(_grid(some, "suppression-pooled-table", caption, folded=True))
+    blocks += tables
+    others = (*infos_of(result, "worst-suppression"), *infos_of(result, "suppression"))
+    told = frozenset(key_of_metric(one) for one in (*pooled, *others))
+    title = "Whose acceptable speech is flagged more"
+    return Section(title, tuple(blocks), order=250, withholds=told)
 
 
-def _said(result: Result, system: str) -> Paragraph:
+def _said(result: Result, ratios: Sequence[Estimate], system: str) -> Paragraph:
     """Return what was found about one system, in words."""
-    some = [e for e in result.select(metric=RATIO, system=system) if not e.label]
-    above = sorted((e for e in some if reading(e) == "above"), key=lambda e: -(e.value or 0.0))
-    below = [e for e in some if reading(e) == "below"]
-    few = [e for e in some if e.value is None]
+    some = [e for e in ratios if e.system == system and not e.label]
+    signs = by_sign(some)
+    above, below = signs.get("above", ()), signs.get("below", ())
+    few = signs.get("undefined", ())
     parts: list[Part] = [Name(system), ": "]
     if above:
         parts += [Strong("flagged more than all acceptable texts"), ": "]
@@ -104,10 +106,11 @@ def _said(result: Result, system: str) -> Paragraph:
         parts += [" Flagged less: ", *_listed(below), "."]
     if few:
         parts += [" Not enough data: ", *_listed(few), "."]
-    for e in result.select(metric="largest suppression", system=system, label=""):
-        if e.value is not None:
-            group, _, _ = e.note.partition(",")
-            parts += [f" Largest: {estimate_text(e)} (", Name(group), ")."]
+    most = largest(result, system)
+    if most is not None:
+        group = str(most.details.get("group", ""))
+        parts.append(f" Largest: {estimate_text(most)}")
+        parts += [" (", Name(group), ")."] if group else ["."]
     return Paragraph(tuple(parts))
 
 
@@ -128,7 +131,7 @@ def _grid(estimates: Sequence[Estimate], name: str, caption: str, *, folded: boo
     columns = [Column("Family", header=True)] if labelled else []
     columns += [Column("Group", header=True)]
     columns += [Column(shorten(system, 60), "right") for system in systems]
-    body = [[Cell(label or "all"), Cell(shorten(group))] for label, group in keys]
+    body = [[Cell(label or "all texts"), Cell(shorten(group))] for label, group in keys]
     for system in systems:
         here = [at[(*key, system)] for key in keys if (*key, system) in at]
         cells = iter(number_cells([e.replace(note="") for e in here], notes))
@@ -156,8 +159,8 @@ def suppression_scores(result: Result) -> Section | None:
         (
             Cell(shorten(row["system"], 60)),
             Cell(shorten(row["group"]) or "all texts"),
-            Cell(f"{row['texts']:,}"),
-            *(Cell(number_text(row[q], 3)) for q in quantiles),
+            Cell.number(row["texts"]),
+            *(Cell(number_text(row[q], 3), value=row[q]) for q in quantiles),
         )
         for row in table.to_dicts()
     )
@@ -170,8 +173,8 @@ def suppression_scores(result: Result) -> Section | None:
 @section("suppression-missing")
 def suppression_missing(result: Result) -> Section | None:
     """Show how many texts have no decision, and warn when that differs between groups."""
-    shares = [e for e in result.select(metric="share without a decision") if e.kind == "level"]
-    gaps = [e for e in result.select(metric="share without a decision") if e.kind == "gap"]
+    shares = [e for e in undecided(result) if e.kind == "level"]
+    gaps = [e for e in undecided(result) if e.kind == "gap"]
     if not shares:
         return None
     uneven = [e for e in gaps if e.group and reading(e) in {"above", "below"}]
@@ -209,7 +212,7 @@ def suppression_tags(result: Result) -> Section | None:
     }
     columns = (Column("Group", header=True), *(Column(t, "right") for t in titles.values()))
     rows = tuple(
-        (Cell(shorten(row["group"])), *(Cell(f"{row[c]:,}") for c in titles))
+        (Cell(shorten(row["group"])), *(Cell.number(row[c]) for c in titles))
         for row in table.to_dicts()
     )
     used = "as published" if result.plan.options.get("mode") == "published" else "by whole words"
@@ -227,11 +230,10 @@ def suppression_tags(result: Result) -> Section | None:
 def suppression_regression(result: Result) -> Section | None:
     """Give the regressions as tables for print."""
     blocks: list[Block] = []
-    for metric, title in _REGRESSIONS.items():
-        found = [e for e in result.select(metric=metric) if e.group]
+    for key, title in REGRESSIONS.items():
+        found = [e for e in estimates_of(result, key) if e.group]
         if found:
-            name = metric.replace(" ", "-")
-            blocks.append(_regression(found, f"regression-{name}", title))
+            blocks.append(_regression(found, key, title))
     if not blocks:
         return None
     text = paragraph(
@@ -239,7 +241,8 @@ def suppression_regression(result: Result) -> Section | None:
         "on such texts are less often right; a change above 0, that acceptable texts of the kind "
         "score higher."
     )
-    return Section("Regressions", (text, *blocks), order=285)
+    shows = frozenset(REGRESSIONS)
+    return Section("Regressions", (text, *blocks), order=285, shows=shows)
 
 
 def _regression(found: Sequence[Estimate], name: str, title: str) -> Table:
@@ -253,7 +256,7 @@ def _regression(found: Sequence[Estimate], name: str, title: str) -> Table:
     )
     rows = tuple(
         (Cell(shorten(e.system, 60)), Cell(shorten(e.group)), cell)
-        + (Cell(p_text(e.p_adjusted)), Cell(f"{e.n:,}"))
+        + (p_cell(e.p_adjusted), Cell.number(e.n))
         for e, cell in zip(found, number_cells(found, notes), strict=True)
     )
     methods = ", ".join(sorted({e.method for e in found if e.interval is not None}))
@@ -265,7 +268,7 @@ def _regression(found: Sequence[Estimate], name: str, title: str) -> Table:
 @section("suppression-drift")
 def suppression_drift(result: Result) -> Section | None:
     """Say what changed between two versions or dates."""
-    found = result.select(metric=_DRIFT)
+    found = estimates_of(result, DRIFT)
     if not found:
         return None
     notes = Notes()
@@ -278,38 +281,40 @@ def suppression_drift(result: Result) -> Section | None:
     )
     rows = tuple(
         (Cell(shorten(e.group) or "all texts"), cell)
-        + (Cell(p_text(e.p_value)), Cell(p_text(e.p_adjusted)), Cell(f"{e.n:,}"))
+        + (p_cell(e.p_value), p_cell(e.p_adjusted), Cell.number(e.n))
         for e, cell in zip(found, number_cells(found, notes), strict=True)
     )
     first = found[0]
     caption = f"From {first.against} to {first.system}, on the same texts."
     made = Table("drift-table", columns, rows, caption, notes.lines())
-    return Section(f"What changed from {shorten(first.against, 40)}", (made,), order=290)
+    title = f"What changed from {shorten(first.against, 40)}"
+    return Section(title, (made,), order=290, shows=frozenset({DRIFT}))
 
 
 @section("suppression-groups")
 def suppression_groups(result: Result) -> Section | None:
     """Give each group a page of its own, when the plan asks for it."""
-    ratios = result.select(metric=RATIO)
+    info = chief(result)
+    ratios = estimates_of(result, info) if info is not None else ()
     if not ratios or not result.plan.options.get("pages"):
         return None
     pages = tuple(
         _page(result, group, index)
         for index, group in enumerate(dict.fromkeys(e.group for e in ratios), start=1)
     )
-    return Section("Group by group", pages, order=520)
+    return Section("Group by group", pages, order=520, place="appendix")
 
 
 def _page(result: Result, group: str, place: int) -> Section:
-    titles = (RATIO, *_OTHERS)
+    keys = {key_of_metric(info) for info in about_groups(result)}
     rows: list[tuple[Cell, ...]] = []
     notes = Notes()
-    found = [e for e in result.estimates if e.group == group and e.metric in titles]
+    found = [e for e in result.estimates if e.group == group and key_of_estimate(e) in keys]
     for e, cell in zip(found, number_cells(found, notes), strict=True):
         what = e.metric if e.kind == "level" or e.null == 1 else f"{e.metric}, against {e.against}"
         rows.append(
-            (Cell(shorten(e.system, 60)), Cell(what), Cell(e.label or "all"))
-            + (cell, Cell(f"{e.n:,}"))
+            (Cell(shorten(e.system, 60)), Cell(what), Cell(e.label or "all texts"))
+            + (cell, Cell.number(e.n))
         )
     columns = (
         Column("System", header=True),

@@ -1,95 +1,175 @@
-"""The answer of the warnings experiment, before everything else: more, or less?"""
+"""The answer of the warnings experiment: more of what people may want to avoid, or less?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ombud.audits.result import Result
+from ombud.audits.result import MetricInfo, Result
 from ombud.questions.warnings.lookup import (
-    FORMS,
     amplification_infos,
     at_systems,
     chief_amplification,
     level,
+    overall,
 )
-from ombud.questions.warnings.wording import percent_text
-from ombud.registry import section
-from ombud.report.blocks import Block, Name, Part, Section, Strong, paragraph
-from ombud.report.findings import Sign, reading
-from ombud.report.format import estimate_text
-from ombud.report.sections.coverage import answers
+from ombud.registry import answer
+from ombud.report.answer import Answer, Finding, by_nearest_end
+from ombud.report.blocks import Figure, Name, Paragraph, Part, Strong, paragraph
+from ombud.report.figures import forest
+from ombud.report.findings import estimates_of, nearest_end, reading
+from ombud.report.format import number_text
+from ombud.report.natural import in_hundred, more_or_less, percent
 from ombud.stats.estimate import Estimate
 
 __all__ = ["warnings_answer"]
 
-_WHAT = " of what people may want to avoid than the same people's histories: "
-_UNCLEAR = frozenset[Sign]({"no sign", "above uncorrected", "below uncorrected"})
-_SAID: tuple[tuple[str, str, str, frozenset[Sign]], ...] = (
-    ("Lists hold ", "more", _WHAT, frozenset({"above"})),
-    ("Lists hold ", "less", _WHAT, frozenset({"below"})),
-    ("There is ", "no clear sign", " of more or less than in histories: ", _UNCLEAR),
-    ("The difference was ", "not tested", ": ", frozenset({"untested"})),
-    ("There is ", "no number", ": ", frozenset({"undefined"})),
-)
+_CLEAR = frozenset({"above", "below"})
+_LARGE = 0.1
 
 
-@answers
-def _answers(result: Result) -> bool:
-    return chief_amplification(result) is not None
-
-
-@section("warnings-answer")
-def warnings_answer(result: Result) -> Section | None:
+@answer("warnings")
+def warnings_answer(result: Result) -> Answer | None:
     """Say for each system whether lists hold more or less of the labels than histories."""
     info = chief_amplification(result)
     if info is None:
         return None
-    found = {s: e for s in at_systems(result, info) if (e := level(result, info.title, s))}
-    blocks: list[Block] = []
-    for before, strong, after, signs in _SAID:
-        some = [(s, e) for s, e in found.items() if reading(e) in signs]
-        if some:
-            blocks.append(paragraph(before, Strong(strong), after, *_listed(some), "."))
-    if not blocks:
-        return None
-    first = next(iter(found.values()))
-    form = FORMS[info.spec.get("form", "mean")]
-    made = (
-        "the share of the labels in lists over their share in histories, minus 1, all users and "
-        "labels together"
-        if form == "ratio of means"
-        else "the average over users and labels of the share in the list over the share in the "
-        "history, minus 1"
+    tested = [e for s in at_systems(result, info) if (e := level(result, info, s)) is not None]
+    clear = [e for e in tested if reading(e) in _CLEAR]
+    return Answer(
+        question="Do lists hold more warnings than people's own histories?",
+        findings=tuple(Finding(_said(e, info), e, f"users of {e.system}") for e in clear),
+        tested=tuple(tested),
+        nothing=_nothing(tested),
+        also=_also(result),
+        change=_change(result),
+        unknown=_unknown(result, info),
+        figure=_figure(result, info),
+        section="warnings-amplification",
     )
-    text = f"Each number is the {form}: {made}; in brackets, its {first.level:.0%} interval."
-    blocks.append(paragraph(text + _unknown(result)))
-    return Section("The answer in short", tuple(blocks), order=90)
 
 
-def _listed(some: Sequence[tuple[str, Estimate]]) -> list[Part]:
-    parts: list[Part] = []
-    for index, (system, e) in enumerate(some):
-        size = estimate_text(e) if e.value is None else percent_text(e)
-        parts += ["; " if index else "", Name(system), f" {size}"]
-    return parts
+def _said(e: Estimate, info: MetricInfo) -> Paragraph:
+    """Return how many warnings lists and histories carry in 100 places, where that is known."""
+    assert e.value is not None  # a finding has a number
+    parts: list[Part] = [Name(e.system)]
+    shares = e.details.get("list"), e.details.get("history")
+    labels = e.details.get("labels")
+    counts = info.spec.get("unknown", "no") != "exclude" and labels
+    if counts and all(isinstance(share, float) for share in shares):
+        lists, past = (number_text(100 * share * labels, 1 if 100 * share * labels < 10 else 0)
+                       for share in shares if share is not None)  # fmt: skip
+        parts += [": ", Strong(f"{lists} warnings in 100 places"), "; people's own histories"]
+        parts.append(f" have {past} ({percent(e.value)}{_between(e)}).")
+        return paragraph(*parts)
+    size = percent(e.value)
+    than = "as much as" if size.endswith(("times", "twice")) else "than"
+    parts += ["'s lists hold ", Strong(size), f" {than} people's own histories"]
+    return paragraph(*parts, f" ({_between(e).removeprefix(', ')})." if e.interval else ".")
 
 
-def _unknown(result: Result) -> str:
+def _between(e: Estimate) -> str:
+    if e.interval is None:
+        return ""
+    low, high = (number_text(100 * end, 0, signed=True) for end in e.interval)
+    return f", {low}% to {high}%"
+
+
+def _nothing(tested: Sequence[Estimate]) -> Paragraph | None:
+    made = [e for e in tested if e.interval is not None and e.value is not None]
+    if not made:
+        return None
+    ends = [end for e in made for end in e.interval or ()]
+    low, high = (number_text(100 * end, 0, signed=True) for end in (min(ends), max(ends)))
+    who = made[0].system if len(made) == 1 else f"{len(made)} systems"
+    return paragraph(
+        Strong("No clear difference"),
+        f": the lists of {who} do not clearly hold more or less than histories; ",
+        f"from {low}% to {high}% is not ruled out.",
+    )
+
+
+def _also(result: Result) -> Paragraph | None:
+    """Return the label that is certain to be amplified most, in places."""
+    infos = amplification_infos(result, "amplification")
+    info = infos.get("ratio-of-means")
+    if info is None:
+        return None
+    above = [
+        e
+        for e in estimates_of(result, info)
+        if e.kind == "level" and not e.group and reading(e) == "above" and _extra(e) > 0
+    ]
+    if not above:
+        return None
+    # In places, not in percent: five times almost nothing is still almost nothing.
+    e = max(above, key=_extra)
+    more = e.details["list"] - e.details["history"]
+    return paragraph(
+        "Most: ",
+        Name(e.label),
+        " (",
+        Name(e.system),
+        "), ",
+        Strong(f"{more_or_less(more)} places"),
+        f"; their own history has {in_hundred(e.details['history'])}.",
+    )
+
+
+def _extra(e: Estimate) -> float:
+    """Return how many more places a label is certain to fill, as a share."""
+    history = e.details.get("history")
+    return nearest_end(e) * history if isinstance(history, float) and "list" in e.details else 0.0
+
+
+def _change(result: Result) -> Paragraph:
     """Say for how many systems unknown labels could turn the answer round."""
     infos = amplification_infos(result, "amplification-user")
-    if not {"lowest", "highest"} <= set(infos):
-        return ""
     ends = []
-    for system in at_systems(result, infos["lowest"]):
-        low, high = (level(result, infos[b].title, system) for b in ("lowest", "highest"))
-        if low and high and low.value is not None and high.value is not None:
-            ends.append((low.value, high.value))
+    if {"lowest", "highest"} <= set(infos):
+        for system in at_systems(result, infos["lowest"]):
+            low, high = (level(result, infos[b], system) for b in ("lowest", "highest"))
+            if low and high and low.value is not None and high.value is not None:
+                ends.append((low.value, high.value))
     if not ends:
-        return ""
+        return paragraph("Labels that are missing more often for some items than for others.")
     turned = sum(low < 0 < high for low, high in ends)
     if not turned:
-        return " Whatever the unknown labels are, the direction stays."
-    return (
-        f" Unknown labels could turn the direction round for {turned} of {len(ends)} systems: the "
-        "bounds are below."
+        return paragraph("Whatever the unknown labels are, the direction stays.")
+    if len(ends) == 1:
+        return paragraph("If unknown labels could be anything, the direction could turn.")
+    which = "every direction" if turned == len(ends) else f"{turned} of {len(ends)} directions"
+    return paragraph(f"If unknown labels could be anything, {which} could turn.")
+
+
+def _unknown(result: Result, info: MetricInfo) -> Paragraph | None:
+    for e in estimates_of(result, "distribution/label-density"):
+        share = e.details.get("unknown_share")
+        if isinstance(share, float) and share >= _LARGE:
+            counted = {"no": "counted as \u201cno\u201d", "exclude": "left out"}
+            how = counted.get(str(info.spec.get("unknown", "no")), "not counted")
+            return paragraph(
+                Strong(f"{in_hundred(share)} of every 100"),
+                f" item-label pairs; {how}.",
+            )
+    return None
+
+
+def _figure(result: Result, info: MetricInfo) -> Figure | None:
+    family = overall(result, info)
+    if family is None:
+        return None
+    ratio = 1.0 if info.spec.get("form") == "ratio-of-means" else None
+    figure = forest(
+        family,
+        name="answer-figure",
+        table="warnings-amplification-table",
+        ratio=ratio,
+        room=300,
+        x_title="more or less than in histories",
     )
+    if figure is None:
+        return None
+    first = by_nearest_end([Finding(paragraph(), e) for e in family.estimates])[0].estimate
+    caption = f"{first.level:.0%} intervals; dashed: as much as in the history."
+    return replace(figure, title="How much more lists hold than histories", caption=caption)

@@ -118,4 +118,12 @@ def leak_rows(lists: Recommendations, data: Dataset, avoided: Avoided) -> Rows:
         },
         exclusions=(Exclusion("avoid-leak", "users", gone, reason, len(lists)),) if gone else (),
         notes={"": note},
+        details={
+            "": {
+                "leaks": int(leaks.sum()),
+                "places": int(places.sum()),
+                "users": len(places),
+                "unknown": int(unknown[kept].sum()),
+            }
+        },
     )

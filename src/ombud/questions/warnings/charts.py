@@ -297,7 +297,7 @@ def ridge_chart(
             },
         },
     ]
-    return _spec(76 * rows, values, layers, pick)
+    return _spec(60 * rows, values, layers, pick)
 
 
 def tradeoff_chart(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ombud.audits.result import Result
+from ombud.audits.result import MetricInfo, Result
 from ombud.questions.warnings.charts import (
     histogram_chart,
     ridge_chart,
@@ -27,6 +27,7 @@ from ombud.questions.warnings.lookup import (
 from ombud.report.blocks import Figure
 from ombud.report.charts import NAME_LENGTH
 from ombud.report.display import count, joined, shorten, unique_names
+from ombud.report.findings import key_of_metric
 from ombud.report.format import estimate_text, number_text
 from ombud.report.themes import MOST_COLOURS
 
@@ -39,7 +40,7 @@ __all__ = [
     "tradeoff_figure",
 ]
 
-MOST_LABELS = 8
+MOST_LABELS = 5
 """A figure that shows one label at a time offers so many: the most common."""
 
 MOST_USERS = 500
@@ -126,7 +127,7 @@ def preference_figure(result: Result) -> Figure | None:
     if not labels:
         return None
     names = unique_names(labels, NAME_LENGTH)
-    text = summary.filter(pl.col("label") == labels[0])["words"][0]
+    text = _preferred(summary.filter(pl.col("label") == labels[0]).row(0, named=True))
     pick = ([names[w] for w in labels], "Label")
     alt = f"{shorten(labels[0], NAME_LENGTH)}: {text}."
     shown = f"Shown first: {shorten(labels[0], NAME_LENGTH)}. {alt} {_HINT}"
@@ -167,6 +168,13 @@ def preference_figure(result: Result) -> Figure | None:
     return _figure("warnings-users", spec, title, caption, alt)
 
 
+def _preferred(row: dict[str, Any]) -> str:
+    return (
+        f"{row['higher']:,} of {row['users']:,} users lie higher with it than without, "
+        f"{row['lower']:,} lower, {row['same']:,} the same"
+    )
+
+
 def _share_bins(table: pl.DataFrame, name: str) -> list[dict[str, Any]]:
     users, edges = np.histogram(table["with"].to_numpy(), bins=_BINS, range=(0, 1))
     return [
@@ -194,7 +202,7 @@ def spread_figure(result: Result, *, by_label: bool) -> Figure | None:
     """
     infos = amplification_infos(result, "amplification" if by_label else "amplification-user")
     info = infos.get("mean")
-    table = None if info is None else _spread(result, info.title)
+    table = None if info is None else _spread(result, info)
     if info is None or table is None:
         return None
     systems = at_systems(result, info)[:MOST_COLOURS]
@@ -214,7 +222,7 @@ def spread_figure(result: Result, *, by_label: bool) -> Figure | None:
     pick = ([names[w] for w in labels], "Label") if by_label else None
     x_title = info.title + (" of a user" if by_label else ", a user's mean over labels")
     spec = ridge_chart(values, [shown[s] for s in systems], x_title=x_title, pick=pick)
-    first = [e for s in systems if (e := level(result, info.title, s, labels[0])) is not None]
+    first = [e for s in systems if (e := level(result, info, s, labels[0])) is not None]
     alt = f"A histogram of users for each of {count(len(systems), 'system')}. Means: "
     alt += joined([f"{shorten(e.system, NAME_LENGTH)} {estimate_text(e)}" for e in first]) + "."
     caption = (
@@ -228,9 +236,10 @@ def spread_figure(result: Result, *, by_label: bool) -> Figure | None:
     return _figure(name, spec, f"Amplification over users: {what}", caption, alt)
 
 
-def _spread(result: Result, title: str) -> pl.DataFrame | None:
-    for name, table in result.tables.items():
-        if name.startswith("spread-") and table.height and table["metric"][0] == title:
+def _spread(result: Result, info: MetricInfo) -> pl.DataFrame | None:
+    for table in result.tables.values():
+        there = {"key", "units", "share"} <= set(table.columns) and table.height
+        if there and table["key"][0] == key_of_metric(info):
             return table
     return None
 
@@ -274,7 +283,7 @@ def _marks(
     rows = []
     for i, system in enumerate(systems):
         for kind, up in (("mean", 0.18), ("median", 0.06)):
-            e = level(result, infos[kind].title, system, label) if kind in infos else None
+            e = level(result, infos[kind], system, label) if kind in infos else None
             if e is not None and e.value is not None:
                 at = float(f"{min(e.value, right):.5g}")
                 about = {"system": shown[system], "kind": kind, "text": estimate_text(e)}
@@ -294,8 +303,8 @@ def tradeoff_figure(result: Result) -> Figure | None:
     values, drawn = [], []
     for form in forms:
         for system in systems:
-            x = level(result, accuracy.title, system)
-            y = level(result, infos[form].title, system)
+            x = level(result, accuracy, system)
+            y = level(result, infos[form], system)
             if x is None or y is None or x.value is None or y.value is None:
                 continue
             row: dict[str, Any] = {"pick": FORMS[form], "system": names[system]}
@@ -311,7 +320,7 @@ def tradeoff_figure(result: Result) -> Figure | None:
     if len(drawn) < 2:
         return None
     pick = ([FORMS[form] for form in forms], "Form") if len(forms) > 1 else None
-    y_title = f"{infos[forms[0]].title.removeprefix('user ')}, users' average"
+    y_title = "amplification, users' average"
     spec = tradeoff_chart(
         values, [names[s] for s in systems], titles=(accuracy.title, y_title), pick=pick
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ombud.audits.result import MetricInfo, Result
-from ombud.report.findings import EstimateSet
+from ombud.report.findings import EstimateSet, estimates_of, infos_of
 from ombud.stats.estimate import Estimate
-from ombud.systems.rerankers.avoid import AVOID_LIST
 
 __all__ = [
     "FORMS",
@@ -48,11 +47,10 @@ def amplification_infos(result: Result, name: str) -> dict[str, MetricInfo]:
         ``amplification`` or ``amplification-user``.
     """
     found: dict[str, MetricInfo] = {}
-    for info in result.metrics:
-        if info.spec.get("name") == name:
-            unknown = info.spec.get("unknown", "no")
-            bound = unknown in {"lowest", "highest"}
-            found.setdefault(unknown if bound else info.spec.get("form", "mean"), info)
+    for info in infos_of(result, name):
+        unknown = info.spec.get("unknown", "no")
+        bound = unknown in {"lowest", "highest"}
+        found.setdefault(unknown if bound else info.spec.get("form", "mean"), info)
     order = [*FORMS, "lowest", "highest"]
     return {form: found[form] for form in order if form in found}
 
@@ -65,17 +63,17 @@ def chief_amplification(result: Result) -> MetricInfo | None:
 
 def leak_infos(result: Result) -> list[MetricInfo]:
     """Return the metrics of what gets through avoid lists."""
-    return [info for info in result.metrics if info.spec.get("name") == "avoid-leak"]
+    return list(infos_of(result, "avoid-leak"))
 
 
 def lists_lost(result: Result, system: str) -> tuple[int, int] | None:
     """Return how many lists an avoid list shortened and emptied; None for other systems."""
     if result.plan.systems.get(system, {}).get("type") != "avoid-list":
         return None
-    where = f"{system}: {AVOID_LIST}"
-    lost = [e for e in result.exclusions if e.where == where]
+    lost = [e for e in result.exclusions if e.system == system]
     shortened, emptied = (
-        sum(e.count for e in lost if e.reason.startswith(how)) for how in ("shortened", "emptied")
+        sum(e.count for e in lost if e.key == f"avoid-list/{how}")
+        for how in ("shortened", "emptied")
     )
     return shortened, emptied
 
@@ -95,33 +93,40 @@ def chief_accuracy(result: Result) -> MetricInfo | None:
     return None
 
 
-def overall(result: Result, title: str, labels: Iterable[str] | None = None) -> EstimateSet | None:
+def overall(
+    result: Result, about: MetricInfo | str, labels: Iterable[str] | None = None
+) -> EstimateSet | None:
     """Return the levels of everyone of one metric, of some labels only if they are named.
 
-    The numbers of an analysis, which is of no system, are all taken.
+    The numbers of an analysis, which is of no system and is named by its key, are all taken.
     """
-    info = next((m for m in result.metrics if m.title == title), MetricInfo({}, title))
     wanted = None if labels is None else set(labels)
     some = tuple(
         e
-        for e in result.estimates
-        if e.metric == title
-        and (not e.system or (not e.group and e.kind == "level"))
+        for e in estimates_of(result, about)
+        if (not e.system or (not e.group and e.kind == "level"))
         and (wanted is None or e.label in wanted)
     )
-    return EstimateSet(info, "overall", some) if some else None
+    if not some:
+        return None
+    info = about if isinstance(about, MetricInfo) else MetricInfo({}, some[0].metric, key=about)
+    return EstimateSet(info, "overall", some)
 
 
-def level(result: Result, title: str, system: str, label: str = "") -> Estimate | None:
+def level(result: Result, info: MetricInfo, system: str, label: str = "") -> Estimate | None:
     """Return the value of one system for everyone."""
-    some = result.select(metric=title, system=system, label=label, group="", kind="level")
-    return some[0] if some else None
+    for e in estimates_of(result, info):
+        if e.system == system and e.label == label and not e.group and e.kind == "level":
+            return e
+    return None
 
 
-def contrast(result: Result, title: str, one: str, other: str, label: str = "") -> Estimate | None:
+def contrast(
+    result: Result, info: MetricInfo, one: str, other: str, label: str = ""
+) -> Estimate | None:
     """Return the difference of two systems on the same users, the first minus the second."""
-    for e in result.estimates:
-        if e.metric != title or e.group or e.label != label or e.kind == "level":
+    for e in estimates_of(result, info):
+        if e.group or e.label != label or e.kind == "level":
             continue
         if (e.system, e.against) == (one, other):
             return e
@@ -140,11 +145,7 @@ def _turned(e: Estimate) -> Estimate:
 
 def at_systems(result: Result, info: MetricInfo) -> list[str]:
     """Return the systems that a metric was measured on, in order."""
-    return list(
-        dict.fromkeys(
-            e.system for e in result.estimates if e.metric == info.title and e.kind == "level"
-        )
-    )
+    return list(dict.fromkeys(e.system for e in estimates_of(result, info) if e.kind == "level"))
 
 
 def base_of(result: Result, system: str) -> str | None:

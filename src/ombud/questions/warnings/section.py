@@ -28,11 +28,11 @@ from ombud.questions.warnings.lookup import (
 from ombud.questions.warnings.wording import care, remedy_words, system_words
 from ombud.registry import section
 from ombud.report.blocks import Block, Bullets, Cell, Column, Figure, Section, Table, paragraph
-from ombud.report.display import shorten
+from ombud.report.display import count, shorten
 from ombud.report.figures import forest
+from ombud.report.findings import estimates_of, key_of_estimate, key_of_metric
 from ombud.report.format import number_text
-from ombud.report.sections.coverage import draws, withholds
-from ombud.report.sections.names import slug
+from ombud.report.names import slug
 from ombud.report.tables import Notes, detail_table, number_cells
 from ombud.stats.estimate import Estimate
 
@@ -43,32 +43,13 @@ __all__ = [
     "warnings_remedies",
 ]
 
+_SHIFT = "popularity-shift/difference"
+_PREFERENCE = tuple(f"user-preference/{side}" for side in ("higher", "lower", "same", "difference"))
 _TOP = 10
 _DRAWN = 25
-_FORESTS = ("mean", "ratio-of-means")
+_FORESTS = ("ratio-of-means", "mean")
+_ACROSS = 3
 _BOUNDS = {"lowest": "at least, whatever is unknown", "highest": "at most, whatever is unknown"}
-
-
-@draws
-def _drawn(result: Result) -> frozenset[str]:
-    """Return the metrics that these sections show; the general ones need not draw them again."""
-    averages = amplification_infos(result, "amplification-user")
-    if not averages:
-        return frozenset()
-    infos = [*averages.values(), *amplification_infos(result, "amplification").values()]
-    titles = {info.title for info in [*infos, *accuracy_infos(result)]}
-    analysed = {e.metric for e in result.estimates if not e.system}
-    return frozenset(titles | analysed)
-
-
-@withholds
-def _withheld(result: Result) -> frozenset[str]:
-    """Return bounds, which are no findings, and leaks, which the remedies tell."""
-    bounds = amplification_infos(result, "amplification-user")
-    titles = {bounds[name].title for name in _BOUNDS if name in bounds}
-    if any(base_of(result, system) for system in result.systems):
-        titles |= {info.title for info in leak_infos(result)}
-    return frozenset(titles)
 
 
 @section("warnings-amplification")
@@ -91,11 +72,19 @@ def warnings_amplification(result: Result) -> Section | None:
         )
         blocks.append(_by_system(result, rows, "warnings-amplification-table", caption))
     figures = [spread_figure(result, by_label=False)]
-    figures += [_forest(result, form, by_label[form]) for form in _FORESTS if form in by_label]
-    figures.append(spread_figure(result, by_label=True))
+    figures += [_forest(result, f, by_label[f]) for f in _FORESTS if f in by_label][:1]
+    figures += [spread_figure(result, by_label=True), tradeoff_figure(result)]
     blocks += [figure for figure in figures if figure is not None]
     title = "Do lists hold more of the labels than people's own histories?"
-    return Section(title, tuple(blocks), order=150)
+    told = (*infos.values(), *by_label.values())
+    return Section(
+        title,
+        tuple(blocks),
+        order=150,
+        shows=frozenset(map(key_of_metric, told)),
+        # How far something could move is not a finding.
+        withholds=frozenset(key_of_metric(infos[name]) for name in _BOUNDS if name in infos),
+    )
 
 
 @section("warnings-accuracy")
@@ -104,14 +93,17 @@ def warnings_accuracy(result: Result) -> Section | None:
     infos = accuracy_infos(result)
     if not infos or not amplification_infos(result, "amplification-user"):
         return None
-    rows = [(info.title, info) for info in infos]
-    blocks: list[Block] = [
-        _by_system(result, rows, "warnings-accuracy-table", "Accuracy on what was held out")
-    ]
-    figure = tradeoff_figure(result)
-    if figure is not None:
-        blocks.append(figure)
-    return Section("How accurate the lists are", tuple(blocks), order=160)
+    longest = max(int(info.spec.get("k") or 0) for info in infos)
+    some = [info for info in infos if int(info.spec.get("k") or longest) == longest]
+    rows = [(info.title, info) for info in some]
+    caption = "Accuracy on what was held out"
+    blocks: list[Block] = [_by_system(result, rows, "warnings-accuracy-table", caption)]
+    rest = len(infos) - len(some)
+    if rest:
+        what = f"{count(rest, 'measure')} of shorter lists {'is' if rest == 1 else 'are'}"
+        blocks.append(paragraph(f"{what} in the appendix."))
+    shows = frozenset(map(key_of_metric, infos))
+    return Section("How accurate the lists are", tuple(blocks), order=160, shows=shows)
 
 
 @section("warnings-remedies")
@@ -127,7 +119,9 @@ def warnings_remedies(result: Result) -> Section | None:
         ),
         Bullets(tuple(remedy_words(result, system, base) for system, base in pairs)),
     ]
-    return Section("What the remedies change, and what they cost", tuple(blocks), order=170)
+    title = "What the remedies change, and what they cost"
+    leaks = frozenset(map(key_of_metric, leak_infos(result)))  # told above, in counts
+    return Section(title, tuple(blocks), order=170, withholds=leaks)
 
 
 @section("warnings-labels")
@@ -138,53 +132,65 @@ def warnings_labels(result: Result) -> Section | None:
         *_popularity(result, common_labels(result, _TOP)),
         *_preference(result, common_labels(result, _TOP)),
     ]
-    return Section("The labels themselves", tuple(blocks), order=180) if blocks else None
+    if not blocks:
+        return None
+    analysed = frozenset(key_of_estimate(e) for e in result.estimates if not e.system)
+    return Section("The labels themselves", tuple(blocks), order=180, shows=analysed)
 
 
 def _forest(result: Result, form: str, info: MetricInfo) -> Figure | None:
     """Return the amplification of the most common labels with intervals."""
     labels = common_labels(result, _DRAWN)
-    family = overall(result, info.title, labels)
+    family = overall(result, info, labels)
     if family is None:
         return None
-    base = slug(result, info.title)
-    figure = forest(family, name=f"warnings-forest-{form}", table=f"{base}-overall-table")
+    table = f"{slug(result, info)}-overall-table"
+    ratio = 1.0 if form == "ratio-of-means" else None
+    figure = forest(family, name=f"warnings-forest-{form}", table=table, ratio=ratio)
     if figure is None:
         return None
-    every = {e.label for e in result.estimates if e.metric == info.title}
-    text = figure.caption.replace("no difference", "as much as in the history")
+    every = {e.label for e in estimates_of(result, info)}
+    text = figure.caption
     if len(every) > len(labels):
-        text += f" Drawn: the {len(labels)} most common of {len(every)} labels."
+        text += f" They are of the {len(labels)} most common of {len(every)} labels."
     return replace(figure, title=f"Amplification of each label: {FORMS[form]}", caption=text)
 
 
 def _by_system(
     result: Result, rows: Sequence[tuple[str, MetricInfo]], name: str, caption: str
 ) -> Table:
-    """Return one row for each metric and one column for each system."""
+    """Return systems by measures: whichever are more go down the side."""
     measured = {s for _, info in rows for s in at_systems(result, info)}
     systems = [s for s in result.systems if s in measured]
     notes = Notes()
-    body = []
+    body: list[list[Cell]] = []
     first: Estimate | None = None
-    for title, info in rows:
-        at = {s: e for s in systems if (e := level(result, info.title, s)) is not None}
+    for _, info in rows:
+        at = {s: e for s in systems if (e := level(result, info, s)) is not None}
         first = first or next(iter(at.values()), None)
         said = [e.replace(note="") for e in at.values()]
         if info.spec.get("unknown") in _BOUNDS:
             # How far something could move is not a finding, whichever side of 0 it lies on.
             said = [e.replace(null=None, p_value=None, p_adjusted=None) for e in said]
         cells = iter(number_cells(said, notes))
-        row = [next(cells) if s in at else Cell("not given", "undefined") for s in systems]
-        body.append((Cell(title), *row))
-    columns = (Column("", header=True), *(Column(shorten(s, 60), "right") for s in systems))
+        body.append([next(cells) if s in at else Cell("not given", "undefined") for s in systems])
+    measures, names = [title for title, _ in rows], [shorten(s, 60) for s in systems]
+    down, across, head = measures, names, "Measure"
+    if len(systems) > _ACROSS:
+        down, across, head = names, measures, "System"
+        body = [list(column) for column in zip(*body, strict=True)]
+    columns = (Column(head, header=True), *(Column(title, "right") for title in across))
+    table = tuple((Cell(title), *row) for title, row in zip(down, body, strict=True))
     ends = f" ({first.level:.0%} interval in brackets)." if first is not None else "."
-    return Table(name, columns, tuple(body), caption + ends, notes.lines())
+    return Table(name, columns, table, caption + ends, notes.lines())
 
 
 def _facts(result: Result) -> list[Block]:
-    wanted = ("interaction density", "warning density", "warning density if every unknown were yes")
-    found = {e.metric: e for e in result.estimates if e.metric in wanted and e.value is not None}
+    wanted = tuple(
+        f"distribution/{name}"
+        for name in ("interaction-density", "label-density", "label-density-if-unknown-yes")
+    )
+    found = {e.key: e for e in estimates_of(result, *wanted) if e.value is not None}
     per = result.tables.get("interactions-per")
     if len(found) < len(wanted) or per is None:
         return []
@@ -192,13 +198,16 @@ def _facts(result: Result) -> list[Block]:
     rows = tuple(
         (
             Cell(f"interactions per {row['per']}"),
-            Cell(f"{row['n']:,}"),
-            *(Cell(number_text(row[c], 1)) for c in ("mean", "median", "sd", "min", "max")),
+            Cell.number(row["n"]),
+            *(
+                Cell(number_text(row[c], 1), value=row[c])
+                for c in ("mean", "median", "sd", "min", "max")
+            ),
         )
         for row in per.iter_rows(named=True)
     )
     titles = ("n", "mean", "median", "sd", "least", "most")
-    columns = (Column("", header=True), *(Column(title, "right") for title in titles))
+    columns = (Column("Counted", header=True), *(Column(title, "right") for title in titles))
     table = Table(
         "warnings-facts-table", columns, rows, "The data, counted in full: no interval applies."
     )
@@ -210,16 +219,12 @@ def _facts(result: Result) -> list[Block]:
 
 
 def _popularity(result: Result, labels: Sequence[str]) -> list[Block]:
-    titles = dict.fromkeys(
-        e.metric for e in result.estimates if e.metric.startswith("popularity shift (")
-    )
-    title = next((t for t in titles if "Cliff" not in t), None)
+    every = overall(result, _SHIFT)
+    family = overall(result, _SHIFT, labels)
     table = result.tables.get("popularity-shift")
-    if title is None or table is None:
+    if every is None or family is None or table is None:
         return []
-    every, family = overall(result, title), overall(result, title, labels)
-    if every is None or family is None:
-        return []
+    popularity = str(every.estimates[0].details.get("popularity", ""))
     lower = sum(e.value is not None and e.value < 0 for e in every.estimates)
     defined = [e for e in every.estimates if e.value is not None]
     clear = [e for e in defined if e.p_adjusted is not None and e.p_adjusted < 1 - e.level]
@@ -229,7 +234,7 @@ def _popularity(result: Result, labels: Sequence[str]) -> list[Block]:
         text = (
             f"Items with a label are less popular for {lower} of {len(defined)} labels and more "
             f"popular for the others; after correction the difference stands for {len(clear)} "
-            f"({less} less, {len(clear) - less} more). Popularity: {title[18:-1]}."
+            f"({less} less, {len(clear) - less} more). Popularity: {popularity}."
         )
         blocks.append(paragraph(text))
     gone = len(every.estimates) - len(defined)
@@ -246,7 +251,7 @@ def _popularity(result: Result, labels: Sequence[str]) -> list[Block]:
                 f"\u201cno\u201d, a description without an interval: {'; '.join(said)}."
             )
         blocks.append(paragraph(text))
-    caption = f"Items with a label minus items without it: {title}, the most common labels"
+    caption = f"Items with a label minus items without it, by {popularity}: the most common labels"
     if defined:
         # The caption says what is compared with what, and the most common label comes first.
         index = {w: i for i, w in enumerate(labels)}
@@ -270,21 +275,16 @@ def _if_no(table: pl.DataFrame, labels: Sequence[str]) -> list[str]:
 
 
 def _preference(result: Result, labels: Sequence[str]) -> list[Block]:
-    titles = list(
-        dict.fromkeys(
-            e.metric
-            for e in result.estimates
-            if e.metric.startswith(("users who ", "mean difference in "))
-        )
-    )
-    at = {(e.metric, e.label): e for e in result.estimates if e.metric in titles}
-    shown = [w for w in labels if any((t, w) in at for t in titles)]
-    if not titles or not any(e.value is not None for e in at.values()):
+    at = {(e.key, e.label): e for e in estimates_of(result, *_PREFERENCE)}
+    keys = list(dict.fromkeys(key for key, _ in at))
+    shown = [w for w in labels if any((key, w) in at for key in keys)]
+    if not any(e.value is not None for e in at.values()):
         return []
+    titles = [next(e.metric for (k, _), e in at.items() if k == key) for key in keys]
     notes = Notes()
     body: list[list[Cell]] = [[Cell(shorten(w))] for w in shown]
-    for title in titles:
-        some = [at[title, w].replace(note="") for w in shown]
+    for key in keys:
+        some = [at[key, w].replace(note="") for w in shown]
         for row, cell in zip(body, number_cells(some, notes), strict=True):
             row.append(cell)
     columns = (Column("Label", header=True), *(Column(title, "right") for title in titles))

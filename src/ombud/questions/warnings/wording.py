@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from ombud.audits.result import Result
 from ombud.questions.warnings.lookup import (
     amplification_infos,
@@ -24,29 +22,21 @@ from ombud.stats.estimate import Estimate
 
 __all__ = ["care", "percent_text", "remedy_words", "system_words"]
 
-_NAMED = 2
-_SHARE = re.compile(r"\((\d+)%\)")
+_NAMED = 1
+_MANY = 0.1
 
 
 def system_words(result: Result) -> Bullets | None:
     """Return one item for each system: more or less of the labels than in users' histories."""
-    infos = amplification_infos(result, "amplification-user")
-    forms = [form for form in ("ratio-of-means", "mean") if form in infos]
-    if not forms:
+    info = chief_amplification(result)
+    if info is None:
         return None
     items = []
-    for system in at_systems(result, infos[forms[0]]):
-        parts: list[Part] = [Name(system), ": "]
-        for index, form in enumerate(forms):
-            e = level(result, infos[form].title, system)
-            if e is None:
-                continue
-            if form == "ratio-of-means":
-                parts += ["taking all users and labels together, lists hold ", *_size(e)]
-            else:
-                parts += ["; " if index else "", "the average over users and labels is "]
-                parts += [percent_text(e)]
-        items.append(paragraph(*parts, ". ", *_labels(result, system)))
+    for system in at_systems(result, info):
+        e = level(result, info, system)
+        if e is not None:
+            head = (Name(system), ": lists hold ", *_size(e), ". ")
+            items.append(paragraph(*head, *_labels(result, system)))
     return Bullets(tuple(items))
 
 
@@ -55,9 +45,9 @@ def _size(e: Estimate) -> list[Part]:
         return [estimate_text(e)]
     sign = reading(e)
     if sign not in {"above", "below"}:
-        return [Strong("about as much"), f" of them as histories do ({percent_text(e)})"]
+        return [Strong("about as much"), f" as histories ({percent_text(e)})"]
     word = "more" if sign == "above" else "less"
-    return [Strong(f"{abs(e.value):.0%} {word}"), f" of them than histories do ({percent_text(e)})"]
+    return [Strong(f"{abs(e.value):.0%} {word}"), f" than histories ({percent_text(e)})"]
 
 
 def percent_text(e: Estimate) -> str:
@@ -76,24 +66,26 @@ def _labels(result: Result, system: str) -> list[Part]:
     """Return how many labels are amplified and how many reduced, with the largest."""
     infos = amplification_infos(result, "amplification")
     info = infos.get("ratio-of-means") or infos.get("mean")
-    family = None if info is None else overall(result, info.title)
+    family = None if info is None else overall(result, info)
     if info is None or family is None:
         return []
     signs = by_sign(family.of(system=system).estimates)
     above, below = signs.get("above", ()), signs.get("below", ())
     rest = sum(len(some) for sign, some in signs.items() if sign not in {"above", "below"})
     verb = "is" if len(above) == 1 else "are"
-    parts: list[Part] = [f"By label ({info.title}, corrected): {len(above)} {verb} shown more"]
+    parts: list[Part] = [
+        f"Of {count(len(above) + len(below) + rest, 'label')}, {len(above)} {verb} shown more"
+    ]
     parts += _largest(above)
     parts += [f", {len(below)} less", *_largest(below)]
-    parts.append(f", {rest} without a clear sign or a number." if rest else ".")
+    parts.append(f", {rest} neither clearly." if rest else ".")
     return parts
 
 
 def _largest(some: tuple[Estimate, ...]) -> list[Part]:
     parts: list[Part] = []
     for index, e in enumerate(some[:_NAMED]):
-        parts += [", " if index else " (most: ", Name(e.label), f" {percent_text(e)}"]
+        parts += [", " if index else " (surest: ", Name(e.label), f" {percent_text(e)}"]
     return [*parts, ")"] if parts else []
 
 
@@ -102,17 +94,17 @@ def care(result: Result) -> Note | None:
     infos = amplification_infos(result, "amplification-user")
     if "mean" not in infos:
         return None
-    said = [e.note for s in at_systems(result, infos["mean"])
-            if (e := level(result, infos["mean"].title, s)) is not None]  # fmt: skip
-    shares = [int(found[1]) for note in said if (found := _SHARE.search(note))]
+    found = [level(result, infos["mean"], s) for s in at_systems(result, infos["mean"])]
+    told = [(e.details.get("smoothed_histories"), e.details.get("pairs")) for e in found if e]
+    shares = [some / of for some, of in told if some is not None and of]
     lines = []
-    if shares and max(shares) >= 10:
+    if shares and max(shares) >= _MANY:
         lines.append(
-            f"For {max(shares)}% of all pairs of user and label, the history holds nothing with "
-            "the label, and the share it is compared with comes from the smoothing alone "
-            f"({said[shares.index(max(shares))]}). Such a pair is \u2212100% when the list holds "
-            "nothing either, and can be very large when it holds one item. The mean and the "
-            "median are mostly made of them; the ratio of means is not."
+            f"For {max(shares):.0%} of all pairs of user and label, the history holds nothing with "
+            "the label, and the share it is compared with comes from the smoothing alone. Such a "
+            "pair is \u2212100% when the list holds nothing either, and can be very large when it "
+            "holds one item. The mean and the median are mostly made of them; the ratio of means "
+            "is not."
         )
     wide = _bounds(result)
     if wide is not None:
@@ -128,7 +120,7 @@ def _bounds(result: Result) -> str | None:
         return None
     ends = []
     for bound, choose in (("lowest", min), ("highest", max)):
-        found = [level(result, infos[bound].title, s) for s in at_systems(result, infos[bound])]
+        found = [level(result, infos[bound], s) for s in at_systems(result, infos[bound])]
         values = [e.value for e in found if e is not None and e.value is not None]
         if not values:
             return None
@@ -144,17 +136,17 @@ def remedy_words(result: Result, system: str, base: str) -> Paragraph:
     """Return what a remedy changed, on the same users as the system it was put around."""
     parts: list[Part] = [Name(system), " against ", Name(base), ": "]
     info = chief_amplification(result)
-    e = None if info is None else contrast(result, info.title, system, base)
+    e = None if info is None else contrast(result, info, system, base)
     if info is not None and e is not None:
         parts.append(f"{info.title} changes by {estimate_text(e, signed=True)}")
     accuracy = chief_accuracy(result)
-    e = None if accuracy is None else contrast(result, accuracy.title, base, system)
+    e = None if accuracy is None else contrast(result, accuracy, base, system)
     if accuracy is not None and e is not None:
         if e.value is None:
             parts.append(f"; {accuracy.title}: {estimate_text(e)}")
         else:
             clear = e.excludes_null if e.interval is not None else False
-            whole = level(result, accuracy.title, base)
+            whole = level(result, accuracy, base)
             of = f" of {estimate_text(whole)}" if whole is not None else ""
             verb = "lost" if e.value > 0 else "gained" if e.value < 0 else "unchanged"
             size = estimate_text(e if e.value >= 0 else _mirrored(e))
@@ -162,9 +154,18 @@ def remedy_words(result: Result, system: str, base: str) -> Paragraph:
             parts.append(", paired over the same users" if e.interval is not None else "")
             parts.append("" if clear else "; no clear sign of a change")
     for info in leak_infos(result):
-        if e := level(result, info.title, system):
-            parts.append(f"; {info.title}: {e.note or estimate_text(e)}")
+        if e := level(result, info, system):
+            parts.append(f"; {info.title}: {_leak(e)}")
     return paragraph(*parts, _lost(result, system), ".")
+
+
+def _leak(e: Estimate) -> str:
+    """Return how many places carry what is avoided, counted where the counts are known."""
+    leaks, places, unknown = (e.details.get(name) for name in ("leaks", "places", "unknown"))
+    if leaks is None or places is None:
+        return estimate_text(e)
+    text = f"{leaks:,} of {places:,} places carry what is avoided"
+    return f"{text}; of {unknown:,} it is not known" if unknown else text
 
 
 def _lost(result: Result, system: str) -> str:

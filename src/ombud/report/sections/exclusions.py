@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ombud.audits.result import Result
+from ombud.data.exclusions import Exclusion
 from ombud.registry import section
 from ombud.report.blocks import Block, Bullets, Cell, Column, Section, Table, paragraph
 
@@ -18,11 +19,11 @@ def exclusions(result: Result) -> Section:
             (
                 Cell(e.where),
                 Cell(e.what),
-                Cell(f"{e.count:,}"),
-                Cell("\u2013" if e.of is None else f"{e.of:,}"),
+                Cell.number(e.count),
+                Cell("\u2013") if e.of is None else Cell.number(e.of),
                 Cell(e.reason),
             )
-            for e in result.exclusions
+            for e in sorted(result.exclusions, key=lambda e: -_share(e))
         )
         columns = (
             Column("Where", header=True),
@@ -31,10 +32,15 @@ def exclusions(result: Result) -> Section:
             Column("Of", "right"),
             Column("Why"),
         )
-        blocks.append(Table("left-out-table", columns, rows, "What was left out, and why."))
+        text = "What was left out, and why; the largest shares first."
+        blocks.append(Table("left-out-table", columns, rows, text))
     else:
         blocks.append(paragraph("Nothing was left out of this audit while it ran."))
     if result.card.dropped:
         blocks.append(paragraph("Left out when the data set was made:"))
         blocks.append(Bullets(tuple(paragraph(line) for line in result.card.dropped)))
     return Section("What was left out", tuple(blocks), order=800)
+
+
+def _share(exclusion: Exclusion) -> float:
+    return exclusion.count / exclusion.of if exclusion.of else 1.0

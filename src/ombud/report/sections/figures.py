@@ -1,32 +1,66 @@
-"""The answer in pictures."""
+"""The comparisons in pictures."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ombud.audits.result import Result
-from ombud.registry import section
-from ombud.report.blocks import Figure, Section
+from ombud.report.blocks import Block, Figure, Section, paragraph
+from ombud.report.display import count
 from ombud.report.figures import forest, group_contrasts, group_levels
-from ombud.report.sections.coverage import left_to_general
-from ombud.report.sections.names import slug
+from ombud.report.findings import EstimateSet, Kind, by_sign, key_of_metric
+from ombud.report.names import slug
 
 __all__ = ["figures"]
 
+_MOST = 4
+_MOST_BESIDE = 2
+_RANK: dict[Kind, int] = {"overall": 0, "group contrast": 1, "system contrast": 2, "group": 3}
 
-@section("figures")
-def figures(result: Result) -> Section | None:
-    """Draw every family of estimates that has one to draw."""
-    drawn: list[Figure] = []
-    for family in left_to_general(result):
-        base = slug(result, family.metric.title)
-        figure = None
-        if family.kind == "overall":
-            figure = forest(family, name=f"{base}-overall", table=f"{base}-overall-table")
-        elif family.kind == "system contrast":
-            figure = forest(family, name=f"{base}-systems", table=f"{base}-systems-table")
-        elif family.kind == "group contrast":
-            figure = group_contrasts(family, name=f"{base}-gaps", table="by-group")
-        else:
-            figure = group_levels(family, name=f"{base}-groups", table="by-group")
+
+def figures(result: Result, found: Sequence[EstimateSet], *, beside: bool) -> Section | None:
+    """Draw the families of estimates that matter most: those with the most findings.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    found
+        What the sections of a question leave to this one.
+    beside
+        Whether there are such sections, which have figures of their own.
+    """
+    most = _MOST_BESIDE if beside else _MOST
+    # Where groups are compared, their levels need no picture of their own.
+    compared = {key_of_metric(f.metric) for f in found if f.kind == "group contrast"}
+    found = [f for f in found if f.kind != "group" or key_of_metric(f.metric) not in compared]
+    ordered = sorted(found, key=lambda f: (-_standing(f), _RANK[f.kind]))
+    chosen: list[EstimateSet] = []
+    drawn: dict[int, Figure] = {}
+    for family in ordered:
+        figure = _figure(result, family) if len(chosen) < most else None
         if figure is not None:
-            drawn.append(figure)
-    return Section("In pictures", tuple(drawn), order=300) if drawn else None
+            chosen.append(family)
+            drawn[id(family)] = figure
+    blocks: list[Block] = [drawn[id(family)] for family in found if id(family) in drawn]
+    rest = len(found) - len(blocks)
+    if blocks and rest:
+        text = f"{count(rest, 'set')} of numbers with fewer findings {'is' if rest == 1 else 'are'}"
+        blocks.append(paragraph(f"{text} not drawn; the appendix has them all."))
+    return Section("In pictures", tuple(blocks), order=310, name="figures") if blocks else None
+
+
+def _standing(family: EstimateSet) -> int:
+    signs = by_sign(family.estimates)
+    return len(signs.get("above", ())) + len(signs.get("below", ()))
+
+
+def _figure(result: Result, family: EstimateSet) -> Figure | None:
+    base = slug(result, family.metric)
+    if family.kind == "overall":
+        return forest(family, name=f"{base}-overall", table=f"{base}-overall-table")
+    if family.kind == "system contrast":
+        return forest(family, name=f"{base}-systems", table="every-number")
+    if family.kind == "group contrast":
+        return group_contrasts(family, name=f"{base}-gaps", table="every-number")
+    return group_levels(family, name=f"{base}-groups", table="every-number")

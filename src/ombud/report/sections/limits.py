@@ -4,35 +4,52 @@ from __future__ import annotations
 
 from ombud.audits.result import Result
 from ombud.registry import section
-from ombud.report.blocks import Block, Bullets, Definitions, Paragraph, Section, paragraph
+from ombud.report.blocks import Block, Bullets, Definitions, Section, paragraph
+from ombud.report.display import joined
 
-__all__ = ["limits"]
+__all__ = ["limits", "limits_of_measures"]
+
+
+_GENERAL = (
+    "An interval covers chance: which users or texts happened to be in the data. It does not "
+    "cover wrong labels, missing data, or people who are not in the data at all.",
+    "A difference is not a cause. The numbers say what the systems did on this data, not why.",
+    "The systems were measured as they were on the day of the audit, on this data. Another "
+    "time, another data set or other users can give other numbers.",
+    "A number without a mark is no promise: too little data looks the same as no difference.",
+)
 
 
 @section("limits")
 def limits(result: Result) -> Section:
-    """Say what each measure leaves out, and what no audit of this kind can show."""
-    blocks: list[Block] = []
-    items: list[tuple[str, Paragraph]] = []
-    for info in result.metrics:
-        said = [f"Does not capture: {info.limits}"] if info.limits else []
-        said += [f"Undefined: {info.undefined}"] if info.undefined else []
-        if said:
-            items.append((info.title, paragraph(" ".join(said))))
-    if items:
-        blocks.append(Definitions(tuple(items)))
-    silent = [info.title for info in result.metrics if not info.limits]
-    general = [
-        "An interval covers chance: which users or texts happened to be in the data. It does not "
-        "cover wrong labels, missing data, or people who are not in the data at all.",
-        "A difference is not a cause. The numbers say what the systems did on this data, not why.",
-        "The systems were measured as they were on the day of the audit, on this data. Another "
-        "time, another data set or other users can give other numbers.",
-        "A number without a mark is no promise: too little data looks the same as no difference.",
-    ]
-    if silent:
-        general.append(f"No limits are stored for: {', '.join(silent)}.")
+    """Say what no audit of this kind can show."""
+    lines = list(_GENERAL)
     if result.card.unknowns:
-        general.append(f"Missing labels and values: {result.card.unknowns}")
-    blocks.append(Bullets(tuple(paragraph(line) for line in general)))
-    return Section("Limits", tuple(blocks), order=900)
+        lines.append(f"Missing labels and values: {result.card.unknowns}")
+    blocks = (Bullets(tuple(paragraph(line) for line in lines)),)
+    return Section("Limits", blocks, order=900)
+
+
+@section("limits-of-measures")
+def limits_of_measures(result: Result) -> Section | None:
+    """Say what each measure leaves out, once for all its forms."""
+    said: dict[str, list[str]] = {}
+    for info in result.metrics:
+        parts = [f"Does not capture: {info.limits}"] if info.limits else []
+        parts += [f"Undefined: {info.undefined}"] if info.undefined else []
+        if parts:
+            said.setdefault(" ".join(parts), []).append(info.title)
+    items = [(titles[0], _forms(titles), text) for text, titles in said.items()]
+    blocks: list[Block] = []
+    if items:
+        blocks.append(Definitions(tuple((t, paragraph(f"{x}{f}")) for t, f, x in items)))
+    silent = [info.title for info in result.metrics if not info.limits]
+    if silent:
+        blocks.append(paragraph(f"No limits are stored for: {', '.join(silent)}."))
+    if not blocks:
+        return None
+    return Section("Limits of each measure", tuple(blocks), order=910, place="appendix")
+
+
+def _forms(titles: list[str]) -> str:
+    return f" The same holds for {joined(titles[1:])}." if len(titles) > 1 else ""

@@ -6,7 +6,7 @@ from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Section
 from ombud.report.findings import families
-from ombud.report.sections.names import slug
+from ombud.report.names import slug
 from ombud.report.tables import detail_table, wide_table
 
 __all__ = ["numbers"]
@@ -20,7 +20,7 @@ def numbers(result: Result) -> Section | None:
         if family.kind != "overall":
             continue
         title = family.metric.title
-        base = slug(result, title)
+        base = slug(result, family.metric)
         tables: list[Block] = [
             wide_table(family, name=f"{base}-overall-table", caption=f"{title}, by system")
         ]
@@ -28,4 +28,4 @@ def numbers(result: Result) -> Section | None:
             detail_table(family, name=f"{base}-overall-details", caption=f"{title}, in detail")
         )
         blocks.append(Section(title, tuple(tables)))
-    return Section("The numbers", tuple(blocks), order=400) if blocks else None
+    return Section("The numbers", tuple(blocks), order=400, place="appendix") if blocks else None

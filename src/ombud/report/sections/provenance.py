@@ -50,7 +50,7 @@ def provenance(result: Result) -> Section:
         folded=True,
     )
     blocks.append(Section("The plan", (table,)))
-    return Section("Where the numbers come from", tuple(blocks), order=1000)
+    return Section("Where the numbers come from", tuple(blocks), order=1000, place="appendix")
 
 
 def _flat(prefix: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,14 +1,15 @@
-"""What was asked: the data, the systems, the metrics and the groups."""
+"""What was asked: the data, the systems, the measures and the groups."""
 
 from __future__ import annotations
 
-from ombud.audits.result import Result
+from ombud.audits.result import MetricInfo, Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Definitions, Name, Paragraph, Part, Section, paragraph
-from ombud.report.display import count
+from ombud.report.display import count, joined, plural
+from ombud.report.findings import key_of_estimate, key_of_metric
 from ombud.report.wording import support
 
-__all__ = ["scope"]
+__all__ = ["measures", "scope"]
 
 
 @section("asked")
@@ -16,31 +17,66 @@ def scope(result: Result) -> Section:
     """Say what was asked, of which systems, on which data."""
     data = result.card.title or result.card.name
     systems = result.systems
+    kinds = len(_by_name(result))
     head: list[Part] = ["This audit measured "]
     head += _names(systems, "system") or ["the data"]
-    head += [" on ", Name(data), ", with ", count(len(result.metrics), "measure"), ":"]
-    blocks: list[Block] = [Paragraph(tuple(head))]
-    blocks.append(
-        Definitions(
-            tuple(
-                (info.title, paragraph(info.summary or "No description was stored."))
-                for info in result.metrics
-            )
-        )
-    )
+    head += [" on ", Name(data), f", with {count(kinds, 'measure')}"]
+    if len(result.metrics) > kinds:
+        head.append(f" in {count(len(result.metrics), 'form')}")
+    blocks: list[Block] = [Paragraph((*head, "; the appendix says what each is."))]
     overall = [e for e in result.estimates if not e.group]
     if any(e.value is not None for e in overall):
         blocks.append(paragraph(f"Behind each number stand {support(overall)}."))
     # Analyses put other names there too, such as the columns of a regression.
-    titles = {info.title for info in result.metrics}
+    keys = {key_of_metric(info) for info in result.metrics}
     groups = tuple(
-        dict.fromkeys(e.group for e in result.estimates if e.group and e.metric in titles)
+        dict.fromkeys(e.group for e in result.estimates if e.group and key_of_estimate(e) in keys)
     )
     if groups:
         blocks.append(paragraph("Groups compared: ", *_listed(groups, 20), "."))
-    if result.plan.sample is not None:
-        blocks.append(paragraph(f"A random sample of {result.plan.sample:,} was asked for."))
-    return Section("What was asked", tuple(blocks), order=100)
+    if sampled := _sampled(result):
+        blocks.append(paragraph(sampled))
+    return Section("What was asked", tuple(blocks), order=600)
+
+
+@section("measures")
+def measures(result: Result) -> Section | None:
+    """Say what each measure is, once for all its forms."""
+    items = []
+    for infos in _by_name(result).values():
+        said = " ".join(filter(None, (infos[0].summary, _other_forms(infos))))
+        items.append((infos[0].title, paragraph(said or "No description was stored.")))
+    if not items:
+        return None
+    blocks = (Definitions(tuple(items)),)
+    return Section("What was measured", blocks, order=450, place="appendix")
+
+
+def _by_name(result: Result) -> dict[str, list[MetricInfo]]:
+    """Return the measures by what they are, whatever their options."""
+    found: dict[str, list[MetricInfo]] = {}
+    for info in result.metrics:
+        found.setdefault(str(info.spec.get("name") or info.title), []).append(info)
+    return found
+
+
+def _other_forms(infos: list[MetricInfo]) -> str:
+    if len(infos) == 1:
+        return ""
+    return f"Also measured in other forms: {joined([info.title for info in infos[1:]])}."
+
+
+def _sampled(result: Result) -> str:
+    """Say how many users were asked, where the plan wants at most so many."""
+    wanted, there = result.plan.sample, result.card.facts.get("users")
+    if wanted is None:
+        return ""
+    if isinstance(there, int) and there <= wanted:
+        return f"All {there:,} users were asked."
+    most = max((e.n for e in result.estimates if e.unit == "user"), default=wanted)
+    if most < wanted and not isinstance(there, int):
+        return f"At most {wanted:,} {plural('user')} were to be asked, drawn at random."
+    return f"A random sample of {wanted:,} {plural('user')} was asked."
 
 
 def _names(names: tuple[str, ...], word: str) -> list[Part]:

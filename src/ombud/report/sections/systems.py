@@ -6,7 +6,7 @@ from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Section, paragraph
 from ombud.report.findings import families
-from ombud.report.sections.names import slug
+from ombud.report.names import slug
 from ombud.report.tables import detail_table
 
 __all__ = ["systems"]
@@ -28,9 +28,11 @@ def systems(result: Result) -> Section | None:
             title = family.metric.title
             table = detail_table(
                 family,
-                name=f"{slug(result, title)}-systems-table",
+                name=f"{slug(result, family.metric)}-systems-table",
                 caption=f"{title}: differences between systems",
                 folded=len(family.estimates) > _UNFOLDED,
             )
             blocks.append(table)
-    return Section("Systems compared", tuple(blocks), order=600) if len(blocks) > 1 else None
+    if len(blocks) == 1:
+        return None
+    return Section("Systems compared", tuple(blocks), order=600, place="appendix")

@@ -16,21 +16,29 @@
       var config = Object.assign({}, dark.matches ? content.dark : content.light);
       if (narrow) {
         config.axisY = { labelLimit: 110 };
+        config.axisX = { titleLimit: place.clientWidth - 130 };
       }
       var fitted = JSON.parse(JSON.stringify(spec), function (key, value) {
         return narrow && key === "columns" ? 1 : value;
       });
-      fitted.width = "container";
+      if (!fitted.hconcat && !fitted.vconcat) { fitted.width = "container"; }
+      var choice = figure.querySelector(".choice");
+      choice.replaceChildren();
       window.vegaEmbed(place, fitted, {
         mode: "vega-lite",
         ast: true,
         actions: false,
         renderer: "svg",
         config: config,
+        bind: choice,
         tooltip: { theme: dark.matches ? "dark" : "light" }
       }).then(function (drawn) {
         views.push(drawn);
         figure.classList.add("drawn");
+        // The picture is described by the words of its static form; its parts are not read out.
+        place.setAttribute("role", "img");
+        place.setAttribute("aria-label", figure.querySelector("img").alt);
+        place.querySelectorAll("svg").forEach(function (svg) { svg.setAttribute("aria-hidden", "true"); });
       }).catch(function (error) {
         place.hidden = true;
         figure.classList.remove("drawn");
@@ -39,24 +47,20 @@
     });
   }
 
-  // The reader may have unfolded some tables; paper shows all of them, then the screen as before.
-  var folded = [];
-  window.addEventListener("beforeprint", function () {
-    folded = Array.from(document.querySelectorAll("details:not([open])"));
-    folded.forEach(function (one) { one.open = true; });
-  });
-  window.addEventListener("afterprint", function () {
-    folded.splice(0).forEach(function (one) { one.open = false; });
-  });
-
-  function unfold() {
-    var target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-    var holder = target && target.closest("details");
-    if (holder) { holder.open = true; target.scrollIntoView(); }
+  // Wide tables tell that they go on.
+  function edges() {
+    document.querySelectorAll(".scroll").forEach(function (place) {
+      var hint = place.nextElementSibling;
+      var room = place.scrollWidth - place.clientWidth - place.scrollLeft;
+      if (hint && hint.classList.contains("goes-on")) { hint.hidden = room < 8; }
+    });
   }
-  window.addEventListener("hashchange", unfold);
+  document.querySelectorAll(".scroll").forEach(function (place) {
+    place.addEventListener("scroll", edges, { passive: true });
+  });
+  window.addEventListener("resize", edges);
+  edges();
 
   dark.addEventListener("change", draw);
   draw();
-  unfold();
 })();

@@ -178,7 +178,8 @@ class AvoidList(Reranker):
                 count = int(np.count_nonzero(lists & cause))
                 if count:
                     reason = f"{how} because {why}"
-                    result.append(Exclusion(AVOID_LIST, "full lists", count, reason, len(after)))
+                    about = (AVOID_LIST, "full lists", count, reason, len(after))
+                    result.append(Exclusion(*about, key=f"avoid-list/{how}"))
         return tuple(result)
 
 

@@ -42,6 +42,7 @@ class Measured:
     labels: tuple[str, ...]
     exclusions: tuple[Exclusion, ...]
     notes: dict[str, str]
+    details: dict[str, dict[str, Any]]
     shared: LabelDraws | None
 
     def rows(self) -> Rows:
@@ -53,6 +54,7 @@ class Measured:
             labels=self.labels,
             exclusions=self.exclusions,
             notes=self.notes,
+            details=self.details,
             shared=self.shared,
         )
 
@@ -106,7 +108,8 @@ def measure(
             exclusions += (Exclusion("amplification", "users", lacking, reason, len(sides.ids)),)
     names = ("",) if over_labels else sides.labels.names
     notes = _notes(asked, sides, touched, over_labels)
-    return Measured(sides.ids, columns, names, exclusions, notes, shared)
+    details = _details(asked, sides, touched, over_labels)
+    return Measured(sides.ids, columns, names, exclusions, notes, details, shared)
 
 
 def _unknown_row(labels: Labels) -> NDArray[np.int8]:
@@ -239,6 +242,23 @@ def _by_votes(
     columns = {name: values / asked.draws for name, values in total.items()}
     shared = LabelDraws(sides.ids[kept], each)
     return columns, np.rint(touched / asked.draws).astype(np.int64), shared
+
+
+def _details(
+    asked: Options, sides: _Sides, touched: NDArray[np.int64], over_labels: bool
+) -> dict[str, dict[str, Any]]:
+    """Return how many pairs of user and label were smoothed, how many there are, short lists."""
+
+    def values(counts: NDArray[np.int64]) -> dict[str, Any]:
+        smoothed, _, of = (int(count) for count in counts)
+        details: dict[str, Any] = {"pairs": of, "short_lists": sides.short, "places": asked.k}
+        if asked.form != "ratio-of-means":
+            details["smoothed_histories"] = smoothed
+        return details
+
+    if over_labels:
+        return {"": values(touched.sum(axis=1)) | {"labels": len(sides.labels.names)}}
+    return {name: values(touched[:, w]) for w, name in enumerate(sides.labels.names)}
 
 
 def _notes(
