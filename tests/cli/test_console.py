@@ -86,15 +86,19 @@ _STOPPED = """
 import sys
 class Stop:
     def find_spec(self, name, path=None, target=None):
-        if name == "polars":
+        if name == stopped:
             raise KeyboardInterrupt
+stopped = sys.argv.pop(1)
 sys.meta_path.insert(0, Stop())
 from ombud.cli import main
 main()
 """
 
 
-def test_stopped_while_it_is_loaded_it_says_nothing() -> None:
-    done = subprocess.run([sys.executable, "-c", _STOPPED], capture_output=True, text=True)
+@pytest.mark.parametrize(
+    "words", [["ombud.cli.commands"], ["ombud.cli.audits", "run", "plan.toml"]]
+)
+def test_stopped_while_it_is_loaded_it_says_nothing(words: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", _STOPPED, *words], capture_output=True, text=True)
     assert done.returncode == 130
     assert done.stdout == done.stderr == ""

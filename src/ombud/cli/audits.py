@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ombud.audits import Audit, Plan, Result
-from ombud.audits.compare import compare as compare_results
-from ombud.audits.gate import Condition, Verdict
-from ombud.audits.rescore import rescore as rescore_result
 from ombud.cli.console import (
     FAILED_GATE,
     JsonOption,
@@ -22,12 +18,13 @@ from ombud.cli.console import (
     say,
     say_aside,
 )
-from ombud.cli.tables import estimate_table
 from ombud.errors import PlanError
-from ombud.report import Report
 from ombud.report.display import count, shorten, visible
-from ombud.report.terminal import summary_table
-from ombud.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from ombud.audits import Audit, Plan, Result
+    from ombud.audits.gate import Verdict
+    from ombud.stats.estimate import Estimate
 
 __all__ = ["check", "compare", "load_plan", "report", "rescore", "run", "show_result"]
 
@@ -39,11 +36,15 @@ def load_plan(path: Path) -> Plan:
     """Read a plan from a file, with an error that helps who names the folder instead."""
     if path.is_dir():
         raise PlanError(f"{path} is a folder; a plan is a TOML file, such as {path / 'plan.toml'}")
+    from ombud.audits import Plan
+
     return Plan.load(path)
 
 
 def show_result(result: Result, as_json: bool) -> None:
     """Write the report, and print the short table and where it is; or all estimates as JSON."""
+    from ombud.report import Report, summary_table
+
     assert result.folder is not None  # every command stores its result
     path, *_ = Report(result).save(result.folder / "report.html")
     if as_json:
@@ -80,6 +81,8 @@ def run(
       ombud run plan.toml --dry-run
       ombud run plan.toml --folder results/monday --json
     """
+    from ombud.audits import Audit
+
     target = folder or plan.with_suffix(".result")
     audit = Audit.from_plan(load_plan(plan))
     if dry_run:
@@ -115,6 +118,9 @@ def report(
       ombud report plan.result
       ombud report plan.result --to tables.tex
     """
+    from ombud.audits import Result
+    from ombud.report import Report
+
     path = to or result / "report.html"
     for written in Report(Result.load(result)).save(path):
         say(str(written))
@@ -137,6 +143,8 @@ def rescore(
       ombud rescore plan.result --folder again.result
       ombud rescore plan.result --plan other-metrics.toml --folder other.result
     """
+    from ombud.audits.rescore import rescore as rescore_result
+
     asked = None if plan is None else load_plan(plan)
     with progress_bar() as progress:
         again = rescore_result(result, plan=asked, into=folder, progress=progress)
@@ -155,6 +163,10 @@ def compare(
     Example:
       ombud compare monday.result tuesday.result
     """
+    from ombud.audits import Result
+    from ombud.audits.compare import compare as compare_results
+    from ombud.cli.tables import estimate_table
+
     changes = compare_results(Result.load(before), Result.load(after))
     if as_json:
         print_json([e.to_dict() for e in changes])
@@ -193,6 +205,9 @@ def check(
       ombud check plan.result --fail-if 'kind == "gap" and p_adjusted < 0.01 and value > 0'
       ombud check plan.result --fail-if 'label in ("blood", "gore") and low > 0'
     """
+    from ombud.audits import Result
+    from ombud.audits.gate import Condition
+
     if not fail_if:
         raise PlanError("no condition was given; use --fail-if EXPR")
     loaded = Result.load(result)

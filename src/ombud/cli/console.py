@@ -10,14 +10,15 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from ombud.errors import OmbudError
 from ombud.report.display import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = [
     "FAILED_GATE",
@@ -47,8 +48,23 @@ _STRANGE = re.compile(r"[^\n\x20-\x7e]")
 
 JsonOption = typer.Option("--json", help="Print JSON for a program to read.")
 
-console = Console()
-_errors = Console(stderr=True)
+
+class _Screen:
+    """A console that is made when it is first written to: help and completion need none."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        self._stderr = stderr
+
+    def __getattr__(self, name: str) -> Any:
+        from rich.console import Console
+
+        if "_console" not in self.__dict__:
+            self._console = Console(stderr=self._stderr)
+        return getattr(self._console, name)
+
+
+console = cast("Console", _Screen())
+_errors = cast("Console", _Screen(stderr=True))
 
 
 def print_json(content: Any) -> None:
@@ -80,6 +96,14 @@ def _say(where: Console, text: str) -> None:
 @contextmanager
 def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
     """Show progress on standard error while a person is watching; stay silent otherwise."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),

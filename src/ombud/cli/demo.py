@@ -7,11 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ombud.audits import Audit, Plan
 from ombud.cli.audits import show_result
 from ombud.cli.console import JsonOption, progress_bar, reports_errors, say
 from ombud.errors import PlanError
-from ombud.files import write_text
 
 __all__ = ["demo", "write_demo"]
 
@@ -26,6 +24,8 @@ def write_demo(folder: Path, seed: int) -> Path:
     PlanError
         If the folder holds anything but this demo; nothing is written then.
     """
+    from ombud.audits import Plan
+    from ombud.files import write_text
     from ombud.worlds import demo_world
 
     world = demo_world(seed=seed)
@@ -82,6 +82,8 @@ def demo(
       ombud demo
       ombud run ombud-demo/plan.toml
     """
+    from ombud.audits import Audit, Plan
+
     plan = write_demo(folder, seed)
     if not as_json:
         say(f"wrote data and plan to {folder}")
