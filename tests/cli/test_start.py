@@ -17,7 +17,7 @@ from ombud.cli.commands import COMMANDS, CommandGroup
 HEAVY = {"polars", "scipy", "numpy", "pyarrow", "altair", "numba", "rich"}
 """pydantic is looked for apart: typer itself imports it when it reads the words of a command."""
 MOST_MODULES = 250
-"""All modules after ``ombud --help``, the interpreter's own included: 148 here, 1,117 without the table."""
+"""All modules after ``ombud --help``, 148 here, 1,117 before the table."""
 MOST_OF_A_COMMAND = 600
 
 RUN = """

@@ -11,6 +11,8 @@ import typer
 from ombud.cli.console import (
     FAILED_GATE,
     JsonOption,
+    QuietOption,
+    VerboseOption,
     console,
     print_json,
     progress_bar,
@@ -41,18 +43,24 @@ def load_plan(path: Path) -> Plan:
     return Plan.load(path)
 
 
-def show_result(result: Result, as_json: bool) -> None:
-    """Write the report, and print the short table and where it is; or all estimates as JSON."""
-    from ombud.report import Report, summary_table
+def show_result(
+    result: Result, as_json: bool, *, quiet: bool = False, verbose: bool = False
+) -> None:
+    """Write the report, and print what was found and where it is; or all estimates as JSON."""
+    from ombud.report import Report, summary_lines, summary_table
 
     assert result.folder is not None  # every command stores its result
     path, *_ = Report(result).save(result.folder / "report.html")
     if as_json:
         print_json(result.to_dict() | {"folder": str(result.folder), "report": str(path)})
         return
-    console.print(summary_table(result))
-    for exclusion in result.exclusions:
-        say(f"  {visible(str(exclusion))}")
+    if verbose:
+        console.print(summary_table(result))
+        for exclusion in result.exclusions:
+            say(f"  {visible(str(exclusion))}")
+    elif not quiet:
+        for line in summary_lines(result, width=console.width):
+            say(line)
     say(f"report: {path}")
 
 
@@ -68,6 +76,8 @@ def run(
             help="Say what asking services would take and cost, and stop.",
         ),
     ] = False,
+    quiet: Annotated[bool, QuietOption] = False,
+    verbose: Annotated[bool, VerboseOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Run the audit that a plan describes; a stopped run goes on where it was.
@@ -88,9 +98,9 @@ def run(
     if dry_run:
         _show_quotes(audit, as_json)
         return
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         result = audit.run(target, progress, notice=say_aside)
-    show_result(result, as_json)
+    show_result(result, as_json, quiet=quiet, verbose=verbose)
 
 
 def _show_quotes(audit: Audit, as_json: bool) -> None:
@@ -134,6 +144,8 @@ def rescore(
         Path | None,
         typer.Option("--plan", help="Take metrics and statistics from this plan instead."),
     ] = None,
+    quiet: Annotated[bool, QuietOption] = False,
+    verbose: Annotated[bool, VerboseOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Compute metrics again from stored outputs, without asking the systems again.
@@ -146,9 +158,9 @@ def rescore(
     from ombud.audits.rescore import rescore as rescore_result
 
     asked = None if plan is None else load_plan(plan)
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         again = rescore_result(result, plan=asked, into=folder, progress=progress)
-    show_result(again, as_json)
+    show_result(again, as_json, quiet=quiet, verbose=verbose)
 
 
 @reports_errors

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from ombud.cli.audits import show_result
-from ombud.cli.console import JsonOption, progress_bar, reports_errors, say
+from ombud.cli.console import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    progress_bar,
+    reports_errors,
+    say,
+)
 from ombud.errors import PlanError
 
 __all__ = ["demo", "write_demo"]
@@ -70,6 +77,8 @@ def demo(
         Path, typer.Option("--folder", "-o", help="Where to write the demo's files.")
     ] = Path("ombud-demo"),
     seed: Annotated[int, typer.Option(help="The seed of the simulated world.")] = 7,
+    quiet: Annotated[bool, QuietOption] = False,
+    verbose: Annotated[bool, VerboseOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Audit three simulated recommenders; two of them show too much of some label.
@@ -85,9 +94,9 @@ def demo(
     from ombud.audits import Audit, Plan
 
     plan = write_demo(folder, seed)
-    if not as_json:
+    if not as_json and not quiet:
         say(f"wrote data and plan to {folder}")
     target = folder / "result"
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         result = Audit.from_plan(Plan.load(plan)).run(target, progress)
-    show_result(result, as_json)
+    show_result(result, as_json, quiet=quiet, verbose=verbose)

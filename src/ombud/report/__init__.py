@@ -12,16 +12,18 @@ if TYPE_CHECKING:
     from ombud.report.blocks import Section as Section
     from ombud.report.report import FORMATS as FORMATS
     from ombud.report.report import Report as Report
+    from ombud.report.summary import summary_lines as summary_lines
     from ombud.report.terminal import summary_table as summary_table
 
 _HOMES = {
     "FORMATS": "report",
     "Report": "report",
     "Section": "blocks",
+    "summary_lines": "summary",
     "summary_table": "terminal",
 }
 
-__all__ = ["FORMATS", "Report", "Section", "summary_table"]
+__all__ = ["FORMATS", "Report", "Section", "summary_lines", "summary_table"]
 
 
 def __getattr__(name: str) -> Any:
