@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass
 from difflib import get_close_matches
@@ -38,6 +38,7 @@ __all__ = [
     "describe",
     "distance",
     "get",
+    "hint",
     "metric",
     "moderator",
     "names",
@@ -215,6 +216,23 @@ def plugins() -> tuple[Plugin, ...]:
     return tuple(_plugins.values())
 
 
+def hint(name: object, known: Iterable[str]) -> str:
+    """Return words that help who wrote a name that is not known.
+
+    Examples
+    --------
+    >>> hint("amplifcation", ["amplification", "recall"])
+    "did you mean 'amplification'?"
+    >>> hint("x", ["amplification", "recall"])
+    'known: amplification, recall'
+    """
+    some = list(known)
+    near = get_close_matches(str(name), some, n=3)
+    if near:
+        return f"did you mean {' or '.join(repr(one) for one in near)}?"
+    return f"known: {', '.join(some) or 'none'}"
+
+
 def get(kind: str, name: str) -> Callable[..., Any]:
     """Return what is registered under a name.
 
@@ -228,9 +246,7 @@ def get(kind: str, name: str) -> Callable[..., Any]:
         _load_plugins()
     result = _things[kind].get(name)
     if result is None:
-        near = get_close_matches(name, _things[kind], n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names(kind))}"
-        raise RegistryError(f"no {kind} is called {name!r}; {hint}")
+        raise RegistryError(f"no {kind} is called {name!r}; {hint(name, names(kind))}")
     return result
 
 
@@ -252,7 +268,9 @@ def create(kind: str, name: str, arguments: Mapping[str, Any] | None = None) -> 
         unknown = sorted(set(given) - set(takes))
         if unknown:
             known = ", ".join(takes) or "no arguments"
-            faults.append(f"it does not take {', '.join(unknown)}; it takes {known}")
+            near = [close for one in unknown for close in get_close_matches(one, takes, n=1)]
+            meant = f" (did you mean {' and '.join(map(repr, near))}?)" if near else ""
+            faults.append(f"it does not take {', '.join(unknown)}{meant}; it takes {known}")
     for index, parameter in takes.items():
         needed = parameter.default is Parameter.empty and parameter.kind in _NAMED
         if needed and index not in given:

@@ -24,7 +24,7 @@ _ACROSS = 3
 _FINDINGS = 3
 _LABELS = 3
 _NOTES = 3
-_LEFT_OUT = 2
+_MOST_LEFT_OUT = 6
 _ROOM_FOR_NUMBERS = 11
 """With less room than this, what was left out is told in one sentence."""
 
@@ -53,11 +53,13 @@ def summary_lines(result: Result, *, width: int = 80, most: int = MOST_LINES) ->
         lines += _answer(answer, width, most - len(lines) - _ROOM_FOR_NUMBERS)
     if len(answers) > 1:
         lines += _wrapped(f"{count(len(answers) - 1, 'more answer')} in the report.", width)
-    left_out = _left_out(result, width)
-    if most - len(lines) - len(left_out) < _ROOM_FOR_NUMBERS and left_out:
-        left_out = _counted(len(result.exclusions), width)
-    lines += _numbers(shown, width, most - len(lines) - len(left_out))
-    return tuple((lines + left_out)[:most])
+    room = most - len(lines)
+    needed = len(_left_out(result, width, _MOST_LEFT_OUT))
+    if room - needed < _ROOM_FOR_NUMBERS:
+        needed = len(_left_out(result, width, 0))
+    lines += _numbers(shown, width, room - needed)
+    lines += _left_out(result, width, most - len(lines))
+    return tuple(lines[:most])
 
 
 def _wrapped(text: str, width: int, indent: str = "", first: str | None = None) -> list[str]:
@@ -200,16 +202,19 @@ def _across(
     return [*lines, f"  {hidden}"] if hidden else lines
 
 
-def _left_out(result: Result, width: int) -> list[str]:
+def _left_out(result: Result, width: int, room: int) -> list[str]:
+    """Return what was left out, as many reasons as fit into so many lines, and the rest counted."""
     some = sorted(result.exclusions, key=lambda e: -e.count)
+    told = [_wrapped(str(e), width, "  ") for e in some]
+    for shown in range(len(told), 0, -1):
+        lines = ["", "Left out:", *(line for one in told[:shown] for line in one)]
+        if shown < len(told):
+            lines.append(
+                f"  {count(len(told) - shown, 'more reason')} in the report; -v shows all."
+            )
+        if len(lines) <= room:
+            return lines
     if not some:
         return []
-    lines = [line for e in some[:_LEFT_OUT] for line in _wrapped(str(e), width, "  ")]
-    if len(some) > _LEFT_OUT:
-        rest = len(some) - _LEFT_OUT
-        lines += _wrapped(f"{count(rest, 'more reason')} to leave things out in the report.", width)
-    return ["", "Left out:", *lines] if len(lines) <= 6 else _counted(len(some), width)
-
-
-def _counted(reasons: int, width: int) -> list[str]:
-    return _wrapped(f"Left out for {count(reasons, 'reason')}: see the report, or use -v.", width)
+    text = f"Left out for {count(len(some), 'reason')}: see the report, or use -v."
+    return _wrapped(text, width)
