@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ombud.audits.analyses import Analysis
 from ombud.audits.collect import OutputCollector, Service, System, SystemOutputs
+from ombud.audits.faults import check_names
 from ombud.audits.histograms import spread_tables
 from ombud.audits.inputs import data_plan, store_data
 from ombud.audits.load import load_analyses, load_data, load_metrics, load_system, what_systems_are
@@ -149,6 +150,7 @@ class Audit:
             Systems to use instead of building those of the plan.
         """
         plan = complete(plan)
+        check_names(plan)
         data = load_data(plan)
         metrics = load_metrics(plan.metrics)
         if systems is None:

@@ -49,6 +49,10 @@ COMMANDS = {
         "Search for the best parameters of a model; keep the plan's final test data out of it.",
     ),
     "plugins": CommandLine("doctor:plugins", "List plugins and everything that is registered."),
+    "describe": CommandLine(
+        "describe:describe",
+        "Show what a name in a plan stands for: every argument, and an example plan.",
+    ),
     "doctor": CommandLine(
         "doctor:doctor",
         "Show versions and which extras are installed, and how to install the others.",
