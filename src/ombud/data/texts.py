@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -96,6 +97,10 @@ class Texts:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the texts, as strings."""
+        return iter(self.texts.tolist())
 
     def to_frame(self) -> pl.DataFrame:
         """Return the columns that `from_frame` reads."""

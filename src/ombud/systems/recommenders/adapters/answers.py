@@ -24,6 +24,9 @@ Faults: TypeAlias = Literal["error", "exclude"]
 """What a faulty list does: it ends the audit, or the user has no list and is counted."""
 
 
+_REMEDY = "Mend the system, or choose faults='exclude' to leave such users out and count them."
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a system answered for one user.
@@ -84,7 +87,11 @@ def _kind(value: Any) -> str:
 
 
 def gather(
-    name: str, users: Ids, answers: Sequence[Answer | None], n: int, faults: Faults = "error"
+    name: str,
+    users: Ids,
+    answers: Sequence[Answer | None],
+    n: int,
+    faults: Faults | Literal["refuse"] = "error",
 ) -> Recommendations:
     """Return answers as recommendations.
 
@@ -97,7 +104,8 @@ def gather(
     n
         The length asked for; longer lists are cut, and the places are counted.
     faults
-        Whether a faulty answer is an error, or an exclusion.
+        Whether a faulty answer is an error, or an exclusion; ``refuse`` is an error of a system
+        whose user has no such choice.
 
     Raises
     ------
@@ -109,8 +117,9 @@ def gather(
     for row, answer in enumerate(answers):
         if answer is not None and answer.fault:
             wrong.setdefault(answer.fault, []).append(row)
-    if wrong and faults == "error":
-        raise AuditedSystemError(_complaint(name, asked.tolist(), answers, wrong))
+    if wrong and faults != "exclude":
+        lines = _complaint(name, asked.tolist(), answers, wrong)
+        raise AuditedSystemError("\n".join([*lines, _REMEDY] if faults == "error" else lines))
     where = f"recommendations of {name}"
     result = [Exclusion(where, "users", len(r), f, len(asked)) for f, r in wrong.items()]
     absent = sum(answer is None for answer in answers)
@@ -132,15 +141,14 @@ def _complaint(
     users: Sequence[Any],
     answers: Sequence[Answer | None],
     wrong: dict[str, list[int]],
-) -> str:
+) -> list[str]:
     lines = []
     for fault, rows in wrong.items():
         first = answers[rows[0]]
         detail = f" ({first.detail})" if first is not None and first.detail else ""
         more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
         lines.append(f"  - user {users[rows[0]]!r}{more}: {fault}{detail}")
-    remedy = "Mend the system, or choose faults='exclude' to leave such users out and count them."
-    return "\n".join([f"{name} did not answer as its protocol says", *lines, remedy])
+    return [f"{name} did not answer as its protocol says", *lines]
 
 
 def _matrix(
