@@ -36,7 +36,7 @@ def test_the_study_runs_on_bookcrossing(realdata: Path) -> None:
         if e.label == "female" and e.details["stage"] in {"platform", "interactions", "profiles"}
     }
     # Published for BX-E: 0.405 of known books, 0.429 of known ratings, 0.419 of profiles. The data
-    # at hand hold an eighth of the books, and other identities: the order is checked, not the value.
+    # at hand hold an eighth of the books, and other identities: only the order is checked.
     assert share["platform"] is not None and share["interactions"] is not None
     assert 0.3 < share["platform"] < share["interactions"] < 0.5
     assert all(e.key for e in result.estimates)
