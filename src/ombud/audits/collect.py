@@ -29,6 +29,7 @@ from ombud.systems.base import (
 )
 from ombud.systems.moderators.quote import CostQuote
 from ombud.systems.moderators.runner import Runner
+from ombud.systems.own import OwnRecommender, read_decisions, read_lists
 from ombud.systems.rerankers.base import NeedsData
 
 __all__ = ["OutputCollector", "Service", "System", "SystemOutputs"]
@@ -102,6 +103,8 @@ class OutputCollector:
         Called with (done, total, note).
     notice
         Called with what a person should read before, or in place of, asking.
+    trained
+        Whether systems are asked more later, so that they are trained even if answers are stored.
     """
 
     data: Dataset
@@ -111,6 +114,7 @@ class OutputCollector:
     store: RunFolder | None
     progress: Progress
     notice: Callable[[str], None] = _unheard
+    trained: bool = False
 
     def announce(self, systems: Mapping[str, System]) -> None:
         """Say what asking each service would take and cost, before any of them is asked."""
@@ -129,7 +133,7 @@ class OutputCollector:
         if isinstance(system, NeedsData):
             system.bind(self.data)
         if isinstance(system, TrainableRecommender) and (
-            outputs is None or (predicts and predictions is None)
+            outputs is None or self.trained or (predicts and predictions is None)
         ):
             assert self.data.interactions is not None  # the audit has checked
             system.fit(self.data.interactions, progress=self.progress)
@@ -159,12 +163,12 @@ class OutputCollector:
             return self._recommendations(name, system)
         if not _takes_progress(system):
             self.progress(0, 1, f"asking {name}")
-            return system.moderate(self._texts())
+            return read_decisions(name, system.moderate(self._texts()), self._texts())
 
         def show(done: int, total: int, note: str) -> None:
             self.progress(done, total, note or f"asking {name}")
 
-        return system.moderate(self._texts(), progress=show)
+        return read_decisions(name, system.moderate(self._texts(), progress=show), self._texts())
 
     def _texts(self) -> Texts:
         if self.data.texts is None:
@@ -217,7 +221,13 @@ class OutputCollector:
         self, name: str, system: Recommender, users: NDArray[Any]
     ) -> Callable[[], Recommendations]:
         def ask() -> Recommendations:
-            answer = system.recommend(users, max(1, self.depth))
+            depth = max(1, self.depth)
+            told = system.recommend(users, depth)
+            # Systems of ombud leave seen items out; a record says what was shown.
+            plain = isinstance(system, OwnRecommender) or not isinstance(told, Recommendations)
+            meant = getattr(system, "recommends_seen", False)
+            seen = self.data.interactions if plain and not meant else None
+            answer = read_lists(name, told, users, depth, seen)
             if len(answer) != len(users):
                 raise AuditedSystemError(
                     f"{name} answered with {len(answer)} lists; one for each of {len(users)} users "
