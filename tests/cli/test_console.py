@@ -104,6 +104,24 @@ def test_stopped_while_it_is_loaded_it_says_nothing(words: list[str]) -> None:
     assert done.stdout == done.stderr == ""
 
 
+_TERMINATED = """
+import os, signal
+import ombud.cli.commands
+def wait():
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.pause()
+ombud.cli.commands.app = wait
+from ombud.cli import main
+main()
+"""
+
+
+def test_sigterm_is_treated_as_ctrl_c() -> None:
+    done = subprocess.run([sys.executable, "-c", _TERMINATED], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stdout == done.stderr == ""
+
+
 def test_piped_progress_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
     python tests/reference/make_propagation.py [CASE...]
 
-Needs the environment ``.bench-nuts`` that `benchmarks/authors_propagation.py` creates (PyMC and
+Needs the environment ``.bench-nuts`` that `benchmarks/_authors_propagation.py` creates (PyMC and
 nutpie want another numba than ombud). Each file holds the counts and what NUTS found, so that
 the tests need neither.
 """

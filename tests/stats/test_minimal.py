@@ -31,11 +31,14 @@ print(sorted(m for m in sys.modules if m.startswith("ombud.") and not m.startswi
 """
 
 
-PROPAGATION = PROGRAM.partition("import numpy")[0] + """
+PROPAGATION = (
+    PROGRAM.partition("import numpy")[0]
+    + """
 import ombud.stats.propagation as model
 print(model.fit_profiles([3, 5, 9, 1] * 9, [10] * 36).diagnostics.converged)
 print(sorted(m for m in sys.modules if m.startswith("ombud.") and not m.startswith("ombud.stats")))
 """
+)
 
 
 def test_the_propagation_model_runs_with_numpy_and_scipy_alone() -> None:

@@ -1,9 +1,10 @@
-"""An analysis is computed from the data and what systems answered: no system is asked."""
+"""An analysis is computed from the data and what systems answered, or asks the systems more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,8 +22,18 @@ if TYPE_CHECKING:
     from ombud.data.labels import Labels
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
+    from ombud.systems.base import Moderator, Progress, Recommender
 
-__all__ = ["Analysed", "Analysis", "decisions_in", "needed"]
+__all__ = [
+    "Analysed",
+    "Analysis",
+    "ListAnalysis",
+    "LiveSystems",
+    "SystemAnalysis",
+    "all_interactions",
+    "decisions_in",
+    "needed",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +60,8 @@ class Analysis(Protocol):
     """What an audit needs to know of an analysis.
 
     An analysis is a frozen dataclass whose fields are its options, registered with
-    ``@ombud.registry.analysis("name")``.
+    ``@ombud.registry.analysis("name")``. One that looks further down the lists than the metrics
+    do says so by a property `depth`.
     """
 
     registered_name: ClassVar[str]
@@ -72,6 +84,64 @@ class Analysis(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class LiveSystems:
+    """The systems of an audit, ready to be asked more than their lists.
+
+    Parameters
+    ----------
+    systems
+        By name; those that ombud trains are trained.
+    outputs
+        What they answered, by name.
+    progress
+        Called with (done, total, note).
+    folder
+        Where answers may be kept, or None.
+    """
+
+    systems: Mapping[str, Recommender | Moderator]
+    outputs: Mapping[str, Outputs]
+    progress: Progress
+    folder: Path | None = None
+
+
+@runtime_checkable
+class SystemAnalysis(Protocol):
+    """An analysis that asks the systems themselves, such as what they would show otherwise.
+
+    It is registered as an `Analysis` is. When a stored result is measured again there are only
+    recorded systems: it must say which of them it cannot ask.
+    """
+
+    registered_name: ClassVar[str]
+    """The name in plans; set by the decorator."""
+
+    def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
+        """Return what is found.
+
+        Parameters
+        ----------
+        data
+            The audited data.
+        live
+            The systems, and what they answered.
+        settings
+            How uncertainty is computed.
+        """
+        ...
+
+
+@runtime_checkable
+class ListAnalysis(Protocol):
+    """An analysis that looks at lists, so that they must be asked for deep enough."""
+
+    @property
+    def depth(self) -> int:
+        """How many places of a list it looks at."""
+        ...
+
+
 def decisions_in(outputs: Mapping[str, Outputs], analysis: str) -> dict[str, Decisions]:
     """Return the answers of the moderators, by system."""
     decisions = {name: some for name, some in outputs.items() if isinstance(some, Decisions)}
@@ -85,9 +155,14 @@ def needed(data: Dataset, analysis: str) -> tuple[Interactions, Labels]:
     if data.interactions is None or data.labels is None:
         lacking = "interactions" if data.interactions is None else "labels"
         raise PlanError(f"{analysis} needs interactions and labels; the data has no {lacking}")
-    if data.test is None:
-        return data.interactions, data.labels
-    return _joined(data.interactions, data.test), data.labels
+    return all_interactions(data, analysis), data.labels
+
+
+def all_interactions(data: Dataset, analysis: str) -> Interactions:
+    """Return all interactions, held out or not; or say that there are none."""
+    if data.interactions is None:
+        raise PlanError(f"{analysis} needs interactions; the data has none")
+    return data.interactions if data.test is None else _joined(data.interactions, data.test)
 
 
 def _joined(train: Interactions, test: Interactions) -> Interactions:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from inspect import getdoc
 from pathlib import Path
 from typing import Any, Self
@@ -13,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysis
+from ombud.audits.analyses import Analysis, ListAnalysis, LiveSystems, SystemAnalysis
 from ombud.audits.collect import OutputCollector, Service, System, SystemOutputs
 from ombud.audits.faults import check_names
 from ombud.audits.histograms import spread_tables
@@ -83,7 +84,7 @@ class Audit:
     plan
         The plan it was built from, if any.
     analyses
-        What to compute from the data alone.
+        What to compute beside the metrics: from data and answers, or by asking the systems more.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class Audit:
     statistics: StatisticsPlan = field(default_factory=StatisticsPlan)
     title: str = "Audit"
     plan: Plan | None = None
-    analyses: Sequence[Analysis] = ()
+    analyses: Sequence[Analysis | SystemAnalysis] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.systems, Mapping):
@@ -260,7 +261,12 @@ class Audit:
         for analysis in self.analyses:
             progress(0, 1, f"analysing {analysis.registered_name}")
             said = {name: answer.outputs for name, answer in answers.items()}
-            result = analysis.analyse(self.data, said, self._settings())
+            if isinstance(analysis, SystemAnalysis):
+                folder = None if store is None else store.path
+                live = LiveSystems(self._named(), said, progress, folder)
+                result = analysis.analyse_systems(self.data, live, self._settings())
+            else:
+                result = analysis.analyse(self.data, said, self._settings())
             estimates += result.estimates
             exclusions |= dict.fromkeys(result.exclusions)
             tables |= result.tables
@@ -297,11 +303,18 @@ class Audit:
         return OutputCollector(
             data=self.data,
             users=self._users() if recommends else np.empty(0),
-            depth=max(metric.depth for metric in self.metrics),
+            depth=max(self._depths(), default=0),
             predictions=any(metric.reads == "predictions" for metric in self.metrics),
+            trained=any(isinstance(analysis, SystemAnalysis) for analysis in self.analyses),
             store=store,
             progress=progress,
         )
+
+    def _depths(self) -> Iterator[int]:
+        yield from (metric.depth for metric in self.metrics)
+        for analysis in self.analyses:
+            if isinstance(analysis, ListAnalysis):
+                yield analysis.depth
 
     def _named(self) -> Mapping[str, System]:
         assert isinstance(self.systems, Mapping)  # __post_init__ has seen to it
@@ -337,11 +350,15 @@ class Audit:
             statistics=self.statistics,
         )
 
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint_data(self.data)
+
     def _open(self, folder: Path) -> RunFolder:
         plan = self._as_plan()
         identity = {
             "plan": _without_pace(plan.portable(folder).model_dump(mode="json")),
-            "data": fingerprint_data(self.data),
+            "data": self._fingerprint,
             "files": {} if self.plan is None else input_hashes(self.plan),
             "records": {name: fingerprint_system(s) for name, s in self._named().items()},
         }
@@ -354,6 +371,8 @@ class Audit:
         if self.data.interactions is None:
             raise PlanError("a recommender is audited, but the data has no interactions")
         users = self.data.interactions.users.ids
+        if self.data.audited is not None:
+            users = np.asarray(self.data.audited)
         if self.sample is None or self.sample >= len(users):
             return users
         chosen = generator(self.seed, "sample").choice(len(users), self.sample, replace=False)
@@ -366,7 +385,7 @@ class Audit:
             "finished": now(),
             "seed": self.seed,
             "versions": versions(),
-            "data": fingerprint_data(self.data),
+            "data": self._fingerprint,
             "inputs": {} if self.plan is None else input_hashes(self.plan),
         }
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})

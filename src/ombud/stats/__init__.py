@@ -51,7 +51,7 @@ from ombud.stats.proportions import (
     proportion,
     wilson,
 )
-from ombud.stats.ranks import RankReplicates, resample_medians
+from ombud.stats.ranks import RankReplicates, resample_by_pattern, resample_medians
 from ombud.stats.ratios import (
     Against,
     Ratios,
@@ -61,6 +61,15 @@ from ombud.stats.ratios import (
     ratio_of_means_estimate,
 )
 from ombud.stats.replicates import Contrast, How, Replicates, ResampledStatistic, Sample, Test
+from ombud.stats.risk_ratings import (
+    AGREEMENT_TITLES,
+    DELICATE_FROM,
+    HIGHEST_RISK,
+    RiskLabels,
+    against_others,
+    risk_agreement,
+    risk_labels,
+)
 from ombud.stats.statistics import (
     Custom,
     Floats,
@@ -75,7 +84,10 @@ from ombud.stats.statistics import (
 )
 
 __all__ = [
+    "AGREEMENT_TITLES",
+    "DELICATE_FROM",
     "FEWEST_HITS",
+    "HIGHEST_RISK",
     "MOST_LOST",
     "NO",
     "UNKNOWN",
@@ -109,6 +121,7 @@ __all__ = [
     "Ratios",
     "Replicates",
     "ResampledStatistic",
+    "RiskLabels",
     "Sample",
     "SignTests",
     "Statistic",
@@ -116,6 +129,7 @@ __all__ = [
     "WeightedMean",
     "Weights",
     "adjust",
+    "against_others",
     "alpha_estimate",
     "alpha_sample",
     "as_rows",
@@ -153,9 +167,12 @@ __all__ = [
     "ratio_of_means_estimate",
     "relative_loss",
     "resample",
+    "resample_by_pattern",
     "resample_crossed",
     "resample_medians",
     "resample_patterns",
+    "risk_agreement",
+    "risk_labels",
     "sign_flip_test",
     "welch",
     "wilson",

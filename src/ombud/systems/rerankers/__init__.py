@@ -10,6 +10,7 @@ from ombud.systems.rerankers.balance import (
 )
 from ombud.systems.rerankers.base import NeedsData, Reranker
 from ombud.systems.rerankers.calibrate import CalibratedReranker, calibrate
+from ombud.systems.rerankers.creators import CreatorReranker
 from ombud.systems.rerankers.quota import Chosen, choose_by_quota
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "BalancedReranker",
     "CalibratedReranker",
     "Chosen",
+    "CreatorReranker",
     "NeedsData",
     "Reranker",
     "UnknownItems",

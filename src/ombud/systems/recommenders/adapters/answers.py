@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,9 @@ from ombud.data.ids import Ids, Vocabulary
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError
 
-__all__ = ["Answer", "Faults", "as_answer", "gather"]
+__all__ = ["Answer", "Faults", "as_answer", "gather", "is_text"]
+
+_LARGEST_SCORE = 3.4e38  # of the 32 bits in which scores are kept
 
 Faults: TypeAlias = Literal["error", "exclude"]
 """What a faulty list does: it ends the audit, or the user has no list and is counted."""
@@ -62,6 +63,8 @@ def as_answer(items: Any, scores: Any = None) -> Answer:
         return Answer(fault="item ids of two types in one list", detail=repr(items[0])[:80])
     if any(isinstance(item, int) and not -(2**63) <= item < 2**63 for item in items):
         return Answer(fault="an item id beyond 64 bits", detail="")
+    if any(isinstance(item, str) and not is_text(item) for item in items):
+        return Answer(fault="an item id with half a character, which UTF-8 cannot hold", detail="")
     if len(set(items)) < len(items):
         twice = Counter(items).most_common(1)[0][0]
         return Answer(fault="a list that holds an item more than once", detail=repr(twice)[:80])
@@ -69,9 +72,14 @@ def as_answer(items: Any, scores: Any = None) -> Answer:
         return Answer(items)
     if not isinstance(scores, Sequence) or len(scores) != len(items):
         return Answer(fault="scores that are not one number for each item", detail=_kind(scores))
-    if not all(isinstance(s, int | float) and math.isfinite(s) for s in scores):
+    if not all(isinstance(s, int | float) and abs(s) <= _LARGEST_SCORE for s in scores):
         return Answer(fault="a score that is not a finite number", detail="")
     return Answer(items, scores)
+
+
+def is_text(item: str) -> bool:
+    """Return whether UTF-8 can hold a text: whether it has no lone surrogates."""
+    return item.isascii() or not any("\ud800" <= character <= "\udfff" for character in item)
 
 
 def _kind(value: Any) -> str:
