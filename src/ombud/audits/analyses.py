@@ -1,9 +1,10 @@
-"""An analysis is computed from the data and what systems answered: no system is asked."""
+"""An analysis is computed from the data and what systems answered, or asks the systems more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from ombud.data.labels import Labels
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
+    from ombud.systems.base import Moderator, Progress, Recommender
 
-__all__ = ["Analysed", "Analysis", "decisions_in", "needed"]
+__all__ = ["Analysed", "Analysis", "LiveSystems", "SystemAnalysis", "decisions_in", "needed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,54 @@ class Analysis(Protocol):
             The audited data.
         outputs
             What the systems answered, by system; an analysis of the data alone ignores it.
+        settings
+            How uncertainty is computed.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LiveSystems:
+    """The systems of an audit, ready to be asked more than their lists.
+
+    Parameters
+    ----------
+    systems
+        By name; those that ombud trains are trained.
+    outputs
+        What they answered, by name.
+    progress
+        Called with (done, total, note).
+    folder
+        Where answers may be kept, or None.
+    """
+
+    systems: Mapping[str, Recommender | Moderator]
+    outputs: Mapping[str, Outputs]
+    progress: Progress
+    folder: Path | None = None
+
+
+@runtime_checkable
+class SystemAnalysis(Protocol):
+    """An analysis that asks the systems themselves, such as what they would show otherwise.
+
+    It is registered as an `Analysis` is. When a stored result is measured again there are only
+    recorded systems: it must say which of them it cannot ask.
+    """
+
+    registered_name: ClassVar[str]
+    """The name in plans; set by the decorator."""
+
+    def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
+        """Return what is found.
+
+        Parameters
+        ----------
+        data
+            The audited data.
+        live
+            The systems, and what they answered.
         settings
             How uncertainty is computed.
         """

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysis
+from ombud.audits.analyses import Analysis, LiveSystems, SystemAnalysis
 from ombud.audits.collect import OutputCollector, Service, System, SystemOutputs
 from ombud.audits.histograms import spread_tables
 from ombud.audits.inputs import data_plan, store_data
@@ -78,7 +78,7 @@ class Audit:
     plan
         The plan it was built from, if any.
     analyses
-        What to compute from the data alone.
+        What to compute beside the metrics: from data and answers, or by asking the systems more.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Audit:
     statistics: StatisticsPlan = field(default_factory=StatisticsPlan)
     title: str = "Audit"
     plan: Plan | None = None
-    analyses: Sequence[Analysis] = ()
+    analyses: Sequence[Analysis | SystemAnalysis] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.systems, Mapping):
@@ -248,7 +248,12 @@ class Audit:
         for analysis in self.analyses:
             progress(0, 1, f"analysing {analysis.registered_name}")
             said = {name: answer.outputs for name, answer in answers.items()}
-            result = analysis.analyse(self.data, said, self._settings())
+            if isinstance(analysis, SystemAnalysis):
+                folder = None if store is None else store.path
+                live = LiveSystems(self._named(), said, progress, folder)
+                result = analysis.analyse_systems(self.data, live, self._settings())
+            else:
+                result = analysis.analyse(self.data, said, self._settings())
             estimates += result.estimates
             exclusions |= dict.fromkeys(result.exclusions)
             tables |= result.tables
@@ -287,6 +292,7 @@ class Audit:
             users=self._users() if recommends else np.empty(0),
             depth=max(metric.depth for metric in self.metrics),
             predictions=any(metric.reads == "predictions" for metric in self.metrics),
+            trained=any(isinstance(analysis, SystemAnalysis) for analysis in self.analyses),
             store=store,
             progress=progress,
         )

@@ -102,6 +102,8 @@ class OutputCollector:
         Called with (done, total, note).
     notice
         Called with what a person should read before, or in place of, asking.
+    trained
+        Whether systems are asked more later, so that they are trained even if answers are stored.
     """
 
     data: Dataset
@@ -111,6 +113,7 @@ class OutputCollector:
     store: RunFolder | None
     progress: Progress
     notice: Callable[[str], None] = _unheard
+    trained: bool = False
 
     def announce(self, systems: Mapping[str, System]) -> None:
         """Say what asking each service would take and cost, before any of them is asked."""
@@ -129,7 +132,7 @@ class OutputCollector:
         if isinstance(system, NeedsData):
             system.bind(self.data)
         if isinstance(system, TrainableRecommender) and (
-            outputs is None or (predicts and predictions is None)
+            outputs is None or self.trained or (predicts and predictions is None)
         ):
             assert self.data.interactions is not None  # the audit has checked
             system.fit(self.data.interactions, progress=self.progress)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ombud import registry
-from ombud.audits.analyses import Analysis
+from ombud.audits.analyses import Analysis, SystemAnalysis
 from ombud.audits.plan import Plan
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
@@ -146,7 +146,7 @@ def load_metrics(specs: tuple[dict[str, Any], ...]) -> tuple[Metric, ...]:
     return _load_all("metric", specs)
 
 
-def load_analyses(specs: tuple[dict[str, Any], ...]) -> tuple[Analysis, ...]:
+def load_analyses(specs: tuple[dict[str, Any], ...]) -> tuple[Analysis | SystemAnalysis, ...]:
     """Build analyses from their part of a plan; all faults in one error."""
     return _load_all("analysis", specs)
 
