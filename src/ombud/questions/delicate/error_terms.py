@@ -76,7 +76,7 @@ def log_odds(
     --------
     >>> ratio, z = log_odds(np.array([9]), 10, np.array([10]), 100)
     >>> float(ratio[0].round(2)), float(z[0].round(1))
-    (4.0, 4.0)
+    (4.0, 4.3)
     """
     a, c = with_here + 0.5, with_there + 0.5
     b, d = here - with_here + 0.5, there - with_there + 0.5
