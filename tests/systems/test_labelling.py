@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ombud.data import Interactions, Recommendations, Texts
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
@@ -32,7 +33,9 @@ class Says:
         self.word = word
 
     def moderate(self, texts: Texts) -> Decisions:
-        outcomes = np.array([3 if "fog" in t else int(self.word in t) for t in texts.texts], np.int8)
+        outcomes = np.array(
+            [3 if "fog" in t else int(self.word in t) for t in texts.texts], np.int8
+        )
         scores = np.array([t.count(self.word) / 4 for t in texts.texts], dtype=np.float32)
         return Decisions(np.asarray(texts.ids), outcomes, scores)
 
@@ -135,7 +138,9 @@ def test_draws_average_to_the_probabilities(tp: int, fp: int, fn: int, tn: int) 
     said = np.array([[1], [0]] * 300, dtype=np.int8)
     errors = LabelErrors(said, np.array([[fn], [tp]]), np.array([[tn], [fp]]), "calibration")
     rng = np.random.default_rng(0)
-    mean = np.mean([errors.draw(rng)[:, 0].reshape(300, 2).mean(axis=0) for _ in range(200)], axis=0)
+    mean = np.mean(
+        [errors.draw(rng)[:, 0].reshape(300, 2).mean(axis=0) for _ in range(200)], axis=0
+    )
     assert np.allclose(mean, errors.chances()[:2, 0], atol=0.09)
 
 
@@ -146,8 +151,10 @@ def test_corrected_degrees_average_to_the_true_share() -> None:
     rng = np.random.default_rng(1)
     means = [errors.draw(rng).mean() for _ in range(300)]
     assert np.mean(means) == pytest.approx(0.3, abs=0.005)
-    # The spread of a mean over 1,000 items: the errors of one reading, sqrt(.7*.09+.3*.16)/.7/sqrt(n).
-    assert np.std(means) == pytest.approx(np.sqrt(0.7 * 0.09 + 0.3 * 0.16) / 0.7 / np.sqrt(1000), rel=0.2)
+    # The spread of a mean over 1,000 items: the errors of one reading.
+    assert np.std(means) == pytest.approx(
+        np.sqrt(0.7 * 0.09 + 0.3 * 0.16) / 0.7 / np.sqrt(1000), rel=0.2
+    )
 
 
 def _world(rng: np.random.Generator, items: int = 400, users: int = 150) -> dict[str, Any]:
@@ -155,7 +162,9 @@ def _world(rng: np.random.Generator, items: int = 400, users: int = 150) -> dict
     truth = rng.random(items) < 0.3
     said = np.where(truth, rng.random(items) < 0.8, rng.random(items) < 0.15)
     pull = np.where(truth, 2.0, 1.0)
-    lists = np.stack([rng.choice(items, 10, replace=False, p=pull / pull.sum()) for _ in range(users)])
+    lists = np.stack(
+        [rng.choice(items, 10, replace=False, p=pull / pull.sum()) for _ in range(users)]
+    )
     past = np.stack([rng.choice(items, 20, replace=False) for _ in range(users)])
     return {"truth": truth, "said": said, "lists": lists, "past": past}
 

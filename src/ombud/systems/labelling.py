@@ -87,7 +87,9 @@ def labels_from_texts(
         raise PlanError("name a system for each label that is wanted")
     if bands < 1:
         raise PlanError(f"bands is {bands}; at least 1 is expected")
-    table = read_table(items, [Column("item", "id"), Column("text", "text", nullable=True)], "items")
+    table = read_table(
+        items, [Column("item", "id"), Column("text", "text", nullable=True)], "items"
+    )
     if table["item"].n_unique() < table.height:
         raise DataError("items", ["column 'item' repeats an id; one text for each is expected"])
     known = read_table(
@@ -118,9 +120,7 @@ def labels_from_texts(
         _check(name, systems[name], checked)
         here = _ask(systems[name], [text for text in texts if text is not None])
         past = _ask(systems[name], checked)
-        states[there, column] = np.where(
-            here.decided, here.outcomes, np.int8(LabelState.UNKNOWN)
-        )
+        states[there, column] = np.where(here.decided, here.outcomes, np.int8(LabelState.UNKNOWN))
         edges = _edges(past, bands, transport, systems[name].name)
         of_items, of_known = _classes(here, edges), _classes(past, edges)
         said[there, column] = of_items

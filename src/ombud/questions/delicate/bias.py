@@ -142,8 +142,9 @@ class BiasTests:
             sentences = read_winogender(self.winogender)
             yield "winogender", winogender_probe(system, sentences, level=level)
         if self.templates:
-            yield "templates", template_probe(
-                system, self.templates, "value", self.values, level=level
+            yield (
+                "templates",
+                template_probe(system, self.templates, "value", self.values, level=level),
             )
 
 
@@ -154,4 +155,3 @@ def _corrected(estimates: list[Estimate], settings: Settings) -> tuple[Estimate,
         result += correct([e for e in estimates if e.key == key], settings.correction)
     by = {(e.system, e.key, e.label, e.group, e.against): e for e in result}
     return tuple(by[e.system, e.key, e.label, e.group, e.against] for e in estimates)
-

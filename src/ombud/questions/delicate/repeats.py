@@ -79,10 +79,14 @@ class DecisionStability:
                 "repeats": int(asked.max()), "largest sd of decisions": deviation,
                 "largest sd of scores": _score_sd(some, np.asarray(texts.ids)),
             }  # fmt: skip
-            estimates.append(self._changed(changed, texts.clusters, again, about, details, settings))
+            estimates.append(
+                self._changed(changed, texts.clusters, again, about, details, settings)
+            )
             estimates.append(self._f1(table, texts, about, settings))
             rows.append({"system": name} | details)
-        return Analysed(tuple(estimates), {"decision-stability": pl.DataFrame(rows)} if rows else {})
+        return Analysed(
+            tuple(estimates), {"decision-stability": pl.DataFrame(rows)} if rows else {}
+        )
 
     def _changed(
         self, changed: Any, clusters: Any, again: Any, about: dict[str, Any],
