@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ombud.audits.result import Result
-from ombud.questions.delicate.figures import group_figure
+from ombud.questions.delicate.figures import group_figure, group_words
 from ombud.questions.delicate.section import clear_gaps, flips_of, levels
 from ombud.registry import answer
 from ombud.report.answer import Answer, Finding
@@ -52,13 +52,12 @@ def delicate_answer(result: Result) -> Answer | None:
 
 
 def _kind(group: str) -> str:
-    """Return a group in words: the value of its attribute."""
+    """Return the texts of a group in words."""
     attribute, _, value = group.partition("=")
+    words = group_words(group)
     if attribute in {"topic", "coarse-topic"}:
-        return f"texts on {value}" if value != "no term" else "texts without a known term"
-    if attribute == "length":
-        return f"texts of {value}"
-    return f"texts of {attribute} {value}"
+        return f"texts on {words}" if value != "no term" else "texts without a known term"
+    return f"texts of {words}"
 
 
 def _said(e: Estimate, at: dict[tuple[str, str], Estimate]) -> Paragraph:

@@ -13,11 +13,32 @@ from ombud.report.display import count, shorten
 from ombud.report.format import estimate_text
 from ombud.report.themes import MOST_COLOURS
 from ombud.stats.estimate import Estimate
+from ombud.taxonomy import load_taxonomy
 from ombud.text.geography import countries, world_outlines
 
-__all__ = ["curve_figure", "group_figure", "map_figure", "swap_figure"]
+__all__ = ["curve_figure", "group_figure", "group_words", "map_figure", "swap_figure"]
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+
+_TAXONOMIES = {"topic": "delicate@1", "coarse-topic": "delicate-coarse@1"}
+
+
+def group_words(group: str) -> str:
+    """Return a group as a reader would name it.
+
+    Examples
+    --------
+    >>> group_words("topic=age"), group_words("length=up to 50 words"), group_words("risk=3")
+    ('age', 'up to 50 words', 'risk 3')
+    """
+    attribute, _, value = group.partition("=")
+    if attribute in _TAXONOMIES:
+        titles = {label.id: label.title for label in load_taxonomy(_TAXONOMIES[attribute]).labels}
+        return titles.get(value, value).lower()
+    if attribute == "explicit":
+        return f"with {value}" if value == "a term" else "without a term"
+    return value if attribute == "length" else f"{attribute} {value}" if value else group
 
 
 def _few(estimates: Sequence[Estimate]) -> tuple[list[Estimate], str]:
@@ -67,13 +88,14 @@ def group_figure(
         low[e.group] = min(low.get(e.group, 1.0), e.value or 0.0)
     order = sorted(low, key=lambda group: low[group])
     cut = order[:most]
-    rows = [(e, e.group or "all texts", e.system) for e in shown]
-    spec = interval_chart(rows, ["all texts", *cut], x_title=title)
+    rows = [(e, group_words(e.group) if e.group else "all texts", e.system) for e in shown]
+    order_shown = ["all texts", *dict.fromkeys(map(group_words, cut))]
+    spec = interval_chart(rows, order_shown, x_title=title)
     text = f"Lines are {defined[0].level:.0%} intervals; groups with the lowest value first.{rest}"
     if len(order) > len(cut):
         text += f" {count(len(order) - len(cut), 'group')} more in the table."
     worst = min(defined, key=lambda e: e.value or 0.0)
-    alt = f"{title} by group. Lowest: {worst.group} ({worst.system}), {estimate_text(worst)}."
+    alt = f"{title} by group. Lowest: {group_words(worst.group)} ({worst.system}), {estimate_text(worst)}."
     return Figure(name, spec | {"description": alt}, f"{title} by group", text, alt, table)
 
 

@@ -117,8 +117,11 @@ def detection(result: Result) -> Section | None:
     shows = frozenset(key_of_metric(i) for name in (*_CHIEF, "flag-share")
                       for i in infos_of(result, name))  # fmt: skip
     keys = {"detection/auc", "detection/tuned-f1", "detection/accuracy-difference"}
+    # By group, recall and false flags say what these mix; the appendix has them.
+    less = frozenset(key_of_metric(i) for name in ("detection-accuracy", "flag-share")
+                     for i in infos_of(result, name))  # fmt: skip
     return Section("How well delicate texts are found", tuple(blocks), order=200,
-                   shows=shows | keys, withholds=frozenset(keys))  # fmt: skip
+                   shows=shows | keys, withholds=frozenset(keys) | less)  # fmt: skip
 
 
 def _said(result: Result, system: str) -> Paragraph:
