@@ -16,10 +16,10 @@ from ombud.app import AppError, Project, ProjectSettings
 from ombud.app.agreement import measure_agreement
 from ombud.app.exchange import EXPORTS, add_ratings, export, export_bytes, read_ratings
 from ombud.app.label_studio import labelling_config, read_export, tasks
-from ombud.app.texts import explicit_of, spans_of
-from ombud.taxonomy import load_dictionary
 from ombud.app.tables import labels_table, ratings_table, texts_table
+from ombud.app.texts import explicit_of, spans_of
 from ombud.errors import DataError
+from ombud.taxonomy import load_dictionary
 
 
 @pytest.fixture

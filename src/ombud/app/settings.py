@@ -102,7 +102,7 @@ class ProjectSettings(_Strict):
     """Term lists whose slurs are covered: names of shipped lists, or files."""
 
     dictionary: tuple[str, ...] = ("delicate@1",)
-    """Dictionaries or term lists that say whether a text is explicit: a term of theirs stands in it.
+    """Dictionaries or term lists: a text is explicit when a term of theirs stands in it.
 
     Terms of a dictionary's two worst severities are covered as slurs are."""
 

@@ -169,4 +169,4 @@ def _posterior(q: Any, found: Any, false: Any) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore", divide="ignore"):
         yes = share * found / (share * found + (1 - share) * false)
         no = share * (1 - found) / (share * (1 - found) + (1 - share) * (1 - false))
-    return np.nan_to_num(np.stack([no, yes]), nan=0.0)
+    return np.asarray(np.nan_to_num(np.stack([no, yes]), nan=0.0), dtype=np.float64)

@@ -232,7 +232,7 @@ def _influence(scores: Floats, truth: npt.NDArray[np.bool_]) -> tuple[float, Flo
 def _error(influence: Floats, clusters: npt.NDArray[Any] | None) -> tuple[float, int]:
     if clusters is not None:
         _, codes = np.unique(clusters, return_inverse=True)
-        influence = np.bincount(codes, weights=influence)
+        influence = np.bincount(codes, weights=influence).astype(np.float64)
     n = len(influence)
     return float(np.sqrt((influence**2).sum() * n / max(n - 1, 1))), n
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.rescore import rescore
 from ombud.data.dataset import Dataset
@@ -273,7 +274,9 @@ def test_the_preset_runs_from_files_to_report_and_again(project: Path) -> None:
     shown, _ = answer.shown()
     assert sum(len(f.said.plain.split()) for f in shown) <= MOST_WORDS
     new = rescore(project / "result")
-    f1 = {e.system: e.value for e in new.select(key="detection-f1") if not e.group and not e.against}
+    f1 = {
+        e.system: e.value for e in new.select(key="detection-f1") if not e.group and not e.against
+    }
     assert f1 == {
         e.system: e.value
         for e in again.select(key="detection-f1") if not e.group and not e.against

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.typing import NDArray
+
 from ombud.data.dataset import Dataset
 from ombud.data.texts import Texts
 from ombud.metrics.engine import Settings, estimate_metric
@@ -94,10 +96,10 @@ def test_transfer_table(realdata: Path) -> None:
     f1 = {}
     for trained_on, test, values, ends, dropped in rows(realdata):
         shown = ", ".join(
-            f"{v:.1f} [{low:.1f}, {high:.1f}]"
-            for v, (low, high) in zip(values, ends, strict=True)
+            f"{v:.1f} [{low:.1f}, {high:.1f}]" for v, (low, high) in zip(values, ends, strict=True)
         )
-        print(f"{trained_on} -> {test}: P, R, F1 = {shown} ({dropped} seen texts left out)")
+        line = f"{trained_on} -> {test}: P, R, F1 = {shown} ({dropped} seen texts left out)"
+        sys.stdout.write(f"{line}\n")
         f1[trained_on, test] = values[2]
         assert all(low <= v <= high for v, (low, high) in zip(values, ends, strict=True))
     assert f1["OLID", "Davidson hate+offensive"] > 70

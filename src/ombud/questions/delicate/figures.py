@@ -95,7 +95,8 @@ def group_figure(
     if len(order) > len(cut):
         text += f" {count(len(order) - len(cut), 'group')} more in the table."
     worst = min(defined, key=lambda e: e.value or 0.0)
-    alt = f"{title} by group. Lowest: {group_words(worst.group)} ({worst.system}), {estimate_text(worst)}."
+    lowest = f"{group_words(worst.group)} ({worst.system}), {estimate_text(worst)}"
+    alt = f"{title} by group. Lowest: {lowest}."
     return Figure(name, spec | {"description": alt}, f"{title} by group", text, alt, table)
 
 

@@ -409,8 +409,8 @@ def detection_stability(result: Result) -> Section | None:
         lines.append(paragraph(*parts, "."))
     once = estimates_of(result, "repeats/f1-one-answer")
     systems = [e.system for e in changed]
-    table = _grid("stability-table", "Stability under repeats", systems,
-                  [("Texts that change", _by(changed)), ("F1 of one answer", _by(once))])  # fmt: skip
+    columns = [("Texts that change", _by(changed)), ("F1 of one answer", _by(once))]
+    table = _grid("stability-table", "Stability under repeats", systems, columns)
     keys = frozenset({"repeats/changed", "repeats/f1-one-answer"})
     return Section("Asked again", (Bullets(tuple(lines)), table), order=235, shows=keys,
                    withholds=keys)  # fmt: skip
