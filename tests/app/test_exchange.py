@@ -100,7 +100,15 @@ def test_tasks_carry_the_text_and_its_columns(tmp_path: Path) -> None:
     with Project.create(tmp_path / "p") as made:
         made.add_texts({"id": [7], "text": ["One <b>&"], "url": ["https://example.org/a"]})
         assert made.store.read(tasks) == [
-            {"data": {"id": "7", "text": "One <b>&", "topics": [], "url": "https://example.org/a"}}
+            {
+                "data": {
+                    "id": "7",
+                    "text": "One <b>&",
+                    "topics": [],
+                    "explicit": False,
+                    "url": "https://example.org/a",
+                }
+            }
         ]
 
 
