@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 NAME ?=
 
-.PHONY: demo test check bench clean help
+.PHONY: demo test test-all check bench clean help
 
 help:
 	@echo "make demo            install, run the demo audit, print where its report is"
 	@echo "make test            install, then ruff, mypy strict and the test suite"
+	@echo "make test-all        the same, with what takes minutes (30 kills of each runner, ...)"
 	@echo "make bench           every benchmark in quick form (NAME=core: one of them)"
 
 $(VENV)/.run: pyproject.toml
@@ -30,6 +31,9 @@ check: $(VENV)/.test
 
 test: check
 	OMBUD_PLUGINS=none $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+test-all: check
+	OMBUD_PLUGINS=none OMBUD_SLOW=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py $(NAME)

@@ -15,11 +15,12 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["PEERS", "ROOT", "ensure_env"]
+__all__ = ["NUTS", "PEERS", "ROOT", "ensure_env"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
 PEERS = ("implicit==0.7.3", "lenskit==2025.8.1", "scikit-surprise==1.1.5", "psutil")
+NUTS = ("pymc==5.28.5", "nutpie==0.16.8", "arviz==0.23.4")
 
 
 def ensure_env(name: str, packages: Sequence[str]) -> Path:

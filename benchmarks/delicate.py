@@ -8,6 +8,7 @@ the same features (two TfidfVectorizers, logistic regression) trained on the sam
 `source_mb_per_cpu_s`: megabytes of text per CPU second of `ombud text source` on generated WET
 files, with its peak memory at two sizes. `dedup_vs_datasketch`: CPU time of finding near duplicates
 as they stream by, at the same signature length, with the recall of both on planted copies.
+`alpha_vs_krippendorff`: Krippendorff's alpha at three levels with bootstrap intervals.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from _delicate_agreement import CASES as AGREEMENT
+from _delicate_agreement import LEVELS
 from _delicate_corpus import sentences, write_wet
 from _isolated import finish, main_of_case, measure
 
@@ -175,6 +178,7 @@ CASES = {
     "source": source,
     "dedup_ombud": dedup_ombud,
     "dedup_datasketch": dedup_datasketch,
+    **AGREEMENT,
 }
 
 
@@ -225,12 +229,19 @@ def main() -> None:
         "dedup_recall": ours["recall"],
         "dedup_recall_datasketch": theirs["recall"],
     }
-    try:
-        from _delicate_agreement import agreement_figures
-    except ImportError:
-        print("agreement: not measured, the case is not here")
-    else:
-        figures |= agreement_figures(quick)
+    print("agreement: three alphas with a bootstrap, against krippendorff")
+    work = {
+        "ratings": 9_999 if quick else 99_999,
+        "replicates": 200 if quick else 1_000,
+        "peer_replicates": 5,
+    }
+    ours, theirs = (measure(here, f"agreement_{name}", work) for name in ("ombud", "krippendorff"))
+    figures |= {
+        "alpha_vs_krippendorff": theirs["cpu"] / ours["cpu"],
+        "alpha_largest_difference": max(
+            abs(ours[f"{level}_value"] - theirs[f"{level}_value"]) for level in LEVELS
+        ),
+    }
     finish("delicate", figures)
 
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from ombud.data.texts import Texts
+from ombud.http.client import Client
 from ombud.systems.moderators import HttpModerator, OpenAIModeration, RunSettings, Service
-from ombud.systems.moderators.transport import HttpxTransport, PlainTransport, Transport
 
 STUB = Path(__file__).parent.parent / "tests" / "systems" / "moderators" / "stub_service.py"
 LATENCY = 0.02
@@ -43,17 +43,19 @@ def measure(service: Service, texts: Texts) -> tuple[float, float]:
     return len(texts) / wall, cpu
 
 
-async def carry(transport: Transport, n: int, at_once: int) -> float:
-    """Requests a second of a transport alone."""
+async def carry(url: str, n: int, at_once: int, reuse: bool) -> float:
+    """Requests a second of the client alone."""
     numbers = iter(range(n))
+    client = Client(url, {"Content-Type": "application/json"}, 30)
+    client.reuse = reuse
 
     async def work() -> None:
         for i in numbers:
-            await transport.post(b'{"text": "a text %d"}' % i)
+            await client.post(b'{"text": "a text %d"}' % i)
 
     start = time.perf_counter()
     await asyncio.gather(*[work() for _ in range(at_once)])
-    await transport.close()
+    await client.close()
     return n / (time.perf_counter() - start)
 
 
@@ -82,6 +84,7 @@ def main() -> None:
             rate, cpu = measure(plain, texts)
             figures["texts_per_second"] = rate
             figures["cpu_seconds_per_1000"] = 1000 * cpu / n
+            figures["texts_per_cpu_second"] = n / cpu
             rate, _ = measure(plain, texts)
             figures["texts_per_second_from_cache"] = rate
             batched = OpenAIModeration(
@@ -91,14 +94,10 @@ def main() -> None:
                 run=RunSettings(concurrency=16, batch=16),
             )
             figures["texts_per_second_openai_batch_16"], _ = measure(batched, texts)
-        url, headers = f"{address}/plain", {"Content-Type": "application/json"}
-        few = n // 4
-        lean = PlainTransport(url, headers, 30)
-        figures["plain_transport_per_second"] = asyncio.run(carry(lean, few, options.at_once))
-        for at_once in (16, options.at_once):
-            httpx = HttpxTransport(url, headers, 30)
-            rate = asyncio.run(carry(httpx, few // 4, at_once))
-            figures[f"httpx_{at_once}_at_once_per_second"] = rate
+        url, few = f"{address}/plain", n // 4
+        for name, reuse in (("client", True), ("client_without_reuse", False)):
+            rate = asyncio.run(carry(url, few, options.at_once, reuse))
+            figures[f"{name}_per_second"] = rate
     finally:
         server.terminate()
         server.wait()

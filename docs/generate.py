@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from inspect import getdoc
 from pathlib import Path
+from typing import Any
 
 import typer
 from pydantic import BaseModel
@@ -81,15 +82,12 @@ def _help(*words: str) -> str:
     return "\n".join(line.rstrip() for line in found.output.strip().splitlines())
 
 
-def _calls(app: typer.Typer, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def _calls(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield every command, and every command of a command."""
     yield before
-    for command in app.registered_commands:
-        if command.callback is not None:
-            yield (*before, command.name or command.callback.__name__)
-    for group in app.registered_groups:
-        if group.typer_instance is not None and group.name:
-            yield from _calls(group.typer_instance, (*before, group.name))
+    for name, command in getattr(group, "commands", {}).items():
+        loaded = group.load(name) if hasattr(group, "load") else command
+        yield from _calls(loaded, (*before, name))
 
 
 def cli_page() -> str:
@@ -97,7 +95,7 @@ def cli_page() -> str:
     from ombud.cli import app
 
     parts = ["# Commands\n"]
-    for call in _calls(app):
+    for call in _calls(typer.main.get_command(app)):
         parts += [f"## `{' '.join(('ombud', *call))}`\n", "```text", _help(*call), "```\n"]
     return "\n".join(parts)
 

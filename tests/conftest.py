@@ -24,3 +24,12 @@ def realdata() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}; set OMBUD_REALDATA to the folder that holds it")
     return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what takes minutes, unless ``OMBUD_SLOW=1`` (`make test-all`) asks for it."""
+    if os.environ.get("OMBUD_SLOW", "") not in {"", "0"}:
+        return
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="slow; OMBUD_SLOW=1 runs it"))

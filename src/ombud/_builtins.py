@@ -1,22 +1,29 @@
-"""Everything that ombud itself registers; imported on the first look-up of a name."""
+"""Everything that ombud itself registers; imported on the first look-up of a name.
+
+A file in one of these folders is found by being there, as a plugin's module is by its entry point.
+"""
 
 from importlib import import_module
+from pkgutil import iter_modules
 
-from ombud.questions import register_questions
-
-for _module in (
+_FOLDERS = (
     "ombud.data.sources",
-    "ombud.link.sources",
+    "ombud.link",
     "ombud.metrics",
+    "ombud.metrics.accuracy",
     "ombud.probes",
     "ombud.report.sections",
+    "ombud.systems",
     "ombud.systems.detectors",
     "ombud.systems.moderators",
     "ombud.systems.recommenders",
     "ombud.systems.recommenders.adapters",
-    "ombud.systems.recorded",
     "ombud.systems.rerankers",
-    "ombud.worlds.presets",
-):
-    import_module(_module)
-register_questions()
+    "ombud.worlds",
+    "ombud.questions",
+)
+
+for _folder in _FOLDERS:
+    for _module in iter_modules(import_module(_folder).__path__, f"{_folder}."):
+        if not _module.name.rpartition(".")[2].startswith("_"):
+            import_module(_module.name)

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,13 @@ def read_parquet(path: Path) -> pl.DataFrame:
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file."""
+    """Return the SHA-256 of a file; a file that has not changed is read once."""
+    seen = path.stat()
+    return _hashed(path.resolve(), seen.st_size, seen.st_mtime_ns, seen.st_ino)
+
+
+@lru_cache(maxsize=256)
+def _hashed(path: Path, *state: int) -> str:
     digest = sha256()
     with path.open("rb") as source:
         while block := source.read(1 << 20):

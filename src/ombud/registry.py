@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import Parameter, getdoc, signature
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from ombud.errors import RegistryError
 
@@ -30,14 +30,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KINDS",
+    "Argument",
     "Plugin",
     "analysis",
     "answer",
     "argument_types",
+    "arguments",
     "create",
     "describe",
     "distance",
     "get",
+    "hint",
     "metric",
     "moderator",
     "names",
@@ -215,6 +218,24 @@ def plugins() -> tuple[Plugin, ...]:
     return tuple(_plugins.values())
 
 
+def hint(name: object, known: Iterable[str]) -> str:
+    """Return words that help who wrote a name that is not known.
+
+    Examples
+    --------
+    >>> hint("amplifcation", ["amplification", "recall"])
+    "did you mean 'amplification'?"
+    >>> hint("x", ["amplification", "recall"])
+    'known: amplification, recall'
+    """
+    some = list(known)
+    near = get_close_matches(str(name), some, n=1, cutoff=0.85)
+    near = near or get_close_matches(str(name), some, n=3)
+    if near:
+        return f"did you mean {' or '.join(repr(one) for one in near)}?"
+    return f"known: {', '.join(some) or 'none'}"
+
+
 def get(kind: str, name: str) -> Callable[..., Any]:
     """Return what is registered under a name.
 
@@ -228,9 +249,7 @@ def get(kind: str, name: str) -> Callable[..., Any]:
         _load_plugins()
     result = _things[kind].get(name)
     if result is None:
-        near = get_close_matches(name, _things[kind], n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names(kind))}"
-        raise RegistryError(f"no {kind} is called {name!r}; {hint}")
+        raise RegistryError(f"no {kind} is called {name!r}; {hint(name, names(kind))}")
     return result
 
 
@@ -252,7 +271,9 @@ def create(kind: str, name: str, arguments: Mapping[str, Any] | None = None) -> 
         unknown = sorted(set(given) - set(takes))
         if unknown:
             known = ", ".join(takes) or "no arguments"
-            faults.append(f"it does not take {', '.join(unknown)}; it takes {known}")
+            near = [close for one in unknown for close in get_close_matches(one, takes, n=1)]
+            meant = f" (did you mean {' and '.join(map(repr, near))}?)" if near else ""
+            faults.append(f"it does not take {', '.join(unknown)}{meant}; it takes {known}")
     for index, parameter in takes.items():
         needed = parameter.default is Parameter.empty and parameter.kind in _NAMED
         if needed and index not in given:
@@ -269,6 +290,45 @@ def create(kind: str, name: str, arguments: Mapping[str, Any] | None = None) -> 
 
 
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of what is registered: its name, type and default, in words."""
+
+    name: str
+    type: str
+    needed: bool
+    default: str
+
+
+def arguments(kind: str, name: str) -> tuple[Argument, ...]:
+    """Return what the named thing takes in a plan; of a preset, its options."""
+    factory = get(kind, name)
+    if kind == "preset":
+        options = getattr(factory, "options", None)
+        if options is None:
+            return ()
+        factory = options
+    result = []
+    for one in signature(factory).parameters.values():
+        if one.kind not in _NAMED or one.name in {"self", "cls"}:
+            continue
+        needed = one.default is Parameter.empty
+        kind_of = "any" if one.annotation is Parameter.empty else _type_text(one.annotation)
+        default = "" if needed else f"{getattr(one.default, 'value', one.default)!r:.80}"
+        if "factory" in default:
+            default = "made anew"
+        result.append(Argument(one.name, kind_of, needed, default))
+    return tuple(result)
+
+
+def _type_text(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else ""
+    if not text:
+        plain = isinstance(annotation, type) and not get_args(annotation)
+        text = annotation.__name__ if plain else str(annotation)
+    return text.replace("typing.", "")
 
 
 def argument_types(kind: str, name: str) -> dict[str, Any]:

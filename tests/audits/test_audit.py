@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -197,23 +198,67 @@ def test_plans_say_all_their_faults(tmp_path: Path) -> None:
         Plan.load(tmp_path / "bad.toml")
 
 
-def test_paths_in_a_plan_are_relative_to_it(tmp_path: Path) -> None:
-    plan = Plan.from_dict(
-        {
-            "data": {"interactions": "a.csv", "options": {"path": "files", "mapping": "to-ao3@1"}},
-            "options": {"parts": [{"path": "one.csv"}, 3]},
-            "systems": {
-                "x": {"type": "avoid-list", "inner": {"type": "recorded", "path": "l.csv"}}
-            },
-            "metrics": [{"name": "avoid-leak", "path": "avoid.csv"}],
-        }
-    ).relative_to(tmp_path)
-    assert plan.data.interactions == str(tmp_path / "a.csv")
-    assert plan.data.options == {"path": str(tmp_path / "files"), "mapping": "to-ao3@1"}
+def test_paths_in_a_plan_are_known_by_their_type(tmp_path: Path) -> None:
+    content: dict[str, Any] = {
+        "preset": "warnings",
+        "data": {
+            "source": "movielens-tmdb",
+            "options": {"path": "files", "keywords": "words", "mapping": "tmdb-to-ao3@1"},
+        },
+        "options": {"rerankers": [{"type": "avoid-list", "of": "SVD", "path": "one.csv"}]},
+        "systems": {"x": {"type": "avoid-list", "inner": {"type": "recorded", "path": "l.csv"}}},
+        "metrics": [{"name": "avoid-leak", "path": "avoid.csv"}],
+        "analyses": [{"name": "identity-tag-counts", "terms": "terms-identity@1"}],
+    }
+    plan = Plan.from_dict(content).relative_to(tmp_path)
+    assert plan.data.options["path"] == str(tmp_path / "files")
+    assert plan.data.options["keywords"] == str(tmp_path / "words")
+    assert plan.data.options["mapping"] == "tmdb-to-ao3@1"
     assert plan.systems["x"]["inner"]["path"] == str(tmp_path / "l.csv")
     assert plan.metrics[0]["path"] == str(tmp_path / "avoid.csv")
-    assert plan.options["parts"] == [{"path": str(tmp_path / "one.csv")}, 3]
+    assert plan.analyses[0]["terms"] == "terms-identity@1"
+    assert plan.options["rerankers"][0]["path"] == str(tmp_path / "one.csv")
     assert plan.relative_to(tmp_path / "elsewhere") == plan
+    files = Plan.from_dict({"data": {"interactions": "a.csv"}}).relative_to(tmp_path)
+    assert files.data.interactions == str(tmp_path / "a.csv")
+    assert files.portable(tmp_path / "result").data.interactions == "../a.csv"
+
+
+def test_no_home_folder_stands_in_a_portable_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "people" / "ann"
+    monkeypatch.setenv("HOME", str(home))
+    plan = Plan.from_dict({"data": {"interactions": str(home / "data" / "a.csv")}})
+    portable = plan.portable(tmp_path / "results").data.interactions
+    assert portable == "~/data/a.csv"
+    again = plan.portable(tmp_path / "results").relative_to(tmp_path / "results")
+    assert again.data.interactions == str(home / "data" / "a.csv")
+
+
+def test_a_moved_result_can_be_rescored(tmp_path: Path) -> None:
+    from ombud.audits.rescore import rescore
+
+    world = small_world(seed=3)
+    Audit(world.dataset, world.recommenders(), [ShareGap(k=5)], seed=1).run(tmp_path / "a" / "r")
+    (tmp_path / "a").rename(tmp_path / "b")
+    before = Result.load(tmp_path / "b" / "r")
+    again = rescore(tmp_path / "b" / "r")
+    assert [e.value for e in again.estimates] == [e.value for e in before.estimates]
+    for file in ("plan.toml", "run.json"):
+        assert str(tmp_path) not in (tmp_path / "b" / "r" / file).read_text()
+
+
+def test_what_a_source_would_not_use_is_refused() -> None:
+    plan = Plan.from_dict(
+        {
+            "data": {"source": "small", "texts": "t.csv"},
+            "systems": {"p": {"type": "popular"}},
+            "metrics": [{"name": "label-share"}],
+        }
+    )
+    with pytest.raises(PlanError, match="beside it texts"):
+        Audit.from_plan(plan)
 
 
 def test_audits_that_cannot_be(world: World) -> None:

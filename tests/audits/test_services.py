@@ -148,7 +148,7 @@ def test_reasons_and_notes_stand_in_result_terminal_and_report(stub: Any, tmp_pa
     assert [(count, of) for count, of, _ in why] == [(1, 12), (1, 12), (0, 12)]
     for (_, _, reason), words in zip(why, ("error: ", "unparseable: ", "note: "), strict=True):
         assert reason.startswith(words)
-        assert reason[:40] in printed
+        assert reason[:40] in " ".join(printed.split())
     assert "400" in why[0][2] and "brand/new" in why[2][2]
     (page,) = Report(result).save(tmp_path / "report.md")
     assert "brand/new" in page.read_text(encoding="utf-8")

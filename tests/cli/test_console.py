@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from ombud.cli import app
-from ombud.cli.console import print_json, reports_errors, say
+from ombud.cli.console import print_json, progress_bar, reports_errors, say
 from ombud.errors import PlanError
 
 
@@ -86,15 +86,56 @@ _STOPPED = """
 import sys
 class Stop:
     def find_spec(self, name, path=None, target=None):
-        if name == "polars":
+        if name == stopped:
             raise KeyboardInterrupt
+stopped = sys.argv.pop(1)
 sys.meta_path.insert(0, Stop())
 from ombud.cli import main
 main()
 """
 
 
-def test_stopped_while_it_is_loaded_it_says_nothing() -> None:
-    done = subprocess.run([sys.executable, "-c", _STOPPED], capture_output=True, text=True)
+@pytest.mark.parametrize(
+    "words", [["ombud.cli.commands"], ["ombud.cli.audits", "run", "plan.toml"]]
+)
+def test_stopped_while_it_is_loaded_it_says_nothing(words: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", _STOPPED, *words], capture_output=True, text=True)
     assert done.returncode == 130
     assert done.stdout == done.stderr == ""
+
+
+_TERMINATED = """
+import os, signal
+import ombud.cli.commands
+def wait():
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.pause()
+ombud.cli.commands.app = wait
+from ombud.cli import main
+main()
+"""
+
+
+def test_sigterm_is_treated_as_ctrl_c() -> None:
+    done = subprocess.run([sys.executable, "-c", _TERMINATED], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stdout == done.stderr == ""
+
+
+def test_piped_progress_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 1.0, 11.0, 11.0, 12.0, 30.0, 30.0])
+    monkeypatch.setattr("ombud.cli.console.monotonic", lambda: next(clock))
+    with progress_bar() as progress:
+        progress(0, 4000, "asking als")
+        progress(2000, 4000, "asking als")
+        progress(3000, 4000, "asking als")
+        progress(0, 1, "measuring")
+    assert capsys.readouterr().err == "asking als (2,000 of 4,000)\nmeasuring\n"
+
+
+def test_quiet_progress_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar(quiet=True) as progress:
+        progress(0, 1, "measuring")
+    assert capsys.readouterr().err == ""

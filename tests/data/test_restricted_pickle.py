@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ombud.data.restricted_pickle import load_dictionary
+from ombud.data.restricted_pickle import _PROPORTION, _memory, load_dictionary
 from ombud.errors import DataError
 
 VOTES = {
@@ -127,6 +127,46 @@ def test_anything_else_is_refused_in_little_memory(tmp_path: Path, name: str) ->
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("unit", [b"}", b"}}}K\x01s", b"}(", b"(}K\x01}s"])
+def test_memory_stays_in_proportion_to_the_file(tmp_path: Path, unit: bytes) -> None:
+    # Twenty million bytes of these took 1.5 GB.
+    data = b"\x80\x04" + unit * ((3 << 20) // len(unit)) + b"."
+    path = write(tmp_path, data)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError):
+            load_dictionary(path)
+        assert tracemalloc.get_traced_memory()[1] < _PROPORTION * len(data)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_votes_of_the_usual_form_are_in_proportion(tmp_path: Path, protocol: int) -> None:
+    votes = {
+        f"Does it happen {topic}": {
+            movie * 17: {"yesSum": movie % 300, "noSum": (movie * 7) % 70_000}
+            for movie in range(9_000)
+        }
+        for topic in range(8)
+    }
+    data = pickle.dumps(votes, protocol=protocol)
+    assert len(data) > 1_000_000
+    tracemalloc.start()
+    try:
+        assert load_dictionary(write(tmp_path, data), most_memory=_memory(data)) == votes
+        assert tracemalloc.get_traced_memory()[1] < _memory(data) + 2 * len(data)
+    finally:
+        tracemalloc.stop()
+    assert _memory(data) < 0.8 * _PROPORTION * len(data)
+
+
+def test_the_memory_may_be_bounded(tmp_path: Path) -> None:
+    path = write(tmp_path, pickle.dumps(VOTES))
+    with pytest.raises(DataError, match="bytes of memory, and 1,000 at most"):
+        load_dictionary(path, most_memory=1000)
 
 
 def test_a_large_file_is_refused_unread(tmp_path: Path) -> None:

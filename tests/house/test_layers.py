@@ -70,3 +70,56 @@ def test_a_module_imports_only_from_its_left(path: Path) -> None:
 def test_every_folder_has_a_layer() -> None:
     names = {p.name.removesuffix(".py") for p in SOURCE.iterdir() if not p.name.startswith("__")}
     assert names - {"py.typed"} <= set(RANK) | ASIDE
+
+
+def runtime_imports(path: Path) -> set[str]:
+    """Modules of ombud that a file needs to be imported, without those for the type checker."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue  # imported when it is called
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+                continue
+            if isinstance(child, ast.ImportFrom) and child.module and child.level == 0:
+                found.add(child.module)
+                found.update(f"{child.module}.{alias.name}" for alias in child.names)
+            elif isinstance(child, ast.Import):
+                found.update(alias.name for alias in child.names)
+            visit(child)
+
+    visit(ast.parse(path.read_text()))
+    return {name for name in found if name.startswith("ombud.")}
+
+
+def module_graph() -> dict[str, set[str]]:
+    names = {}
+    for path in modules():
+        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    graph = {}
+    for name, path in names.items():
+        # An __init__ collects its package: what it imports back is no cycle of its parts.
+        needs = set() if path.name == "__init__.py" else runtime_imports(path)
+        graph[name] = {n for n in needs & set(names) if names[n].name != "__init__.py"}
+    return graph
+
+
+def test_no_module_needs_itself() -> None:
+    graph, done, path = module_graph(), set(), []
+
+    def walk(name: str) -> None:
+        if name in path:
+            cycle = [*path[path.index(name) :], name]
+            raise AssertionError(f"an import cycle: {' -> '.join(cycle)}")
+        if name in done:
+            return
+        path.append(name)
+        for other in sorted(graph[name]):
+            walk(other)
+        path.pop()
+        done.add(name)
+
+    for name in sorted(graph):
+        walk(name)

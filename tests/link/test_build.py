@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ombud.errors import DataError, ResultError
 from ombud.link import OUTCOMES, LinkFolder, LinkOptions, ReaderOptions, build_links
 from ombud.link.resolution import settle
+from ombud.link.sources import linked
 
 
 def edition(key: str, isbns: list[str], authors: list[str], work: str = "") -> str:
@@ -161,6 +162,21 @@ def test_explanations(
         assert found.counts == {"records": 0, "names": 0, "matches": 0, "assertions": 0}
 
 
+def test_a_linked_folder_is_a_source(files: list[tuple[str, Path]], tmp_path: Path) -> None:
+    folder = build_links(files, tmp_path / "linked")
+    assert pl.read_parquet(folder / "items.parquet").columns == ["item", "gender", "gender_status"]
+    data = linked(str(folder), "bookcrossing")
+    assert data.interactions is not None
+    assert data.items is not None
+    assert data.items.attributes == ("gender",)
+    assert data.items.items == data.interactions.items
+    outcome = dict(zip(data.items.items.ids, data.items.status["gender"], strict=True))
+    assert outcome[I[9]] == "known"
+    assert outcome["B00005MF9C"] == "no_book"
+    with pytest.raises(DataError, match="known: bookcrossing-explicit"):
+        linked(str(folder), "amazon")
+
+
 def test_an_id_that_is_not_there(files: list[tuple[str, Path]], tmp_path: Path) -> None:
     folder = LinkFolder(build_links(files, tmp_path / "linked"))
     with pytest.raises(DataError, match="no ISBN, item or id"):
@@ -212,7 +228,7 @@ def test_a_chain_of_works_is_flagged(tmp_path: Path) -> None:
     dump = tmp_path / "dump.txt"
     dump.write_text("\n".join(lines))
     folder = build_links([("openlibrary", dump)], tmp_path / "linked")
-    items = pl.read_parquet(folder / "items.parquet")
+    items = pl.read_parquet(folder / "item_facts.parquet")
     assert items.select("item", "n_first_authors", "flagged").rows() == [(I[0], 8, True)]
     assert "8 first authors" in (folder / "exclude.txt").read_text()
 
@@ -232,7 +248,7 @@ def test_inferred_values_stand_in_only_where_nothing_is_asserted(tmp_path: Path)
     options = LinkOptions(reader=ReaderOptions(inferred=True))
     both = build_links(inputs, tmp_path / "inferred", options)
     assert outcomes(both) == {I[1]: ("female", "known"), I[2]: ("male", "known")}
-    items = pl.read_parquet(both / "items.parquet").sort("item")
+    items = pl.read_parquet(both / "item_facts.parquet").sort("item")
     assert items["gender_inferred"].to_list() == [False, True]
     assert LinkFolder(both).facts["inferred"] is True
 

@@ -166,7 +166,7 @@ def test_published_counts_and_the_difference_to_the_default(realdata: Path, name
     texts = real_texts(realdata, name)
     theirs = tag_identities(texts, mode="published")
     assert theirs.counts() == PUBLISHED[name]
-    ours = tag_identities(texts, engine="python")
+    ours = tag_identities(texts)
     found = {row.group: (row.only_first, row.only_second) for row in ours.compare(theirs)}
     assert found == DIFFERENCE[name]
     assert 0.91 < theirs.membership.sum() / ours.membership.sum() < 0.95

@@ -1,9 +1,8 @@
-"""Both engines against one ``re`` pattern per term, on texts made to break them."""
+"""The matcher against one ``re`` pattern per term, on texts made to break them."""
 
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -13,19 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ombud.errors import DataError, MissingExtraError
+from ombud.errors import DataError
 from ombud.text import TermMatcher, fold
-from ombud.text.engines import AutomatonEngine, TokenEngine
+from ombud.text.automaton import Automaton
 
-ENGINES = [
-    "python",
-    pytest.param(
-        "ahocorasick",
-        marks=pytest.mark.skipif(
-            find_spec("ahocorasick_rs") is None, reason="ahocorasick_rs is not installed"
-        ),
-    ),
-]
 PIECES = st.sampled_from(
     ["a", "A", "b", "ab", "ba", "s", "ß", "ẞ", "ſ", "ss", "İ", "ı", "é", "e\u0301", "e", "\u0301"]
     + [" ", " ", "  ", "-", "'", ".", "_", "+", "#", "\t", "\n", "1", "٣", "\u200d", "\u00ad"]
@@ -63,31 +53,27 @@ def occurrences_by_re(terms: list[str], texts: list[str]) -> set[tuple[int, int,
     }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @given(terms=st.lists(TERM, min_size=1, max_size=6), texts=st.lists(TEXT, max_size=6))
 @settings(max_examples=300, deadline=None)
-def test_same_pairs_as_re(engine: str, terms: list[str], texts: list[str]) -> None:
-    found = TermMatcher(terms, engine=engine).match(texts)
+def test_same_pairs_as_re(terms: list[str], texts: list[str]) -> None:
+    found = TermMatcher(terms).match(texts)
     pairs = list(zip(found.text_index.tolist(), found.term_index.tolist(), strict=True))
     assert pairs == sorted(by_re(terms, texts))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @given(terms=st.lists(TERM, min_size=1, max_size=5), texts=st.lists(TEXT, max_size=5))
 @settings(max_examples=200, deadline=None)
-def test_same_occurrences_as_re(engine: str, terms: list[str], texts: list[str]) -> None:
+def test_same_occurrences_as_re(terms: list[str], texts: list[str]) -> None:
     folded = list(dict.fromkeys(fold(term) for term in terms))
-    build = TokenEngine if engine == "python" else AutomatonEngine
-    columns = [column.tolist() for column in build(folded).occurrences(texts)]
+    columns = [column.tolist() for column in Automaton(folded).occurrences(texts)]
     assert set(zip(*columns, strict=True)) == occurrences_by_re(folded, texts)
     assert columns[0] == sorted(columns[0])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @given(terms=st.lists(TERM, min_size=1, max_size=5), texts=st.lists(TEXT, max_size=5))
 @settings(max_examples=200, deadline=None)
-def test_spans_are_of_the_original_text(engine: str, terms: list[str], texts: list[str]) -> None:
-    found = TermMatcher(terms, engine=engine).match(texts, spans=True)
+def test_spans_are_of_the_original_text(terms: list[str], texts: list[str]) -> None:
+    found = TermMatcher(terms).match(texts, spans=True)
     assert found.start is not None and found.end is not None
     for row, column, start, end in zip(
         found.text_index, found.term_index, found.start, found.end, strict=True
@@ -98,11 +84,10 @@ def test_spans_are_of_the_original_text(engine: str, terms: list[str], texts: li
     assert pairs == by_re(terms, texts)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_hand_worked_example(engine: str) -> None:
+def test_a_hand_worked_example() -> None:
     terms = ["new york", "york", "York-born", "straße", "c++", "👩"]
     texts = ["New York-born!", "STRASSE; c++", "xYork York", "", "👩👩 c+++"]
-    matcher = TermMatcher(terms, engine=engine)
+    matcher = TermMatcher(terms)
     assert matcher.contains(texts).toarray().astype(int).tolist() == [
         [1, 1, 1, 0, 0, 0],
         [0, 0, 0, 1, 1, 0],
@@ -117,7 +102,6 @@ def test_a_hand_worked_example(engine: str) -> None:
     assert found.term_index.tolist() == [3, 1, 1]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("term", "text", "there"),
     [
@@ -136,35 +120,32 @@ def test_a_hand_worked_example(engine: str) -> None:
         ("bbb", "bbb\u0301", True),
     ],
 )
-def test_edges_of_words(engine: str, term: str, text: str, there: bool) -> None:
-    assert TermMatcher([term], engine=engine).contains([text]).toarray().tolist() == [[there]]
+def test_edges_of_words(term: str, text: str, there: bool) -> None:
+    assert TermMatcher([term]).contains([text]).toarray().tolist() == [[there]]
     assert bool(by_re([term], [text])) == there
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_self_overlap_and_equal_spellings(engine: str) -> None:
-    found = TermMatcher(["a a", "A A"], engine=engine).match(["a a a"], spans=True)
+def test_self_overlap_and_equal_spellings() -> None:
+    found = TermMatcher(["a a", "A A"]).match(["a a a"], spans=True)
     assert found.start is not None
     assert found.start.tolist() == [0, 0, 2, 2]
     assert found.term_index.tolist() == [0, 1, 0, 1]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_suffixes(engine: str) -> None:
-    matcher = TermMatcher(["church", "churches", "son"], suffixes=("", "s", "es"), engine=engine)
+def test_suffixes() -> None:
+    matcher = TermMatcher(["church", "churches", "son"], suffixes=("", "s", "es"))
     assert matcher.n_patterns == 8
     found = matcher.contains(["Churches", "sons", "sonata", "churchess"]).toarray()
     assert found.astype(int).tolist() == [[1, 1, 0], [0, 0, 1], [0, 0, 0], [0, 1, 0]]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_many_texts_cross_blocks_and_a_huge_text(engine: str, rng: np.random.Generator) -> None:
+def test_many_texts_cross_blocks_and_a_huge_text(rng: np.random.Generator) -> None:
     words = np.array(["aa", "bb", "aa-bb", "ée", "cc", "\0"], dtype=object)
     texts = [" ".join(words[rng.integers(0, 6, 3)]) for _ in range(9_001)]
     texts[5_000] = "aa bb " * 400_000
     texts[5_001] = ""
     terms = ["AA", "aa bb", "bb-aa", "É", "ÉE"]
-    found = TermMatcher(terms, engine=engine).match(texts)
+    found = TermMatcher(terms).match(texts)
     expected = by_re(terms, texts)
     assert set(zip(found.text_index.tolist(), found.term_index.tolist(), strict=True)) == expected
     assert found.shape == (9_001, 5)
@@ -179,16 +160,14 @@ def test_any_kind_of_sequence(wrap: type) -> None:
 
 
 def test_no_texts() -> None:
-    for engine in ("python", "auto"):
-        matcher = TermMatcher(["a"], engine=engine)
-        assert matcher.contains([]).shape == (0, 1)
-        assert len(matcher.match([], spans=True)) == 0
+    matcher = TermMatcher(["a"])
+    assert matcher.contains([]).shape == (0, 1)
+    assert len(matcher.match([], spans=True)) == 0
 
 
 def test_lone_surrogates_do_not_stop_a_run() -> None:
-    for engine in ("python", "auto"):
-        found = TermMatcher(["x"], engine=engine).contains(["\ud800x\udfff", "y"])
-        assert found.toarray().tolist() == [[True], [False]]
+    found = TermMatcher(["x"]).contains(["\ud800x\udfff", "y"])
+    assert found.toarray().tolist() == [[True], [False]]
 
 
 def test_bad_input_says_what_and_where() -> None:
@@ -203,12 +182,6 @@ def test_bad_input_says_what_and_where() -> None:
         TermMatcher([])
     with pytest.raises(DataError, match="no suffixes"):
         TermMatcher(["a"], suffixes=())
-
-
-def test_the_accelerator_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"ombud\[matching\]"):
-        TermMatcher(["a"], engine="ahocorasick")
 
 
 def test_no_term_in_the_representation() -> None:

@@ -235,6 +235,7 @@ def test_a_reservoir_does_not_depend_on_order(draw: random.Random, room: int) ->
     assert first == [part[:share] for part, share in zip(whole, shares, strict=True)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(0, 300))
 def test_water_filling_is_even(available: list[int], total: int) -> None:
     given = water_fill(available, total)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ombud.text.windows import join_windows, slide
@@ -28,6 +28,7 @@ def test_hand_worked() -> None:
     assert rows.shape == (3, 2)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(1, 20), st.integers(1, 20))
 def test_every_token_is_covered_and_no_window_is_too_long(
     lengths: list[int], size: int, step: int

@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from ombud.metrics.engine import Settings
     from ombud.systems.base import Moderator, Progress, Recommender
 
-__all__ = ["Analysed", "Analysis", "LiveSystems", "SystemAnalysis", "decisions_in", "needed"]
+__all__ = [
+    "Analysed",
+    "Analysis",
+    "ListAnalysis",
+    "LiveSystems",
+    "SystemAnalysis",
+    "all_interactions",
+    "decisions_in",
+    "needed",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +60,8 @@ class Analysis(Protocol):
     """What an audit needs to know of an analysis.
 
     An analysis is a frozen dataclass whose fields are its options, registered with
-    ``@ombud.registry.analysis("name")``.
+    ``@ombud.registry.analysis("name")``. One that looks further down the lists than the metrics
+    do says so by a property `depth`.
     """
 
     registered_name: ClassVar[str]
@@ -122,6 +132,16 @@ class SystemAnalysis(Protocol):
         ...
 
 
+@runtime_checkable
+class ListAnalysis(Protocol):
+    """An analysis that looks at lists, so that they must be asked for deep enough."""
+
+    @property
+    def depth(self) -> int:
+        """How many places of a list it looks at."""
+        ...
+
+
 def decisions_in(outputs: Mapping[str, Outputs], analysis: str) -> dict[str, Decisions]:
     """Return the answers of the moderators, by system."""
     decisions = {name: some for name, some in outputs.items() if isinstance(some, Decisions)}
@@ -135,9 +155,14 @@ def needed(data: Dataset, analysis: str) -> tuple[Interactions, Labels]:
     if data.interactions is None or data.labels is None:
         lacking = "interactions" if data.interactions is None else "labels"
         raise PlanError(f"{analysis} needs interactions and labels; the data has no {lacking}")
-    if data.test is None:
-        return data.interactions, data.labels
-    return _joined(data.interactions, data.test), data.labels
+    return all_interactions(data, analysis), data.labels
+
+
+def all_interactions(data: Dataset, analysis: str) -> Interactions:
+    """Return all interactions, held out or not; or say that there are none."""
+    if data.interactions is None:
+        raise PlanError(f"{analysis} needs interactions; the data has none")
+    return data.interactions if data.test is None else _joined(data.interactions, data.test)
 
 
 def _joined(train: Interactions, test: Interactions) -> Interactions:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from inspect import getdoc
 from pathlib import Path
 from typing import Any, Self
@@ -13,11 +14,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysis, LiveSystems, SystemAnalysis
+from ombud.audits.analyses import Analysis, ListAnalysis, LiveSystems, SystemAnalysis
 from ombud.audits.collect import OutputCollector, Service, System, SystemOutputs
+from ombud.audits.faults import check_names
 from ombud.audits.histograms import spread_tables
 from ombud.audits.inputs import data_plan, store_data
-from ombud.audits.load import load_analyses, load_data, load_metrics, load_system
+from ombud.audits.load import load_analyses, load_data, load_metrics, load_system, what_systems_are
 from ombud.audits.metric_docs import describe_metric
 from ombud.audits.plan import Plan, StatisticsPlan
 from ombud.audits.presets import complete
@@ -42,6 +44,7 @@ from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.moderators.quote import CostQuote
+from ombud.systems.own import as_system
 
 __all__ = ["Audit"]
 
@@ -62,7 +65,8 @@ class Audit:
         The tables.
     systems
         The recommenders or moderators to audit, live or recorded; in a mapping, by the name the
-        report should use.
+        report should use. A function of users and a length, or of texts, will do
+        (`ombud.systems.OwnRecommender`, `ombud.systems.OwnModerator`).
     metrics
         What to measure.
     by
@@ -91,7 +95,7 @@ class Audit:
     """
 
     data: Dataset
-    systems: Mapping[str, System] | Sequence[System]
+    systems: Mapping[str, Any] | Sequence[Any]
     metrics: Sequence[Metric]
     by: Grouping | None = None
     seed: int = 0
@@ -103,7 +107,7 @@ class Audit:
 
     def __post_init__(self) -> None:
         if not isinstance(self.systems, Mapping):
-            named = {system.name: system for system in self.systems}
+            named = {_name_of(system): system for system in self.systems}
             if len(named) < len(self.systems):
                 raise PlanError("two systems have the same name; give them names in a mapping")
             self.systems = named
@@ -111,6 +115,8 @@ class Audit:
             raise PlanError("an audit needs at least one system")
         if not self.metrics:
             raise PlanError("an audit needs at least one metric")
+        of = what_systems_are(self.metrics, self.data)
+        self.systems = {name: as_system(name, one, of) for name, one in self.systems.items()}
         bad = [name for name in self.systems if not _NAME.match(name)]
         if bad:
             raise PlanError(
@@ -145,13 +151,16 @@ class Audit:
             Systems to use instead of building those of the plan.
         """
         plan = complete(plan)
+        check_names(plan)
         data = load_data(plan)
+        metrics = load_metrics(plan.metrics)
         if systems is None:
-            systems = {name: load_system(name, config) for name, config in plan.systems.items()}
+            of = what_systems_are(metrics, data)
+            systems = {name: load_system(name, one, of) for name, one in plan.systems.items()}
         return cls(
             data,
             systems,
-            load_metrics(plan.metrics),
+            metrics,
             seed=plan.seed,
             sample=plan.sample,
             statistics=plan.statistics,
@@ -290,12 +299,18 @@ class Audit:
         return OutputCollector(
             data=self.data,
             users=self._users() if recommends else np.empty(0),
-            depth=max(metric.depth for metric in self.metrics),
+            depth=max(self._depths(), default=0),
             predictions=any(metric.reads == "predictions" for metric in self.metrics),
             trained=any(isinstance(analysis, SystemAnalysis) for analysis in self.analyses),
             store=store,
             progress=progress,
         )
+
+    def _depths(self) -> Iterator[int]:
+        yield from (metric.depth for metric in self.metrics)
+        for analysis in self.analyses:
+            if isinstance(analysis, ListAnalysis):
+                yield analysis.depth
 
     def _named(self) -> Mapping[str, System]:
         assert isinstance(self.systems, Mapping)  # __post_init__ has seen to it
@@ -331,11 +346,15 @@ class Audit:
             statistics=self.statistics,
         )
 
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint_data(self.data)
+
     def _open(self, folder: Path) -> RunFolder:
         plan = self._as_plan()
         identity = {
             "plan": _without_pace(plan.portable(folder).model_dump(mode="json")),
-            "data": fingerprint_data(self.data),
+            "data": self._fingerprint,
             "files": {} if self.plan is None else input_hashes(self.plan),
             "records": {name: fingerprint_system(s) for name, s in self._named().items()},
         }
@@ -348,6 +367,8 @@ class Audit:
         if self.data.interactions is None:
             raise PlanError("a recommender is audited, but the data has no interactions")
         users = self.data.interactions.users.ids
+        if self.data.audited is not None:
+            users = np.asarray(self.data.audited)
         if self.sample is None or self.sample >= len(users):
             return users
         chosen = generator(self.seed, "sample").choice(len(users), self.sample, replace=False)
@@ -360,10 +381,16 @@ class Audit:
             "finished": now(),
             "seed": self.seed,
             "versions": versions(),
-            "data": fingerprint_data(self.data),
+            "data": self._fingerprint,
             "inputs": {} if self.plan is None else input_hashes(self.plan),
         }
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})
+
+
+def _name_of(system: object) -> str:
+    """Return the name of a system: its own, that of the function, or that of its class."""
+    name = getattr(system, "name", None) or getattr(system, "__name__", None)
+    return name if isinstance(name, str) else type(system).__name__
 
 
 def _without_pace(plan: dict[str, Any]) -> dict[str, Any]:

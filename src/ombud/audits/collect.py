@@ -29,6 +29,7 @@ from ombud.systems.base import (
 )
 from ombud.systems.moderators.quote import CostQuote
 from ombud.systems.moderators.runner import Runner
+from ombud.systems.own import OwnRecommender, read_decisions, read_lists
 from ombud.systems.rerankers.base import NeedsData
 
 __all__ = ["OutputCollector", "Service", "System", "SystemOutputs"]
@@ -162,12 +163,12 @@ class OutputCollector:
             return self._recommendations(name, system)
         if not _takes_progress(system):
             self.progress(0, 1, f"asking {name}")
-            return system.moderate(self._texts())
+            return read_decisions(name, system.moderate(self._texts()), self._texts())
 
         def show(done: int, total: int, note: str) -> None:
             self.progress(done, total, note or f"asking {name}")
 
-        return system.moderate(self._texts(), progress=show)
+        return read_decisions(name, system.moderate(self._texts(), progress=show), self._texts())
 
     def _texts(self) -> Texts:
         if self.data.texts is None:
@@ -220,7 +221,13 @@ class OutputCollector:
         self, name: str, system: Recommender, users: NDArray[Any]
     ) -> Callable[[], Recommendations]:
         def ask() -> Recommendations:
-            answer = system.recommend(users, max(1, self.depth))
+            depth = max(1, self.depth)
+            told = system.recommend(users, depth)
+            # Systems of ombud leave seen items out; a record says what was shown.
+            plain = isinstance(system, OwnRecommender) or not isinstance(told, Recommendations)
+            meant = getattr(system, "recommends_seen", False)
+            seen = self.data.interactions if plain and not meant else None
+            answer = read_lists(name, told, users, depth, seen)
             if len(answer) != len(users):
                 raise AuditedSystemError(
                     f"{name} answered with {len(answer)} lists; one for each of {len(users)} users "

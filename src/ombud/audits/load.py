@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ombud import registry
 from ombud.audits.analyses import Analysis, SystemAnalysis
@@ -16,12 +17,13 @@ from ombud.data.dataset import Dataset
 from ombud.data.items import LABEL
 from ombud.data.splits import split
 from ombud.data.tables import TABLES, TableOptions, read_tables
-from ombud.errors import OmbudError, PlanError
+from ombud.errors import OmbudError, PlanError, RegistryError
 from ombud.files import hash_file
 from ombud.metrics.base import Metric
+from ombud.registry import hint
 from ombud.systems.base import Moderator, Recommender
 
-__all__ = ["load_analyses", "load_data", "load_metrics", "load_system"]
+__all__ = ["load_analyses", "load_data", "load_metrics", "load_system", "what_systems_are"]
 
 
 def load_data(plan: Plan) -> Dataset:
@@ -126,19 +128,58 @@ def _by_item(data: Dataset, plan: Plan) -> Dataset:
     return replace(data, labels=data.items.as_labels(plan.by_item, data.labels))
 
 
-def load_system(name: str, config: dict[str, Any]) -> Recommender | Moderator:
-    """Build a system from its part of a plan."""
+def load_system(
+    name: str, config: dict[str, Any], of: Literal["recommender", "moderator"] | None = None
+) -> Recommender | Moderator:
+    """Build a system from its part of a plan.
+
+    Parameters
+    ----------
+    name
+        The name that the plan gives it.
+    config
+        Its type and arguments.
+    of
+        Which of the two it is when its type names a recommender and a moderator, such as
+        ``http`` and ``recorded``: `what_systems_are` reads that from the plan. The plan's own
+        ``moderates`` goes before it.
+    """
     options = dict(config)
     kind = options.pop("type", None)
+    known = sorted({*registry.names("recommender"), *registry.names("moderator")})
     if kind is None:
-        known = registry.names("recommender") + registry.names("moderator")
-        raise PlanError(f"system {name!r} has no type; one of {', '.join(sorted(set(known)))}")
-    moderates = options.pop("moderates", kind not in registry.names("recommender"))
-    part = "moderator" if moderates else "recommender"
-    if part == "moderator" and "name" in signature(registry.get(part, kind)).parameters:
+        raise PlanError(f"system {name!r} has no type; one of {', '.join(known)}")
+    both = [part for part in ("recommender", "moderator") if kind in registry.names(part)]
+    if not both:
+        raise RegistryError(
+            f"system {name!r}: no recommender or moderator is called {kind!r}; {hint(kind, known)}"
+        )
+    moderates = options.pop("moderates", None)
+    if moderates is not None:
+        of = "moderator" if moderates else "recommender"
+    elif len(both) == 1:
+        of = "moderator" if both == ["moderator"] else "recommender"
+    if of is None:
+        raise PlanError(
+            f"system {name!r}: {kind!r} may be a recommender or a moderator, and neither the "
+            "metrics nor the data of the plan tell which; add moderates = true or false"
+        )
+    if of == "moderator" and "name" in signature(registry.get(of, kind)).parameters:
         options.setdefault("name", name)  # messages then use the name that the plan uses
-    made: Recommender | Moderator = registry.create(part, kind, options)
+    made: Recommender | Moderator = registry.create(of, kind, options)
     return made
+
+
+def what_systems_are(
+    metrics: Sequence[Metric], data: Dataset
+) -> Literal["recommender", "moderator"] | None:
+    """Return what the systems of a plan are, by its metrics, else by its data; None if unclear."""
+    kinds = {metric.of for metric in metrics}
+    if len(kinds) == 1:
+        return kinds.pop()
+    if (data.interactions is None) == (data.texts is None):
+        return None
+    return "moderator" if data.interactions is None else "recommender"
 
 
 def load_metrics(specs: tuple[dict[str, Any], ...]) -> tuple[Metric, ...]:

@@ -134,9 +134,9 @@ class Plan(_Strict):
         try:
             return cls.model_validate(content)
         except ValidationError as error:
-            faults = [
-                f"  - {'.'.join(map(str, e['loc'])) or 'plan'}: {e['msg']}" for e in error.errors()
-            ]
+            from ombud.audits.faults import form_faults
+
+            faults = [f"  - {fault}" for fault in form_faults(cls, error)]
             count = f"{len(faults)} fault{'s' if len(faults) != 1 else ''}"
             raise PlanError("\n".join([f"{source}: {count}", *faults])) from None
 

@@ -88,9 +88,17 @@ def fingerprint_data(data: Dataset) -> str:
         parts += [v for v in (data.labels.yes, data.labels.no) if v is not None]
     if data.texts is not None:
         parts += [data.texts.ids, data.texts.texts, data.texts.truth]
+        shared = (data.texts.clusters, data.texts.families, data.texts.sets)
+        parts += [column for column in shared if column is not None]
     for groups in (data.users, data.text_groups):
         if groups is not None:
             parts += [groups.units.ids, np.array(groups.names), groups.members]
+    if data.items is not None:
+        parts.append(data.items.items.ids)
+        for name in data.items.attributes:
+            parts += [np.array([name]), data.items.values[name], data.items.status[name]]
+    if data.audited is not None:
+        parts.append(np.asarray(data.audited))
     return _digest(parts)
 
 

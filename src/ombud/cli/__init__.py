@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Run the command line; stopped while it is still being loaded, it says nothing."""
+    # SIGTERM (a job that is ended, a machine that shuts down) is treated as Ctrl-C is.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from ombud.cli.commands import app
 

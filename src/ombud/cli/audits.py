@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ombud.audits import Audit, Plan, Result
-from ombud.audits.compare import compare as compare_results
-from ombud.audits.gate import Condition, Verdict
-from ombud.audits.rescore import rescore as rescore_result
 from ombud.cli.console import (
     FAILED_GATE,
     JsonOption,
+    QuietOption,
+    VerboseOption,
     console,
     print_json,
     progress_bar,
@@ -22,12 +20,13 @@ from ombud.cli.console import (
     say,
     say_aside,
 )
-from ombud.cli.tables import estimate_table
 from ombud.errors import PlanError
-from ombud.report import Report
 from ombud.report.display import count, shorten, visible
-from ombud.report.terminal import summary_table
-from ombud.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from ombud.audits import Audit, Plan, Result
+    from ombud.audits.gate import Verdict
+    from ombud.stats.estimate import Estimate
 
 __all__ = ["check", "compare", "load_plan", "report", "rescore", "run", "show_result"]
 
@@ -39,19 +38,29 @@ def load_plan(path: Path) -> Plan:
     """Read a plan from a file, with an error that helps who names the folder instead."""
     if path.is_dir():
         raise PlanError(f"{path} is a folder; a plan is a TOML file, such as {path / 'plan.toml'}")
+    from ombud.audits import Plan
+
     return Plan.load(path)
 
 
-def show_result(result: Result, as_json: bool) -> None:
-    """Write the report, and print the short table and where it is; or all estimates as JSON."""
+def show_result(
+    result: Result, as_json: bool, *, quiet: bool = False, verbose: bool = False
+) -> None:
+    """Write the report, and print what was found and where it is; or all estimates as JSON."""
+    from ombud.report import Report, summary_lines, summary_table
+
     assert result.folder is not None  # every command stores its result
     path, *_ = Report(result).save(result.folder / "report.html")
     if as_json:
         print_json(result.to_dict() | {"folder": str(result.folder), "report": str(path)})
         return
-    console.print(summary_table(result))
-    for exclusion in result.exclusions:
-        say(f"  {visible(str(exclusion))}")
+    if verbose:
+        console.print(summary_table(result))
+        for exclusion in result.exclusions:
+            say(f"  {visible(str(exclusion))}")
+    elif not quiet:
+        for line in summary_lines(result, width=console.width):
+            say(line)
     say(f"report: {path}")
 
 
@@ -67,6 +76,8 @@ def run(
             help="Say what asking services would take and cost, and stop.",
         ),
     ] = False,
+    quiet: Annotated[bool, QuietOption] = False,
+    verbose: Annotated[bool, VerboseOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Run the audit that a plan describes; a stopped run goes on where it was.
@@ -80,14 +91,16 @@ def run(
       ombud run plan.toml --dry-run
       ombud run plan.toml --folder results/monday --json
     """
+    from ombud.audits import Audit
+
     target = folder or plan.with_suffix(".result")
     audit = Audit.from_plan(load_plan(plan))
     if dry_run:
         _show_quotes(audit, as_json)
         return
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         result = audit.run(target, progress, notice=say_aside)
-    show_result(result, as_json)
+    show_result(result, as_json, quiet=quiet, verbose=verbose)
 
 
 def _show_quotes(audit: Audit, as_json: bool) -> None:
@@ -115,6 +128,9 @@ def report(
       ombud report plan.result
       ombud report plan.result --to tables.tex
     """
+    from ombud.audits import Result
+    from ombud.report import Report
+
     path = to or result / "report.html"
     for written in Report(Result.load(result)).save(path):
         say(str(written))
@@ -128,6 +144,8 @@ def rescore(
         Path | None,
         typer.Option("--plan", help="Take metrics and statistics from this plan instead."),
     ] = None,
+    quiet: Annotated[bool, QuietOption] = False,
+    verbose: Annotated[bool, VerboseOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Compute metrics again from stored outputs, without asking the systems again.
@@ -137,10 +155,12 @@ def rescore(
       ombud rescore plan.result --folder again.result
       ombud rescore plan.result --plan other-metrics.toml --folder other.result
     """
+    from ombud.audits.rescore import rescore as rescore_result
+
     asked = None if plan is None else load_plan(plan)
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         again = rescore_result(result, plan=asked, into=folder, progress=progress)
-    show_result(again, as_json)
+    show_result(again, as_json, quiet=quiet, verbose=verbose)
 
 
 @reports_errors
@@ -155,6 +175,10 @@ def compare(
     Example:
       ombud compare monday.result tuesday.result
     """
+    from ombud.audits import Result
+    from ombud.audits.compare import compare as compare_results
+    from ombud.cli.tables import estimate_table
+
     changes = compare_results(Result.load(before), Result.load(after))
     if as_json:
         print_json([e.to_dict() for e in changes])
@@ -193,6 +217,9 @@ def check(
       ombud check plan.result --fail-if 'kind == "gap" and p_adjusted < 0.01 and value > 0'
       ombud check plan.result --fail-if 'label in ("blood", "gore") and low > 0'
     """
+    from ombud.audits import Result
+    from ombud.audits.gate import Condition
+
     if not fail_if:
         raise PlanError("no condition was given; use --fail-if EXPR")
     loaded = Result.load(result)

@@ -10,20 +10,24 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from ombud.errors import OmbudError
 from ombud.report.display import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = [
     "FAILED_GATE",
     "UNEXPECTED",
     "UNUSABLE",
     "JsonOption",
+    "QuietOption",
+    "VerboseOption",
     "console",
     "print_json",
     "progress_bar",
@@ -46,9 +50,29 @@ _R = TypeVar("_R")
 _STRANGE = re.compile(r"[^\n\x20-\x7e]")
 
 JsonOption = typer.Option("--json", help="Print JSON for a program to read.")
+QuietOption = typer.Option("--quiet", "-q", help="Print the report's path alone; no progress.")
+VerboseOption = typer.Option("--verbose", "-v", help="Print the table of values, and all left out.")
 
-console = Console()
-_errors = Console(stderr=True)
+SECONDS_BETWEEN_LINES = 10.0
+"""Where no person watches, progress is a line now and then."""
+
+
+class _Screen:
+    """A console that is made when it is first written to: help and completion need none."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        self._stderr = stderr
+
+    def __getattr__(self, name: str) -> Any:
+        from rich.console import Console
+
+        if "_console" not in self.__dict__:
+            self._console = Console(stderr=self._stderr)
+        return getattr(self._console, name)
+
+
+console = cast("Console", _Screen())
+_errors = cast("Console", _Screen(stderr=True))
 
 
 def print_json(content: Any) -> None:
@@ -78,8 +102,22 @@ def _say(where: Console, text: str) -> None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
-    """Show progress on standard error while a person is watching; stay silent otherwise."""
+def progress_bar(*, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
+    """Show progress on standard error: a bar for a person, else a line now and then."""
+    if quiet:
+        yield lambda done, total, note: None
+        return
+    if not _errors.is_terminal:
+        yield _lines_now_and_then(SECONDS_BETWEEN_LINES)
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -87,7 +125,6 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
         TimeRemainingColumn(),
         console=_errors,
         transient=True,
-        disable=not _errors.is_terminal,
     )
     with bar:
         task = bar.add_task("starting", total=None)
@@ -96,6 +133,21 @@ def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
             bar.update(task, completed=done, total=total, description=visible(note))
 
         yield show
+
+
+def _lines_now_and_then(seconds: float) -> Callable[[int, int, str], None]:
+    """Return progress that prints a line when so many seconds went by since the last."""
+    last = monotonic()
+
+    def show(done: int, total: int, note: str) -> None:
+        nonlocal last
+        if monotonic() - last < seconds:
+            return
+        last = monotonic()
+        part = f" ({done:,} of {total:,})" if total > 1 else ""
+        say_aside(f"{note}{part}")
+
+    return show
 
 
 def reports_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:

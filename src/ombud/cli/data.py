@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from ombud import registry
 from ombud.cli import data_build, data_get
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
-from ombud.data import Decisions, Recommendations
-from ombud.data.tables import TableOptions, read_table_file
 from ombud.report.display import visible
 
 __all__ = ["Form", "app", "check", "describe", "list_"]
@@ -46,10 +41,15 @@ class Form(StrEnum):
     TEXT_GROUPS = "text-groups"
 
 
-_OUTPUTS: dict[Form, Callable[[Path], Any]] = {
-    Form.RECOMMENDATIONS: Recommendations.from_frame,
-    Form.DECISIONS: lambda path: Decisions.from_frame(path, threshold=0.5),
-}
+def _read(form: Form, path: Path) -> Any:
+    from ombud.data import Decisions, Recommendations
+    from ombud.data.tables import TableOptions, read_table_file
+
+    if form is Form.RECOMMENDATIONS:
+        return Recommendations.from_frame(path)
+    if form is Form.DECISIONS:
+        return Decisions.from_frame(path, threshold=0.5)
+    return read_table_file(form.value.replace("-", "_"), path, TableOptions(absent="unknown"))
 
 
 @app.command("list")
@@ -61,6 +61,9 @@ def list_(as_json: Annotated[bool, JsonOption] = False) -> None:
     Example:
       ombud data list
     """
+    from rich.table import Table
+    from rich.text import Text
+
     things = {
         kind: {name: registry.describe(kind, name) for name in registry.names(kind)}
         for kind in ("source", "world")
@@ -104,10 +107,7 @@ def check(
     Example:
       ombud data check ratings.parquet --as interactions
     """
-    if form in _OUTPUTS:
-        table = _OUTPUTS[form](path)
-    else:
-        table = read_table_file(form.value.replace("-", "_"), path, TableOptions(absent="unknown"))
+    table = _read(form, path)
     left_out = [str(e) for e in getattr(table, "exclusions", ())]
     if as_json:
         print_json({"path": str(path), "form": form, "found": repr(table), "left_out": left_out})

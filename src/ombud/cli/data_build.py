@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ombud.cli.console import JsonOption, print_json, reports_errors, say
-from ombud.data.dataset import Dataset
 from ombud.errors import DataError
 from ombud.report.display import visible
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
 
 __all__ = ["build_ao3_folder", "build_app", "build_ml_ddd_folder"]
 

@@ -7,11 +7,16 @@ from typing import Annotated
 
 import typer
 
-from ombud.audits import Audit, Plan
 from ombud.cli.audits import show_result
-from ombud.cli.console import JsonOption, progress_bar, reports_errors, say
+from ombud.cli.console import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    progress_bar,
+    reports_errors,
+    say,
+)
 from ombud.errors import PlanError
-from ombud.files import write_text
 
 __all__ = ["demo", "write_demo"]
 
@@ -26,6 +31,8 @@ def write_demo(folder: Path, seed: int) -> Path:
     PlanError
         If the folder holds anything but this demo; nothing is written then.
     """
+    from ombud.audits import Plan
+    from ombud.files import write_text
     from ombud.worlds import demo_world
 
     world = demo_world(seed=seed)
@@ -70,6 +77,8 @@ def demo(
         Path, typer.Option("--folder", "-o", help="Where to write the demo's files.")
     ] = Path("ombud-demo"),
     seed: Annotated[int, typer.Option(help="The seed of the simulated world.")] = 7,
+    quiet: Annotated[bool, QuietOption] = False,
+    verbose: Annotated[bool, VerboseOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Audit three simulated recommenders; two of them show too much of some label.
@@ -82,10 +91,12 @@ def demo(
       ombud demo
       ombud run ombud-demo/plan.toml
     """
+    from ombud.audits import Audit, Plan
+
     plan = write_demo(folder, seed)
-    if not as_json:
+    if not as_json and not quiet:
         say(f"wrote data and plan to {folder}")
     target = folder / "result"
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         result = Audit.from_plan(Plan.load(plan)).run(target, progress)
-    show_result(result, as_json)
+    show_result(result, as_json, quiet=quiet, verbose=verbose)

@@ -5,11 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Annotated, Any
 
-from rich.table import Table
-from rich.text import Text
-
 from ombud import registry
-from ombud.audits.provenance import versions
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
 from ombud.report.display import visible
 
@@ -23,7 +19,6 @@ _EXTRAS = {
     "regress": ("statsmodels",),
     "peers": ("implicit", "lenskit", "surprise"),
     "moderators": ("sklearn", "profanity_check", "hatesonar", "glin_profanity", "skops"),
-    "matching": ("ahocorasick_rs",),
     "huggingface": ("transformers", "torch"),
 }
 
@@ -36,6 +31,9 @@ def plugins(as_json: Annotated[bool, JsonOption] = False) -> None:
     Example:
       ombud plugins --json
     """
+    from rich.table import Table
+    from rich.text import Text
+
     result = registry.plugins()
     things = {
         kind: {name: registry.describe(kind, name) for name in registry.names(kind)}
@@ -64,6 +62,10 @@ def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
     Example:
       ombud doctor
     """
+    from rich.table import Table
+
+    from ombud.audits.provenance import versions
+
     extras: dict[str, Any] = {
         extra: all(find_spec(module) is not None for module in modules)
         for extra, modules in _EXTRAS.items()

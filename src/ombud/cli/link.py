@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from ombud.cli.console import (
     JsonOption,
@@ -244,6 +242,9 @@ def _print_facts(title: str, facts: dict[str, Any]) -> None:
 
 
 def _print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(*(visible(h) for h in headings), box=None)
     for row in rows:
         table.add_row(*(Text(visible(str(cell))) for cell in row))

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
 from ombud.errors import DataError, PlanError
@@ -126,6 +124,9 @@ def source(
         say(f"DAMAGED {name}: {reason}")
     if found.shortfall > 0:
         say(f"{found.shortfall:,} of {settings.size:,} texts wanted were not found")
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table("kind", "topic", "severity", "wanted", "found", "distinct", "sampled", box=None)
     for row in found.table.filter(found.table["mentioned"] > 0).iter_rows(named=True):
         cells = ("kind", "topic", "severity", "wanted", "found", "distinct", "sampled")

@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from ombud.audits.load import load_data
 from ombud.cli.audits import load_plan
 from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
 from ombud.errors import PlanError
-from ombud.tuning.tuning import tune as search
 
 __all__ = ["tune"]
 
@@ -41,6 +38,11 @@ def tune(
     Example:
       ombud tune plan.toml --system svd --metric rmse --trials 50 --folder tuned
     """
+    from rich.table import Table
+
+    from ombud.audits.load import load_data
+    from ombud.tuning.tuning import tune as search
+
     asked = load_plan(plan)
     if system not in asked.systems:
         known = ", ".join(asked.systems) or "none"

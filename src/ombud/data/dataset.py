@@ -9,6 +9,7 @@ import numpy as np
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
+from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.labels import Labels
@@ -40,6 +41,9 @@ class Dataset:
         Held-out interactions of the same users and items, when the data was split.
     items
         Attributes of items, such as who made them.
+    audited
+        The users whose lists an audit asks for, where a preset has chosen some; default, everyone
+        with a history. Systems are trained on all.
     """
 
     interactions: Interactions | None = None
@@ -50,6 +54,7 @@ class Dataset:
     card: Card = field(default_factory=lambda: Card(name="unnamed"))
     test: Interactions | None = None
     items: Items | None = None
+    audited: Ids | None = None
 
     @property
     def exclusions(self) -> tuple[Exclusion, ...]:

@@ -1,8 +1,8 @@
 """Read pickled dictionaries of texts and numbers without giving them any power.
 
 A pickle is a program. This module first reads the whole program and refuses it unless it consists
-of the few instructions that build dictionaries of texts and whole numbers; then it runs it in an
-unpickler that can import nothing.
+of the few instructions that build dictionaries of texts and whole numbers, and unless what they
+build stays in proportion to the file; then it runs it in an unpickler that can import nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ _NAMES = {ord(code.code): code.name for code in pickletools.opcodes}
 _SIZED = {"SHORT_BINUNICODE": "<B", "BINUNICODE": "<I", "BINUNICODE8": "<Q", "LONG1": "<B"}
 _LONGEST_TEXT = 10_000
 _LONGEST_NUMBER = 8
+# Bytes of memory: of an empty dictionary, of its first entry, of a number and its place as a key,
+# of a text, and of the places of one instruction on the stack and in the memo.
+_EMPTY, _FIRST, _NUMBER, _TEXT, _PLACES = 72, 168, 100, 60, 8
+_PROPORTION = 48
+_SMALL = 16 << 20
 
 
 def _plain_run(size: int) -> re.Pattern[bytes]:
@@ -51,6 +56,21 @@ class _Restricted(pickle.Unpickler):  # noqa: S301 - it imports nothing, and the
         raise pickle.UnpicklingError("it holds persistent ids")
 
 
+def _memory(data: bytes) -> int:
+    """Return how much memory running a pickle can take, at most.
+
+    Every byte that could be an instruction is counted as one, also where it is part of a number
+    or a text. A vote, which takes about 20 bytes here, takes about 20 times as much in memory; a
+    file of nothing but empty dictionaries would take 72 times as much.
+    """
+    made = data.count(b"}")
+    filled = min(made, data.count(b"s") + data.count(b"u"))
+    numbers = data.count(b"J") + data.count(b"M") + data.count(b"\x8a")
+    texts = data.count(b"\x8c") + data.count(b"X") + data.count(b"\x8d")
+    each = _EMPTY * made + _FIRST * filled + _NUMBER * numbers + _TEXT * texts
+    return each + _PLACES * len(data)
+
+
 def _scan(data: bytes) -> str:
     """Return what is wrong with a pickle, or an empty text."""
     index, size = 0, len(data)
@@ -77,7 +97,13 @@ def _scan(data: bytes) -> str:
     return "it ends in the middle"
 
 
-def load_dictionary(path: str | Path, *, largest: int = 1 << 30) -> dict[Any, Any]:
+def _out_of_proportion(memory: int, limit: int) -> str:
+    return f"it may take {memory:,} bytes of memory, and {limit:,} at most are allowed"
+
+
+def load_dictionary(
+    path: str | Path, *, largest: int = 1 << 30, most_memory: int = 2 << 30
+) -> dict[Any, Any]:
     """Return the dictionary in a pickle file that holds nothing but texts, numbers, dictionaries.
 
     Parameters
@@ -86,6 +112,9 @@ def load_dictionary(path: str | Path, *, largest: int = 1 << 30) -> dict[Any, An
         The file.
     largest
         Refuse files of more bytes.
+    most_memory
+        Refuse files that may take more bytes of memory; also those that may take 48 times their
+        own size (and over 16 MiB).
 
     Raises
     ------
@@ -104,7 +133,9 @@ def load_dictionary(path: str | Path, *, largest: int = 1 << 30) -> dict[Any, An
     if size > largest:
         raise DataError(file.name, [f"it has {size:,} bytes; at most {largest:,} are read"])
     data = file.read_bytes()
-    fault = _scan(data)
+    memory = _memory(data)
+    limit = min(most_memory, max(_SMALL, _PROPORTION * size))
+    fault = _scan(data) if memory <= limit else _out_of_proportion(memory, limit)
     content: Any = None
     if not fault:
         try:

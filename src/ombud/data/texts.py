@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -35,6 +36,8 @@ class Texts:
         The kind of source of each text, such as ``"traditional"``, or None.
     exclusions
         What was left out while reading.
+    sets
+        The data set that each text comes from, when several run in one audit, or None.
     """
 
     ids: NDArray[Any]
@@ -43,6 +46,7 @@ class Texts:
     clusters: NDArray[np.int32] | None = None
     families: NDArray[np.object_] | None = None
     exclusions: tuple[Exclusion, ...] = field(default=())
+    sets: NDArray[np.object_] | None = None
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
@@ -54,7 +58,7 @@ class Texts:
         ----------
         frame
             Has `text`; optionally `id` (default: the row number), `label` (true = should be
-            flagged, missing = unknown), `cluster` and `family`.
+            flagged, missing = unknown), `cluster`, `family` and `set`.
         source
             The table's name in messages.
         """
@@ -64,6 +68,7 @@ class Texts:
             Column("label", "flag", required=False, nullable=True),
             Column("cluster", "id", required=False),
             Column("family", "text", required=False),
+            Column("set", "text", required=False),
         ]
         table = read_table(frame, columns, source)
         name = source or (str(frame) if isinstance(frame, str) else "texts")
@@ -87,10 +92,15 @@ class Texts:
         if "family" in table.columns:
             families = table["family"].to_numpy().astype(object)
         texts = table["text"].to_numpy().astype(object)
-        return cls(ids, texts, truth, clusters, families, exclusions)
+        sets = table["set"].to_numpy().astype(object) if "set" in table.columns else None
+        return cls(ids, texts, truth, clusters, families, exclusions, sets)
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the texts, as strings."""
+        return iter(self.texts.tolist())
 
     def to_frame(self) -> pl.DataFrame:
         """Return the columns that `from_frame` reads."""
@@ -103,6 +113,8 @@ class Texts:
             columns["cluster"] = self.clusters
         if self.families is not None:
             columns["family"] = self.families
+        if self.sets is not None:
+            columns["set"] = self.sets
         return pl.DataFrame(columns)
 
     def __repr__(self) -> str:

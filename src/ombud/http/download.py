@@ -8,19 +8,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
-import httpx
-
-import ombud
 from ombud.errors import DataError, ResultError
 from ombud.files import read_json, write_json
-from ombud.http.pace import check_address, retry_after, wait_before
+from ombud.http.client import Client, RequestError, blocking
+from ombud.http.keys import check_source
+from ombud.http.pace import backoff as wait_before
+from ombud.http.pace import retry_after
+
+if TYPE_CHECKING:
+    import aiohttp
 
 __all__ = ["Fetched", "RemoteFile", "fetch"]
 
 Progress = Callable[[int, int, str], None]
 
 _LONGEST_WAIT = 300.0
+_SILENCE = 60.0
+_MOST_REDIRECTS = 20
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ def fetch(
     sleep
         How to wait.
     """
-    check_address(remote.url)
+    check_source(remote.url)
     index = Path(folder)
     index.mkdir(parents=True, exist_ok=True)
     target, part = index / remote.name, index / f"{remote.name}.part"
@@ -108,39 +115,32 @@ def fetch(
         return _finish(remote, target, remote.url)
     sitting = _Sitting(remote, part, progress)
     failures, trouble, url = 0, "", remote.url
-    with httpx.Client(
-        follow_redirects=True, timeout=60, trust_env=False, event_hooks={"request": [_is_allowed]}
-    ) as client:
-        while True:
-            before = sitting.size
-            try:
-                url, pause = sitting.read(client)
-            except (httpx.TransportError, httpx.TooManyRedirects) as error:
-                trouble, pause = f"{type(error).__name__} {error}".strip(), None
-            except OSError as error:
-                raise _fault(remote, f"it cannot be written to {index}: {error}") from None
-            else:
-                trouble = sitting.trouble
-            if sitting.done:
-                break
-            failures = 0 if sitting.size > before else failures + 1
-            if failures >= attempts:
-                kept = f"{sitting.size:,} bytes are kept; run it again to go on"
-                raise _fault(remote, f"{failures} attempts brought nothing ({trouble}). {kept}")
-            wait = wait_before(failures, backoff) if pause is None else pause
-            if wait > _LONGEST_WAIT:
-                raise _fault(remote, f"the server asks to wait {wait:,.0f} seconds; try later")
-            sleep(wait)
+    while True:
+        before = sitting.size
+        try:
+            url, pause = blocking(sitting.read())
+        except RequestError as error:
+            trouble, pause = str(error), None
+        except OSError as error:
+            raise _fault(remote, f"it cannot be written to {index}: {error}") from None
+        else:
+            trouble = sitting.trouble
+        if sitting.done:
+            break
+        failures = 0 if sitting.size > before else failures + 1
+        if failures >= attempts:
+            kept = f"{sitting.size:,} bytes are kept; run it again to go on"
+            raise _fault(remote, f"{failures} attempts brought nothing ({trouble}). {kept}")
+        wait = wait_before(failures, 0, remote.name, backoff, 60.0) if pause is None else pause
+        if wait > _LONGEST_WAIT:
+            raise _fault(remote, f"the server asks to wait {wait:,.0f} seconds; try later")
+        sleep(wait)
     fetched = _finish(remote, part, url)
     part.replace(target)
     sitting.forget()
     fetched = Fetched(**(asdict(fetched) | {"path": str(target)}))
     write_json(index / f"{remote.name}.download.json", asdict(fetched))
     return fetched
-
-
-def _is_allowed(request: httpx.Request) -> None:
-    check_address(str(request.url))
 
 
 def _fault(remote: RemoteFile, words: str) -> DataError:
@@ -178,51 +178,66 @@ class _Sitting:
         self.forget()
         self._tag = ""
 
-    def read(self, client: httpx.Client) -> tuple[str, float | None]:
+    async def read(self) -> tuple[str, float | None]:
         """Read on; return the address that answered and the wait it asks for."""
         start = self.size if self._tag else 0
-        headers = {"Accept-Encoding": "identity", "User-Agent": f"ombud/{ombud.__version__}"}
-        if start:
-            headers |= {"Range": f"bytes={start}-", "If-Range": self._tag}
-        with client.stream("GET", self._remote.url, headers=headers) as reply:
-            url, status = str(reply.url), reply.status_code
-            self.trouble = f"status {status}"
-            if status == 416:
-                self.restart()
-                return url, 0.0
-            if status == 429 or status >= 500:
-                return url, retry_after(reply.headers.get("retry-after"))
-            if status not in {200, 206}:
-                raise _fault(self._remote, f"the server answers with status {status}")
-            if status == 206 and _first_byte(reply.headers) != start:
-                self.restart()
-                self.trouble = "the server sent another part than was asked for"
-                return url, 0.0
-            total = self._length(reply.headers, start if status == 206 else 0)
-            self._write(reply, start if status == 206 else 0, total)
+        headers = {"Range": f"bytes={start}-", "If-Range": self._tag} if start else {}
+        url = self._remote.url
+        for _ in range(_MOST_REDIRECTS):
+            check_source(url)
+            client = Client(url, {}, _SILENCE, proxied=False)
+            async with client.stream(headers) as reply:
+                location = reply.headers.get("Location", "")
+                if reply.status not in {301, 302, 303, 307, 308} or not location:
+                    return url, await self._take(reply, start)
+                url = urljoin(url, location)
+        raise RequestError(f"over {_MOST_REDIRECTS} redirects")
+
+    async def _take(self, reply: aiohttp.ClientResponse, start: int) -> float | None:
+        """Write what a reply holds; return the wait that the server asks for."""
+        status, headers = reply.status, reply.headers
+        self.trouble = f"status {status}"
+        if status == 416:
+            self.restart()
+            return 0.0
+        if status == 429 or status >= 500:
+            return retry_after(headers.get("Retry-After"))
+        if status not in {200, 206}:
+            raise _fault(self._remote, f"the server answers with status {status}")
+        if headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
+            raise _fault(self._remote, "the server encodes the file, though it was asked not to")
+        if status == 206 and _first_byte(headers) != start:
+            self.restart()
+            self.trouble = "the server sent another part than was asked for"
+            return 0.0
+        start = start if status == 206 else 0
+        total = self._length(headers, start)
+        try:
+            await self._write(reply, start, total)
+        finally:
+            self.trouble = f"the connection ended after {self.size:,} of {total:,} bytes"
         self.done = not total or self.size == total
-        self.trouble = f"the connection ended after {self.size:,} of {total:,} bytes"
         if total and self.size > total:
             self.restart()
-        return url, None
+        return None
 
     def _length(self, headers: Mapping[str, str], start: int) -> int:
-        length = headers.get("content-length", "")
+        length = headers.get("Content-Length", "")
         total = start + int(length) if length.isdecimal() else 0
         if total > self._remote.largest:
             limit = f"at most {self._remote.largest:,} are fetched"
             raise _fault(self._remote, f"the file has {total:,} bytes; {limit}")
         return total
 
-    def _write(self, reply: httpx.Response, start: int, total: int) -> None:
-        tag = reply.headers.get("etag", "")
-        tag = "" if tag.startswith("W/") else tag or reply.headers.get("last-modified", "")
+    async def _write(self, reply: aiohttp.ClientResponse, start: int, total: int) -> None:
+        tag = reply.headers.get("ETag", "")
+        tag = "" if tag.startswith("W/") else tag or reply.headers.get("Last-Modified", "")
         if start == 0:
             self._tag = tag
             write_json(self._state, {"url": self._remote.url, "tag": tag})
         done = start
         with self._part.open("ab" if start else "wb") as file:
-            for block in reply.iter_raw():
+            async for block in reply.content.iter_any():
                 file.write(block)
                 done += len(block)
                 if done > self._remote.largest:
@@ -233,7 +248,7 @@ class _Sitting:
 
 
 def _first_byte(headers: Mapping[str, str]) -> int | None:
-    unit, _, rest = headers.get("content-range", "").partition(" ")
+    unit, _, rest = headers.get("Content-Range", "").partition(" ")
     first = rest.partition("-")[0]
     return int(first) if unit == "bytes" and first.isdecimal() else None
 

@@ -1,48 +1,138 @@
-"""Ask other people's servers slowly, and wait when they say so."""
+"""How a service is asked: pace, patience, money; and how long to wait after a failure."""
 
 from __future__ import annotations
 
-import secrets
+import math
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from ipaddress import ip_address
-from urllib.parse import urlsplit
+from typing import Literal
 
-from ombud.errors import DataError
+from ombud.errors import PlanError
+from ombud.rng import generator
 
-__all__ = ["Pace", "check_address", "retry_after", "wait_before"]
+__all__ = ["RateLimit", "RunSettings", "backoff", "retry_after"]
 
 
-class Pace:
-    """Keeps requests apart.
+@dataclass(frozen=True)
+class RunSettings:
+    """How a service is asked.
 
     Parameters
     ----------
-    per_second
-        How many requests a second at most.
-    clock, sleep
-        Seconds that only grow, and how to wait.
+    concurrency
+        Requests under way at a time.
+    per_second, per_minute
+        The most requests started in that time; None for no limit.
+    timeout
+        Seconds until a request counts as unanswered, however slowly its reply drips in.
+    retries
+        How often a request is tried again after 408, 429, 5xx or no reply.
+    backoff, longest_backoff
+        Seconds of the first and of the longest wait before a retry; a Retry-After of the service
+        is waited for by all requests, and then this on top, so that they do not return at once.
+    longest_wait
+        A Retry-After over this many seconds stops the run: a quota is used up.
+    give_up_after
+        The run stops when so many questions in a row failed with all their retries: the service
+        is down.
+    repeats
+        How often each text is asked about: more than once for systems that answer by chance.
+    batch
+        Texts in one request, for services that take several.
+    in_flight
+        Texts that were sent but whose reply was not on disk when an earlier run was killed:
+        ``"leave"`` counts them as errors, so that nothing is ever paid twice; ``"ask"`` asks
+        them again.
+    max_cost
+        Refuse to start a run that would cost more.
+    seed
+        Of the jitter in waits.
+    """
+
+    # A misspelt setting in a plan is a fault, not silence.
+    __pydantic_config__ = {"extra": "forbid"}
+
+    concurrency: int = 8
+    per_second: float | None = None
+    per_minute: float | None = None
+    timeout: float = 30.0
+    retries: int = 5
+    backoff: float = 0.5
+    longest_backoff: float = 30.0
+    longest_wait: float = 300.0
+    give_up_after: int = 20
+    repeats: int = 1
+    batch: int = 1
+    in_flight: Literal["leave", "ask"] = "leave"
+    max_cost: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        whole = {"concurrency": 1, "repeats": 1, "batch": 1, "give_up_after": 1, "retries": 0}
+        faults = [
+            f"{k} is {getattr(self, k)}" for k, low in whole.items() if getattr(self, k) < low
+        ]
+        limits = ("per_second", "per_minute", "timeout")
+        waits = ("backoff", "longest_backoff", "longest_wait", "max_cost")
+        given = {k: v for k in (*limits, *waits) if (v := getattr(self, k)) is not None}
+        faults += [f"{k} is {v}" for k, v in given.items() if v < 0 or (v == 0 and k in limits)]
+        if faults:
+            raise PlanError(f"settings of a run must be positive: {', '.join(faults)}")
+        odd = [f"{k} is {v}" for k, v in given.items() if not math.isfinite(v)]
+        if odd:
+            raise PlanError(f"settings of a run must be finite: {', '.join(odd)}")
+
+
+class RateLimit:
+    """Spreads requests evenly, below so many a second and so many a minute.
+
+    Each request takes the next free slot; slots stand ``1 / rate`` apart, where the rate is the
+    lower of the two limits. There are no bursts, so no window of any service is ever overrun.
+
+    Parameters
+    ----------
+    per_second, per_minute
+        The limits; None for no limit.
+    clock
+        Seconds that only grow.
     """
 
     def __init__(
-        self, per_second: float, clock: Callable[[], float], sleep: Callable[[float], None]
+        self, per_second: float | None, per_minute: float | None, clock: Callable[[], float]
     ) -> None:
-        if per_second <= 0:
-            raise ValueError(f"per_second is {per_second}; it must be above 0")
-        self._gap = 1 / per_second
+        rates = [r for r in (per_second, per_minute and per_minute / 60) if r]
+        self.interval = 1 / min(rates) if rates else 0.0
         self._clock = clock
-        self._sleep = sleep
         self._next = clock()
 
-    def wait(self, at_least: float = 0.0) -> None:
-        """Wait for the next slot, and at least so many seconds."""
+    def wait(self) -> float:
+        """Take the next slot and return the seconds until it comes."""
         now = self._clock()
-        slot = max(now + at_least, self._next)
-        if slot > now:
-            self._sleep(slot - now)
-        self._next = slot + self._gap
+        slot = max(now, self._next)
+        self._next = slot + self.interval
+        return slot - now
+
+    def pause(self, seconds: float) -> None:
+        """Give no slot for some seconds: the service asked for it."""
+        self._next = max(self._next, self._clock() + seconds)
+
+
+def backoff(attempt: int, seed: int, key: str, base: float, cap: float) -> float:
+    """Return the seconds to wait before trying again: exponential, with full jitter from a seed.
+
+    Parameters
+    ----------
+    attempt
+        0 after the first failure.
+    seed, key
+        Where the jitter comes from: the same run waits the same times.
+    base, cap
+        The wait lies between half and all of ``min(cap, base * 2**attempt)``.
+    """
+    most = min(cap, base * 2.0 ** min(attempt, 40))
+    return most * float(generator(seed, "retry", key, str(attempt)).uniform(0.5, 1.0))
 
 
 def retry_after(header: str | None, now: datetime | None = None) -> float | None:
@@ -62,26 +152,3 @@ def retry_after(header: str | None, now: datetime | None = None) -> float | None
         return None
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
-
-
-def wait_before(attempt: int, base: float = 1.0, most: float = 60.0) -> float:
-    """Return the seconds to wait before another attempt: doubling, with chance, up to a limit."""
-    longest = min(most, base * 2.0 ** min(attempt, 30))
-    return longest * (0.5 + secrets.randbelow(1000) / 2000)
-
-
-def check_address(url: str) -> str:
-    """Return the host of an address that is encrypted, or on this machine."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname or "", parts.port
-    except ValueError as error:
-        raise DataError("address", [f"{url!r:.200} cannot be read: {error}"]) from None
-    local = host == "localhost"
-    with suppress(ValueError):
-        local = local or ip_address(host).is_loopback
-    if parts.username or parts.password:
-        raise DataError("address", ["it must not hold a user name or a password"])
-    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and local)):
-        raise DataError("address", [f"{url!r:.200} is not https:// and not on this machine"])
-    return host

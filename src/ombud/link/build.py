@@ -90,6 +90,7 @@ def build_links(
     """Read records, cluster them, resolve their creators, and write a folder.
 
     The folder appears when it is complete: ``items.parquet`` (the table for an audit),
+    ``item_facts.parquet`` (how each outcome came about, and clusters that are flagged),
     ``interactions/`` (ratings on items), ``exclude.txt`` (ISBNs that split the largest clusters),
     ``link.json`` (counts, options, mapping, faults), ``link/`` (what ``explain`` reads).
 
@@ -203,7 +204,10 @@ def _build(
         for source, known in sorted(store.ratings.items())
     }
     items = _with_lone_ids(tables, items, sorted(store.ratings), asked.attribute)
-    items.drop("cluster").write_parquet(part / "items.parquet", compression="zstd")
+    facts = items.drop("cluster")
+    facts.write_parquet(part / "item_facts.parquet", compression="zstd")
+    table = facts.select("item", asked.attribute, f"{asked.attribute}_status")
+    table.write_parquet(part / "items.parquet", compression="zstd")
     progress(len(inputs) + 3, steps, "reporting")
     outcomes = outcome_table(tables, items, part / "interactions", asked.attribute)
     tables.write("outcomes", outcomes)

@@ -92,8 +92,13 @@ class LinkFolder:
 
     @property
     def items(self) -> pl.LazyFrame:
-        """The table of items."""
+        """The table of items: the item, the attribute, the outcome."""
         return pl.scan_parquet(self.path / "items.parquet")
+
+    @property
+    def item_facts(self) -> pl.LazyFrame:
+        """The table of items with how each outcome came about."""
+        return pl.scan_parquet(self.path / "item_facts.parquet")
 
     def find(self, asked: str) -> tuple[str, int | None]:
         """Return the item and cluster of an ISBN, an item, or the id of a record or rating.
@@ -134,7 +139,7 @@ class LinkFolder:
     def explain(self, asked: str) -> Explanation:
         """Return everything that led to the outcome of an item."""
         item, cluster = self.find(asked)
-        row = self.items.filter(pl.col("item") == item).collect().row(0, named=True)
+        row = self.item_facts.filter(pl.col("item") == item).collect().row(0, named=True)
         outcome = row[f"{self.attribute}_status"]
         parts: dict[str, pl.DataFrame] = {
             name: pl.DataFrame() for name in ("records", "names", "matches", "assertions")

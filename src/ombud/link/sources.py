@@ -11,6 +11,7 @@ import polars as pl
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
+from ombud.data.items import Items
 from ombud.errors import DataError
 from ombud.link.build import LinkOptions, build_links
 from ombud.link.explain import LinkFolder
@@ -31,8 +32,8 @@ _UNKNOWNS = (
 def linked(path: str, ratings: str, feedback: Feedback = "explicit") -> Dataset:
     """Ratings on linked items: a folder that ``ombud link build`` wrote.
 
-    Holds the interactions of one source of ratings, with clusters of editions as items. The table
-    of items with the creators' identity is ``items.parquet`` of the same folder.
+    Holds the interactions of one source of ratings, with clusters of editions as items, and for
+    each item the creators' identity and the outcome that led to it.
 
     Licence and known harms: those of the files that were linked; an identity may have been asserted
     by others than the person, and may be out of date.
@@ -81,7 +82,11 @@ def linked(path: str, ratings: str, feedback: Feedback = "explicit") -> Dataset:
             f"{p['source']}: {p['count']:,} times: {p['reason']}" for p in folder.facts["problems"]
         ),
     )
-    return Dataset(interactions=interactions, card=card)
+    # Items that this source of ratings does not have belong to other sources or to catalogues.
+    rated = frame.select("item").unique()
+    table = folder.items.join(rated.lazy(), on="item", how="semi").sort("item").collect()
+    items = Items.from_frame(table, by=[folder.attribute], source="items.parquet")
+    return Dataset(interactions=interactions, items=items, card=card)
 
 
 def _linked_now(

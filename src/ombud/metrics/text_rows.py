@@ -90,8 +90,8 @@ def measure_texts(
     needed
         What a text without a value lacks, in words.
     families
-        Whether each family of texts is a label of its own, beside all of them; where texts have
-        no family, or all the same, there is nothing to tell apart.
+        Whether each family of texts, and each data set, is a label of its own, beside all of them;
+        where texts have none, or all the same, there is nothing to tell apart.
     """
     decisions, texts = needs_texts(outputs, data)
     index = Vocabulary(texts.ids).codes(decisions.ids)
@@ -121,8 +121,8 @@ def measure_texts(
     clusters = None if texts.clusters is None else texts.clusters[kept]
     measured = (total[kept] / count[kept])[:, None]
     labels: tuple[str, ...] = ("",)
-    if families and texts.families is not None:
-        labels, measured = _by_family(texts, kept, measured)
+    if families:
+        labels, measured = _by_part(texts, kept, measured)
     return Rows(
         unit="text" if clusters is None else "cluster",
         ids=_ids(texts, kept),
@@ -146,18 +146,20 @@ def _ids(texts: Texts, kept: NDArray[np.bool_]) -> NDArray[Any]:
     return ids.astype(str) if ids.dtype == object and not len(ids) else ids
 
 
-def _by_family(
+def _by_part(
     texts: Texts, kept: NDArray[np.bool_], values: NDArray[np.float64]
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Return all texts, and then each family, as labels; NaN where a text is of another family."""
-    assert texts.families is not None  # the caller has looked
-    of = texts.families[kept]
-    # Of all texts, so that every system has the same labels, whatever it decided.
-    names = sorted({str(name) for name in texts.families})
-    if len(names) < 2:
-        return ("",), values
-    columns = [values] + [np.where(of[:, None] == name, values, np.nan) for name in names]
-    return ("", *names), np.concatenate(columns, axis=1)
+    """Return all texts, then each family, then each set, as labels; NaN where a text is outside."""
+    labels, columns = [""], [values]
+    for column, label in ((texts.families, "{}"), (texts.sets, "set={}")):
+        # Of all texts, so that every system has the same labels, whatever it decided.
+        names = [] if column is None else sorted({str(name) for name in column})
+        if column is None or len(names) < 2:
+            continue
+        of = column[kept]
+        labels += [label.format(name) for name in names]
+        columns += [np.where(of[:, None] == name, values, np.nan) for name in names]
+    return tuple(labels), np.concatenate(columns, axis=1)
 
 
 def _scope(texts: Texts, strangers: int, rows: int) -> list[Exclusion]:

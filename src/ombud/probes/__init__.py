@@ -1,5 +1,6 @@
 """What a person could be shown if data were different: edits, budgets, and what they attain."""
 
+from ombud.probes.attainable import Attainable, intra_list_diversity
 from ombud.probes.blackbox import (
     AskedModel,
     BlackBoxReachability,
@@ -56,6 +57,7 @@ __all__ = [
     "EDIT_KINDS",
     "SWAP_KINDS",
     "AskedModel",
+    "Attainable",
     "BlackBoxReachability",
     "Bracket",
     "BudgetSpentError",
@@ -111,6 +113,7 @@ __all__ = [
     "distance_of",
     "expected_maximum",
     "influence_of",
+    "intra_list_diversity",
     "over_categorisation",
     "predict",
     "quantile_groups",

@@ -13,6 +13,7 @@ from scipy import sparse
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
+from ombud.probes.consistency import Consistency, consistency
 from ombud.probes.edits import Edit, Edits, EditSpace, History, rows_of
 from ombud.probes.recipe import Outcome, Policy
 from ombud.systems.recommenders.model import Model
@@ -24,6 +25,7 @@ __all__ = [
     "ProbabilityOf",
     "RetrainedOutcome",
     "edited_interactions",
+    "frozen_consistency",
     "realistic_faults",
     "score_histories",
     "softmax",
@@ -65,7 +67,29 @@ def score_histories(model: Model, rows: sparse.csr_array, own: int = -1) -> NDAr
     return model.scores_for(rows)
 
 
-class FrozenOutcome:
+class _Asked:
+    """What both outcomes are asked with."""
+
+    def __init__(
+        self,
+        model: Model,
+        history: History,
+        k: int,
+        *,
+        beta: float | None = None,
+        own: int = -1,
+        exclude_seen: bool = True,
+    ) -> None:
+        if k < 1:
+            raise PlanError(f"k is {k}; a list has at least one place")
+        if beta is not None and not beta > 0:
+            raise PlanError(f"beta is {beta}; it must be positive")
+        self.model, self.history, self.k, self.beta = model, history, k, beta
+        self.own, self.exclude_seen = own, exclude_seen
+        self.queries = 0
+
+
+class FrozenOutcome(_Asked):
     """The lists of a trained model for edited histories, the model staying as it is.
 
     Parameters
@@ -86,24 +110,6 @@ class FrozenOutcome:
     """
 
     policy: Policy = "frozen"
-
-    def __init__(
-        self,
-        model: Model,
-        history: History,
-        k: int,
-        *,
-        beta: float | None = None,
-        own: int = -1,
-        exclude_seen: bool = True,
-    ) -> None:
-        if k < 1:
-            raise PlanError(f"k is {k}; a list has at least one place")
-        if beta is not None and not beta > 0:
-            raise PlanError(f"beta is {beta}; it must be positive")
-        self.model, self.history, self.k, self.beta = model, history, k, beta
-        self.own, self.exclude_seen = own, exclude_seen
-        self.queries = 0
 
     def after(self, treatments: Sequence[Edits]) -> list[Outcome]:
         """Return what is shown after each treatment."""
@@ -165,7 +171,7 @@ def edited_interactions(
     )
 
 
-class RetrainedOutcome:
+class RetrainedOutcome(_Asked):
     """The lists of a model that is trained again on the data with the edited history.
 
     The same arguments and the same seed are used with and without edits.
@@ -185,19 +191,10 @@ class RetrainedOutcome:
     policy: Policy = "retrained"
 
     def __init__(
-        self,
-        model: Model,
-        interactions: Interactions,
-        history: History,
-        k: int,
-        *,
-        beta: float | None = None,
-        own: int = -1,
-        exclude_seen: bool = True,
+        self, model: Model, interactions: Interactions, history: History, k: int, **options: Any
     ) -> None:
-        self.model, self.interactions, self.history = model, interactions, history
-        self.k, self.beta, self.own, self.exclude_seen = k, beta, own, exclude_seen
-        self.queries = 0
+        super().__init__(model, history, k, **options)
+        self.interactions = interactions
 
     def after(self, treatments: Sequence[Edits]) -> list[Outcome]:
         """Return what is shown after each treatment; the model is trained once for each."""
@@ -216,6 +213,30 @@ class RetrainedOutcome:
         if self.exclude_seen:
             scores[history.items] = np.nan
         return Outcome(items, softmax(scores, self.beta))
+
+
+def frozen_consistency(model: Model, rows: Sequence[int], k: int) -> Consistency:
+    """Compare what a model shows its users with what it shows for their unchanged histories.
+
+    A model that was not trained to the end for each user (gradient descent, conjugate gradients)
+    differs from its own fold-in; numbers under *frozen* are about the fold-in.
+
+    Parameters
+    ----------
+    model
+        A trained model that folds in.
+    rows
+        Rows of the users to ask about.
+    k
+        Length of the lists.
+    """
+    data = model.interactions
+    recorded = model.recommend(data.users.ids[list(rows)], k).items
+    asked = []
+    for row in rows:
+        history = History.of_user(data, row)
+        asked.append(FrozenOutcome(model, history, k, own=row).of([history])[0].items)
+    return consistency(list(recorded), asked)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def stability_estimates(
       (its expectation over which), minus the noise floor, user by user.
     - *gain of the search*: the largest change over the shortlist minus that over as many random
       treatments.
-    - *typical change by group*: whose lists (group) are moved by whose data (against).
+    - *typical change by group*: whose lists (group) are moved by whose data (details).
 
     For removals of one user, *leave-one-out unfairness* is the share of users whose first item
     some single removal changed. The rank correlation of predicted influence with training is among
@@ -248,15 +248,15 @@ class _Numbers:
             return []
         rows = result.members[result.targets]
         chosen = np.flatnonzero(result.swap_groups.any(axis=1))
-        metric = self._named("typical change by group", change)
+        name = self._named("typical change by group", change)
         drawn = self._crossed(
-            result.distances[change][chosen].T, metric,
+            result.distances[change][chosen].T, name,
             row_groups=rows, column_groups=result.swap_groups[chosen],
         )  # fmt: skip
         return [
             drawn.estimate(
                 (0, g, h),
-                metric=metric,
+                metric=self._named(f"typical change by data of {mover}", change),
                 group=moved,
                 **self._about("who-moves-whom", change, moved=moved, movers=mover)
                 | {"note": f"{self.note}; treatments touch users of {mover} only"},

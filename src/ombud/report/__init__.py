@@ -1,7 +1,37 @@
-"""Reports: a result in words, pictures and tables."""
+"""Reports: a result in words, pictures and tables.
 
-from ombud.report.blocks import Section
-from ombud.report.report import FORMATS, Report
-from ombud.report.terminal import summary_table
+Names are imported when they are first used: the command line needs `ombud.report.display` alone.
+"""
 
-__all__ = ["FORMATS", "Report", "Section", "summary_table"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ombud.report.blocks import Section as Section
+    from ombud.report.report import FORMATS as FORMATS
+    from ombud.report.report import Report as Report
+    from ombud.report.summary import summary_lines as summary_lines
+    from ombud.report.terminal import summary_table as summary_table
+
+_HOMES = {
+    "FORMATS": "report",
+    "Report": "report",
+    "Section": "blocks",
+    "summary_lines": "summary",
+    "summary_table": "terminal",
+}
+
+__all__ = ["FORMATS", "Report", "Section", "summary_lines", "summary_table"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ombud.report' has no attribute {name!r}")
+    return getattr(import_module(f"ombud.report.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

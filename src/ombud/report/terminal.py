@@ -1,4 +1,4 @@
-"""The short table that a terminal shows after a run."""
+"""The table of values that a terminal shows after a run when asked for more (``-v``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["summary_table"]
+__all__ = ["largest_labels", "overall_families", "summary_table"]
 
 _STYLES: dict[Tone, str] = {
     "above": "bold yellow",
@@ -51,7 +51,7 @@ def summary_table(result: Result, *, rows: int = 12, most: int = 30) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    overall = _ordered(result)
+    overall = overall_families(result)
     systems = tuple(dict.fromkeys(s for family in overall for s in family.systems))
     table = Table(title=Text(shorten(result.plan.title, 80)), title_justify="left", box=SIMPLE_HEAD)
     table.add_column("", overflow="fold")
@@ -60,7 +60,7 @@ def summary_table(result: Result, *, rows: int = 12, most: int = 30) -> Table:
     each = min(rows, _room(overall, most))
     hidden, left, shown = 0, most, 0
     for family in overall:
-        labels = _largest(family, each)
+        labels = largest_labels(family, each)
         alone = labels == [""]
         needed = 1 if alone else 1 + len(labels)
         if shown and needed > left:
@@ -93,7 +93,7 @@ def summary_table(result: Result, *, rows: int = 12, most: int = 30) -> Table:
     return table
 
 
-def _ordered(result: Result) -> list[EstimateSet]:
+def overall_families(result: Result) -> list[EstimateSet]:
     """Return the values of everyone, those that can be tested first, of systems if there are."""
     overall = [family for family in families(result) if family.kind == "overall"]
     if any(e.system for family in overall for e in family.estimates):
@@ -114,7 +114,8 @@ def _room(overall: Sequence[EstimateSet], most: int) -> int:
     return max(_FEWEST, free // labelled)
 
 
-def _largest(family: EstimateSet, most: int) -> list[str]:
+def largest_labels(family: EstimateSet, most: int) -> list[str]:
+    """Return the labels with the largest effects, those that stand first."""
     largest = dict.fromkeys(family.labels, -1.0)
     for e in family.estimates:
         stands = 1e9 if reading(e) in {"above", "below"} else 0.0

@@ -14,6 +14,7 @@ from ombud.stats.estimate import Estimate, Kind
 from ombud.stats.extremes import MOST_LOST, Extreme, largest_ratio
 from ombud.stats.intervals import Interval, Intervals, Method, intervals_of_draws
 from ombud.stats.kappa import Weights, cohen_kappa, kappa_error, kappa_estimate, kappa_sample
+from ombud.stats.losses import FEWEST_HITS, relative_loss
 from ombud.stats.means import (
     Located,
     mean_estimate,
@@ -50,7 +51,7 @@ from ombud.stats.proportions import (
     proportion,
     wilson,
 )
-from ombud.stats.ranks import RankReplicates, resample_medians
+from ombud.stats.ranks import RankReplicates, resample_by_pattern, resample_medians
 from ombud.stats.ratios import (
     Against,
     Ratios,
@@ -60,6 +61,15 @@ from ombud.stats.ratios import (
     ratio_of_means_estimate,
 )
 from ombud.stats.replicates import Contrast, How, Replicates, ResampledStatistic, Sample, Test
+from ombud.stats.risk_ratings import (
+    AGREEMENT_TITLES,
+    DELICATE_FROM,
+    HIGHEST_RISK,
+    RiskLabels,
+    against_others,
+    risk_agreement,
+    risk_labels,
+)
 from ombud.stats.statistics import (
     Custom,
     Floats,
@@ -74,6 +84,10 @@ from ombud.stats.statistics import (
 )
 
 __all__ = [
+    "AGREEMENT_TITLES",
+    "DELICATE_FROM",
+    "FEWEST_HITS",
+    "HIGHEST_RISK",
     "MOST_LOST",
     "NO",
     "UNKNOWN",
@@ -107,6 +121,7 @@ __all__ = [
     "Ratios",
     "Replicates",
     "ResampledStatistic",
+    "RiskLabels",
     "Sample",
     "SignTests",
     "Statistic",
@@ -114,6 +129,7 @@ __all__ = [
     "WeightedMean",
     "Weights",
     "adjust",
+    "against_others",
     "alpha_estimate",
     "alpha_sample",
     "as_rows",
@@ -149,10 +165,14 @@ __all__ = [
     "rate_ratio_estimate",
     "ratio_of_means",
     "ratio_of_means_estimate",
+    "relative_loss",
     "resample",
+    "resample_by_pattern",
     "resample_crossed",
     "resample_medians",
     "resample_patterns",
+    "risk_agreement",
+    "risk_labels",
     "sign_flip_test",
     "welch",
     "wilson",

@@ -1,10 +1,13 @@
 """Recommenders and moderators, live or recorded."""
 
 from ombud.systems.base import Moderator, Progress, Recommender, TrainableRecommender
+from ombud.systems.own import OwnModerator, OwnRecommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 
 __all__ = [
     "Moderator",
+    "OwnModerator",
+    "OwnRecommender",
     "Progress",
     "Recommender",
     "RecordedDecisions",

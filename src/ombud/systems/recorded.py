@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +29,16 @@ class RecordedRecommendations:
     Parameters
     ----------
     path
-        The file (Parquet, CSV, TSV, JSONL).
+        The file (Parquet, CSV, TSV, JSONL); from Python also a frame, or `Recommendations`.
     name
-        The system's name in the report; default, the file's name.
+        The system's name in the report; default, the file's name, or ``recorded``.
+
+    Examples
+    --------
+    >>> shown = {"user": [1, 1, 2], "item": ["a", "b", "a"], "rank": [1, 2, 1]}
+    >>> import polars as pl
+    >>> RecordedRecommendations(pl.DataFrame(shown), name="shop").lists.lengths.tolist()
+    [2, 1]
     """
 
     path: Path
@@ -37,17 +46,19 @@ class RecordedRecommendations:
     _lists: Recommendations | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        given: Any = self.path
+        if not isinstance(given, str | PathLike):
+            self._lists = (
+                given if isinstance(given, Recommendations) else Recommendations.from_frame(given)
+            )
+            self.path = Path(self.name or "recorded")
         self.path = Path(self.path)
         self.name = self.name or self.path.stem
 
     @classmethod
     def from_frame(cls, frame: Frame, name: str = "recorded") -> RecordedRecommendations:
         """Wrap recommendations that are already in memory."""
-        system = cls(Path(name), name)
-        system._lists = (
-            frame if isinstance(frame, Recommendations) else Recommendations.from_frame(frame)
-        )
-        return system
+        return cls(frame, name)
 
     @property
     def lists(self) -> Recommendations:
@@ -74,9 +85,9 @@ class RecordedDecisions:
     Parameters
     ----------
     path
-        The file (Parquet, CSV, TSV, JSONL).
+        The file (Parquet, CSV, TSV, JSONL); from Python also a frame, or `Decisions`.
     name
-        The system's name in the report; default, the file's name.
+        The system's name in the report; default, the file's name, or ``recorded``.
     threshold
         With scores only: flag when the score reaches it.
     """
@@ -87,6 +98,12 @@ class RecordedDecisions:
     _decisions: Decisions | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        given: Any = self.path
+        if not isinstance(given, str | PathLike):
+            if not isinstance(given, Decisions):
+                given = Decisions.from_frame(given, threshold=self.threshold)
+            self._decisions = given
+            self.path = Path(self.name or "recorded")
         self.path = Path(self.path)
         self.name = self.name or self.path.stem
 
@@ -95,13 +112,7 @@ class RecordedDecisions:
         cls, frame: Frame, name: str = "recorded", threshold: float | None = None
     ) -> RecordedDecisions:
         """Wrap decisions that are already in memory."""
-        system = cls(Path(name), name, threshold)
-        system._decisions = (
-            frame
-            if isinstance(frame, Decisions)
-            else Decisions.from_frame(frame, threshold=threshold)
-        )
-        return system
+        return cls(frame, name, threshold)
 
     @property
     def decisions(self) -> Decisions:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.rng import generator
-from ombud.text.engines import word_table
+from ombud.text.automaton import word_table
 from ombud.text.folding import fold
 
 __all__ = ["NearDuplicates", "best_bands", "content_keys", "minhash", "shingle_sets"]

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from ombud.errors import DataError
 from ombud.taxonomy.terms import TermList, load_terms
-from ombud.text.engines import Ints
+from ombud.text.automaton import Ints
 from ombud.text.legacy_matching import PUBLISHED_PUNCTUATION, published_pairs
-from ombud.text.matching import EngineName, Matches, TermMatcher, as_texts
+from ombud.text.matching import Matches, TermMatcher, as_texts
 
 __all__ = ["IdentityTags", "TagDifference", "TagMode", "tag_identities"]
 
@@ -119,7 +119,6 @@ def tag_identities(
     mode: TagMode = "whole-word",
     suffixes: Sequence[str] = ("", "s", "es"),
     punctuation: str = PUBLISHED_PUNCTUATION,
-    engine: EngineName = "auto",
 ) -> IdentityTags:
     """Tag texts with the identity groups whose terms they contain.
 
@@ -140,8 +139,6 @@ def tag_identities(
         Endings a term may have, in whole-word mode; by default plurals in *s* and *es*.
     punctuation
         In published mode, characters that become spaces; ``".,#"`` for OpenAI-1680.
-    engine
-        See `TermMatcher`.
 
     Examples
     --------
@@ -158,7 +155,7 @@ def tag_identities(
         matches = Matches(*published_pairs(rows, listed, punctuation), shape)
     elif mode == "whole-word":
         spellings = [term.text for term in listed.terms]
-        matches = TermMatcher(spellings, suffixes=suffixes, engine=engine).match(rows)
+        matches = TermMatcher(spellings, suffixes=suffixes).match(rows)
     else:
         raise DataError("mode", [f"found {mode!r}; expected 'whole-word' or 'published'"])
     text, term = matches.text_index, matches.term_index

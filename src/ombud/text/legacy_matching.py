@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ombud.taxonomy.terms import TermList
-from ombud.text.engines import Ints
+from ombud.text.automaton import Ints
 
 __all__ = ["PUBLISHED_PUNCTUATION", "published_pairs"]
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ombud.errors import DataError
-from ombud.text.engines import AutomatonEngine, Engine, Ints, TokenEngine
+from ombud.text.automaton import Automaton, Ints
 from ombud.text.folding import fold, fold_offsets
 
-__all__ = ["EngineName", "Matches", "TermMatcher", "as_texts"]
-
-EngineName = Literal["auto", "python", "ahocorasick"]
+__all__ = ["Matches", "TermMatcher", "as_texts"]
 
 
 def as_texts(texts: Any, source: str = "texts") -> Sequence[str]:
@@ -94,13 +91,10 @@ class TermMatcher:
         The terms. Spellings that fold to the same are each reported.
     suffixes
         Endings that a term may have; ``("", "s", "es")`` also finds plurals.
-    engine
-        ``"ahocorasick"`` needs the extra ``matching``; ``"python"`` needs nothing; ``"auto"``
-        takes the first if it is installed. The answer is the same.
 
     Examples
     --------
-    >>> matcher = TermMatcher(["new york", "York", "c++"], engine="python")
+    >>> matcher = TermMatcher(["new york", "York", "c++"])
     >>> matcher.contains(["In New York, C++!", "a yorkshire"]).toarray().tolist()
     [[True, True, True], [False, False, False]]
     """
@@ -110,7 +104,6 @@ class TermMatcher:
         terms: Sequence[str],
         *,
         suffixes: Sequence[str] = ("",),
-        engine: EngineName = "auto",
     ) -> None:
         terms = as_texts(terms, "terms")
         blank = [index for index, term in enumerate(terms) if not term.strip() or "\0" in term]
@@ -133,19 +126,10 @@ class TermMatcher:
         self._owner = np.asarray(
             [index for indices in owners.values() for index in sorted(indices)], dtype=np.int64
         )
-        if engine == "auto":
-            engine = "ahocorasick" if find_spec("ahocorasick_rs") is not None else "python"
-        self.engine_name = engine
-        patterns = list(owners)
-        self._engine: Engine = (
-            AutomatonEngine(patterns) if engine == "ahocorasick" else TokenEngine(patterns)
-        )
+        self._automaton = Automaton(list(owners))
 
     def __repr__(self) -> str:
-        return (
-            f"TermMatcher({self.n_terms} terms, {self.n_patterns} patterns, "
-            f"engine={self.engine_name!r})"
-        )
+        return f"TermMatcher({self.n_terms} terms, {self.n_patterns} patterns)"
 
     def _spread(self, patterns: Ints) -> tuple[Ints, Ints]:
         """Return, for matched patterns, which match and which term: one row per owner."""
@@ -169,12 +153,12 @@ class TermMatcher:
         rows = as_texts(texts)
         shape = (len(rows), self.n_terms)
         if not spans:
-            text, pattern = self._engine.pairs(rows)
+            text, pattern = self._automaton.pairs(rows)
             at, term = self._spread(pattern)
             unique = np.unique(text[at] * self.n_terms + term)
             return Matches(unique // self.n_terms, unique % self.n_terms, shape)
-        text, pattern, start, end = self._engine.occurrences(rows)
-        # Engines go through the texts in order, so a text's matches lie together.
+        text, pattern, start, end = self._automaton.occurrences(rows)
+        # The automaton goes through the texts in order, so a text's matches lie together.
         matched, begins = np.unique(text, return_index=True)
         edges = np.append(begins, len(text))
         for row, a, b in zip(matched, edges[:-1], edges[1:], strict=True):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,6 +31,10 @@ ATTRIBUTES = {
 """The attribute of each of the nine groups; a group of another name is its own attribute."""
 
 
+# Presets, counts and regressions all ask for the tags of one audit's texts.
+_tags: WeakKeyDictionary[Texts, dict[tuple[Any, ...], IdentityTags]] = WeakKeyDictionary()
+
+
 def texts_of(data: Dataset, what: str) -> Texts:
     """Return the texts of a data set, or say that there are none."""
     if data.texts is None:
@@ -42,9 +48,13 @@ def terms_of(terms: str, path: Path | str = "") -> TermList:
 
 
 def tags_of(data: Dataset, terms: TermList, mode: TagMode) -> IdentityTags:
-    """Return which identities each text names."""
+    """Return which identities each text names; the same texts are tagged once."""
     texts = texts_of(data, "identity tagging")
-    return tag_identities(texts.texts, terms, mode=mode)
+    known = _tags.setdefault(texts, {})
+    key = (tuple(terms.terms), mode)
+    if key not in known:
+        known[key] = tag_identities(texts.texts, terms, mode=mode)
+    return known[key]
 
 
 def identity_groups(

@@ -254,7 +254,8 @@ def test_killed_in_the_middle_it_goes_on(stub: Stub, tmp_path: Path) -> None:
     assert done.requests <= 16 - sum(before.values()) + 1
 
 
-def test_a_file_that_is_no_store(tmp_path: Path) -> None:
+def test_a_file_that_is_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
     path = tmp_path / "ddd.sqlite"
     path.write_bytes(b"not a database, but long enough to look at" * 100)
     with pytest.raises(DataError, match="not a file of kept replies"):
@@ -262,3 +263,19 @@ def test_a_file_that_is_no_store(tmp_path: Path) -> None:
     sqlite3.connect(path.with_name("other.sqlite")).close()
     with pytest.raises(DataError, match="not a file of kept replies"):
         list(cached_answers(path.with_name("other.sqlite")))
+    with pytest.raises(DataError, match="not a file of kept replies"):
+        collect(links(1), path, address="http://127.0.0.1:9")
+
+
+def test_a_reply_about_another_title_is_not_kept(stub: Stub, tmp_path: Path) -> None:
+    right = stub.reply("/media/1001", {})
+    stub.faults = [None, stub.reply("/media/1004", {}), right]
+    done, _ = ask(stub, tmp_path / "ddd.sqlite", count=1)
+    assert done.found == 1 and done.requests == 3
+    answers = list(cached_answers(tmp_path / "ddd.sqlite"))
+    assert {answer.imdb for answer in answers} == {1}
+
+
+def test_a_pace_of_nothing_is_refused(stub: Stub, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="must be above 0"):
+        collect(links(1), tmp_path / "x.sqlite", address=stub.address, per_second=0)

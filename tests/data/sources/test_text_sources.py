@@ -283,6 +283,32 @@ def test_together(tmp_path: Path) -> None:
         load("together", parts=[{"path": "x"}, parts[0]])
 
 
+def test_sets_and_stated_groups_are_kept_when_sources_are_combined(tmp_path: Path) -> None:
+    from ombud.data import Dataset
+    from ombud.data.card import Card
+    from ombud.data.groups import Grouping
+    from ombud.data.sources import combined as module
+    from ombud.data.texts import Texts
+
+    def part(name: str, group: str) -> Dataset:
+        texts = Texts.from_frame({"id": [1, 2], "text": ["a", "b"], "label": [0, 1]})
+        groups = Grouping.from_members({"id": [2], "group": [group]}, unit="id")
+        return Dataset(texts=texts, text_groups=groups, card=Card(name=name))
+
+    parts = [part("one", "men"), part("two", "women")]
+    texts, groups = module._joined(parts), module._groups(parts)
+    assert texts.sets is not None and texts.sets.tolist() == ["one", "one", "two", "two"]
+    assert groups is not None and groups.names == ("men", "women")
+    assert groups.aligned(texts.ids).tolist() == [
+        [False, False],
+        [True, False],
+        [False, False],
+        [False, True],
+    ]
+    again = Texts.from_frame(texts.to_frame())
+    assert again.sets is not None and again.sets.tolist() == texts.sets.tolist()
+
+
 @pytest.mark.realdata
 def test_real_files(realdata: Path) -> None:
     found = {

@@ -29,9 +29,9 @@ from ombud.questions.delicate import (
     Precision,
     Recall,
 )
-from ombud.questions.delicate.comparison import best_f1
 from ombud.questions.delicate.groups import dictionary_of, text_groups
 from ombud.questions.delicate.ratings import read_ratings
+from ombud.questions.delicate.side_by_side import best_f1
 from ombud.report.answer import MOST_WORDS, answers_of
 from ombud.report.report import Report
 
@@ -72,7 +72,7 @@ def test_a_worked_example_and_scikit_learn() -> None:
     ):  # fmt: skip
         e = level(metric, data, decisions)
         assert e.value == pytest.approx(value) == pytest.approx(peer(truth, flags))
-        assert e.details["tp"] == 9 and e.details["fp"] == 3
+        assert e.details["count of tp"] == 9 and e.details["count of fp"] == 3
 
 
 @settings(max_examples=25, deadline=None)

@@ -498,3 +498,21 @@ def test_a_system_without_scores_says_so() -> None:
     assert reasons["none"] == "the system gives no scores"
     assert reasons["some"] == ""
     assert Rows.from_frame(rows["none"].to_frame(), "text").labels == ("",)
+
+
+def test_each_set_is_measured_beside_all_of_them() -> None:
+    from ombud.data.texts import Texts
+    from ombud.metrics.text_rows import measure_texts, was_flagged
+
+    table = {
+        "id": [1, 2, 3, 4],
+        "text": ["a", "b", "c", "d"],
+        "label": [0, 0, 0, 0],
+        "set": ["one", "one", "two", "two"],
+    }
+    decisions = Decisions.from_frame({"id": [1, 2, 3, 4], "flagged": [True, False, True, True]})
+    rows = measure_texts(
+        decisions, Dataset(texts=Texts.from_frame(table)), was_flagged, families=True
+    )
+    assert rows.labels == ("", "set=one", "set=two")
+    assert np.nanmean(rows.columns["value"], axis=0).tolist() == [0.75, 0.5, 1.0]

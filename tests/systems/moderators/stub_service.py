@@ -156,6 +156,16 @@ class Connection(asyncio.Protocol):
             linger = struct.pack("ii", 1, 0)
             self.transport.get_extra_info("socket").setsockopt(1, 13, linger)
             self.transport.abort()
+        elif name == "twice":
+            data = json.dumps(reply).encode()
+            self.send(200, data, texts)
+            again = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data)
+            asyncio.get_running_loop().call_later(float(detail), self.transport.write, again)
+        elif name == "late":
+            data = json.dumps(reply).encode()
+            asyncio.get_running_loop().call_later(float(detail), self.send, 200, data, [])
+        elif name == "body":
+            self.send(200, bytes.fromhex(detail), texts)
         elif name == "chunked":
             data = json.dumps(reply).encode()
             head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import traceback
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from ombud.data.texts import Texts
 from ombud.errors import OmbudError, PlanError
+from ombud.http.keys import read_key
 from ombud.systems.moderators import (
     AnthropicMessages,
     HttpModerator,
@@ -19,8 +21,6 @@ from ombud.systems.moderators import (
     Perspective,
     RunSettings,
 )
-from ombud.systems.moderators.keys import read_key, redact
-from ombud.systems.moderators.transport import HttpxTransport
 
 SECRET = 'sk-secret-0123456789"abcdef'
 
@@ -46,16 +46,11 @@ def test_a_key_is_never_written(
         said.append(str(arguments))
 
     run = RunSettings(retries=1, backoff=0.01, concurrency=1)
-    for transport in ("plain", "httpx"):
-        if transport == "httpx":
-            monkeypatch.setattr(
-                "ombud.systems.moderators.session.transport_for",
-                HttpxTransport,
-            )
+    for edition in ("one", "two"):
         for system in (
-            Perspective(base_url=stub.url, edition=transport, run=run),
-            OpenAIModeration(base_url=f"{stub.url}/v1", edition=transport, run=run),
-            AnthropicMessages(base_url=stub.url, edition=transport, run=run),
+            Perspective(base_url=stub.url, edition=edition, run=run),
+            OpenAIModeration(base_url=f"{stub.url}/v1", edition=edition, run=run),
+            AnthropicMessages(base_url=stub.url, edition=edition, run=run),
         ):
             monkeypatch.setenv(system.key_env, SECRET)
             # Faults whose body repeats all headers, the key among them.
@@ -133,6 +128,66 @@ def test_a_key_in_the_wrong_place_stops_before_anything_is_asked(
     assert not stub.asked
 
 
-def test_redaction_knows_the_escaped_form() -> None:
-    assert b"secret" not in redact(b'x "sk-secret-0123456789\\"abcdef" y', SECRET)
-    assert redact(b"abc", "") == b"abc"
+def test_a_key_that_is_repeated_behind_escapes_is_written_nowhere(
+    stub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk/secret-0123456789"
+    monkeypatch.setenv("OWN_KEY", key)
+    bodies = [
+        json.dumps({"score": key}).replace("/", "\\/").encode(),
+        json.dumps({"flag": "".join(f"\\u{ord(c):04x}" for c in key)})
+        .replace("\\\\", "\\")
+        .encode(),
+        json.dumps({"flag": key}).encode("utf-16"),
+        f"<html>{key}</html>".encode("utf-16"),
+    ]
+    for i, body in enumerate(bodies):
+        stub.faults[f"text {i}"].append(f"body:{body.hex()}")
+    system = HttpModerator(
+        base_url=f"{stub.url}/plain",
+        flag_path="flag",
+        key_env="OWN_KEY",
+        cache=tmp_path / "a.sqlite",
+    )
+    system.moderate(texts_of(*[f"text {i}" for i in range(len(bodies))]))
+    said = str(system.last_report)
+    for path in tmp_path.iterdir():
+        said += path.read_bytes().replace(b"\0", b"").decode("latin-1")
+    assert "0123456789" not in said and "\\u0073\\u006b" not in said
+    assert "key removed" in said
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"headers_sent": {"api-key": "x"}},
+        {"headers_sent": {"Ocp-Apim-Subscription-Key": "x"}},
+        {"headers_sent": {"X-Goog-Api-Key": "x"}},
+        {"headers_sent": {"X-Team": "sk-0123456789"}},
+        {"base_url": "https://example.org/v1?key=0123456789"},
+        {"template": {"text": "{text}", "api_key": "0123456789abcdef"}},
+        {"key_prefix": "Bearer 0123456789abcdef0123"},
+    ],
+)
+def test_a_plan_with_what_looks_like_a_key_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(PlanError, match="may hold a key") as caught:
+        HttpModerator(**{"base_url": "https://example.org", "flag_path": "f", **settings})
+    assert "0123456789" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"headers_sent": {"X-Team": "caf\u00e9"}}, {"key_header": "a b"}]
+)
+def test_a_header_that_cannot_be_sent_is_a_sentence(settings: dict[str, Any]) -> None:
+    with pytest.raises(PlanError, match="header"):
+        HttpModerator(base_url="https://example.org", flag_path="f", **settings)
+
+
+def test_a_header_of_a_provider_that_cannot_be_sent_is_a_sentence(
+    stub: Any, tmp_path: Path
+) -> None:
+    system = AnthropicMessages(
+        base_url=stub.url, key_env="", api_version="caf\u00e9", cache=tmp_path / "a.sqlite"
+    )
+    with pytest.raises(PlanError, match="anthropic-version"):
+        system.moderate(texts_of("a"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -20,16 +21,15 @@ import pytest
 from ombud.data.decisions import Outcome
 from ombud.data.texts import Texts
 from ombud.errors import PlanError, ResultError
+from ombud.http.pace import RateLimit
+from ombud.http.store import AnswerStore
 from ombud.systems.moderators import (
-    AnswerCache,
     HttpModerator,
     OpenAIModeration,
     Price,
     RunSettings,
     RunStoppedError,
 )
-from ombud.systems.moderators.limits import RateLimit
-from ombud.systems.moderators.transport import HttpxTransport, PlainTransport
 
 QUICK = {"backoff": 0.01, "longest_backoff": 0.05}
 
@@ -51,7 +51,6 @@ def service(stub: Any, folder: Path, **run: Any) -> HttpModerator:
     )
 
 
-@pytest.mark.parametrize("transport", [PlainTransport, HttpxTransport])
 @pytest.mark.parametrize(
     ("fault", "outcome", "asked"),
     [
@@ -73,15 +72,8 @@ def service(stub: Any, folder: Path, **run: Any) -> HttpModerator:
     ],
 )
 def test_each_fault_has_its_outcome(
-    stub: Any,
-    tmp_path: Path,
-    fault: str,
-    outcome: Outcome,
-    asked: int,
-    transport: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    stub: Any, tmp_path: Path, fault: str, outcome: Outcome, asked: int
 ) -> None:
-    monkeypatch.setattr("ombud.systems.moderators.session.transport_for", transport)
     stub.faults["zz"].extend([fault] if fault else [])
     system = service(stub, tmp_path, timeout=0.3)
     decisions = system.moderate(texts_of("fine", "zz"))
@@ -262,8 +254,6 @@ def test_the_estimate_comes_first_and_the_budget_holds(stub: Any, tmp_path: Path
 
 
 def test_a_run_inside_a_running_event_loop(stub: Any, tmp_path: Path) -> None:
-    import asyncio
-
     async def notebook() -> Any:
         return service(stub, tmp_path).moderate(texts_of("zz"))
 
@@ -273,7 +263,7 @@ def test_a_run_inside_a_running_event_loop(stub: Any, tmp_path: Path) -> None:
 def test_two_runs_at_once_are_told_apart(stub: Any, tmp_path: Path) -> None:
     system = service(stub, tmp_path)
     with (
-        AnswerCache(tmp_path / "answers.sqlite", "http", system.identity) as cache,
+        AnswerStore(tmp_path / "answers.sqlite", "http", system.identity) as cache,
         cache.lock(),
         pytest.raises(ResultError, match="another run"),
     ):
@@ -284,8 +274,8 @@ def test_two_runs_at_once_are_told_apart(stub: Any, tmp_path: Path) -> None:
 def test_a_full_disk_stops_the_run_and_keeps_every_reply(
     stub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepare = AnswerCache._prepare
-    rescue = AnswerCache.rescue
+    prepare = AnswerStore._prepare
+    rescue = AnswerStore.rescue
 
     def small(cache: Any) -> None:
         prepare(cache)
@@ -299,8 +289,8 @@ def test_a_full_disk_stops_the_run_and_keeps_every_reply(
 
     rows = [f"text {i}" for i in range(1500)]
     with monkeypatch.context() as patch:
-        patch.setattr(AnswerCache, "_prepare", small)
-        patch.setattr(AnswerCache, "rescue", with_reserve)
+        patch.setattr(AnswerStore, "_prepare", small)
+        patch.setattr(AnswerStore, "rescue", with_reserve)
         with pytest.raises(RunStoppedError, match=r"disk is full\); make room") as caught:
             service(stub, tmp_path).moderate(texts_of(*rows))
     assert "could not be written" not in str(caught.value)
@@ -452,3 +442,87 @@ def test_a_service_of_a_plugin_that_raises_costs_only_its_own_text(
     decisions = system.moderate(texts_of("a", "b", "zz", "c"))
     assert decisions.outcomes.tolist() == [0, Outcome.ERROR, Outcome.UNPARSEABLE, 0]
     assert stub.asked == {"a": 1, "zz": 1, "c": 1}
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("fault", ["twice:0", "twice:0.002", "twice:0.06", "late:0.25", "close"])
+def test_no_text_gets_the_answer_of_another(
+    stub_with: Any, tmp_path: Path, fault: str, concurrency: int
+) -> None:
+    stub = stub_with(latency=0.005)
+    rows = [f"{'z' * (i % 2) * 9}text {i}" for i in range(40)]
+    for row in rows[2:40:9]:
+        stub.faults[row].append(fault)
+    system = service(stub, tmp_path, concurrency=concurrency, timeout=0.2)
+    decisions = system.moderate(texts_of(*rows))
+    assert decisions.outcomes.tolist() == [i % 2 for i in range(40)]
+    kept = system.runner().collect(texts_of(*rows)).decisions
+    assert kept.outcomes.tolist() == decisions.outcomes.tolist()
+
+
+@pytest.mark.parametrize(
+    ("echo", "outcome", "asked"),
+    [("zz", Outcome.FLAGGED, 1), ("another", Outcome.FLAGGED, 2), ("", Outcome.FLAGGED, 2)],
+)
+def test_a_reply_that_names_another_text_is_no_answer(
+    stub: Any, tmp_path: Path, echo: str, outcome: Outcome, asked: int
+) -> None:
+    reply = {"score": 1.0, "model": {"v": "7"}, **({"text": echo} if echo else {})}
+    good = {"score": 1.0, "model": {"v": "7"}, "text": "zz"}
+    faults = [f"body:{json.dumps(one).encode().hex()}" for one in (reply, good)]
+    stub.faults["zz"].extend(faults)
+    system = service(stub, tmp_path)
+    system.echo_path = "text"
+    assert system.moderate(texts_of("zz")).outcomes.tolist() == [outcome]
+    assert stub.asked == {"zz": asked}
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        (b'{"score": 1e300, "model": {"v": "7"}}', Outcome.UNPARSEABLE),
+        (b'{"score": 1' + b"0" * 400 + b', "model": {"v": "7"}}', Outcome.UNPARSEABLE),
+        (b'{"score": 1' + b"0" * 5000 + b', "model": {"v": "7"}}', Outcome.UNPARSEABLE),
+        (b'{"score": NaN, "model": {"v": "7"}}', Outcome.UNPARSEABLE),
+        (b'{"score": 1, "model": {"v": "\\ud800x"}}', Outcome.FLAGGED),
+        (b'{"score": 1, "model": {"v": "7"}, "c": {"\\ud800": 0.5}}', Outcome.FLAGGED),
+        (b"[" * 100_000, Outcome.UNPARSEABLE),
+        (b'{"score": ' + b"[" * 100_000, Outcome.UNPARSEABLE),
+        (b"\xff\xfe\x00", Outcome.UNPARSEABLE),
+        (b"", Outcome.UNPARSEABLE),
+    ],
+)
+def test_odd_replies_have_an_outcome_and_can_be_written(
+    stub: Any, tmp_path: Path, body: bytes, outcome: Outcome
+) -> None:
+    stub.faults["zz"].append(f"body:{body.hex()}")
+    system = service(stub, tmp_path)
+    if b'"c"' in body:
+        system.categories_path = "c"
+    decisions = system.moderate(texts_of("zz"))
+    assert decisions.outcomes.tolist() == [outcome]
+    decisions.to_frame().write_parquet(tmp_path / "decisions.parquet")
+    "".join((decisions.version, *decisions.categories)).encode()
+
+
+def test_a_batch_whose_reply_is_nested_too_deeply(stub: Any, tmp_path: Path) -> None:
+    stub.faults["a"].append(f"body:{(b'[' * 100_000).hex()}")
+    system = OpenAIModeration(
+        base_url=f"{stub.url}/v1",
+        key_env="",
+        cache=tmp_path / "a.sqlite",
+        run=RunSettings(batch=4, **QUICK),
+    )
+    assert system.moderate(texts_of("a", "b")).outcomes.tolist() == [Outcome.UNPARSEABLE] * 2
+
+
+def test_a_damaged_cache_is_a_sentence(stub: Any, tmp_path: Path) -> None:
+    rows = [f"text {i}" for i in range(800)]
+    service(stub, tmp_path).moderate(texts_of(*rows))
+    path = tmp_path / "answers.sqlite"
+    data = bytearray(path.read_bytes())
+    data[8192:40_000] = b"\x07" * (40_000 - 8192)
+    path.write_bytes(data)
+    for act in (service(stub, tmp_path).quote, service(stub, tmp_path).moderate):
+        with pytest.raises(ResultError, match=r"answers\.sqlite.*repair this one"):
+            act(texts_of(*rows))

@@ -364,3 +364,21 @@ def test_headers_of_an_own_service_are_part_of_the_key() -> None:
         for model in ("a", "b")
     ]
     assert made[0].identity != made[1].identity
+
+
+def test_the_token_that_perspective_repeats_is_checked() -> None:
+    system = Perspective()
+    token = system.question("zz")["clientToken"]
+    score = {"attributeScores": {"TOXICITY": {"summaryScore": {"value": 0.9}}}}
+
+    def judged(**more: str) -> str:
+        return system.judge(200, json.dumps({**score, **more}).encode(), "zz").outcome
+
+    assert judged() == judged(clientToken=token) == "flagged"
+    assert judged(clientToken="another") == "error"
+
+
+def test_an_address_in_another_spelling_is_the_same_service() -> None:
+    usual, other = OpenAIModeration(), OpenAIModeration(base_url="HTTPS://API.OpenAI.com:443/v1")
+    assert usual.identity == other.identity
+    assert OpenAIModeration(base_url="https://api.openai.com/v2").identity != usual.identity

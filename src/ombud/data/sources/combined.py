@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,23 @@ from ombud import registry
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
+from ombud.data.groups import Grouping
 from ombud.data.texts import Texts
 from ombud.errors import DataError
 from ombud.registry import source
 
-__all__ = ["together"]
+__all__ = ["combined"]
 
 
 @source("together")
-def together(parts: list[dict[str, Any]]) -> Dataset:
+@source("combined")
+def combined(parts: list[dict[str, Any]]) -> Dataset:
     """Texts of several sources, such as traditional and generative ones, in one audit.
 
-    Ids get the name of their source before them. Clusters stay within their source, and a text
-    of a source without clusters is a cluster of its own. Groups that sources state are not kept:
-    tag the texts instead.
+    Ids get the name of their source before them, and that name is the `set` of each text, so that
+    results stand by set, by family and for all. Clusters stay within their source, and a text of a
+    source without clusters is a cluster of its own. Groups that sources state are kept; a text of
+    a source that does not state a group is outside it.
 
     Licence and known harms: those of the parts.
 
@@ -34,21 +38,21 @@ def together(parts: list[dict[str, Any]]) -> Dataset:
         For each, a ``source`` and its arguments.
     """
     if len(parts) < 2:
-        raise DataError("together", [f"{len(parts)} parts; two or more were expected"])
+        raise DataError("combined", [f"{len(parts)} parts; two or more were expected"])
     result: list[Dataset] = []
     for part in parts:
         options = dict(part)
         name = options.pop("source", None)
         if name is None:
-            raise DataError("together", [f"a part names no source: {sorted(options)}"])
+            raise DataError("combined", [f"a part names no source: {sorted(options)}"])
         made = registry.create("source", str(name), options)
         if made.texts is None:
-            raise DataError("together", [f"source {name!r} has no texts"])
+            raise DataError("combined", [f"source {name!r} has no texts"])
         result.append(made)
     cards = [data.card for data in result]
     if len({card.name for card in cards}) < len(cards):
-        raise DataError("together", ["two parts have the same name; ids would not differ"])
-    return Dataset(texts=_joined(result), card=_card(cards))
+        raise DataError("combined", ["two parts have the same name; ids would not differ"])
+    return Dataset(texts=_joined(result), text_groups=_groups(result), card=_card(cards))
 
 
 def _joined(found: list[Dataset]) -> Texts:
@@ -61,7 +65,8 @@ def _joined(found: list[Dataset]) -> Texts:
         assert texts is not None  # every part was asked
         ids = [f"{data.card.name}:{one}" for one in texts.ids.tolist()]
         frame = texts.to_frame().drop("cluster", strict=False)
-        frames.append(frame.with_columns(id=pl.Series(ids)))
+        frame = frame.with_columns(pl.lit(data.card.name).alias("set"), id=pl.Series(ids))
+        frames.append(frame)
         own = np.arange(len(texts)) if texts.clusters is None else texts.clusters
         clusters.append(own.astype(np.int64) + start)
         start = int(clusters[-1].max()) + 1
@@ -72,8 +77,20 @@ def _joined(found: list[Dataset]) -> Texts:
     table = pl.concat(frames, how="diagonal")
     if clustered:
         table = table.with_columns(cluster=np.concatenate(clusters))
-    read = Texts.from_frame(table, source="together")
-    return Texts(read.ids, read.texts, read.truth, read.clusters, read.families, tuple(exclusions))
+    read = Texts.from_frame(table, source="combined")
+    return replace(read, exclusions=tuple(exclusions))
+
+
+def _groups(parts: list[Dataset]) -> Grouping | None:
+    """Return the groups that any part states, over the texts of all."""
+    frames = [
+        data.text_groups.to_members("id").with_columns(
+            id=pl.concat_str(pl.lit(f"{data.card.name}:"), pl.col("id").cast(pl.String))
+        )
+        for data in parts
+        if data.text_groups is not None
+    ]
+    return Grouping.from_members(pl.concat(frames), unit="id") if frames else None
 
 
 def _card(cards: list[Card]) -> Card:
@@ -81,7 +98,7 @@ def _card(cards: list[Card]) -> Card:
         return " ".join(f"{c.name}: {getattr(c, field)}" for c in cards if getattr(c, field))
 
     return Card(
-        name="together",
+        name="combined",
         title="; ".join(card.title for card in cards),
         source=said("source"),
         licence=said("licence"),

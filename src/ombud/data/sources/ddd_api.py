@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import time
@@ -13,13 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-import httpx
 import polars as pl
 
-import ombud
 from ombud.data.sources.ddd_answers import Answer, answers_of_json
 from ombud.errors import DataError
-from ombud.http.pace import Pace, check_address, retry_after, wait_before
+from ombud.http.client import Client, Reply, RequestError, TooLargeError, blocking
+from ombud.http.keys import check_source, is_loopback, redact
+from ombud.http.pace import RateLimit, retry_after
+from ombud.http.pace import backoff as wait_before
 
 __all__ = ["ADDRESS", "KEY_VARIABLE", "Collected", "cached_answers", "collect"]
 
@@ -62,65 +64,92 @@ class _Asker:
     def __init__(
         self,
         store: sqlite3.Connection,
-        client: httpx.Client,
-        pace: Pace,
+        address: str,
+        key: str,
+        limit: RateLimit,
+        sleep: Callable[[float], None],
         attempts: int,
         backoff: float,
     ) -> None:
-        self._store, self._client, self._pace = store, client, pace
+        self._store, self._address, self._key = store, address, key
+        self._limit, self._sleep = limit, sleep
         self._attempts, self._backoff = attempts, backoff
         self.requests = 0
 
-    def get(self, kind: str, key: str, path: str, params: dict[str, str]) -> tuple[int, bytes]:
-        """Return status and body of a reply, from the store if it is there."""
+    def get(
+        self,
+        kind: str,
+        key: str,
+        path: str,
+        params: dict[str, str],
+        about: Callable[[bytes], bool] = lambda _: True,
+    ) -> tuple[int, bytes]:
+        """Return status and body of a reply, from the store if it is there.
+
+        Parameters
+        ----------
+        kind, key
+            What the reply is known by in the store.
+        path, params
+            What is asked for.
+        about
+            Whether a body is about what was asked for, as far as it says.
+        """
         query = "SELECT status, body FROM replies WHERE kind = ? AND key = ?"
         kept = self._store.execute(query, (kind, key)).fetchone()
         if kept is not None:
             return int(kept[0]), bytes(kept[1])
-        status, body = self._ask(path, params)
+        status, body = self._ask(path, params, about)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._store:
             row = (kind, key, status, now, body)
             self._store.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)", row)
         return status, body
 
-    def _ask(self, path: str, params: dict[str, str]) -> tuple[int, bytes]:
-        pause, trouble = 0.0, ""
+    def _ask(
+        self, path: str, params: dict[str, str], about: Callable[[bytes], bool]
+    ) -> tuple[int, bytes]:
+        trouble, pause = "", 0.0
         for attempt in range(self._attempts):
-            self._pace.wait(pause)
+            if (delay := max(pause, self._limit.wait())) > 0:
+                self._sleep(delay)
             self.requests += 1
+            asked: float | None = None
             try:
-                status, header, body, kind = self._once(path, params)
-            except httpx.TransportError as error:
-                trouble = f"{type(error).__name__} {error}"
-                pause = wait_before(attempt, self._backoff)
-                continue
-            if status in {401, 403}:
-                _stop(f"it refuses the key in {KEY_VARIABLE} (status {status})")
-            if status == 429 or status >= 500:
-                trouble = f"status {status}"
-                asked = retry_after(header)
-                pause = wait_before(attempt, self._backoff) if asked is None else asked
-                if pause > _LONGEST_WAIT:
-                    _stop(f"it asks to wait {pause:,.0f} seconds (status {status})")
-                continue
-            # The site answers an unknown id with a page instead of JSON.
-            if status == 404 or (status == 200 and "json" not in kind):
-                return 404, b""
-            if status != 200:
-                _stop(f"it answers with status {status}, which ombud does not know how to treat")
-            return status, body
+                reply = blocking(self._once(path, params))
+            except TooLargeError:
+                _stop(f"a reply has more than {_LARGEST:,} bytes")
+            except RequestError as error:
+                trouble = str(error)
+            else:
+                status, body = reply.status, redact(reply.body, self._key)
+                if status in {401, 403}:
+                    _stop(f"it refuses the key in {KEY_VARIABLE} (status {status})")
+                # The site answers an unknown id with a page instead of JSON.
+                if status == 404 or (status == 200 and "json" not in reply.content_type):
+                    return 404, b""
+                if status == 200 and about(body):
+                    return status, body
+                if status == 200:
+                    trouble = "a reply about another title"
+                elif status == 429 or status >= 500:
+                    trouble, asked = f"status {status}", retry_after(reply.retry_after)
+                else:
+                    _stop(
+                        f"it answers with status {status}, which ombud does not know how to treat"
+                    )
+            if asked is None:
+                asked = wait_before(attempt, 0, path, self._backoff, 60.0)
+            if asked > _LONGEST_WAIT:
+                _stop(f"it asks to wait {asked:,.0f} seconds ({trouble})")
+            self._limit.pause(pause := asked)
         _stop(f"{self._attempts} attempts failed, the last with {trouble}")
 
-    def _once(self, path: str, params: dict[str, str]) -> tuple[int, str | None, bytes, str]:
-        with self._client.stream("GET", path, params=params) as reply:
-            body = bytearray()
-            for block in reply.iter_bytes():
-                body += block
-                if len(body) > _LARGEST:
-                    _stop(f"a reply has more than {_LARGEST:,} bytes")
-            kind = reply.headers.get("content-type", "")
-            return reply.status_code, reply.headers.get("retry-after"), bytes(body), kind
+    async def _once(self, path: str, params: dict[str, str]) -> Reply:
+        headers = {"X-API-KEY": self._key, "Accept": "application/json"}
+        # Redirects are not followed: the key would go along.
+        client = Client(self._address, headers, 30, largest=_LARGEST, proxied=False)
+        return await client.get(path, params)
 
 
 def _stop(reason: str) -> NoReturn:
@@ -129,14 +158,14 @@ def _stop(reason: str) -> NoReturn:
 
 
 def _key(address: str) -> str:
-    host = check_address(address)
+    host = check_source(address)
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if not key:
         fault = f"no key; ask the site for one and set the environment variable {KEY_VARIABLE}"
         raise DataError("Does the Dog Die", [fault])
     if not key.isascii() or not key.isprintable():
         raise DataError("Does the Dog Die", [f"the key in {KEY_VARIABLE} cannot be sent"])
-    if host != check_address(ADDRESS) and not address.startswith("http://"):
+    if host != check_source(ADDRESS) and not is_loopback(host):
         raise DataError("Does the Dog Die", [f"the key is not sent to {host}"])
     return key
 
@@ -177,23 +206,15 @@ def collect(
         How to wait.
     """
     key = _key(address)
-    headers = {
-        "X-API-KEY": key,
-        "Accept": "application/json",
-        "User-Agent": f"ombud/{ombud.__version__}",
-    }
+    if not 0 < per_second < math.inf:
+        raise DataError("per_second", [f"it is {per_second}; it must be above 0"])
     known = links.filter(pl.col("imdb").is_not_null())
     result = absent = 0
     path = Path(store)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        closing(sqlite3.connect(path)) as connection,
-        # Redirects are not followed: the key would go along.
-        httpx.Client(base_url=address, headers=headers, timeout=30, trust_env=False) as client,
-    ):
-        connection.execute(_TABLE)
-        pace = Pace(per_second, time.monotonic, sleep)
-        asker = _Asker(connection, client, pace, attempts, backoff)
+    limit = RateLimit(per_second, None, time.monotonic)
+    with closing(_open(path)) as connection:
+        asker = _Asker(connection, address, key, limit, sleep, attempts, backoff)
         for number, (imdb, tmdb) in enumerate(known.select("imdb", "tmdb").iter_rows(), start=1):
             if _look_up(asker, imdb, tmdb):
                 result += 1
@@ -204,13 +225,31 @@ def collect(
     return Collected(links.height, result, absent, links.height - known.height, asker.requests)
 
 
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path)
+    try:
+        connection.execute(_TABLE)
+        connection.execute("SELECT kind, key, status, at, body FROM replies LIMIT 1")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise DataError(path.name, [f"it is not a file of kept replies: {error}"]) from None
+    return connection
+
+
 def _look_up(asker: _Asker, imdb: int, tmdb: int | None) -> bool:
     name = f"tt{imdb:07d}"
     status, body = asker.get("search", name, "/dddsearch", {"imdb": name})
     match = _matching(_parsed(body), imdb, tmdb) if status == 200 else None
     if match is None:
         return False
-    status, _ = asker.get("media", str(match), f"/media/{match}", {})
+
+    def about(body: bytes) -> bool:
+        """Whether the title that the reply names is the one that was asked for."""
+        reply = _parsed(body)
+        item = reply.get("item") if isinstance(reply, dict) else None
+        return not isinstance(item, dict) or item.get("id", match) == match
+
+    status, _ = asker.get("media", str(match), f"/media/{match}", {}, about)
     return status == 200
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,7 @@ def text_dataset(
     if not table.height:
         raise DataError(str(card["name"]), ["no text is left"])
     read = Texts.from_frame(table, source=str(card["name"]))
-    texts = Texts(read.ids, read.texts, read.truth, read.clusters, read.families, tuple(dropped))
+    texts = replace(read, exclusions=tuple(dropped))
     facts: dict[str, int | float | str] = {
         "texts": len(texts),
         "should_be_flagged": int(np.count_nonzero(texts.truth == 1)),

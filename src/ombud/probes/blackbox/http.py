@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ombud.errors import AuditedSystemError, PlanError
+from ombud.http.client import Client, Reply, RequestError, blocking
+from ombud.http.keys import check_address, read_key, redact
+from ombud.http.pace import RateLimit
 from ombud.probes.blackbox.systems import HistoryOf, TryAgainError, check_writes
-from ombud.systems.moderators.keys import check_address, read_key
-from ombud.systems.moderators.limits import RateLimit
 
 __all__ = ["HttpHistorySystem"]
 
-_LARGEST = 16 * 1024 * 1024
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 
@@ -74,22 +74,22 @@ class HttpHistorySystem:
         check_writes(self, self.sandbox)
         self._limit = RateLimit(self.per_second, None, time.monotonic)
         self._lock = threading.Lock()
-        self._client: Any = None
 
     def recommend(self, history: HistoryOf, n: int) -> Sequence[Any]:
         """Return the service's list for a history."""
         entries = [{"item": item, "value": float(value)} for item, value in history.items()]
         body = json.dumps({"history": entries, "n": n}).encode()
         self._pace()
+        key = read_key(self.key_env, self.url, "", self.name)
         try:
-            status, raw = self._post(body)
-        except ConnectionError as problem:
+            reply = blocking(self._post(body, key))
+        except RequestError as problem:
             raise TryAgainError(f"{self.name}: {problem}", self.wait) from None
-        if status in _AGAIN:
-            raise TryAgainError(f"{self.name} answered with status {status}", self.wait)
-        if status != 200:
-            raise AuditedSystemError(f"{self.name} answered with status {status}")
-        return self._read(raw)
+        if reply.status in _AGAIN:
+            raise TryAgainError(f"{self.name} answered with status {reply.status}", self.wait)
+        if reply.status != 200:
+            raise AuditedSystemError(f"{self.name} answered with status {reply.status}")
+        return self._read(redact(reply.body, key))
 
     def _pace(self) -> None:
         with self._lock:
@@ -97,32 +97,15 @@ class HttpHistorySystem:
         if seconds > 0:
             time.sleep(seconds)
 
-    def _connected(self) -> Any:
-        import httpx
-
-        with self._lock:
-            if self._client is None:
-                headers = {"Content-Type": "application/json", "Accept": "application/json"}
-                key = read_key(self.key_env, self.url, "", self.name)
-                if key:
-                    headers["Authorization"] = f"Bearer {key}"
-                self._client = httpx.Client(headers=headers, timeout=self.timeout)
-            return self._client
-
-    def _post(self, body: bytes) -> tuple[int, bytes]:
-        import httpx
-
+    async def _post(self, body: bytes, key: str) -> Reply:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        client = Client(self.url, headers, self.timeout)
         try:
-            with self._connected().stream("POST", self.url, content=body) as response:
-                parts, size = [], 0
-                for part in response.iter_bytes():
-                    size += len(part)
-                    if size > _LARGEST:
-                        raise ConnectionError(f"the reply is over {_LARGEST:,} bytes")
-                    parts.append(part)
-                return response.status_code, b"".join(parts)
-        except httpx.HTTPError as problem:
-            raise ConnectionError(f"{type(problem).__name__}") from None
+            return await client.post(body)
+        finally:
+            await client.close()
 
     def _read(self, raw: bytes) -> Sequence[Any]:
         try:
@@ -135,7 +118,4 @@ class HttpHistorySystem:
         return items
 
     def close(self) -> None:
-        """Close the connection."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        """Nothing stays open: each question has a connection of its own."""

@@ -10,11 +10,11 @@ import numpy as np
 
 from ombud.audits.analyses import Analysed, decisions_in
 from ombud.errors import PlanError
+from ombud.questions.delicate.detection import precision_at_base_rate
 from ombud.questions.delicate.judged import judged
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
-from ombud.stats.confusion import precision_at, precision_at_estimate
 from ombud.stats.estimate import Estimate
 from ombud.stats.replicates import Sample
 from ombud.stats.statistics import Floats, OfSums
@@ -29,7 +29,8 @@ __all__ = ["BaseRates"]
 
 def _at(base: float) -> OfSums:
     def combine(tp: Floats, positive: Floats, fp: Floats, weight: Floats) -> Floats:
-        return precision_at(base, tp / positive, fp / (weight - positive))
+        hit, false = base * tp / positive, (1 - base) * fp / (weight - positive)
+        return hit / (hit + false)
 
     def terms(values: Floats) -> Floats:
         flagged, truth = values[:, 0], values[:, 1]
@@ -48,7 +49,7 @@ class BaseRates:
     A benchmark that is one third positive flatters precision: where one text in a thousand should
     be flagged, the same detector may be wrong nearly always.
 
-    - **Unit**: the text (Beta draws of both rates), or what texts share (bootstrap).
+    - **Unit**: the text (Wilson's intervals of both rates, joined), or what texts share (bootstrap).
     - **Undefined**: without positives, without negatives, or when nothing is flagged.
     - **Does not capture**: that texts elsewhere may be harder or easier than these.
 
@@ -87,7 +88,9 @@ class BaseRates:
                 }
                 rng = generator(settings.seed, "base rates", name, str(rate))
                 if texts.independent or not texts.truth.any() or texts.truth.all():
-                    estimates.append(precision_at_estimate(texts.counts, rate, rng=rng, **about))
+                    estimates += precision_at_base_rate(
+                        texts.flagged, texts.truth, (rate,), **about
+                    )
                     continue
                 drawn = resample(
                     [Sample(np.column_stack([texts.flagged, texts.truth]), _at(rate))],

@@ -1,222 +1,206 @@
-"""Detectors side by side: counts, areas, thresholds tuned on the test itself, paired tests."""
+"""Detectors side by side on the same texts, with paired tests; and decisions asked again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ombud.audits.analyses import Analysed, decisions_in
-from ombud.metrics.engine import correct
-from ombud.questions.delicate.judged import Judged, judged
-from ombud.registry import analysis
-from ombud.rng import generator
-from ombud.stats.bootstrap import resample
-from ombud.stats.confusion import auc_difference, auc_estimate
-from ombud.stats.estimate import Estimate
-from ombud.stats.paired import paired_proportion_estimate
-from ombud.stats.replicates import Sample
+from ombud.questions.delicate.detection import (
+    detection_estimates,
+    f1_rows,
+)
+from ombud.stats import Estimate, OfSums, estimate, holm, mcnemar, paired_counts, proportion
 
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
-
-__all__ = ["DetectorComparison", "best_f1"]
+__all__ = ["comparison_estimates", "paired_f1_estimate", "stability_estimates"]
 
 Floats = NDArray[np.float64]
-_CURVE_POINTS = 60
 
 
-def best_f1(scores: Floats, truth: NDArray[np.bool_], weights: Floats) -> tuple[float, float]:
-    """Return the best F1 that any threshold on these scores reaches, and that threshold.
-
-    Scores strictly above the threshold are flagged. `weights` counts each text.
-
-    Examples
-    --------
-    >>> f1, at = best_f1(np.array([0.9, 0.6, 0.4]), np.array([True, False, True]), np.ones(3))
-    >>> round(f1, 3), at
-    (0.8, -inf)
-    """
-    order = np.argsort(-scores, kind="stable")
-    w, t, s = weights[order], truth[order], scores[order]
-    tp, flagged = np.cumsum(w * t), np.cumsum(w)
-    last = np.append(s[1:] != s[:-1], True)
-    with np.errstate(invalid="ignore"):
-        f1 = np.where(last, 2 * tp / (flagged + tp[-1]), -1.0)
-    best = int(np.nanargmax(f1))
-    return float(f1[best]), float(s[best + 1]) if best + 1 < len(s) else -np.inf
+def _difference(tp1: Floats, w1: Floats, tp2: Floats, w2: Floats, weight: Floats) -> Floats:
+    with np.errstate(all="ignore"):
+        return np.asarray(2 * tp1 / (2 * tp1 + w1) - 2 * tp2 / (2 * tp2 + w2))
 
 
-@analysis("detector-comparison")
-@dataclass(frozen=True)
-class DetectorComparison:
-    """Counts, ROC areas, F1 at a threshold tuned on the test (#), and paired tests of detectors.
+def paired_f1_estimate(
+    first: ArrayLike,
+    second: ArrayLike,
+    truth: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    clusters: ArrayLike | None = None,
+    replicates: int = 2000,
+    **about: Any,
+) -> Estimate:
+    """Estimate F1 of one detector minus F1 of another on the same texts.
 
-    - ``detection/auc``: area under the ROC curve, and paired differences (DeLong).
-    - ``detection/tuned-f1``: the largest F1 that any threshold reaches on these very texts. It is
-      too high by its making; its interval tunes again in each replicate, so it says how far the
-      *tuning on such a test* varies, not how the threshold does on new texts. Marked with #.
-    - ``detection/accuracy-difference``: which of two is right more often, on the same texts
-      (McNemar's mid-p, Newcombe's interval; over clusters a bootstrap).
-
-    - **Unit**: the text, or what texts share.
-    - **Undefined**: areas and tuned F1 without scores or with one class only.
-    - **Does not capture**: cost of the two kinds of errors.
+    BCa bootstrap of texts (or clusters), both detectors in the same draw. The p-value is McNemar's
+    mid-p of right against wrong decisions, which is not a test of F1 itself: it asks whether one
+    of the two is right more often. Texts that either did not decide are left out. Undefined when
+    one of the two F1 is.
 
     Parameters
     ----------
-    replicates
-        Of the tuned F1.
+    first, second
+        Decisions of the two: 1, 0, NaN.
+    truth
+        Labels.
+    rng, clusters, replicates
+        Of the bootstrap.
+    about
+        Fields of the estimate.
+
+    Examples
+    --------
+    >>> truth = [1, 1, 1, 0, 0, 0] * 10
+    >>> one, two = [1, 1, 1, 0, 0, 1] * 10, [1, 0, 0, 0, 0, 0] * 10
+    >>> found = paired_f1_estimate(one, two, truth, rng=np.random.default_rng(0))
+    >>> round(found.value, 4)
+    0.3571
     """
-
-    replicates: int = 500
-
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
-        """Return the estimates, the table of counts and the precision-recall curves."""
-        found = {
-            name: judged(some, data, "detector-comparison")
-            for name, some in decisions_in(outputs, "detector-comparison").items()
-        }
-        estimates: list[Estimate] = []
-        for name, texts in found.items():
-            about: dict[str, Any] = {"system": name, "unit": texts.unit, "level": settings.level}
-            estimates += [self._area(texts, about), self._tuned(texts, about, settings)]
-        pairs = list(combinations(found, 2))
-        areas = [_area_gap(found[a], found[b], a, b, settings) for a, b in pairs]
-        right = [_accuracy_gap(found[a], found[b], a, b, settings) for a, b in pairs]
-        estimates += correct(areas, settings.correction) + correct(right, settings.correction)
-        return Analysed(
-            tuple(estimates),
-            {"detection-counts": _counts(found), "precision-recall": _curves(found)},
-        )
-
-    def _area(self, texts: Judged, about: dict[str, Any]) -> Estimate:
-        known = ~np.isnan(texts.score)
-        if not known.any():
-            return Estimate.undefined(
-                metric="area under the ROC curve", key="detection/auc", n=len(texts),
-                reason="the system gives no scores", **about,
-            )  # fmt: skip
-        clusters = None if texts.clusters is None else texts.clusters[known]
-        return auc_estimate(
-            texts.score[known], texts.truth[known], clusters=clusters, key="detection/auc", **about
-        )
-
-    def _tuned(self, texts: Judged, about: dict[str, Any], settings: Settings) -> Estimate:
-        about = about | {"metric": "F1 at the threshold tuned on the test (#)"}
-        about["key"] = "detection/tuned-f1"
-        known = ~np.isnan(texts.score)
-        truth = texts.truth[known]
-        if not truth.any():
-            scored = "no scored text should be flagged" if known.any() else "it gives no scores"
-            return Estimate.undefined(reason=scored, n=int(known.sum()), **about)
-        scores = texts.score[known]
-        f1, threshold = best_f1(scores, truth, np.ones(len(scores)))
-        units = np.arange(len(scores)) if texts.clusters is None else texts.clusters[known]
-        _, codes = np.unique(units, return_inverse=True)
-        size = int(codes.max()) + 1
-        rng = generator(settings.seed, "tuned F1", about["system"])
-        draws = []
-        for _ in range(self.replicates):
-            counts = np.bincount(rng.integers(size, size=size), minlength=size)[codes]
-            if (counts * truth).any():
-                draws.append(best_f1(scores, truth, counts.astype(np.float64))[0])
-        tail = (1 - settings.level) / 2
-        low, high = np.quantile(draws, [tail, 1 - tail])
-        return Estimate(
-            value=f1,
-            interval=(min(float(low), f1), max(float(high), f1)),
-            method="bootstrap, tuned again each time",
-            n=size,
-            note="# tuned on the test itself: too high for new texts",
-            details={"threshold": threshold if np.isfinite(threshold) else None, "tuned": True},
-            **about,
-        )
-
-
-def _area_gap(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> Estimate:
-    at, x, y = _shared(one, two)
-    known = ~np.isnan(one.score[x]) & ~np.isnan(two.score[y])
-    about: dict[str, Any] = {"key": "detection/auc", "system": a, "against": b}
-    about |= {"unit": one.unit, "level": settings.level}
-    if not known.any():
-        return Estimate.undefined(
-            metric="area under the ROC curve", kind="gap", null=0.0, n=len(at),
-            reason="one of the two gives no scores", **about,
-        )  # fmt: skip
-    clusters = None if one.clusters is None else one.clusters[x][known]
-    return auc_difference(
-        one.score[x][known], two.score[y][known], one.truth[x][known], clusters=clusters, **about
+    rows = np.column_stack((f1_rows(first, truth), f1_rows(second, truth)))
+    known = ~np.isnan(rows).any(axis=1)
+    right = [np.where(known, 1 - rows[:, column], np.nan) for column in (1, 3)]
+    fields: dict[str, Any] = {
+        "metric": "F1 difference",
+        "key": "delicate/f1-difference",
+        "unit": "text",
+        "kind": "gap",
+        "null": 0.0,
+    } | about
+    sums = rows[known].sum(axis=0)
+    if 2 * sums[0] + sums[1] == 0 or 2 * sums[2] + sums[3] == 0:
+        reason = "F1 of one of the two is undefined"
+        return Estimate.undefined(reason=reason, n=int(known.sum()), **fields)
+    statistic = OfSums(("tp", "wrong", "other tp", "other wrong"), _difference)
+    found = estimate(rows, statistic, rng=rng, clusters=clusters, replicates=replicates, **fields)
+    counts = paired_counts(*right)
+    details = {"only first right": int(counts.first), "only second right": int(counts.second)}
+    return found.replace(
+        p_value=float(mcnemar(counts.first, counts.second)),
+        details={**found.details, **details, "test": "McNemar mid-p"},
     )
 
 
-def _accuracy_gap(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> Estimate:
-    at, x, y = _shared(one, two)
-    truth = one.truth[x]
-    about: dict[str, Any] = {
-        "metric": "right decisions", "key": "detection/accuracy-difference", "system": a,
-        "against": b, "unit": one.unit, "level": settings.level, "kind": "gap", "null": 0.0,
-    }  # fmt: skip
-    n = len(at) if one.clusters is None else len(np.unique(one.clusters[x]))
-    if n < settings.minimum:
-        reason = f"not enough data: {n} {one.unit}s, at least {settings.minimum} wanted"
-        return Estimate.undefined(reason=reason, n=n, **about)
-    right = [np.where(truth, f, 1 - f) for f in (one.flagged[x], two.flagged[y])]
-    if one.independent and two.independent:
-        better = int(((right[0] == 1) & (right[1] == 0)).sum())
-        worse = int(((right[0] == 0) & (right[1] == 1)).sum())
-        about["details"] = {"only first right": better, "only second right": worse}
-        return paired_proportion_estimate(right[0], right[1], **about)
-    drawn = resample(
-        [Sample(right[0] - right[1])],
-        clusters=None if one.clusters is None else one.clusters[x],
-        replicates=settings.replicates,
-        rng=generator(settings.seed, "right decisions", a, b),
+def comparison_estimates(
+    decisions: Mapping[str, ArrayLike],
+    truth: ArrayLike,
+    *,
+    reference: str,
+    rng: np.random.Generator,
+    tuned_here: frozenset[str] | set[str] = frozenset(),
+    clusters: ArrayLike | None = None,
+    **about: Any,
+) -> tuple[Estimate, ...]:
+    """Estimate precision, recall and F1 of several detectors, and their differences to one.
+
+    The rows of the paper's Table 5 for any list of detectors. The p-values of the differences are
+    corrected with Holm's method.
+
+    Parameters
+    ----------
+    decisions
+        Decisions of each detector on the same texts.
+    truth
+        Labels.
+    reference
+        The detector that the others are compared with.
+    rng, clusters
+        Of the bootstrap.
+    tuned_here
+        Detectors whose threshold was chosen on these texts (#).
+    about
+        Fields of the estimates.
+    """
+    if reference not in decisions:
+        raise ValueError(f"{reference!r} is not among {', '.join(decisions)}")
+    result: list[Estimate] = []
+    gaps: list[Estimate] = []
+    for name, flags in decisions.items():
+        marked = name in tuned_here
+        result += detection_estimates(
+            flags,
+            truth,
+            rng=rng,
+            clusters=clusters,
+            tuned_here=marked,
+            **(about | {"system": name}),
+        )
+        if name != reference:
+            gap = paired_f1_estimate(
+                flags,
+                decisions[reference],
+                truth,
+                rng=rng,
+                clusters=clusters,
+                **(about | {"system": name, "against": reference}),
+            )
+            either = marked or reference in tuned_here
+            gaps.append(gap.replace(details={**gap.details, "tuned on these texts": either}))
+    tested = [gap.p_value for gap in gaps if gap.p_value is not None]
+    if tested:
+        adjusted = holm(tested)
+        fixed = iter(adjusted)
+        correction = f"Holm over {len(tested)}"
+        gaps = [
+            gap
+            if gap.p_value is None
+            else gap.replace(p_adjusted=float(next(fixed)), correction=correction)
+            for gap in gaps
+        ]
+    return (*result, *gaps)
+
+
+def stability_estimates(decisions: ArrayLike, **about: Any) -> tuple[Estimate, ...]:
+    """Estimate how often a detector decides otherwise when it is asked again.
+
+    The share of texts whose decisions are not all equal (Wilson; unit: the text), and the largest
+    standard deviation of any text's decisions, which is a maximum and has no interval. With few
+    repeats, changes are missed. Undefined without texts that were asked about at least twice.
+
+    Parameters
+    ----------
+    decisions
+        Texts x repeats: 1, 0, NaN where there was no decision.
+    about
+        Fields of the estimates.
+
+    Examples
+    --------
+    >>> found = stability_estimates([[1, 1, 1, 1], [1, 0, 1, 0], [0, 0, 0, 0]])
+    >>> round(found[0].value, 3), found[1].value
+    (0.333, 0.5)
+    """
+    values = np.asarray(decisions, dtype=np.float64)
+    if values.ndim != 2:
+        raise ValueError(f"decisions have {values.ndim} dimensions; expected texts x repeats")
+    known = ~np.isnan(values)
+    asked = known.sum(axis=1) >= 2
+    fields: dict[str, Any] = {"unit": "text"} | about
+    names: tuple[dict[str, Any], ...] = (
+        {"metric": "texts decided both ways when asked again", "key": "delicate/unstable"},
+        {"metric": "largest standard deviation of a text's decisions", "key": "delicate/repeat-sd"},
     )
-    return drawn.at(0).estimate(method=settings.interval, **about)
-
-
-def _shared(
-    one: Judged, two: Judged
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    return np.intersect1d(one.index, two.index, assume_unique=True, return_indices=True)
-
-
-def _counts(found: Mapping[str, Judged]) -> pl.DataFrame:
-    return pl.DataFrame(
-        [{"system": name, "texts": len(texts)} | texts.counts._asdict()
-         for name, texts in found.items()]
-    )  # fmt: skip
-
-
-def _curves(found: Mapping[str, Judged]) -> pl.DataFrame:
-    """Return precision and recall at some thresholds of each system that gives scores."""
-    parts: list[dict[str, Any]] = []
-    for name, texts in found.items():
-        known = ~np.isnan(texts.score)
-        truth = texts.truth[known]
-        if not truth.any() or truth.all():
-            continue
-        order = np.argsort(-texts.score[known], kind="stable")
-        s, t = texts.score[known][order], truth[order]
-        ends = np.flatnonzero(np.append(s[1:] != s[:-1], True))
-        ends = ends[np.unique(np.linspace(0, len(ends) - 1, _CURVE_POINTS).astype(int))]
-        tp = np.cumsum(t)[ends]
-        parts += [
-            {"system": name, "threshold": float(s[e]), "precision": float(h / (e + 1)),
-             "recall": float(h / t.sum())}
-            for e, h in zip(ends.tolist(), tp.tolist(), strict=True)
-        ]  # fmt: skip
-    schema = {"system": pl.String, "threshold": pl.Float64, "precision": pl.Float64}
-    return pl.DataFrame(parts, schema=schema | {"recall": pl.Float64})
+    if not asked.any():
+        reason = "no text was asked about twice"
+        return tuple(Estimate.undefined(reason=reason, n=0, **fields, **name) for name in names)
+    some, there = values[asked], known[asked]
+    share = np.where(there, some, 0).sum(axis=1) / there.sum(axis=1)
+    changed = (share > 0) & (share < 1)
+    spread = np.sqrt(share * (1 - share))
+    n = int(asked.sum())
+    details = {"texts": n, "repeats": int(there.sum(axis=1).min()), "changed": int(changed.sum())}
+    return (
+        proportion(int(changed.sum()), n, details=details, **names[0], **fields),
+        Estimate(
+            value=float(spread.max()),
+            interval=None,
+            method="none: the largest of many has no interval here",
+            n=n,
+            details=details,
+            **names[1],
+            **fields,
+        ),
+    )

@@ -13,7 +13,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
 from ombud.metrics.text_rows import was_flagged
-from ombud.stats.confusion import Confusion
+from ombud.questions.delicate.detection import Confusion, confusion
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -68,13 +68,7 @@ class Judged:
     @property
     def counts(self) -> Confusion:
         """The confusion matrix, of whole texts: a text counts as most of its decisions say."""
-        flags = self.flagged > 0.5
-        return Confusion(
-            int((flags & self.truth).sum()),
-            int((flags & ~self.truth).sum()),
-            int((~flags & self.truth).sum()),
-            int((~flags & ~self.truth).sum()),
-        )
+        return confusion(self.flagged > 0.5, self.truth)
 
 
 def labelled_texts(data: Dataset, what: str) -> Texts:

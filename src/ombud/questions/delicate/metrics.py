@@ -9,38 +9,15 @@ import numpy as np
 
 from ombud.metrics.base import MetricBase, Outputs, Rows
 from ombud.metrics.comparisons import Comparisons, Needs
+from ombud.questions.delicate.detection import f1_statistic
 from ombud.questions.delicate.judged import Judged, judged
 from ombud.registry import metric
-from ombud.stats.statistics import Floats, OfSums, RatioOfSums, Statistic, WeightedMean
+from ombud.stats.statistics import Floats, RatioOfSums, Statistic, WeightedMean
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
 __all__ = ["Accuracy", "F1Score", "FlagShare", "Precision", "Recall"]
-
-
-def _cells(values: Floats) -> Floats:
-    flagged, truth = values[:, 0], values[:, 1]
-    return np.column_stack([flagged * truth, flagged * (1 - truth), (1 - flagged) * truth])
-
-
-def _f1(tp: Floats, fp: Floats, fn: Floats, weight: Floats) -> Floats:
-    del weight
-    return 2 * tp / (2 * tp + fp + fn)
-
-
-class F1Statistic(OfSums):
-    r"""The F1 score, :math:`2 TP / (2 TP + FP + FN)`; undefined when all three are zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> round(F1Statistic().point(np.array([[1, 1], [1, 0], [0, 1], [0, 0.0]])), 6)
-    0.5
-    """
-
-    def __init__(self) -> None:
-        super().__init__(("flagged", "truth"), _f1, _cells)
 
 
 @dataclass(frozen=True)
@@ -67,7 +44,8 @@ class _Detection(MetricBase):
         assert data.texts is not None  # judged has checked
         ids = np.asarray(data.texts.ids)[texts.index]
         counts = texts.counts
-        details = {"": {name: int(n) for name, n in counts._asdict().items()}}
+        # Not by their short names, which the columns of F1 have.
+        details = {"": {f"count of {name}": int(n) for name, n in counts._asdict().items()}}
         return Rows(
             unit=texts.unit,
             ids=ids.astype(str) if ids.dtype == object and not len(ids) else ids,
@@ -109,10 +87,12 @@ class F1Score(_Detection):
     @property
     def statistic(self) -> Statistic:
         """The F1 of sums."""
-        return F1Statistic()
+        return f1_statistic()
 
     def _columns(self, texts: Judged) -> dict[str, Floats]:
-        return {"flagged": texts.flagged, "truth": texts.truth.astype(np.float64)}
+        # A text asked about several times is partly right and partly wrong.
+        right = np.where(texts.truth, texts.flagged, 1 - texts.flagged)
+        return {"tp": texts.flagged * texts.truth, "wrong": 1 - right}
 
 
 @metric("detection-precision")

@@ -13,12 +13,12 @@ from ombud.audits.analyses import Analysed, decisions_in
 from ombud.data.decisions import Decisions
 from ombud.data.ids import Vocabulary
 from ombud.metrics.text_rows import was_flagged
+from ombud.questions.delicate.comparison import stability_estimates
 from ombud.questions.delicate.judged import labelled_texts
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
-from ombud.stats.proportions import proportion
 from ombud.stats.replicates import Sample
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = ["DecisionStability"]
 class DecisionStability:
     """Share of texts whose decision changes when they are asked about again.
 
-    - ``repeats/changed``: texts with both decisions among their repeats (exact interval, or a
+    - ``repeats/changed``: texts with both decisions among their repeats (Wilson, or a
       bootstrap over clusters).
     - ``repeats/f1-one-answer``: F1 of a single answer a text. Its interval draws a text's answer
       anew in each replicate, so it holds both the choice of texts and the system's own chance.
@@ -70,39 +70,38 @@ class DecisionStability:
             again = asked >= 2
             if not again.any():
                 continue
-            with np.errstate(invalid="ignore"):
-                low, high = np.nanmin(table[again], axis=1), np.nanmax(table[again], axis=1)
-            changed = (low != high).astype(np.float64)
-            deviation = float(np.nanstd(table[again], axis=1).max())
+            changed, spread = stability_estimates(table[again], **about)
             details = {
-                "changed": int(changed.sum()), "texts": int(again.sum()),
-                "repeats": int(asked.max()), "largest sd of decisions": deviation,
+                **changed.details,
+                "largest sd of decisions": spread.value,
                 "largest sd of scores": _score_sd(some, np.asarray(texts.ids)),
-            }  # fmt: skip
-            estimates.append(
-                self._changed(changed, texts.clusters, again, about, details, settings)
-            )
+            }
+            if texts.clusters is not None:
+                mixed = table[again].min(axis=1, initial=1, where=~np.isnan(table[again])) != table[
+                    again
+                ].max(axis=1, initial=0, where=~np.isnan(table[again]))
+                changed = self._clustered(mixed, texts.clusters[again], changed, settings)
+            estimates.append(changed.replace(key="repeats/changed", details=details))
             estimates.append(self._f1(table, texts, about, settings))
             rows.append({"system": name} | details)
         return Analysed(
             tuple(estimates), {"decision-stability": pl.DataFrame(rows)} if rows else {}
         )
 
-    def _changed(
-        self, changed: Any, clusters: Any, again: Any, about: dict[str, Any],
-        details: dict[str, Any], settings: Settings,
-    ) -> Estimate:  # fmt: skip
-        about = about | {"metric": "texts whose decision changes", "key": "repeats/changed"}
-        about["details"] = details
-        if clusters is None:
-            return proportion(int(changed.sum()), len(changed), method="exact", **about)
+    def _clustered(
+        self, mixed: Any, clusters: Any, plain: Estimate, settings: Settings
+    ) -> Estimate:
+        """Return the share of texts that change, with clusters resampled."""
         drawn = resample(
-            [Sample(changed)],
-            clusters=clusters[again],
+            [Sample(mixed.astype(np.float64))],
+            clusters=clusters,
             replicates=settings.replicates,
-            rng=generator(settings.seed, "repeats", about["system"]),
+            rng=generator(settings.seed, "repeats", plain.system),
         )
-        return drawn.at(0).estimate(method=settings.interval, **about)
+        return drawn.at(0).estimate(
+            metric=plain.metric, method=settings.interval, system=plain.system, unit="cluster",
+            level=settings.level,
+        )  # fmt: skip
 
     def _f1(self, table: Any, texts: Any, about: dict[str, Any], settings: Settings) -> Estimate:
         about = about | {"metric": "F1 of one answer", "key": "repeats/f1-one-answer"}

@@ -31,8 +31,8 @@ from ombud.stats.estimate import Estimate
 
 __all__ = [
     "bias_tests",
-    "detection",
     "detection_base_rates",
+    "detection_comparison",
     "detection_errors",
     "detection_groups",
     "detection_ratings",
@@ -80,7 +80,7 @@ def _by(estimates: Sequence[Estimate]) -> Callable[[str], Estimate | None]:
 
 
 @section("delicate")
-def detection(result: Result) -> Section | None:
+def detection_comparison(result: Result) -> Section | None:
     """Compare detectors: the paper's Table 5 for the data given, tuned thresholds and tests."""
     f1 = levels(result, "detection-f1")
     if not f1:
@@ -128,10 +128,13 @@ def _said(result: Result, system: str) -> Paragraph:
     """Return what one system finds and flags wrongly, in counts."""
     parts: list[Part] = [Name(system), ": "]
     at = {name: _by(levels(result, name))(system) for name in _CHIEF}
-    counts = next((e.details for e in at.values() if e is not None and "tp" in e.details), {})
+    counts = next(
+        (e.details for e in at.values() if e is not None and "count of tp" in e.details), {}
+    )
     f1 = at["detection-f1"]
-    if {"tp", "fp", "fn", "tn"} <= counts.keys():
-        tp, fp, fn, tn = (int(counts[name]) for name in ("tp", "fp", "fn", "tn"))
+    cells = [counts.get(f"count of {name}") for name in ("tp", "fp", "fn", "tn")]
+    if None not in cells:
+        tp, fp, fn, tn = (int(n or 0) for n in cells)
         if tp + fn:
             parts += ["finds ", Strong(counted(tp, tp + fn)), " texts that should be flagged"]
         if fp + tn:

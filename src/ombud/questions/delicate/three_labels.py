@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ombud.audits.analyses import Analysed, decisions_in
 from ombud.data.decisions import Decisions
 from ombud.metrics.text_rows import was_flagged
+from ombud.questions.delicate.detection import f1_statistic
 from ombud.questions.delicate.judged import of_texts
-from ombud.questions.delicate.metrics import F1Statistic
 from ombud.questions.delicate.ratings import Ratings, read_ratings
 from ombud.registry import analysis
 from ombud.rng import generator
@@ -113,7 +113,7 @@ def _detection(
 ) -> list[Estimate]:
     both = np.where(np.isnan(flagged) | np.isnan(truth), np.nan, truth)
     samples = [
-        Sample(np.column_stack([np.where(np.isnan(both), np.nan, flagged), both]), F1Statistic()),
+        Sample(np.column_stack([flagged * both, np.abs(flagged - both)]), f1_statistic()),
         Sample(np.column_stack([np.where(flagged > 0, both, np.nan), flagged]), WeightedMean()),
         Sample(np.where(both == 1, flagged, np.nan), Mean()),
     ]

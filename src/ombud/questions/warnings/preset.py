@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from ombud import registry
 from ombud.audits.load import load_data
@@ -29,7 +29,7 @@ _MODELS: dict[str, dict[str, Any]] = {
     "ALS": {"type": "implicit-als"},
 }
 _SEEDED = frozenset({"random", "svd", "implicit-als"})
-_REMEDIES = {"avoid-list": "avoid list", "calibrated": "calibrated"}
+_RERANKERS = {"avoid-list": "avoid list", "calibrated": "calibrated"}
 
 
 class WarningsOptions(BaseModel):
@@ -46,7 +46,9 @@ class WarningsOptions(BaseModel):
     unknown: UnknownLabels = "no"
     bounds: bool = True
     users: int = Field(default=1000, ge=1)
-    remedies: tuple[dict[str, Any], ...] = ()
+    rerankers: tuple[dict[str, Any], ...] = Field(
+        default=(), validation_alias=AliasChoices("rerankers", "remedies")
+    )
 
 
 @preset("warnings")
@@ -92,12 +94,12 @@ class WarningsPreset(Preset):
         Whether the bounds for unknown labels are computed.
     users
         How many users are sampled, where the plan has no `sample`.
-    remedies
+    rerankers
         Each a `type` (``avoid-list`` or ``calibrated``), the name of the system that it is put
         around (`of`), and its arguments, such as ``labels``. Each is one more system, ``SVD +
         avoid list`` and so on; what it costs is the paired difference to the system itself.
         An avoid list for everyone is also checked for what gets through, beside the system that
-        it was put around. A list that a remedy empties counts as zero accuracy.
+        it was put around. A list that a reranker empties counts as zero accuracy.
     """
 
     options: ClassVar[type[BaseModel]] = WarningsOptions
@@ -158,7 +160,7 @@ def _systems(plan: Plan, options: WarningsOptions, explicit: bool) -> dict[str, 
     systems |= plan.systems
     if not systems:
         raise PlanError("preset 'warnings': no system is left; name some in trained or [systems]")
-    return systems | _remedies(options, systems)
+    return systems | _rerankers(options, systems)
 
 
 def _model(name: str, explicit: bool, seed: int) -> dict[str, Any]:
@@ -170,21 +172,21 @@ def _model(name: str, explicit: bool, seed: int) -> dict[str, Any]:
     return config
 
 
-def _remedies(
+def _rerankers(
     options: WarningsOptions, systems: dict[str, dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     made: dict[str, dict[str, Any]] = {}
     faults: list[str] = []
-    for index, asked in enumerate(options.remedies, 1):
+    for index, asked in enumerate(options.rerankers, 1):
         config = dict(asked)
         kind, of = config.get("type"), config.pop("of", None)
         name = config.pop("name", None)
-        if kind not in _REMEDIES:
-            faults.append(f"remedy {index} has type {kind!r}; one of {', '.join(_REMEDIES)}")
+        if kind not in _RERANKERS:
+            faults.append(f"reranker {index} has type {kind!r}; one of {', '.join(_RERANKERS)}")
         elif of not in systems:
-            faults.append(f"remedy {index} is put around {of!r}; one of {', '.join(systems)}")
+            faults.append(f"reranker {index} is put around {of!r}; one of {', '.join(systems)}")
         else:
-            name = name or _free_name(f"{of} + {_REMEDIES[kind]}", made)
+            name = name or _free_name(f"{of} + {_RERANKERS[kind]}", made)
             made[name] = config | {"inner": systems[of]}
     if faults:
         raise PlanError("\n".join(["preset 'warnings':", *(f"  - {fault}" for fault in faults)]))
@@ -198,7 +200,7 @@ def _free_name(name: str, taken: dict[str, Any]) -> str:
 
 
 def _is_trained(config: dict[str, Any]) -> bool:
-    """Whether a system, or the one inside a remedy, learns from the data of the audit."""
+    """Whether a system, or the one inside a reranker, learns from the data of the audit."""
     if "inner" in config:
         return _is_trained(config["inner"])
     kind = config.get("type")

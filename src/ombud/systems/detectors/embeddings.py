@@ -15,7 +15,7 @@ from ombud.errors import MissingExtraError, PlanError, require
 from ombud.systems.base import Progress
 from ombud.systems.detectors.base import Detector, Scores, windowed
 from ombud.systems.detectors.heads import fit_linear
-from ombud.systems.moderators.local import without_surrogates
+from ombud.systems.moderators.answers import without_surrogates
 from ombud.text.dedup import content_keys
 from ombud.text.windows import slide
 

@@ -16,7 +16,7 @@ from ombud.errors import PlanError
 from ombud.systems.base import Progress
 from ombud.systems.detectors.base import Detector, Scores, whole
 from ombud.systems.detectors.heads import Head, fit_linear
-from ombud.systems.moderators.local import without_surrogates
+from ombud.systems.moderators.answers import without_surrogates
 from ombud.text.dedup import content_keys
 
 __all__ = ["NgramDetector"]

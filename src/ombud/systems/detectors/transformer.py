@@ -20,7 +20,7 @@ from ombud.rng import generator
 from ombud.systems.base import Progress
 from ombud.systems.detectors.base import Detector, Scores, windowed
 from ombud.systems.detectors.heads import Head
-from ombud.systems.moderators.local import without_surrogates
+from ombud.systems.moderators.answers import without_surrogates
 from ombud.text.dedup import content_keys
 
 __all__ = ["Recipe", "TransformerDetector"]

@@ -1,9 +1,8 @@
 """Moderators: services over HTTP, models on this machine, and the runner that asks services."""
 
+from ombud.http.pace import RunSettings
 from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.anthropic import AnthropicMessages
-from ombud.systems.moderators.asker import Asker, Reply
-from ombud.systems.moderators.cache import AnswerCache
 from ombud.systems.moderators.callables import CallableModerator
 from ombud.systems.moderators.glin import GlinProfanity
 from ombud.systems.moderators.google import GoogleModerateText
@@ -16,14 +15,12 @@ from ombud.systems.moderators.openai import OpenAIModeration, thresholds_from_re
 from ombud.systems.moderators.perspective import Perspective
 from ombud.systems.moderators.profanity_check import ProfanityCheck
 from ombud.systems.moderators.quote import CostQuote, Price
-from ombud.systems.moderators.runner import Runner, RunReport, RunStoppedError
+from ombud.systems.moderators.runner import Asker, Runner, RunReport, RunStoppedError
 from ombud.systems.moderators.service import Service
-from ombud.systems.moderators.settings import RunSettings
 from ombud.systems.moderators.sklearn_pipeline import SklearnModerator
 
 __all__ = [
     "Answer",
-    "AnswerCache",
     "AnthropicMessages",
     "Asker",
     "CallableModerator",
@@ -39,7 +36,6 @@ __all__ = [
     "Perspective",
     "Price",
     "ProfanityCheck",
-    "Reply",
     "RunReport",
     "RunSettings",
     "RunStoppedError",

@@ -1,9 +1,10 @@
-"""What one reply of a moderation service means."""
+"""What replies of a moderation service mean, and what a reader of them should know."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +12,23 @@ from typing import Any
 import numpy as np
 
 from ombud.data.decisions import Decisions, Outcome
+from ombud.data.exclusions import Exclusion
 
-__all__ = ["Answer", "decisions_of", "error", "highest_ratio", "is_refusal", "unparseable"]
+__all__ = [
+    "Answer",
+    "decisions_of",
+    "error",
+    "exclusions_of",
+    "highest_ratio",
+    "is_refusal",
+    "unparseable",
+    "without_surrogates",
+]
 
-REASON_LENGTH = 200
-REFUSAL = re.compile(
+_REASON_LENGTH = 200
+_MOST_REASONS = 5
+_WHERE = "answers"
+_REFUSAL = re.compile(
     r"^(i'm sorry|i am sorry|sorry,|i apologi[sz]e|i (can't|cannot|can not|won't|will not)\b"
     r"|i'm (not able|unable)|i am (not able|unable)|i do not feel|i don't feel)"
 )
@@ -46,9 +59,22 @@ class Answer:
     reason: str = ""
 
 
+def without_surrogates(text: str) -> str:
+    """Return a text that UTF-8 can hold: pairs joined, lone surrogates as U+FFFD.
+
+    Examples
+    --------
+    >>> without_surrogates("a" + chr(0xD800)) == "a" + chr(0xFFFD)
+    True
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _plain(text: str) -> str:
-    printable = "".join(c if c.isprintable() else " " for c in text[: 4 * REASON_LENGTH])
-    return " ".join(printable.split())[:REASON_LENGTH]
+    printable = "".join(c if c.isprintable() else " " for c in text[: 4 * _REASON_LENGTH])
+    return " ".join(printable.split())[:_REASON_LENGTH]
 
 
 def error(reason: str) -> Answer:
@@ -63,7 +89,7 @@ def unparseable(reason: str, version: str = "") -> Answer:
 
 def is_refusal(text: str) -> bool:
     """Return whether an answer begins the way models begin to decline."""
-    return REFUSAL.match(text.strip().lower().replace("\u2019", "'")) is not None
+    return _REFUSAL.match(text.strip().lower().replace("\u2019", "'")) is not None
 
 
 def highest_ratio(
@@ -114,3 +140,40 @@ def decisions_of(ids: Any, answers: Sequence[Answer], repeats: int = 1) -> Decis
         rounds,
         version=", ".join(sorted({answer.version for answer in answers if answer.version})),
     )
+
+
+def exclusions_of(answers: Sequence[Answer], notes: Sequence[str] = ()) -> tuple[Exclusion, ...]:
+    """Return how many answers are no decision, by reason, and what else was noticed.
+
+    The most frequent reasons of each outcome are named, the others are counted together: a
+    service may say something else each time. A note leaves out nothing, so its count is 0.
+
+    Parameters
+    ----------
+    answers
+        All answers of a run.
+    notes
+        What was noticed, in words.
+
+    Examples
+    --------
+    >>> refused = Answer(Outcome.REFUSED, reason="the model refused")
+    >>> for one in exclusions_of([Answer(Outcome.ALLOWED), refused], ["two versions answered"]):
+    ...     print(one)
+    answers: 1 of 2 answers left out: refused: the model refused
+    answers: 0 of 2 answers left out: note: two versions answered
+    """
+    result = []
+    for outcome in (Outcome.ERROR, Outcome.REFUSED, Outcome.UNPARSEABLE):
+        counts = Counter(answer.reason for answer in answers if answer.outcome == outcome)
+        word = outcome.name.lower()
+        ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        for reason, count in ranked[:_MOST_REASONS]:
+            why = f"{word}: {reason or 'no reason was given'}"
+            result.append(Exclusion(_WHERE, "answers", count, why, len(answers)))
+        if others := ranked[_MOST_REASONS:]:
+            why = f"{word}: {len(others):,} other reasons"
+            rest = sum(count for _, count in others)
+            result.append(Exclusion(_WHERE, "answers", rest, why, len(answers)))
+    result += [Exclusion(_WHERE, "answers", 0, f"note: {note}", len(answers)) for note in notes]
+    return tuple(result)

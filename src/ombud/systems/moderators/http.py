@@ -8,13 +8,15 @@ from typing import Any
 
 from ombud.data.decisions import Outcome
 from ombud.errors import PlanError
+from ombud.http.keys import header_faults, secret_headers, secrets_in
+from ombud.http.store import hash_of
 from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.service import Service, digest, number
 
 __all__ = ["HttpModerator", "at_path", "filled"]
 
-SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
+_LONGEST_PREFIX = 20
 
 
 @moderator("http")
@@ -25,7 +27,8 @@ class HttpModerator(Service):
     Parameters
     ----------
     template
-        The JSON that is posted; ``{text}`` inside any of its strings stands for the text.
+        The JSON that is posted; ``{text}`` inside any of its strings stands for the text, and
+        with an `echo_path` ``{id}`` for a name of the text.
     score_path
         Where the score is, as keys and positions joined by full stops: ``results.0.score``.
     threshold
@@ -41,6 +44,9 @@ class HttpModerator(Service):
         Where the model's version is, if the reply says it.
     version
         Of the service, when the reply does not say it: part of the cache's key.
+    echo_path
+        Where the reply repeats the text or its ``{id}``, if it does. A reply that names another
+        is no answer, and the question is asked again.
     headers_sent
         Other headers. A key belongs in `key_env`, and is refused here.
     key_header, key_prefix
@@ -56,6 +62,7 @@ class HttpModerator(Service):
     categories_path: str = ""
     version_path: str = ""
     version: str = ""
+    echo_path: str = ""
     headers_sent: dict[str, str] = field(default_factory=dict)
     key_header: str = "Authorization"
     key_prefix: str = "Bearer "
@@ -67,11 +74,11 @@ class HttpModerator(Service):
             faults.append("the template does not hold {text}")
         if not self.flag_path and not (self.score_path and self.threshold is not None):
             faults.append("give flag_path, or score_path and threshold")
-        secret = sorted(h for h in self.headers_sent if h.lower() in SECRET_HEADERS)
-        if secret:
+        if secret := secret_headers(self.headers_sent) + secrets_in(self.template):
             faults.append(f"{', '.join(secret)} may hold a key: use key_env and key_header")
-        if any(c in "\r\n" for pair in self.headers_sent.items() for part in pair for c in part):
-            faults.append("a header holds a line break")
+        if len(self.key_prefix) > _LONGEST_PREFIX:
+            faults.append("key_prefix may hold a key: use key_env")
+        faults += header_faults({**self.headers_sent, self.key_header: self.key_prefix})
         if faults:
             raise PlanError(f"{self.name}: {'; '.join(faults)}")
 
@@ -90,7 +97,19 @@ class HttpModerator(Service):
 
     def question(self, text: str) -> Any:
         """Return the JSON of a question about one text."""
-        return filled(self.template, text)
+        return filled(self.template, text, hash_of(text).hex() if self.echo_path else None)
+
+    @property
+    def echoes(self) -> bool:
+        """Whether replies repeat the text or its id."""
+        return bool(self.echo_path)
+
+    def echoed(self, reply: Any, text: str) -> bool:
+        """Return whether what the service repeats is the text, or its id."""
+        try:
+            return at_path(reply, self.echo_path) in (text, hash_of(text).hex())
+        except (LookupError, TypeError, ValueError):
+            return False
 
     def read(self, reply: Any) -> Answer:
         """Return what the JSON of a good reply means."""
@@ -108,8 +127,8 @@ class HttpModerator(Service):
         return Answer(Outcome(flagged), score, categories, version)
 
 
-def filled(template: Any, text: str) -> Any:
-    """Return a template with a text put in the place of ``{text}``.
+def filled(template: Any, text: str, name: str | None = None) -> Any:
+    """Return a template with a text put in the place of ``{text}``, a name in that of ``{id}``.
 
     Examples
     --------
@@ -117,11 +136,12 @@ def filled(template: Any, text: str) -> Any:
     {'docs': [{'body': 'hello'}], 'lang': 'en'}
     """
     if isinstance(template, str):
-        return template.replace("{text}", text)
+        parts = (part.replace("{text}", text) for part in template.split("{id}"))
+        return ("{id}" if name is None else name).join(parts)
     if isinstance(template, dict):
-        return {key: filled(value, text) for key, value in template.items()}
+        return {key: filled(value, text, name) for key, value in template.items()}
     if isinstance(template, list):
-        return [filled(value, text) for value in template]
+        return [filled(value, text, name) for value in template]
     return template
 
 

@@ -11,23 +11,11 @@ from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.texts import Texts
+from ombud.systems.moderators.answers import without_surrogates
 
-__all__ = ["clean_texts", "in_chunks", "package_version", "scored", "without_surrogates"]
+__all__ = ["clean_texts", "in_chunks", "package_version", "scored"]
 
 CHUNK = 4096
-
-
-def without_surrogates(text: str) -> str:
-    """Return a text that UTF-8 can hold: pairs joined, lone surrogates as U+FFFD.
-
-    Examples
-    --------
-    >>> without_surrogates("a" + chr(0xD800)) == "a" + chr(0xFFFD)
-    True
-    """
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def clean_texts(texts: Texts) -> list[str]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ombud.data.decisions import Outcome
+from ombud.http.pace import RunSettings
+from ombud.http.store import hash_of
 from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.quote import Price
 from ombud.systems.moderators.service import Service, digest, number, share
-from ombud.systems.moderators.settings import RunSettings
 
 __all__ = ["Perspective"]
 
@@ -79,10 +80,20 @@ class Perspective(Service):
             "comment": {"text": text},
             "requestedAttributes": {attribute: {} for attribute in self.attributes},
             "doNotStore": True,
+            "clientToken": hash_of(text).hex(),
         }
         if self.language:
             question["languages"] = [self.language]
         return question
+
+    @property
+    def echoes(self) -> bool:
+        """The service repeats the client's token."""
+        return True
+
+    def echoed(self, reply: Any, text: str) -> bool:
+        """Return whether the token that the service repeats is that of the text."""
+        return reply.get("clientToken") in {None, "", hash_of(text).hex()}
 
     def read(self, reply: Any) -> Answer:
         """Return what the JSON of a good reply means."""

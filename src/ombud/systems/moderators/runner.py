@@ -2,35 +2,88 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
 from ombud.data.decisions import Decisions, Outcome
-from ombud.errors import AuditedSystemError
-from ombud.systems.moderators.answers import Answer, decisions_of, error
-from ombud.systems.moderators.asker import Asker, read_reply
-from ombud.systems.moderators.cache import AnswerCache, Call, Key
-from ombud.systems.moderators.notes import exclusions_of
-from ombud.systems.moderators.quote import CostQuote
-from ombud.systems.moderators.session import Session
-from ombud.systems.moderators.settings import RunSettings
-from ombud.systems.moderators.work import Work
+from ombud.http.backlog import IN_FLIGHT, Backlog
+from ombud.http.dispatch import Dispatcher, Endpoint, RunStoppedError
+from ombud.http.pace import RunSettings
+from ombud.http.store import AnswerStore, Call, Key, hash_of
+from ombud.systems.moderators.answers import (
+    Answer,
+    decisions_of,
+    error,
+    exclusions_of,
+    unparseable,
+    without_surrogates,
+)
+from ombud.systems.moderators.quote import CostQuote, Price
 
 if TYPE_CHECKING:
     from ombud.data.texts import Texts
     from ombud.systems.base import Progress
 
-__all__ = ["RunReport", "RunStoppedError", "Runner"]
+__all__ = ["Asker", "RunReport", "RunStoppedError", "Runner", "read_reply"]
 
-IN_FLIGHT = "in flight when an earlier run was killed; whether it was answered is unknown"
-POLL_SECONDS = 0.1
+_ASSUMED_SECONDS = 0.5
 
 
-class RunStoppedError(AuditedSystemError):
-    """A run ended early; what was answered is in the cache, and the same run goes on from there."""
+@runtime_checkable
+class Asker(Endpoint, Protocol):
+    """What the runner needs to know of a moderation service, without any networking.
+
+    The adapters speak the services' documented wire formats themselves. The official SDKs would
+    each bring their own client, retries, logging and model classes; an audit needs one place that
+    limits, retries, records raw replies and keeps keys out of sight, and it must read the replies
+    of years ago with today's code.
+
+    Attributes
+    ----------
+    name
+        The system's name in messages and reports.
+    cache_name
+        What kind of service it is: the system in the cache's key.
+    identity
+        Everything that changes what the service would answer (model, prompt, attributes asked
+        for), as one string: the version in the cache's key. Thresholds are not part of it: they
+        are applied when a reply is read, so changing one asks nothing again.
+    max_bytes
+        The longest text that is sent, in bytes of UTF-8.
+    price
+        What a question costs.
+    prompt_characters
+        What the prompt adds to each text.
+    """
+
+    name: str
+    price: Price
+    max_bytes: int
+
+    @property
+    def cache_name(self) -> str: ...  # noqa: D102
+
+    @property
+    def identity(self) -> str: ...  # noqa: D102
+
+    @property
+    def prompt_characters(self) -> int: ...  # noqa: D102
+
+    def parse(self, status: int, body: bytes) -> Answer:
+        """Return what a reply to one text means; never raises."""
+        ...
+
+
+def read_reply(asker: Asker, status: int, body: bytes) -> Answer:
+    """Return what a reply means, also when the service's own reader fails."""
+    try:
+        return asker.parse(status, body)
+    except Exception as fault:  # a plugin's reader may fail in any way; the reply is kept
+        return unparseable(f"the reader failed: {type(fault).__name__}: {fault}")
 
 
 @dataclass(frozen=True)
@@ -58,6 +111,78 @@ class RunReport:
     notices: tuple[str, ...] = field(default=())
 
 
+@dataclass(frozen=True)
+class _Work:
+    """The texts of a run: their hashes, what is never sent, and what is to be asked."""
+
+    hashes: list[bytes]
+    unsendable: dict[bytes, Answer]
+    repaired: int
+    backlog: Backlog
+
+    @classmethod
+    def of(
+        cls,
+        texts: Iterable[str],
+        calls: Mapping[Key, Call],
+        asker: Asker,
+        settings: RunSettings,
+    ) -> _Work:
+        raw = [str(text) for text in texts]
+        cleaned = [without_surrogates(text) for text in raw]
+        hashes = [hash_of(text) for text in cleaned]
+        unsendable: dict[bytes, Answer] = {}
+        payloads: dict[Key, str] = {}
+        for text, digest in dict(zip(cleaned, hashes, strict=True)).items():
+            if (fault := _fault_of(text, asker.max_bytes)) is not None:
+                unsendable[digest] = error(fault)
+            else:
+                payloads.update({(digest, repeat): text for repeat in range(settings.repeats)})
+        repaired = sum(a != b for a, b in zip(raw, cleaned, strict=True))
+        backlog = Backlog.split(payloads, calls, settings.in_flight)
+        return cls(hashes, unsendable, repaired, backlog)
+
+    def quote(self, asker: Asker, s: RunSettings) -> CostQuote:
+        """Return what the questions would cost and take."""
+        questions = {question.key for question in self.backlog.questions}
+        requests = -(-len(questions) // s.batch)
+        calls = self.backlog.calls.values()
+        times = [c.answered - c.asked for c in calls if c.answered is not None]
+        seconds = requests * (median(times) if times else _ASSUMED_SECONDS) / s.concurrency
+        rates = [r for r in (s.per_second, s.per_minute and s.per_minute / 60) if r]
+        if rates:
+            seconds = max(seconds, requests / min(rates))
+        characters = sum(len(question.payload) for question in self.backlog.questions)
+        unsent = sum(h in self.unsendable for h in self.hashes) * s.repeats
+        keys = [(h, r) for h in self.hashes for r in range(s.repeats)]
+        waiting = sum(key in questions for key in keys)
+        uncertain = sum(key in self.backlog.uncertain for key in keys)
+        left = uncertain if s.in_flight == "leave" else 0
+        assumed = f"assuming replies in {_ASSUMED_SECONDS} s"
+        return CostQuote(
+            system=asker.name,
+            host=urlsplit(asker.url).netloc,
+            texts=len(keys),
+            known=len(keys) - unsent - waiting - left,
+            unsent=unsent,
+            uncertain=uncertain,
+            questions=len(questions),
+            requests=requests,
+            cost=asker.price.of(characters, len(questions), asker.prompt_characters),
+            currency=asker.price.currency,
+            seconds=seconds,
+            note=assumed if questions and not times else "",
+        )
+
+
+def _fault_of(text: str, max_bytes: int) -> str | None:
+    if not text.strip():
+        return "the text is empty; it was not sent"
+    if 4 * len(text) > max_bytes and (size := len(text.encode())) > max_bytes:
+        return f"the text has {size:,} bytes, over the limit of {max_bytes:,}; it was not sent"
+    return None
+
+
 class Runner:
     """Asks one service about texts.
 
@@ -78,8 +203,8 @@ class Runner:
 
     def quote(self, texts: Texts) -> CostQuote:
         """Return what a run would ask, cost and take; asks nothing."""
-        with self._open() as cache:
-            return self._estimate(self._sort(texts, cache))
+        with self._open() as store:
+            return self._work(texts, store).quote(self.asker, self.settings)
 
     def run(self, texts: Texts, *, progress: Progress | None = None) -> RunReport:
         """Ask about every text that has no answer yet, and return the answers of all.
@@ -93,40 +218,37 @@ class Runner:
             On Ctrl-C, after the replies under way were awaited and kept. A second Ctrl-C does
             not wait.
         """
-        with self._open() as cache, cache.lock():
-            work = self._sort(texts, cache)
-            estimate = self._estimate(work)
+        with self._open() as store, store.lock():
+            work = self._work(texts, store)
+            estimate = work.quote(self.asker, self.settings)
             estimate.check_budget(self.settings.max_cost)
+            questions = work.backlog.questions
             if progress is not None:
-                progress(0, len(work.questions), str(estimate))
-            session = Session(self.asker, cache, self.settings, work.questions)
-            if work.questions:
-                cache.reserve()
-                _in_thread(session, progress)
-            if session.stopped:
-                raise self._stopped(session)
-            return self._report(texts, work, cache.latest(), estimate, session.answered)
+                progress(0, len(questions), str(estimate))
+            dispatcher = Dispatcher(self.asker, store, self.settings, questions)
+            dispatcher.run(progress)
+            dispatcher.check(self.asker.name)
+            calls = {**work.backlog.calls, **dispatcher.calls}
+            return self._report(texts, work, calls, estimate, dispatcher.answered)
 
     def collect(self, texts: Texts) -> RunReport:
         """Return the answers that are in the cache, and ask nothing.
 
         A text that was not asked yet is an error with that reason.
         """
-        with self._open() as cache:
-            work = self._sort(texts, cache)
-            return self._report(texts, work, work.calls, self._estimate(work), 0)
+        with self._open() as store:
+            work = self._work(texts, store)
+            estimate = work.quote(self.asker, self.settings)
+            return self._report(texts, work, work.backlog.calls, estimate, 0)
 
-    def _open(self) -> AnswerCache:
-        return AnswerCache(self.cache, self.asker.cache_name, self.asker.identity)
+    def _open(self) -> AnswerStore:
+        return AnswerStore(self.cache, self.asker.cache_name, self.asker.identity)
 
-    def _sort(self, texts: Texts, cache: AnswerCache) -> Work:
-        return Work.sort(texts.texts, cache.latest(), self.asker, self.settings)
-
-    def _estimate(self, work: Work) -> CostQuote:
-        return work.quote(self.asker, self.settings)
+    def _work(self, texts: Texts, store: AnswerStore) -> _Work:
+        return _Work.of(texts.texts, store.latest(), self.asker, self.settings)
 
     def _report(
-        self, texts: Texts, work: Work, calls: dict[Key, Call], estimate: CostQuote, asked: int
+        self, texts: Texts, work: _Work, calls: Mapping[Key, Call], estimate: CostQuote, asked: int
     ) -> RunReport:
         rounds = range(self.settings.repeats)
         parsed = {
@@ -150,11 +272,12 @@ class Runner:
             return error(call.reason)
         return read_reply(self.asker, call.status or 0, call.raw)
 
-    def _notes(self, work: Work, decisions: Decisions) -> tuple[str, ...]:
+    def _notes(self, work: _Work, decisions: Decisions) -> tuple[str, ...]:
         notices = []
-        if work.uncertain and self.settings.in_flight == "leave":
+        uncertain = len(work.backlog.uncertain)
+        if uncertain and self.settings.in_flight == "leave":
             notices.append(
-                f"{len(work.uncertain):,} texts were in flight when an earlier run was killed. "
+                f"{uncertain:,} texts were in flight when an earlier run was killed. "
                 "They count as errors, so that nothing is paid twice; in_flight = 'ask' asks again"
             )
         if work.repaired:
@@ -169,15 +292,6 @@ class Runner:
             notices.append(f"more than one model version answered: {decisions.version}")
         return tuple(notices)
 
-    def _stopped(self, session: Session) -> BaseException:
-        lost = f" {session.lost:,} replies could not be written." if session.lost else ""
-        message = (
-            f"{self.asker.name} stopped: {session.stopped}. {session.answered:,} of "
-            f"{session.total:,} questions of this run were answered and are kept in "
-            f"{self.cache}.{lost} Run it again to go on from there"
-        )
-        return KeyboardInterrupt(message) if session.interrupted else RunStoppedError(message)
-
 
 def _undecided(answers: Sequence[Answer]) -> list[str]:
     result = []
@@ -186,35 +300,3 @@ def _undecided(answers: Sequence[Answer]) -> list[str]:
         if reasons:
             result.append(f"{len(reasons):,} {outcome.name.lower()}; the first: {reasons[0]}")
     return result
-
-
-def _in_thread(session: Session, progress: Progress | None) -> None:
-    # An own thread, so that a run works inside a notebook's event loop too, and so that Ctrl-C
-    # reaches this thread and not the requests under way.
-    # An event, because a Thread.join that Ctrl-C interrupts takes the thread for ended (3.11).
-    failures: list[BaseException] = []
-    ended = threading.Event()
-
-    def work() -> None:
-        try:
-            session.run()
-        except BaseException as failure:
-            failures.append(failure)
-        finally:
-            ended.set()
-
-    threading.Thread(target=work, name="ombud-runner", daemon=True).start()
-    while True:
-        try:
-            while not ended.wait(POLL_SECONDS):
-                if progress is not None:
-                    progress(session.done, session.total, session.stopped)
-            if progress is not None:
-                progress(session.done, session.total, session.stopped)
-            break
-        except KeyboardInterrupt:
-            if session.interrupted:
-                raise
-            session.interrupt()
-    if failures:
-        raise failures[0]

@@ -6,18 +6,19 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ombud.errors import PlanError
-from ombud.systems.moderators.answers import Answer, error, unparseable
-from ombud.systems.moderators.cache import default_path
-from ombud.systems.moderators.keys import check_address, read_key, redact
+from ombud.http.dispatch import TRY_AGAIN, Verdict
+from ombud.http.keys import check_address, normal_address, read_key, redact
+from ombud.http.pace import RunSettings
+from ombud.http.store import default_path
+from ombud.systems.moderators.answers import Answer, error, unparseable, without_surrogates
 from ombud.systems.moderators.quote import CostQuote, Price
-from ombud.systems.moderators.runner import Runner, RunReport
-from ombud.systems.moderators.settings import RunSettings
+from ombud.systems.moderators.runner import Runner, RunReport, read_reply
 
 if TYPE_CHECKING:
     from ombud.data.decisions import Decisions
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Service", "digest", "number", "share"]
 
-SHORTEST_SECRET = 8
+_LARGEST_SCORE = 3.4e38  # of the 32 bits in which scores are kept
+_STOP = {
+    401: "the service does not accept the key (401)",
+    403: "the service does not allow this key or this address (403)",
+    404: "there is nothing at this address, or no such model (404)",
+    405: "this address takes no questions (405)",
+    402: "the service wants to be paid first (402)",
+}
 
 
 @dataclass(kw_only=True)
@@ -97,7 +105,8 @@ class Service:
         """
         edition = f"@{self.edition}" if self.edition else ""
         usual = str(type(self).base_url).rstrip("/")
-        address = "" if self.base_url == usual else f"#at-{digest(self.base_url)}"
+        same = self.base_url == usual or normal_address(self.base_url) == normal_address(usual)
+        address = "" if same else f"#at-{digest(self.base_url)}"
         return f"{self.configuration}{edition}{address}"
 
     @property
@@ -120,9 +129,9 @@ class Service:
         return {"Authorization": f"Bearer {key}"}
 
     def redact(self, body: bytes) -> bytes:
-        """Return a reply without the key; a word of under eight characters is no secret."""
+        """Return a reply without the key, should the service have repeated it."""
         key = os.environ.get(self.key_env, "").strip() if self.key_env else ""
-        return redact(body, key) if len(key) >= SHORTEST_SECRET else body
+        return redact(body, key)
 
     def question(self, text: str) -> Any:
         """Return the JSON of a question about one text."""
@@ -141,6 +150,15 @@ class Service:
         """Return what the JSON of a good reply means; may raise when it is not as documented."""
         raise NotImplementedError
 
+    @property
+    def echoes(self) -> bool:
+        """Whether replies repeat something of the question that `echoed` can check."""
+        return False
+
+    def echoed(self, reply: Any, text: str) -> bool:
+        """Return whether a reply is about a text, as far as it says what it is about."""
+        return True
+
     def parse(self, status: int, body: bytes) -> Answer:
         """Return what a reply to one text means; never raises."""
         try:
@@ -152,16 +170,38 @@ class Service:
         if status != 200:
             return error(f"the service answered {status}{_said(reply)}")
         try:
-            return self.read(reply)
-        except (LookupError, TypeError, ValueError, AttributeError) as fault:
+            return _kept(self.read(reply))
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as fault:
             what = f"{type(fault).__name__} {fault}"
             return unparseable(f"the reply is not as documented: {what}")
+
+    def judge(self, status: int, body: bytes, payload: str) -> Verdict:
+        """Return what a reply to one text means for the run; never raises."""
+        if status in TRY_AGAIN:
+            return Verdict("error", f"the service answered {status}", again=True)
+        answer = read_reply(self, status, body)
+        if status in _STOP or 300 <= status < 400:
+            reason = _STOP.get(status, f"the service redirects elsewhere ({status})")
+            said = error(f"{reason}: {answer.reason}" if answer.reason else reason).reason
+            return Verdict("error", said, stop=said)
+        if status == 200 and self.echoes:
+            try:
+                about = self.echoed(json.loads(body), payload)
+            except Exception:  # a reply that is not as documented is not known to be this one's
+                about = False
+            if not about:
+                return Verdict("error", "the reply is about another text", again=True, stray=True)
+        return Verdict(answer.outcome.name.lower(), answer.reason)
+
+    def exhausted(self, reason: str, tries: int) -> str:
+        """Return how to say that all tries failed, the last of them for a reason."""
+        return f"{reason}, {tries} times"
 
     def runner(self) -> Runner:
         """Return the runner that asks this service."""
         if self.run.batch > 1 and type(self).split is Service.split:
             raise PlanError(f"{self.name} takes one text in a request; batch must be 1")
-        return Runner(self, self.cache or default_path(), self.run)
+        return Runner(self, self.cache or default_path("moderators"), self.run)
 
     def quote(self, texts: Texts) -> CostQuote:
         """Return what asking about some texts would cost and take; asks nothing."""
@@ -180,13 +220,29 @@ def _said(reply: Any) -> str:
     return f": {reply}" if isinstance(reply, str) else ""
 
 
+def _kept(answer: Answer) -> Answer:
+    """Return an answer as it can be kept: names that UTF-8 can hold, scores of 32 bits."""
+    scores = (answer.score, *answer.categories.values())
+    if any(abs(score) > _LARGEST_SCORE for score in scores):
+        raise ValueError(f"a score is beyond {_LARGEST_SCORE:g}")
+    names = "".join((answer.version, *answer.categories))
+    if names.isascii():
+        return answer
+    return replace(
+        answer,
+        version=without_surrogates(answer.version),
+        categories={without_surrogates(c): s for c, s in answer.categories.items()},
+    )
+
+
 def number(value: Any) -> float:
     """Return a finite number of a reply; TypeError or ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"a number was expected, not {type(value).__name__}")
-    if not math.isfinite(value):
+    score = float(value)
+    if not math.isfinite(score):
         raise ValueError("a score is not finite")
-    return float(value)
+    return score
 
 
 def share(value: float, name: str, system: str) -> float:

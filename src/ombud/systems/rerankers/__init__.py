@@ -1,15 +1,32 @@
-"""Remedies: what could be changed between a recommender and its users, and at what price."""
+"""Rerankers: what could be changed between a recommender and its users, and at what price."""
 
 from ombud.systems.rerankers.avoid import AvoidList, UnknownItems, avoid
+from ombud.systems.rerankers.balance import (
+    BalancedReranker,
+    balance,
+    calibrate_identities,
+    identity_codes,
+    profile_mix,
+)
 from ombud.systems.rerankers.base import NeedsData, Reranker
 from ombud.systems.rerankers.calibrate import CalibratedReranker, calibrate
+from ombud.systems.rerankers.creators import CreatorReranker
+from ombud.systems.rerankers.quota import Chosen, choose_by_quota
 
 __all__ = [
     "AvoidList",
+    "BalancedReranker",
     "CalibratedReranker",
+    "Chosen",
+    "CreatorReranker",
     "NeedsData",
     "Reranker",
     "UnknownItems",
     "avoid",
+    "balance",
     "calibrate",
+    "calibrate_identities",
+    "choose_by_quota",
+    "identity_codes",
+    "profile_mix",
 ]

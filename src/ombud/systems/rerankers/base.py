@@ -1,4 +1,4 @@
-"""A remedy stands between a recommender and its users: it asks for more and changes the order."""
+"""A reranker stands between a recommender and its users: it asks for more and changes the order."""
 
 from __future__ import annotations
 

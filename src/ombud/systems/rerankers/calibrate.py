@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels, LabelState
@@ -22,7 +23,7 @@ from ombud.systems.base import Recommender
 from ombud.systems.rerankers.base import Reranker
 from ombud.systems.rerankers.greedy import Cost, greedy_order
 
-__all__ = ["CalibratedReranker", "Target", "calibrate"]
+__all__ = ["CalibratedReranker", "Target", "calibrate", "relevance_of", "reordered"]
 
 Target = Mapping[str, float] | Literal["history"]
 """What lists are moved towards: the user's own mix, or a share for each of some labels."""
@@ -90,7 +91,7 @@ def calibrate(
     places = np.ones(width) if weighting == "share" else 1 / np.log2(np.arange(width) + 2)
     order = np.tile(np.arange(width), (len(lists), 1))
     order[there] = greedy_order(
-        _relevance(lists)[there],
+        relevance_of(lists)[there],
         rows[there],
         weights,
         aim[there],
@@ -100,16 +101,33 @@ def calibrate(
         alpha=alpha,
         places=places,
     )
+    return reordered(lists, order)
+
+
+def reordered(
+    lists: Recommendations, order: NDArray[np.int64], lost: tuple[Exclusion, ...] = ()
+) -> Recommendations:
+    """Return lists made of places of others.
+
+    Parameters
+    ----------
+    lists
+        The candidates.
+    order
+        Users x places: positions in the candidates; -1 where a list has ended.
+    lost
+        What is to be counted beside what the lists already count.
+    """
     taken = np.where(order < 0, 0, order)
     items = np.where(order < 0, np.int32(-1), np.take_along_axis(lists.items, taken, axis=1))
     scores = None
     if lists.scores is not None:
         moved = np.take_along_axis(lists.scores, taken, axis=1)
         scores = np.where(items < 0, np.float32("nan"), moved)
-    return Recommendations(lists.users, items, lists.catalogue, scores, lists.exclusions)
+    return Recommendations(lists.users, items, lists.catalogue, scores, (*lists.exclusions, *lost))
 
 
-def _relevance(lists: Recommendations) -> Floats:
+def relevance_of(lists: Recommendations) -> Floats:
     """Return 0 to 1 within each list, -inf where it has ended."""
     used = lists.items >= 0
     width = lists.items.shape[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +16,15 @@ from ombud.data.ids import Ids, Vocabulary
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError
 
-__all__ = ["Answer", "Faults", "as_answer", "gather"]
+__all__ = ["Answer", "Faults", "as_answer", "gather", "is_text"]
+
+_LARGEST_SCORE = 3.4e38  # of the 32 bits in which scores are kept
 
 Faults: TypeAlias = Literal["error", "exclude"]
 """What a faulty list does: it ends the audit, or the user has no list and is counted."""
+
+
+_REMEDY = "Mend the system, or choose faults='exclude' to leave such users out and count them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ def as_answer(items: Any, scores: Any = None) -> Answer:
         return Answer(fault="item ids of two types in one list", detail=repr(items[0])[:80])
     if any(isinstance(item, int) and not -(2**63) <= item < 2**63 for item in items):
         return Answer(fault="an item id beyond 64 bits", detail="")
+    if any(isinstance(item, str) and not is_text(item) for item in items):
+        return Answer(fault="an item id with half a character, which UTF-8 cannot hold", detail="")
     if len(set(items)) < len(items):
         twice = Counter(items).most_common(1)[0][0]
         return Answer(fault="a list that holds an item more than once", detail=repr(twice)[:80])
@@ -66,9 +72,14 @@ def as_answer(items: Any, scores: Any = None) -> Answer:
         return Answer(items)
     if not isinstance(scores, Sequence) or len(scores) != len(items):
         return Answer(fault="scores that are not one number for each item", detail=_kind(scores))
-    if not all(isinstance(s, int | float) and math.isfinite(s) for s in scores):
+    if not all(isinstance(s, int | float) and abs(s) <= _LARGEST_SCORE for s in scores):
         return Answer(fault="a score that is not a finite number", detail="")
     return Answer(items, scores)
+
+
+def is_text(item: str) -> bool:
+    """Return whether UTF-8 can hold a text: whether it has no lone surrogates."""
+    return item.isascii() or not any("\ud800" <= character <= "\udfff" for character in item)
 
 
 def _kind(value: Any) -> str:
@@ -76,7 +87,11 @@ def _kind(value: Any) -> str:
 
 
 def gather(
-    name: str, users: Ids, answers: Sequence[Answer | None], n: int, faults: Faults = "error"
+    name: str,
+    users: Ids,
+    answers: Sequence[Answer | None],
+    n: int,
+    faults: Faults | Literal["refuse"] = "error",
 ) -> Recommendations:
     """Return answers as recommendations.
 
@@ -89,7 +104,8 @@ def gather(
     n
         The length asked for; longer lists are cut, and the places are counted.
     faults
-        Whether a faulty answer is an error, or an exclusion.
+        Whether a faulty answer is an error, or an exclusion; ``refuse`` is an error of a system
+        whose user has no such choice.
 
     Raises
     ------
@@ -101,8 +117,9 @@ def gather(
     for row, answer in enumerate(answers):
         if answer is not None and answer.fault:
             wrong.setdefault(answer.fault, []).append(row)
-    if wrong and faults == "error":
-        raise AuditedSystemError(_complaint(name, asked.tolist(), answers, wrong))
+    if wrong and faults != "exclude":
+        lines = _complaint(name, asked.tolist(), answers, wrong)
+        raise AuditedSystemError("\n".join([*lines, _REMEDY] if faults == "error" else lines))
     where = f"recommendations of {name}"
     result = [Exclusion(where, "users", len(r), f, len(asked)) for f, r in wrong.items()]
     absent = sum(answer is None for answer in answers)
@@ -124,15 +141,14 @@ def _complaint(
     users: Sequence[Any],
     answers: Sequence[Answer | None],
     wrong: dict[str, list[int]],
-) -> str:
+) -> list[str]:
     lines = []
     for fault, rows in wrong.items():
         first = answers[rows[0]]
         detail = f" ({first.detail})" if first is not None and first.detail else ""
         more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
         lines.append(f"  - user {users[rows[0]]!r}{more}: {fault}{detail}")
-    remedy = "Mend the system, or choose faults='exclude' to leave such users out and count them."
-    return "\n".join([f"{name} did not answer as its protocol says", *lines, remedy])
+    return [f"{name} did not answer as its protocol says", *lines]
 
 
 def _matrix(

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ombud.data.ids import Ids
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, PlanError
-from ombud.http.pace import retry_after
+from ombud.http.backlog import IN_FLIGHT, Backlog
+from ombud.http.dispatch import TRY_AGAIN, Dispatcher, Verdict
+from ombud.http.keys import check_address, read_key, redact
+from ombud.http.pace import RunSettings
+from ombud.http.store import AnswerStore, Call, Key, default_path, hash_of
 from ombud.registry import recommender
-from ombud.systems.moderators.keys import check_address, read_key, redact
-from ombud.systems.moderators.limits import RateLimit, backoff
 from ombud.systems.recommenders.adapters.answers import Answer, Faults, gather
 from ombud.systems.recommenders.adapters.protocol import GarbledReplyError, question, read_reply
-from ombud.systems.recommenders.adapters.replies import Replies, default_path
-
-if TYPE_CHECKING:
-    import httpx
 
 __all__ = ["HttpRecommender"]
 
-MAX_BODY = 64 * 1024 * 1024
-LONGEST_BACKOFF = 60.0
-LONGEST_WAIT = 600.0
-_AGAIN = {408, 425, 429, 500, 502, 503, 504}
-
-
-class _FailedError(Exception):
-    """A batch for which no usable reply came, in words."""
+_MAX_BODY = 64 * 1024 * 1024
+_LONGEST_BACKOFF = 60.0
+_LONGEST_WAIT = 600.0
+_USABLE = "usable"
+_UNCERTAIN = f"{IN_FLIGHT}; in_flight = 'ask' asks again"
 
 
 @recommender("http")
@@ -43,10 +37,10 @@ class HttpRecommender:
     """A service that answers ``POST {"users": [...], "n": 10, "exclude_seen": true}``.
 
     The protocol is that of `ombud.systems.recommenders.adapters.protocol`. Every raw reply is
-    kept in an SQLite file, and a question that was answered is never asked again. No reply, 408,
-    425, 429 and most 5xx, and replies that are not the protocol's JSON are tried again, later
-    each time and no sooner than a Retry-After asks; other statuses are not. Redirects are not
-    followed.
+    kept in an SQLite file, and a question that was answered is never asked again; one run at a
+    time asks a service. No reply, 408, 425, 429 and most 5xx, and replies that are not the
+    protocol's JSON are tried again, later each time and no sooner than a Retry-After asks; other
+    statuses are not. Redirects are not followed.
 
     Parameters
     ----------
@@ -66,7 +60,7 @@ class HttpRecommender:
     per_second, per_minute
         The most questions started in that time; None for no limit.
     timeout
-        Seconds until a question counts as unanswered.
+        Seconds until a question counts as unanswered, however slowly its reply drips in.
     retries
         How often a question is tried again.
     wait
@@ -74,6 +68,9 @@ class HttpRecommender:
     faults
         What a faulty list, or a batch without a usable reply, does: ``error``, or ``exclude``
         the users and count them. When no batch at all is answered it is always an error.
+    in_flight
+        Questions that were sent but whose reply was not on disk when an earlier run was killed:
+        ``"leave"`` treats them as faults, so that nothing is asked twice; ``"ask"`` asks again.
     cache
         The file of replies; default ``$OMBUD_CACHE/recommenders.sqlite`` or
         ``.ombud/recommenders.sqlite``.
@@ -93,6 +90,7 @@ class HttpRecommender:
     retries: int = 5
     wait: float = 0.5
     faults: Faults = "error"
+    in_flight: Literal["leave", "ask"] = "leave"
     cache: Path | None = None
     seed: int = 0
 
@@ -119,128 +117,132 @@ class HttpRecommender:
             raise PlanError(f"{self.name}: {'; '.join(wrong)}")
 
     def recommend(self, users: Ids, n: int, exclude_seen: bool = True) -> Recommendations:
-        """Return the service's lists, from the cache where it has answered before."""
-        import httpx
+        """Return the service's lists, from the cache where it has answered before.
 
-        key = read_key(self.key_env, self.url, "", self.name)
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
+        Raises
+        ------
+        AuditedSystemError
+            When the service does not answer, or answers badly; what it answered is kept.
+        KeyboardInterrupt
+            On Ctrl-C, after the replies under way were awaited and kept. A second Ctrl-C does
+            not wait.
+        """
         asked = np.asarray(users).tolist()
         batches = [asked[start : start + self.batch] for start in range(0, len(asked), self.batch)]
-        replies = Replies(self.cache or default_path())
-        try:
-            with httpx.Client(headers=headers, timeout=self.timeout) as client:
-                session = _Session(self, client, replies, key)
-                with ThreadPoolExecutor(self.parallel) as pool:
-                    results = list(pool.map(lambda b: session.lists(b, n, exclude_seen), batches))
-        finally:
-            replies.close()
-        failures = [r for r in results if isinstance(r, str)]
+        service = _Service(self, n, exclude_seen)
+        keys = [service.key(batch) for batch in batches]
+        path = self.cache or default_path("recommenders")
+        # The version is part of each question's hash: one run at a time asks one address.
+        with AnswerStore(path, "http", self.url) as store, store.lock():
+            payloads = dict(zip(keys, batches, strict=True))
+            backlog = Backlog.split(payloads, store.latest(payloads), self.in_flight)
+            if backlog.uncertain and self.in_flight == "leave" and self.faults == "error":
+                first = next(payloads[key] for key in keys if key in backlog.uncertain)
+                raise self._failed(first, _UNCERTAIN)
+            questions = backlog.questions
+            dispatcher = Dispatcher(service, store, self._settings(), questions, _MAX_BODY)
+            dispatcher.run()
+        calls = {**backlog.calls, **dispatcher.calls}
+        results = [service.result(calls.get(k), b) for k, b in zip(keys, batches, strict=True)]
+        if dispatcher.interrupted:
+            dispatcher.check(self.name)
+        failures = [
+            (batch, result)
+            for key, batch, result in zip(keys, batches, results, strict=True)
+            if isinstance(result, str) and key in calls
+        ]
+        if failures and self.faults == "error":
+            raise self._failed(*failures[0])
+        dispatcher.check(self.name)
         if failures and len(failures) == len(results):
             raise AuditedSystemError(
-                f"{self.name} answered none of {len(results):,} questions: {failures[0]}"
+                f"{self.name} answered none of {len(results):,} questions: {failures[0][1]}"
             )
         answers: list[Answer | None] = []
-        for users_of, result in zip(batches, results, strict=True):
-            answers += [Answer(fault=result)] * len(users_of) if isinstance(result, str) else result
+        for batch, result in zip(batches, results, strict=True):
+            answers += [Answer(fault=result)] * len(batch) if isinstance(result, str) else result
         return gather(self.name, users, answers, n, self.faults)
 
+    def _failed(self, batch: list[Any], reason: str) -> AuditedSystemError:
+        more = f" and {len(batch) - 1} more" if len(batch) > 1 else ""
+        return AuditedSystemError(f"{self.name}, asked for user {batch[0]!r}{more}: {reason}")
 
-class _Session:
-    """The state of one call: client, pace and cache, shared by the threads."""
+    def _settings(self) -> RunSettings:
+        return RunSettings(
+            concurrency=self.parallel,
+            per_second=self.per_second,
+            per_minute=self.per_minute,
+            timeout=self.timeout,
+            retries=self.retries,
+            backoff=self.wait,
+            longest_backoff=_LONGEST_BACKOFF,
+            longest_wait=_LONGEST_WAIT,
+            give_up_after=1 if self.faults == "error" else sys.maxsize,
+            in_flight=self.in_flight,
+            seed=self.seed,
+        )
 
-    def __init__(
-        self, asked: HttpRecommender, client: httpx.Client, replies: Replies, key: str
-    ) -> None:
-        self.asked, self.client, self.replies, self.secret = asked, client, replies, key
-        self.limit = RateLimit(asked.per_second, asked.per_minute, time.monotonic)
-        self.lock = threading.Lock()
-        self.broken: AuditedSystemError | None = None
 
-    def lists(self, users: list[Any], n: int, exclude_seen: bool) -> list[Answer | None] | str:
+class _Service:
+    """How one call of `HttpRecommender.recommend` asks, and what a reply means."""
+
+    @property
+    def echoes(self) -> bool:
+        """Users may be left out of a reply, so it does not say which question it answers."""
+        return False
+
+    def __init__(self, asked: HttpRecommender, n: int, exclude_seen: bool) -> None:
+        self._asked, self._n, self._exclude_seen = asked, n, exclude_seen
+        self._secret = read_key(asked.key_env, asked.url, "", asked.name)
+
+    @property
+    def url(self) -> str:
+        return self._asked.url
+
+    def headers(self) -> Mapping[str, str]:
+        headers = {"Accept": "application/json"}
+        if self._secret:
+            headers["Authorization"] = f"Bearer {self._secret}"
+        return headers
+
+    def key(self, users: list[Any]) -> Key:
+        body = question(users, self._n, self._exclude_seen)
+        return hash_of(self._asked.url, self._asked.version, body), 0
+
+    def body(self, payloads: Sequence[list[Any]]) -> bytes:
+        (users,) = payloads
+        return question(users, self._n, self._exclude_seen)
+
+    def split(self, body: bytes, count: int) -> list[bytes]:
+        raise ValueError("a question is about one batch of users")
+
+    def redact(self, body: bytes) -> bytes:
+        return redact(body, self._secret)
+
+    def judge(self, status: int, body: bytes, payload: list[Any]) -> Verdict:
+        if status != 200:
+            again = status in TRY_AGAIN
+            reason = f"status {status}" if again else f"the service answered with status {status}"
+            stop = reason if not again and self._asked.faults == "error" else ""
+            return Verdict("error", reason, again, stop)
+        try:
+            read_reply(body, payload)
+        except GarbledReplyError as problem:
+            return Verdict("error", str(problem), again=True)
+        return Verdict(_USABLE)
+
+    def exhausted(self, reason: str, tries: int) -> str:
+        return f"no usable reply in {tries} {'tries' if tries > 1 else 'try'}; the last: {reason}"
+
+    def result(self, call: Call | None, users: list[Any]) -> list[Answer | None] | str:
         """Return the answers for one batch, or why there are none."""
-        body = question(users, n, exclude_seen)
-        key = Replies.key(self.asked.url.encode(), self.asked.version.encode(), body)
-        known = self.replies.get(key)
-        if known is not None:
-            return read_reply(known, users)
-        if self.broken is not None:
-            raise self.broken
+        if call is None:
+            return "it was not asked, because the run had stopped"
+        if call.answered is None:
+            return _UNCERTAIN
+        if call.outcome != _USABLE or call.raw is None:
+            return call.reason
         try:
-            return self._ask(users, body, key)
-        except _FailedError as failure:
-            if self.asked.faults == "exclude":
-                return str(failure)
-            more = f" and {len(users) - 1} more" if len(users) > 1 else ""
-            message = f"{self.asked.name}, asked for user {users[0]!r}{more}: {failure}"
-            self.broken = AuditedSystemError(message)  # other threads stop asking
-            raise self.broken from None
-
-    def _ask(self, users: list[Any], body: bytes, key: bytes) -> list[Answer | None]:
-        fault = ""
-        for attempt in range(self.asked.retries + 1):
-            if attempt:
-                time.sleep(
-                    backoff(
-                        attempt - 1, self.asked.seed, key.hex(), self.asked.wait, LONGEST_BACKOFF
-                    )
-                )
-            self._pace()
-            when = time.time()
-            try:
-                status, raw, wait = self._post(body)
-            except ConnectionError as problem:
-                fault = str(problem)
-                continue
-            raw = redact(raw, self.secret)
-            try:
-                if status != 200:
-                    raise GarbledReplyError(f"status {status}")
-                answers = read_reply(raw, users)
-            except GarbledReplyError as problem:
-                self.replies.put(key, self.asked.url, when, status, False, raw)
-                fault = str(problem)
-                if status != 200 and status not in _AGAIN:
-                    raise _FailedError(f"the service answered with {fault}") from None
-                self._hold(retry_after(wait))
-                continue
-            self.replies.put(key, self.asked.url, when, status, True, raw)
-            return answers
-        tries = f"{self.asked.retries + 1} tries" if self.asked.retries else "1 try"
-        raise _FailedError(f"no usable reply in {tries}; the last: {fault}")
-
-    def _pace(self) -> None:
-        with self.lock:
-            seconds = self.limit.wait()
-        if seconds > 0:
-            time.sleep(seconds)
-
-    def _hold(self, seconds: float | None) -> None:
-        if seconds is None:
-            return
-        if seconds > LONGEST_WAIT:
-            raise _FailedError(
-                f"the service asks to wait {seconds:.0f} s, which is over {LONGEST_WAIT:.0f}: a "
-                "quota is used up; run the audit again later, answers so far are kept"
-            )
-        with self.lock:
-            self.limit.pause(seconds)
-
-    def _post(self, body: bytes) -> tuple[int, bytes, str]:
-        import httpx
-
-        try:
-            with self.client.stream("POST", self.asked.url, content=body) as response:
-                parts, size = [], 0
-                for part in response.iter_bytes():
-                    size += len(part)
-                    if size > MAX_BODY:
-                        raise ConnectionError(f"the reply is over {MAX_BODY:,} bytes")
-                    parts.append(part)
-                wait = response.headers.get("retry-after", "")
-                return response.status_code, b"".join(parts), wait
-        except httpx.TimeoutException:
-            raise ConnectionError(f"no reply within {self.asked.timeout:g} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as problem:
-            raise ConnectionError(f"{type(problem).__name__}: {problem}") from None
+            return read_reply(call.raw, users)
+        except GarbledReplyError as problem:
+            return f"the kept reply cannot be used: {problem}"

@@ -20,7 +20,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ombud.systems.recommenders.adapters.answers import Answer, as_answer
+from ombud.errors import DataError
+from ombud.systems.recommenders.adapters.answers import Answer, as_answer, is_text
 
 __all__ = ["GarbledReplyError", "question", "read_reply"]
 
@@ -32,7 +33,13 @@ class GarbledReplyError(Exception):
 def question(users: Sequence[Any], n: int, exclude_seen: bool) -> bytes:
     """Return the body of a question."""
     asked = {"users": list(users), "n": n, "exclude_seen": exclude_seen}
-    return json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode()
+    text = json.dumps(asked, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        odd = next(user for user in users if isinstance(user, str) and not is_text(user))
+        fault = f"the id {odd!r:.60} holds half a character, which UTF-8 cannot hold"
+        raise DataError("users", [fault]) from None
 
 
 def read_reply(raw: bytes, users: Sequence[Any]) -> list[Answer | None]:

@@ -1,0 +1,136 @@
+"""The authors study: linking, the propagation model, reranking, and the study as a whole.
+
+    python benchmarks/authors.py            full size; the study on 870,000 users
+    python benchmarks/authors.py --quick    the study on a tenth of it
+    python benchmarks/authors.py --only study --share 0.01
+
+The parts can be run alone: ``_authors_link.py``, ``_authors_propagation.py`` (against NUTS),
+``_authors_rerank.py``. The study is the preset on a made world of GoodReads' size: 1.1 million
+items, 189 million interactions, 5,000 audited users and 5,000 for accuracy, four implicit
+algorithms, all analyses. The published run took 676.5 CPU hours and 512 GiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from _authors_link import CASES as LINK
+from _authors_link import linking_figures
+from _authors_propagation import CASES as PROPAGATION
+from _authors_propagation import propagation_vs_nuts
+from _authors_rerank import CASES as RERANK
+from _authors_rerank import rerank_vs_python
+from _isolated import finish, main_of_case, measure
+
+SEED = 20210204
+PUBLISHED_HOURS = 676.5
+WHOLE = {"users": 870_000, "items": 1_100_000, "interactions": 189_000_000}
+PARTS = ("link", "propagation", "rerank", "study")
+
+
+def study(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Run the preset on a made world, and time its parts."""
+    from ombud.audits import Audit, Plan
+    from ombud.audits.load import load_analyses, load_metrics, load_system
+    from ombud.audits.presets import Preset, complete
+    from ombud.data.dataset import Dataset
+    from ombud.data.items import Items
+    from ombud.registry import create
+    from ombud.worlds.large import draw_large
+    from ombud.worlds.spec import WorldSpec
+
+    share = options["share"]
+    size = {name: max(1, int(n * share)) for name, n in WHOLE.items()}
+    spec = WorldSpec(name="authors", users=size["users"], items=size["items"], ratings=False)
+    world = draw_large(spec, size["interactions"], SEED)
+    rng = np.random.default_rng(SEED)
+    known = rng.random(size["items"]) < 0.42
+    who = np.where(rng.random(size["items"]) < 0.39, "female", "male").astype(object)
+    who[~known] = None
+    status = np.where(known, "known", "no_authority").astype(object)
+    items = Items(world.dataset.interactions.items, {"gender": who}, {"gender": status})  # type: ignore[union-attr]
+    data = Dataset(world.dataset.interactions, items=items)
+    plan = complete(
+        Plan(
+            preset="authors",
+            options={"feedback": "implicit", "users": 5000, "accuracy_users": 5000},
+        )
+    )
+    parts: dict[str, float] = {}
+    started = [time.process_time()]
+
+    def lap(name: str) -> None:
+        now = time.process_time()
+        parts[name] = parts.get(name, 0.0) + now - started[0]
+        started[0] = now
+
+    preset: Preset = create("preset", "authors")
+    data = preset.prepare(plan, data)
+    lap("samples")
+    audit = Audit(
+        data,
+        {name: load_system(name, config) for name, config in plan.systems.items()},  # type: ignore[misc]
+        load_metrics(plan.metrics),
+        analyses=load_analyses(plan.analyses),
+        plan=plan,
+    )
+    collector = audit._asking(None, lambda done, total, note: None)
+    answers = {}
+    for name, system in audit._named().items():
+        answers[name] = collector.ask(name, system)
+        lap(f"lists of {name}")
+    found = audit.score(answers)
+    lap("metrics and analyses")
+    return {"cpu": sum(parts.values()), "parts": parts, "estimates": len(found.estimates)}
+
+
+CASES = {**LINK, **PROPAGATION, **RERANK, "study": study}
+
+
+def study_figures(share: float) -> dict[str, float]:
+    """Run the study on a share of GoodReads' size, and return the named figures."""
+    print(f"study: {share:.0%} of {WHOLE}", flush=True)
+    found = measure(__file__, "study", {"share": share})
+    for name, cpu in found["parts"].items():
+        print(f"  {name}: {cpu:.1f} CPU s")
+    hours = found["cpu"] / 3600
+    print(f"  whole: {hours:.3f} CPU hours, {found['mib'] / 1024:.2f} GiB")
+    figures = {f"study_s {name}": cpu for name, cpu in found["parts"].items()}
+    figures |= {"study_share": share, "study_cpu_hours": hours, "study_mib": found["mib"]}
+    if share == 1:
+        figures["study_vs_published"] = PUBLISHED_HOURS / hours
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller data, shorter peers")
+    parser.add_argument("--only", choices=PARTS, help="one part alone")
+    parser.add_argument("--share", type=float, help="of GoodReads' size, for the study")
+    asked = parser.parse_args()
+    quick = asked.quick
+    share = asked.share or (0.1 if quick else 1.0)
+    figures: dict[str, float] = {}
+    for part in (asked.only,) if asked.only else PARTS:
+        if part == "link":
+            figures |= linking_figures(quick, __file__)
+        elif part == "propagation":
+            figures |= propagation_vs_nuts(__file__, quick)
+        elif part == "rerank":
+            figures |= rerank_vs_python(__file__, quick)
+        else:
+            figures |= study_figures(share)
+    finish("authors", figures)
+
+
+if __name__ == "__main__":
+    if "--case" in sys.argv[1:2]:
+        main_of_case(CASES)
+    else:
+        main()

@@ -1,0 +1,81 @@
+"""The faults of a plan, all at once, each with what was probably meant."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from ombud import registry
+from ombud.errors import OmbudError, PlanError
+
+__all__ = ["check_names", "form_faults"]
+
+
+def form_faults(model: type[BaseModel], error: ValidationError) -> list[str]:
+    """Return one line for each fault in the form of a plan."""
+    lines = []
+    for one in error.errors():
+        where = [str(part) for part in one["loc"]]
+        if one["type"] == "extra_forbidden":
+            lines.append(_unknown_key(model, where))
+        else:
+            lines.append(f"{'.'.join(where) or 'plan'}: {one['msg']}")
+    return lines
+
+
+def _unknown_key(model: type[BaseModel], where: list[str]) -> str:
+    *path, key = where
+    inside: Any = model
+    for part in path:
+        field = getattr(inside, "model_fields", {}).get(part)
+        inside = None if field is None else _model(field.annotation)
+    known = list(getattr(inside, "model_fields", {}))
+    place = f"[{'.'.join(path)}]" if path else "the plan"
+    near = get_close_matches(key, known, n=1)
+    meant = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
+    return f"{place} has no key {key!r}; {meant}"
+
+
+def _model(annotation: Any) -> Any:
+    return next(
+        (a for a in (annotation, *get_args(annotation)) if hasattr(a, "model_fields")), None
+    )
+
+
+def check_names(plan: Any) -> None:
+    """Look up everything that a plan names, and raise one error for all that is not there.
+
+    Parameters
+    ----------
+    plan
+        A plan, completed by its preset.
+    """
+    faults: list[str] = []
+    if plan.data.source is not None:
+        _look_up(faults, ("source", "world"), plan.data.source, "[data] source")
+    for name, config in plan.systems.items():
+        if "type" in config:
+            _look_up(faults, ("recommender", "moderator"), config["type"], f"system {name!r}")
+    for kind, specs in (("metric", plan.metrics), ("analysis", plan.analyses)):
+        for spec in specs:
+            if "name" not in spec:
+                faults.append(f"{'an' if kind == 'analysis' else 'a'} {kind} has no name: {spec}")
+                continue
+            try:
+                registry.create(kind, spec["name"], {k: v for k, v in spec.items() if k != "name"})
+            except OmbudError as error:
+                faults.append(str(error))
+    if len(faults) == 1:
+        raise PlanError(faults[0])
+    if faults:
+        lines = "".join(f"\n  - {fault}" for fault in faults)
+        raise PlanError(f"the plan: {len(faults)} faults{lines}")
+
+
+def _look_up(faults: list[str], kinds: tuple[str, ...], name: object, where: str) -> None:
+    known = sorted({one for kind in kinds for one in registry.names(kind)})
+    if name not in known:
+        what = " or ".join(kinds)
+        faults.append(f"{where}: no {what} is called {name!r}; {registry.hint(name, known)}")

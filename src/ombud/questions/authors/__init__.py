@@ -1,0 +1,31 @@
+"""Authors: whose work is catalogued, read and recommended."""
+
+from ombud.questions.authors.answer import authors_answer
+from ombud.questions.authors.catalogue import CreatorCatalogue
+from ombud.questions.authors.lists import CreatorLists
+from ombud.questions.authors.metrics import BalanceGap, ListBalance
+from ombud.questions.authors.preset import AuthorsOptions, AuthorsPreset
+from ombud.questions.authors.propagation import CreatorPropagation
+from ombud.questions.authors.reranking import CreatorReranking
+from ombud.questions.authors.section import (
+    authors,
+    authors_lists,
+    authors_propagation,
+    authors_reranking,
+)
+
+__all__ = [
+    "AuthorsOptions",
+    "AuthorsPreset",
+    "BalanceGap",
+    "CreatorCatalogue",
+    "CreatorLists",
+    "CreatorPropagation",
+    "CreatorReranking",
+    "ListBalance",
+    "authors",
+    "authors_answer",
+    "authors_lists",
+    "authors_propagation",
+    "authors_reranking",
+]

@@ -1,0 +1,280 @@
+"""RQ1: whose work is catalogued and read, how much of that is known, and what the rest could do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ombud.audits.analyses import Analysed, all_interactions
+from ombud.data.items import Items
+from ombud.questions.authors.creators import Creators, creators_of
+from ombud.questions.authors.stages import PIPELINE, STAGE, among_users, stage
+from ombud.registry import analysis
+from ombud.stats.effects import cliffs_delta
+from ombud.stats.estimate import Estimate
+from ombud.stats.means import mean_estimate
+from ombud.stats.proportions import proportion
+from ombud.stats.ratios import ratio_of_means_estimate
+from ombud.stats.statistics import Floats
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.data.interactions import Interactions
+    from ombud.metrics.base import Outputs
+    from ombud.metrics.engine import Settings
+
+__all__ = ["CreatorCatalogue", "popularity_percentile"]
+
+_FEWEST = 10
+_UNLINKED = frozenset({"no_book", "no_author", "no_authority"})
+
+
+def popularity_percentile(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Return the popularity of each item as a whole percentile.
+
+    Items are ranked by interactions, ties get their average rank; rank over the largest rank,
+    in percent, rounded.
+
+    Examples
+    --------
+    >>> popularity_percentile(np.array([1, 1, 5, 9])).tolist()
+    [38, 38, 75, 100]
+    """
+    from scipy.stats import rankdata
+
+    ranks = rankdata(counts)
+    percent = np.floor(100 * ranks / ranks.max() + 0.5)
+    return np.asarray(percent, dtype=np.int64)
+
+
+@analysis("creator-catalogue")
+@dataclass(frozen=True)
+class CreatorCatalogue:
+    """Resolution, coverage by popularity, shares with bounds, and interactions by identity.
+
+    - **Shares** are among items (or interactions) of known identity. Their bounds are the shares
+      if every item without an identity had another one, or this one.
+    - **Interactions per item**: mean of each identity; the ratio of its mean to that of all other
+      known items; and Cliff's delta, which sees order only.
+    - **Unit**: the item; for shares of interactions, the user.
+    - **Undefined**: for an identity with fewer than 10 items.
+    - **Does not capture**: who has no record at all; coverage is not random.
+
+    Parameters
+    ----------
+    attribute
+        Which attribute of the items; default, the only one.
+    catalogue
+        A table of all catalogued items, `item` with the attribute, such as the ``items.parquet``
+        of a link folder; default, none.
+
+    References
+    ----------
+    Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
+    """
+
+    attribute: str = ""
+    catalogue: Path | str = ""
+
+    registered_name: ClassVar[str]
+
+    def analyse(
+        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
+    ) -> Analysed:
+        """Return the shares and tables; no system is asked."""
+        del outputs
+        interactions = all_interactions(data, self.registered_name)
+        creators = creators_of(data, self.attribute, self.registered_name)
+        codes = creators.on(interactions.items)
+        counts = np.bincount(interactions.matrix.indices, minlength=interactions.n_items)
+        met = counts > 0
+        level = settings.level
+        profiles = creators.in_profiles(interactions, interactions.users.arrow)
+        estimates = _known(creators, codes[met], profiles, interactions, level)
+        if self.catalogue:
+            estimates += _catalogued(self.catalogue, creators, level)
+        for g, name in enumerate(creators.names):
+            items = codes[met] == g
+            known = int(np.count_nonzero(codes[met] >= 0))
+            bounds = _bounds(int(items.sum()), known, int(met.sum()))
+            about = {"unit": "item", "level": level}
+            estimates.append(
+                stage("platform", int(items.sum()), known, name, **about).replace(
+                    details={STAGE: "platform", "of": known} | bounds
+                )
+            )
+            estimates.append(_interactions(creators, codes, counts, profiles, g, level))
+            estimates += _per_item(codes[met], counts[met].astype(np.float64), name, g, level)
+        return Analysed(
+            tuple(estimates),
+            {
+                "creator-data": _data_table(interactions),
+                "creator-resolution": _resolution(creators, codes, counts, interactions),
+                "creator-coverage": _coverage(creators, codes, counts, interactions),
+            },
+        )
+
+
+def _bounds(of: float, known: float, everything: float) -> dict[str, float]:
+    """Return the share if no unknown one, and if every unknown one, were of the identity."""
+    unknown = everything - known
+    return {"lowest": of / everything, "highest": (of + unknown) / everything}
+
+
+def _known(
+    creators: Creators,
+    codes: NDArray[np.int64],
+    profiles: Floats,
+    interactions: Interactions,
+    level: float,
+) -> list[Estimate]:
+    about: dict[str, Any] = {
+        "metric": f"share with a known {creators.attribute}",
+        "key": "creator-catalogue/known-share",
+        "level": level,
+        "details": {"attribute": creators.attribute},
+    }
+    known = int(np.count_nonzero(codes >= 0))
+    some = proportion(known, len(codes), unit="item", group="items", **about)
+    sizes = np.diff(interactions.matrix.indptr)
+    return [some, among_users(profiles.sum(axis=1), sizes, group="interactions", **about)]
+
+
+def _catalogued(path: Path | str, creators: Creators, level: float) -> list[Estimate]:
+    table = Items.from_frame(str(path), by=[creators.attribute], source=Path(path).name)
+    values = table.values[creators.attribute]
+    there = np.array([value is not None for value in values], dtype=bool)
+    known = int(there.sum())
+    found = []
+    for name in creators.names:
+        of = int(np.count_nonzero(values[there] == name))
+        about = {"unit": "item", "level": level}
+        details = {STAGE: "catalogue", "of": known} | _bounds(of, known, len(values))
+        found.append(stage("catalogue", of, known, name, **about).replace(details=details))
+    return found
+
+
+def _interactions(
+    creators: Creators,
+    codes: NDArray[np.int64],
+    counts: NDArray[Any],
+    profiles: Floats,
+    g: int,
+    level: float,
+) -> Estimate:
+    known = float(counts[codes >= 0].sum())
+    bounds = _bounds(float(counts[codes == g].sum()), known, float(counts.sum()))
+    return among_users(
+        profiles[:, g],
+        profiles.sum(axis=1),
+        metric="share among interactions",
+        key=PIPELINE,
+        label=creators.names[g],
+        level=level,
+        details={STAGE: "interactions", "of": known} | bounds,
+    )
+
+
+def _per_item(
+    codes: NDArray[np.int64], counts: Floats, name: str, g: int, level: float
+) -> list[Estimate]:
+    own, others = counts[codes == g], counts[(codes >= 0) & (codes != g)]
+    key = "creator-catalogue/interactions-per-item"
+    about: dict[str, Any] = {"label": name, "unit": "item", "level": level}
+    metric = "interactions per item"
+    ratio: dict[str, Any] = {"metric": f"{metric}, ratio", "key": f"{key}-ratio"}
+    delta: dict[str, Any] = {"metric": "Cliff's delta of interactions", "key": f"{key}-delta"}
+    against: dict[str, Any] = {"against": "items of other known identities"}
+    few = min(len(own), len(others))
+    if len(own) < _FEWEST:
+        reason = f"not enough data: {len(own)} items; {_FEWEST} are needed"
+        return [
+            Estimate.undefined(reason=reason, n=len(own), **about, **names)
+            for names in ({"metric": metric, "key": key}, ratio | against, delta | against)
+        ]
+    median = {"median": float(np.median(own)), "items": len(own)}
+    found = [mean_estimate(own, metric=metric, key=key, details=median, **about)]
+    if few < _FEWEST:
+        reason = f"not enough data: {few} items to compare with; {_FEWEST} are needed"
+        return found + [
+            Estimate.undefined(reason=reason, n=few, **about, **names, **against)
+            for names in (ratio, delta)
+        ]
+    both = np.concatenate([own, others])
+    mine = np.arange(len(both)) < len(own)
+    first, second = np.where(mine, both, np.nan), np.where(mine, np.nan, both)
+    found.append(ratio_of_means_estimate(first, second, **ratio, **about, **against))
+    effect = cliffs_delta(own, others, level)
+    ends = None if np.isnan(effect.low) else (effect.low, effect.high)
+    method = "DeLong" if ends else "none: no overlap, or no spread"
+    found.append(
+        Estimate(
+            value=effect.value, interval=ends, method=method, n=few, kind="gap", null=0.0,
+            **about, **delta, **against,
+        )
+    )  # fmt: skip
+    return found
+
+
+def _data_table(interactions: Interactions) -> pl.DataFrame:
+    users = int(np.count_nonzero(np.diff(interactions.matrix.indptr)))
+    items = len(np.unique(interactions.matrix.indices))
+    pairs = len(interactions)
+    return pl.DataFrame(
+        {"users": [users], "items": [items], "pairs": [pairs], "density": [pairs / users / items]}
+    )
+
+
+def _outcomes(creators: Creators, interactions: Interactions) -> NDArray[np.object_]:
+    """Return the identity of each item, or the outcome in its place."""
+    codes = creators.on(interactions.items)
+    names = np.array([*creators.names, ""], dtype=object)
+    return np.where(codes >= 0, names[codes], creators.status_on(interactions.items))
+
+
+def _resolution(
+    creators: Creators,
+    codes: NDArray[np.int64],
+    counts: NDArray[Any],
+    interactions: Interactions,
+) -> pl.DataFrame:
+    met = counts > 0
+    frame = pl.DataFrame(
+        {
+            "outcome": _outcomes(creators, interactions)[met].astype(str),
+            "known": codes[met] >= 0,
+            "interactions": counts[met].astype(np.int64),
+        }
+    )
+    found = frame.group_by("outcome", "known").agg(
+        pl.len().cast(pl.Int64).alias("items"), pl.col("interactions").sum()
+    )
+    return found.with_columns(
+        (pl.col("items") / pl.col("items").sum()).alias("items_share"),
+        (pl.col("interactions") / pl.col("interactions").sum()).alias("interactions_share"),
+    ).sort(["known", "items", "outcome"], descending=[True, True, False])
+
+
+def _coverage(
+    creators: Creators,
+    codes: NDArray[np.int64],
+    counts: NDArray[Any],
+    interactions: Interactions,
+) -> pl.DataFrame:
+    met = counts > 0
+    outcome = _outcomes(creators, interactions)[met].astype(str)
+    unlinked = np.isin(outcome, list(_UNLINKED | {"not in the table of items"}))
+    outcome = np.where((codes[met] < 0) & unlinked, "unlinked", outcome)
+    frame = pl.DataFrame({"percentile": popularity_percentile(counts[met]), "outcome": outcome})
+    return (
+        frame.group_by("percentile", "outcome")
+        .agg(pl.len().cast(pl.Int64).alias("items"))
+        .with_columns((pl.col("items") / pl.col("items").sum().over("percentile")).alias("share"))
+        .sort("percentile", "outcome")
+    )

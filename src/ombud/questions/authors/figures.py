@@ -1,0 +1,273 @@
+"""Charts of the authors study, as Vega-Lite without colours: the theme brings them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ombud.audits.result import Result
+from ombud.questions.authors.lookup import attribute, pipeline, told, with_source
+from ombud.questions.authors.reranking import LOSS
+from ombud.questions.authors.stages import STAGE
+from ombud.report.blocks import Figure
+from ombud.report.charts import NAME_LENGTH, interval_chart
+from ombud.report.display import count, shorten
+from ombud.report.findings import estimates_of
+from ombud.report.format import estimate_text
+from ombud.report.themes import MOST_COLOURS
+from ombud.stats.estimate import Estimate
+
+__all__ = [
+    "bins_figure",
+    "coverage_figure",
+    "curves_figure",
+    "loss_figure",
+    "pipeline_figure",
+    "stage_name",
+]
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_BASE = "as it is"
+_STAGES = {
+    "catalogue": "catalogue",
+    "platform": "platform",
+    "interactions": "interactions",
+    "profiles": "profiles",
+}
+
+
+def stage_name(e: Estimate) -> str:
+    """Return the stage of a share, in words."""
+    stage = str(e.details.get(STAGE))
+    if stage == "baseline":
+        return e.group
+    return _STAGES.get(stage) or f"lists: {e.system}"
+
+
+def pipeline_figure(result: Result, *, name: str, table: str, small: bool = False) -> Figure | None:
+    """Return the share of an identity at every stage, a dot and an interval each.
+
+    Of two identities one is drawn, with reranked lists beside the lists; of more, all, without
+    them.
+
+    Parameters
+    ----------
+    result
+        What an audit found.
+    name, table
+        Of the figure, and of the table with the same numbers.
+    small
+        Whether it is the one of the answer page: without reranked lists.
+    """
+    names = told(result)[:MOST_COLOURS]
+    single = len(names) == 1
+    stages = ["catalogue", "platform", "interactions", "profiles", "lists"]
+    if not small:
+        stages.append("baseline")
+    if single and not small:
+        stages.append("reranked")
+    some = [e for e in pipeline(result, *stages) if e.label in names]
+    if not any(e.value is not None for e in some):
+        return None
+    rows = []
+    for e in some:
+        series = str(e.details.get("strategy") or _BASE) if single else e.label
+        rows.append((e, stage_name(e), series))
+    order = list(dict.fromkeys(row for _, row, _ in rows))
+    about = attribute(result)
+    x = f"share among items of known {about}"
+    spec = interval_chart(rows, order, x_title=f"{names[0]}: {x}" if single else x)
+    base = [e for e in some if e.value is not None and e.details.get(STAGE) != "reranked"]
+    alt = "Share at every stage: " + "; ".join(
+        f"{stage_name(e)}{'' if single else ', ' + e.label} {estimate_text(e)}" for e in base[:12]
+    )
+    level = f"{some[0].level:.0%} intervals"
+    more = "" if small else " Most popular and best rated: one list for everyone, no interval."
+    title = f"From the catalogue to the lists: {shorten(names[0], 40) if single else about}"
+    caption = with_source(result, f"{level}, among items of known {about}.{more}")
+    return Figure(name, spec | {"description": alt}, title, caption, alt, table)
+
+
+def coverage_figure(result: Result, *, name: str, table: str) -> Figure | None:
+    """Return what is known of items by their popularity, as stacked shares."""
+    frame = result.tables.get("creator-coverage")
+    if frame is None or not frame.height:
+        return None
+    outcomes = frame["outcome"].unique(maintain_order=True).to_list()
+    rest = [o for o in ("ambiguous", "unknown", "unlinked") if o in outcomes]
+    order = [o for o in outcomes if o not in rest] + rest
+    values = [
+        {"percentile": p, "outcome": shorten(o, NAME_LENGTH), "items": n, "share": round(s, 4)}
+        for p, o, n, s in frame.select("percentile", "outcome", "items", "share").iter_rows()
+    ]
+    legend = {"title": None, "orient": "top", "columns": 4}
+    spec: dict[str, Any] = {
+        "$schema": _SCHEMA,
+        "width": 560,
+        "height": 170,
+        "data": {"values": values},
+        "mark": {"type": "bar", "binSpacing": 0},
+        "encoding": {
+            "x": {
+                "field": "percentile",
+                "type": "quantitative",
+                "bin": {"step": 4},
+                "title": "popularity of the item, percentile",
+            },
+            "y": {
+                "aggregate": "sum",
+                "field": "items",
+                "type": "quantitative",
+                "stack": "normalize",
+                "title": "share of items",
+            },
+            "color": {
+                "field": "outcome",
+                "type": "nominal",
+                "scale": {"domain": [shorten(o, NAME_LENGTH) for o in order]},
+                "legend": legend,
+            },
+        },
+    }
+    spec["encoding"]["order"] = {"field": "outcome", "type": "nominal"}
+    alt = f"Stacked shares of {count(len(order), 'outcome')} by popularity of the item."
+    text = (
+        "Items by number of interactions, least popular left. Unlinked: no book, author or record."
+    )
+    title = "What is known, by popularity"
+    spec["description"] = alt
+    return Figure(name, spec, title, with_source(result, text), alt, table)
+
+
+def bins_figure(result: Result, *, name: str, table: str) -> Figure | None:
+    """Return how profiles and lists are spread over shares of one identity."""
+    frame = result.tables.get("creator-balance-bins")
+    names = told(result)
+    if frame is None or not names:
+        return None
+    values = []
+    for system, identity, low, users in frame.iter_rows():
+        if identity == names[0]:
+            values.append({"of": system or "profiles", "share": round(low + 0.025, 3), "n": users})
+    total: dict[str, int] = {}
+    for v in values:
+        total[v["of"]] = total.get(v["of"], 0) + v["n"]
+    kinds = [kind for kind, n in total.items() if n][:MOST_COLOURS]
+    if not kinds:
+        return None
+    for v in values:
+        v["part"] = round(v["n"] / max(total[v["of"]], 1), 4)
+    by = {"field": "of", "type": "nominal", "scale": {"domain": kinds}}
+    legend = {"title": None, "orient": "top", "columns": 4, "symbolStrokeWidth": 2}
+    spec: dict[str, Any] = {
+        "$schema": _SCHEMA,
+        "width": 560,
+        "height": 170,
+        "data": {"values": [v for v in values if v["of"] in kinds]},
+        "mark": {"type": "line", "interpolate": "step", "strokeWidth": 2},
+        "encoding": {
+            "x": {
+                "field": "share",
+                "type": "quantitative",
+                "scale": {"domain": [0, 1]},
+                "title": f"share of {shorten(names[0], 40)} among known items",
+            },
+            "y": {"field": "part", "type": "quantitative", "title": "share of users"},
+            "color": by | {"legend": legend},
+            "strokeDash": by | {"legend": legend},
+        },
+    }
+    alt = f"How many users have each share of {names[0]}, in profiles and in lists."
+    text = "Users in steps of 0.05. A narrow line means that users get much the same mix."
+    title = f"How users are spread: {shorten(names[0], 40)}"
+    spec["description"] = alt
+    return Figure(name, spec, title, with_source(result, text), alt, table)
+
+
+def curves_figure(result: Result, *, name: str, table: str) -> Figure | None:
+    """Return lists against profiles: the fitted curve with its band, and users by tenths."""
+    curves = result.tables.get("creator-propagation-curves")
+    points = result.tables.get("creator-propagation-points")
+    if curves is None or points is None:
+        return None
+    names = told(result)
+    rows = [r for r in curves.to_dicts() if not r["within"] and r["identity"] in names]
+    if not rows:
+        return None
+    identity = rows[0]["identity"]
+    rows = [r for r in rows if r["identity"] == identity]
+    dots = [r for r in points.to_dicts() if not r["within"] and r["identity"] == identity]
+    systems = list(dict.fromkeys(r["system"] for r in rows))
+    shown = systems[:MOST_COLOURS]
+    scale = {"domain": [0, 1]}
+    x: dict[str, Any] = {"field": "profile", "type": "quantitative", "scale": scale}
+    x["title"] = "share in the profile"
+    y: dict[str, Any] = {"type": "quantitative", "scale": scale, "title": "share in the list"}
+    legend = {"title": None, "orient": "top", "columns": 4}
+    by = {"field": "system", "type": "nominal", "scale": {"domain": shown}, "legend": legend}
+    curve = [_short(r, "system", "profile", "mean", "low", "high") for r in rows]
+    curve = [r for r in curve if r["system"] in shown]
+    own = [_short(r, "system", "profile", "list", "users") for r in dots if r["system"] in shown]
+    layers = [
+        {
+            "data": {"values": [{"profile": 0, "y": 0}, {"profile": 1, "y": 1}]},
+            "mark": {"type": "line", "style": "null-line"},
+            "encoding": {"x": x, "y": y | {"field": "y"}},
+        },
+        {
+            "data": {"values": curve},
+            "mark": {"type": "area", "opacity": 0.2},
+            "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": by},
+        },
+        {
+            "data": {"values": curve},
+            "mark": {"type": "line"},
+            "encoding": {"x": x, "y": y | {"field": "mean"}, "color": by},
+        },
+        {
+            "data": {"values": own},
+            "mark": {"type": "point", "filled": True, "opacity": 0.8},
+            "encoding": {
+                "x": x,
+                "y": y | {"field": "list"},
+                "size": {"field": "users", "type": "quantitative", "legend": None},
+                "color": by,
+                "shape": by,
+            },
+        },
+    ]
+    alt = f"Share of {identity} in lists against profiles, for {count(len(shown), 'system')}."
+    spec = {"$schema": _SCHEMA, "description": alt, "width": 560, "height": 260, "layer": layers}
+    left = len(systems) - len(shown)
+    more = f" {count(left, 'more system')} in the table." if left else ""
+    text = (
+        "Line and band: the fitted mean with its 95% interval; dots: means of users by tenths of "
+        "their profile, nearer to the middle where profiles are short; dashed: lists like "
+        f"profiles.{more}"
+    )
+    title = f"How profiles show in lists: {shorten(identity, 40)}"
+    return Figure(name, spec, title, with_source(result, text), alt, table)
+
+
+def _short(row: dict[str, Any], *fields: str) -> dict[str, Any]:
+    return {f: round(row[f], 4) if isinstance(row[f], float) else row[f] for f in fields}
+
+
+def loss_figure(result: Result, *, name: str, table: str) -> Figure | None:
+    """Return what each strategy costs, by system."""
+    some: Sequence[Estimate] = estimates_of(result, LOSS)
+    if not any(e.value is not None for e in some):
+        return None
+    rows = [(e, e.system, e.group) for e in some]
+    spec = interval_chart(
+        rows, list(dict.fromkeys(e.system for e in some)), x_title="relative loss of MRR"
+    )
+    defined = [e for e in some if e.value is not None]
+    alt = "Relative loss: " + "; ".join(
+        f"{e.system} with {e.group} {estimate_text(e)}" for e in defined[:12]
+    )
+    text = "95% intervals, paired over users; above 0 is a loss; dashed: no change."
+    return Figure(
+        name, spec | {"description": alt}, "What reranking costs", with_source(result, text), alt,
+        table,
+    )  # fmt: skip

@@ -1,0 +1,162 @@
+"""How lists are divided among creators' identities, and how far that is from users' profiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from ombud.data.exclusions import Exclusion
+from ombud.data.recommendations import Recommendations
+from ombud.errors import PlanError
+from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.questions.authors.creators import creators_of, exposure_of, profile_users, shares
+from ombud.registry import metric
+from ombud.stats.statistics import Mean
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+
+__all__ = ["BalanceGap", "ListBalance"]
+
+_HELD = "one of their interactions is held out: they serve to measure accuracy"
+
+
+@dataclass(frozen=True)
+class _Balance(MetricBase):
+    k: int = 50
+    attribute: str = ""
+    exposure: bool = False
+    least: int = 5
+
+    registered_name: ClassVar[str]
+    of: ClassVar[Literal["recommender"]] = "recommender"
+    statistic: ClassVar[Mean] = Mean()
+
+    def __post_init__(self) -> None:
+        if self.k < 1 or self.least < 1:
+            raise PlanError(f"k is {self.k} and least {self.least}; both are at least 1")
+
+    @property
+    def depth(self) -> int:
+        """How many places of a list are looked at."""
+        return self.k
+
+    @property
+    def _how(self) -> str:
+        return f"@{self.k}" + (", by exposure" if self.exposure else "")
+
+    def _measure(self, outputs: Outputs, data: Dataset, gap: bool) -> Rows:
+        if not isinstance(outputs, Recommendations):
+            raise PlanError(f"{self.registered_name} measures lists, not a moderator's decisions")
+        creators = creators_of(data, self.attribute, self.registered_name)
+        assert data.interactions is not None  # creators_of has checked
+        users = np.asarray(outputs.users)
+        profiles = creators.in_profiles(data.interactions, users)
+        weights = exposure_of(self.k) if self.exposure else None
+        lists = creators.in_lists(outputs, self.k, weights)
+        sample = profile_users(data, users)
+        few = profiles.sum(axis=1) < self.least
+        bare = lists.sum(axis=1) == 0
+        lost = (
+            (~sample, _HELD),
+            (sample & few, f"fewer than {self.least} items of known {creators.attribute}"),
+            (sample & ~few & bare, f"no item of known {creators.attribute} in the list"),
+        )
+        kept = sample & ~few & ~bare
+        values, past = shares(lists[kept]), shares(profiles[kept])
+        names = creators.names
+        details = {
+            name: {"profile": float(past[:, g].mean()), "list": float(values[:, g].mean())}
+            for g, name in enumerate(names)
+            if kept.any()
+        }
+        if gap:
+            values = values - past
+            told = [creators.index(name) for name in creators.told]
+            values, names = values[:, told], creators.told
+        return Rows(
+            unit="user",
+            ids=users[kept],
+            columns={"value": values},
+            labels=names,
+            exclusions=tuple(
+                Exclusion("balance", "users", int(np.count_nonzero(who)), reason, len(users))
+                for who, reason in lost
+                if who.any()
+            ),
+            details={name: details[name] for name in names if name in details},
+        )
+
+
+@metric("list-balance")
+@dataclass(frozen=True)
+class ListBalance(_Balance):
+    r"""Share of each identity among the items of known identity in a user's list.
+
+    .. math:: \frac{1}{|U|} \sum_u \frac{\sum_{j \le k} w_j [g(L_{u,j}) = g]}
+              {\sum_{j \le k} w_j [g(L_{u,j}) \text{ known}]}
+
+    with :math:`w_j = 1`, or :math:`1 / \log_2(j + 1)` by exposure.
+
+    - **Unit of resampling**: the user.
+    - **Undefined**: when no user has a list with a known item.
+    - **Does not capture**: items whose creator is not known; they are fewer among popular items.
+
+    Parameters
+    ----------
+    k
+        How many places of each list count.
+    attribute
+        Which attribute of the items; default, the only one.
+    exposure
+        Whether places count by their exposure.
+    least
+        Users with fewer items of known identity in their history are left out and counted.
+
+    References
+    ----------
+    Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
+    """
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return f"list balance{self._how}"
+
+    def measure(self, outputs: Outputs, data: Dataset) -> Rows:
+        """Return, for each user and identity, its share in the list."""
+        return self._measure(outputs, data, gap=False)
+
+
+@metric("balance-gap")
+@dataclass(frozen=True)
+class BalanceGap(_Balance):
+    r"""Share of an identity in a user's list minus its share in the user's own profile.
+
+    Both shares are among items of known identity. Above 0, lists hold more of the identity than
+    the same users' histories do. Of two identities, only the less frequent is told: the other has
+    the same gap with the other sign.
+
+    - **Unit of resampling**: the user (both shares move together).
+    - **Undefined**: when no user has both shares.
+    - **Does not capture**: why. Genre, popularity and what is not known may all play a part; and
+      it says nothing about what the share should be.
+
+    Parameters
+    ----------
+    k, attribute, exposure, least
+        As in `ListBalance`.
+    """
+
+    null: ClassVar[float | None] = 0.0
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return f"balance gap{self._how}"
+
+    def measure(self, outputs: Outputs, data: Dataset) -> Rows:
+        """Return, for each user and identity, list share minus profile share."""
+        return self._measure(outputs, data, gap=True)

@@ -1,0 +1,314 @@
+"""The authors study: whose work is catalogued, read and recommended?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ombud.audits.load import load_data
+from ombud.audits.plan import Plan
+from ombud.audits.presets import Preset
+from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import open_frame
+from ombud.data.interactions import Interactions
+from ombud.errors import PlanError
+from ombud.files import read_json
+from ombud.questions.authors.creators import creators_of
+from ombud.questions.authors.reranking import STRATEGIES
+from ombud.registry import preset
+from ombud.rng import generator
+from ombud.stats.propagation.identities import Splits
+
+__all__ = ["AuthorsOptions", "AuthorsPreset"]
+
+Trained = Literal["user-kNN", "item-kNN", "ALS", "BPR"]
+"""The recommenders that the preset can train."""
+
+_NAME = "preset 'authors'"
+_INFERRED = "inferred_identities"
+
+
+class AuthorsOptions(BaseModel):
+    """What the preset can be asked for, under ``[options]``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    attribute: str = ""
+    inferred: bool = False
+    feedback: Literal["auto", "explicit", "implicit"] = "auto"
+    trained: tuple[Trained, ...] | None = None
+    tuned: Path | str = ""
+    catalogue: Path | str = ""
+    k: int = Field(default=50, ge=1)
+    accuracy_at: int = Field(default=100, ge=1)
+    candidates: int = Field(default=1000, ge=1)
+    users: int = Field(default=5000, ge=1)
+    accuracy_users: int = Field(default=5000, ge=0)
+    least: int = Field(default=5, ge=1)
+    strategies: tuple[str, ...] = STRATEGIES[:3]
+    target: dict[str, float] | None = None
+    splits: Splits = "rest"
+    residual_rate: float = Field(default=0.1, gt=0)
+    placebo: bool = False
+    genres: tuple[str, ...] = ()
+
+    @field_validator("strategies")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        wrong = sorted(set(value) - set(STRATEGIES))
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)}; known: {', '.join(STRATEGIES)}")
+        return value
+
+
+def _options(plan: Plan) -> AuthorsOptions:
+    try:
+        return AuthorsOptions.model_validate(plan.options)
+    except ValidationError as error:
+        faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        known = ", ".join(AuthorsOptions.model_fields)
+        head = f"{_NAME} (its options are {known}):"
+        raise PlanError("\n".join([head, *faults])) from None
+
+
+@preset("authors")
+class AuthorsPreset(Preset):
+    """Catalogue, profiles, lists, propagation and reranking, by an identity of the creators.
+
+    The study of Ekstrand and Kluver, *Exploring author gender in book rating and recommendation*,
+    on any interactions with a table of items, any attribute of their creators and any number of
+    identities. It fills in what the plan leaves open:
+
+    - **users**: 5,000 with at least 5 items of known identity, whose whole histories are trained
+      on; and 5,000 others with at least 5 interactions of any kind, one of each held out, for
+      accuracy. Where there are too few for both, half of those with enough known items are taken.
+    - **systems**: user-kNN, item-kNN and ALS; with implicit feedback BPR too. Parameters come from
+      folders of ``ombud tune``, where there are some.
+    - **metrics**: list balance and its gap to the profile, plain and by exposure; coverage and
+      distinct share; MRR, hit rate and NDCG at 100.
+    - **analyses**: the catalogue (RQ1), profiles and lists with the two lists for everyone (RQ2,
+      RQ3), propagation (RQ4), reranking (RQ5).
+
+    Options
+    -------
+    attribute
+        Which attribute of the items; default, the only one.
+    inferred
+        Must be true where identities were inferred, such as from first names; every figure then
+        says so.
+    feedback
+        ``explicit`` (ratings), ``implicit`` (ratings are ignored), or ``auto``: as the data is.
+    trained
+        Some of ``user-kNN``, ``item-kNN``, ``ALS``, ``BPR``, beside the plan's own systems.
+    tuned
+        A folder that holds folders of ``ombud tune``, one for each model; or one such folder.
+    catalogue
+        A table of all catalogued items, such as ``items.parquet`` of a link folder.
+    k, accuracy_at, candidates
+        Places of a list that count for balance (50), for accuracy (100) and for reranking (1,000).
+    users, accuracy_users, least
+        Both samples, and how many items of known identity a profile must have.
+    strategies, target
+        As in the analysis ``creator-reranking``.
+    splits, residual_rate, placebo, genres
+        As in the analysis ``creator-propagation``.
+    """
+
+    options: ClassVar[type[BaseModel]] = AuthorsOptions
+
+    def complete(self, plan: Plan) -> Plan:
+        """Return the plan with systems, metrics and analyses filled in."""
+        options = _options(plan)
+        held_out = plan.data.test is not None or bool(plan.split) or options.accuracy_users > 0
+        filled: dict[str, Any] = {"systems": _systems(plan, options)}
+        if not plan.metrics:
+            filled["metrics"] = tuple(_metrics(options, held_out))
+        if not plan.analyses:
+            filled["analyses"] = tuple(_analyses(options))
+        if plan.title == type(plan).model_fields["title"].default:
+            filled["title"] = "Whose work is catalogued, read and recommended?"
+        return plan.model_copy(update=filled)
+
+    def prepare(self, plan: Plan, data: Dataset) -> Dataset:
+        """Return the data with both samples drawn, and one interaction of the second held out."""
+        options = _options(plan)
+        creators = creators_of(data, options.attribute, _NAME)
+        assert data.interactions is not None  # creators_of has checked
+        if data.card.facts.get(_INFERRED) == "yes" and not options.inferred:
+            raise PlanError(
+                f"{_NAME}: identities of this data were inferred, such as from first names; say "
+                "inferred = true under [options] to use them, and every figure will say so"
+            )
+        if options.feedback == "implicit" and data.interactions.explicit:
+            title = f"{data.card.title or data.card.name}; ratings are ignored here"
+            card = data.card.model_copy(update={"title": title})
+            data = replace(data, interactions=_without_ratings(data.interactions), card=card)
+            if data.test is not None:
+                data = replace(data, test=_without_ratings(data.test))
+        assert data.interactions is not None
+        known = creators.in_profiles(data.interactions, data.interactions.users.arrow).sum(axis=1)
+        return _sampled(plan, options, data, np.flatnonzero(known >= options.least))
+
+
+def _without_ratings(interactions: Interactions) -> Interactions:
+    matrix = interactions.matrix.copy()
+    matrix.data = np.ones_like(matrix.data)
+    return replace(interactions, matrix=matrix, explicit=False, rating_scale=None)
+
+
+def _sampled(plan: Plan, options: AuthorsOptions, data: Dataset, viable: Any) -> Dataset:
+    interactions = data.interactions
+    assert interactions is not None
+    if not len(viable):
+        raise PlanError(
+            f"{_NAME}: no user has {options.least} items of known identity; lower `least`, or link "
+            "more items"
+        )
+    order = generator(plan.seed, "authors", "users").permutation(viable)
+    given = data.test is not None or bool(plan.split)
+    draws = not given and options.accuracy_users > 0
+    room = max(1, len(viable) // 2) if draws and len(viable) < 2 * options.users else len(viable)
+    first = order[: min(options.users, room)]
+    chosen = np.zeros(interactions.n_users, dtype=bool)
+    chosen[first] = True
+    few = Exclusion(
+        "sample", "users", interactions.n_users - len(viable),
+        f"fewer than {options.least} items of known identity; systems are trained on them all "
+        "the same", interactions.n_users,
+    )  # fmt: skip
+    rest = Exclusion(
+        "sample", "users", len(viable) - len(first),
+        "enough items of known identity, but not drawn into the sample of profiles", len(viable),
+    )  # fmt: skip
+    kept = tuple(e for e in (few, rest) if e.count)
+    interactions = replace(interactions, exclusions=(*interactions.exclusions, *kept))
+    if not draws:
+        users = interactions.users.take(np.flatnonzero(chosen))
+        return replace(data, interactions=interactions, audited=users)
+    sizes = np.diff(interactions.matrix.indptr)
+    others = np.flatnonzero((sizes >= 5) & ~chosen)
+    rng = generator(plan.seed, "authors", "accuracy")
+    second = np.sort(rng.permutation(others)[: options.accuracy_users])
+    held = np.zeros(interactions.matrix.nnz, dtype=bool)
+    starts = interactions.matrix.indptr[second]
+    held[starts + np.floor(rng.random(len(second)) * sizes[second]).astype(np.int64)] = True
+    chosen[second] = True
+    return replace(
+        data,
+        interactions=interactions.select(~held),
+        test=replace(interactions.select(held), exclusions=()) if len(second) else None,
+        audited=interactions.users.take(np.flatnonzero(chosen)),
+    )
+
+
+def _explicit(plan: Plan, options: AuthorsOptions) -> bool:
+    """Whether systems are trained on ratings; files are asked for their columns."""
+    if options.feedback != "auto":
+        return options.feedback == "explicit"
+    if "feedback" in plan.data.options:
+        return bool(plan.data.options["feedback"] == "explicit")
+    if plan.data.source is None and plan.data.interactions is not None:
+        return "rating" in open_frame(plan.data.interactions)[0].collect_schema().names()
+    data = load_data(plan.model_copy(update={"preset": None, "split": {}}))
+    return data.interactions is not None and data.interactions.explicit
+
+
+def _systems(plan: Plan, options: AuthorsOptions) -> dict[str, dict[str, Any]]:
+    wanted: tuple[str, ...] | None = options.trained
+    systems: dict[str, dict[str, Any]] = {}
+    if wanted is None and plan.systems:
+        wanted = ()
+    if wanted is None or wanted:
+        explicit = _explicit(plan, options)
+        models: dict[str, dict[str, Any]] = {
+            "user-kNN": {"type": "user-knn"},
+            "item-kNN": {"type": "item-knn"},
+            "ALS": {"type": "explicit-als" if explicit else "implicit-als", "seed": plan.seed},
+            "BPR": {"type": "bpr", "seed": plan.seed},
+        }
+        if wanted is None:
+            wanted = tuple(models) if not explicit else tuple(models)[:3]
+        systems = {name: models[name] for name in wanted}
+    systems |= plan.systems
+    if not systems:
+        raise PlanError(f"{_NAME}: no system is left; name some in trained or under [systems]")
+    return _tuned(systems, options.tuned) if options.tuned else systems
+
+
+def _tuned(systems: dict[str, dict[str, Any]], folder: Path | str) -> dict[str, dict[str, Any]]:
+    """Return the systems with the parameters that ``ombud tune`` found for their models."""
+    root = Path(folder)
+    files = sorted({root / "tuned.json", *root.glob("*/tuned.json")})
+    found: dict[str, Mapping[str, Any]] = {}
+    for file in (file for file in files if file.is_file()):
+        content = read_json(file)
+        model, best = content.get("model"), content.get("best")
+        if not isinstance(model, str) or not isinstance(best, dict):
+            raise PlanError(f"{_NAME}: {file} is not what ombud tune writes")
+        if model in found:
+            raise PlanError(f"{_NAME}: {root} holds two searches for {model}; keep one")
+        found[model] = best
+    if not found:
+        raise PlanError(f"{_NAME}: there is no finished search in {root} (no tuned.json)")
+    used = {config.get("type") for config in systems.values()}
+    unused = sorted(set(found) - used)
+    if unused:
+        raise PlanError(f"{_NAME}: {root} has parameters of {', '.join(unused)}; no system is one")
+    return {
+        # What the plan says itself stands.
+        name: dict(found.get(str(config.get("type")), {})) | config
+        for name, config in systems.items()
+    }
+
+
+def _metrics(options: AuthorsOptions, held_out: bool) -> list[dict[str, Any]]:
+    about: dict[str, Any] = {"k": options.k, "least": options.least}
+    if options.attribute:
+        about["attribute"] = options.attribute
+    found = [
+        {"name": name, **about, **({"exposure": True} if exposure else {})}
+        for name in ("balance-gap", "list-balance")
+        for exposure in (False, True)
+    ]
+    found += [{"name": name, "k": options.k} for name in ("coverage", "distinct-share")]
+    if held_out:
+        found += [
+            {"name": name, "k": options.accuracy_at, "no_list": "zero"}
+            for name in ("mrr", "hit-rate", "ndcg")
+        ]
+    return found
+
+
+def _analyses(options: AuthorsOptions) -> list[dict[str, Any]]:
+    about: dict[str, Any] = {"attribute": options.attribute} if options.attribute else {}
+    size = {"k": options.k, "least": options.least}
+    catalogue = {"catalogue": str(options.catalogue)} if options.catalogue else {}
+    propagation: dict[str, Any] = {
+        "splits": options.splits,
+        "residual_rate": options.residual_rate,
+        "placebo": options.placebo,
+        "genres": list(options.genres),
+    }
+    reranking: dict[str, Any] = {
+        "accuracy_at": options.accuracy_at,
+        "candidates": max(options.candidates, options.k, options.accuracy_at),
+        "strategies": list(options.strategies),
+    }
+    if options.target is not None:
+        reranking["target"] = options.target
+    return [
+        {"name": "creator-catalogue", **about, **catalogue},
+        {"name": "creator-lists", **about, **size},
+        {"name": "creator-propagation", **about, **size, **propagation},
+        *(
+            [{"name": "creator-reranking", **about, **size, **reranking}]
+            if options.strategies
+            else []
+        ),
+    ]

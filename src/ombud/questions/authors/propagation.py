@@ -1,0 +1,326 @@
+"""RQ4: how the balance of profiles shows in lists, by the propagation model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from ombud.audits.analyses import Analysed
+from ombud.data.exclusions import Exclusion
+from ombud.data.labels import LabelState
+from ombud.errors import PlanError
+from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
+from ombud.registry import analysis
+from ombud.rng import generator
+from ombud.stats.estimate import Estimate
+from ombud.stats.propagation import (
+    Priors,
+    PropagationFit,
+    fit_identities,
+    fit_propagation,
+    placebo_codes,
+)
+from ombud.stats.propagation.identities import Splits
+from ombud.stats.statistics import Floats
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.data.recommendations import Recommendations
+    from ombud.metrics.base import Outputs
+    from ombud.metrics.engine import Settings
+
+__all__ = ["PLACEBO", "CreatorPropagation"]
+
+PLACEBO = "placebo"
+"""The label of what is found for the parity of a hash of the item id."""
+
+_GRID = np.round(np.arange(0.02, 0.99, 0.04), 2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """Profiles and lists of the sampled users."""
+
+    profiles: Floats
+    lists: Floats
+    systems: tuple[str, ...]
+
+
+@analysis("creator-propagation")
+@dataclass(frozen=True)
+class CreatorPropagation:
+    """Slope, intercept and residual spread of each system's lists on users' profiles.
+
+    The model is that of `ombud.stats.propagation`; all systems are fitted together. With more
+    than two identities each is set against all others (``splits = "rest"``), or split off one after
+    the other (``nested``, one joint model). A slope is undefined when users do not differ
+    measurably, and a fit that did not converge gives no numbers.
+
+    - **Unit**: the user.
+    - **Undefined**: without spread between users, without convergence, with too little data.
+    - **Does not capture**: why lists vary with profiles; curved relations; what is not known.
+
+    Parameters
+    ----------
+    attribute
+        Which attribute of the items; default, the only one.
+    k
+        How many places of each list count.
+    least
+        Users with fewer items of known identity in their history are left out.
+    splits
+        ``rest`` or ``nested``; with two identities both are the same.
+    residual_rate
+        Rate of the exponential prior of the residual spread; 2 is that of the published code.
+    placebo
+        Whether the parity of a hash of the item id is fitted too: what the model says when there
+        is nothing to find.
+    genres
+        Labels of items; slopes are also fitted among the items of each alone.
+
+    References
+    ----------
+    Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
+    """
+
+    attribute: str = ""
+    k: int = 50
+    least: int = 5
+    splits: Splits = "rest"
+    residual_rate: float = 0.1
+    placebo: bool = False
+    genres: tuple[str, ...] = ()
+
+    registered_name: ClassVar[str]
+
+    def analyse(
+        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
+    ) -> Analysed:
+        """Return the parameters of every fit, and what figures are drawn from."""
+        creators = creators_of(data, self.attribute, self.registered_name)
+        lists = lists_in(outputs, self.registered_name)
+        if len(creators.names) < 2:
+            raise PlanError(
+                f"{self.registered_name}: all known items have the one identity "
+                f"{creators.names[0]!r}; there is nothing to compare"
+            )
+        fits, estimates, exclusions = self._fitted(creators, data, lists, settings)
+        if self.placebo:
+            fake = _placebo(creators, settings.seed)
+            more, told, _ = self._fitted(fake, data, lists, settings, PLACEBO)
+            fits |= more
+            estimates += told
+        for genre, some in _by_genre(creators, data, self.genres).items():
+            # A profile has fewer items of one genre: two are enough to say something.
+            more, told, _ = self._fitted(some, data, lists, settings, genre, least=2)
+            fits |= more
+            estimates += told
+        return Analysed(
+            tuple(estimates),
+            {
+                "creator-propagation-fits": _diagnostics(fits),
+                "creator-propagation-curves": _curves(fits),
+                "creator-propagation-points": _points(fits),
+            },
+            tuple(exclusions),
+        )
+
+    def _fitted(
+        self,
+        creators: Creators,
+        data: Dataset,
+        lists: Mapping[str, Recommendations],
+        settings: Settings,
+        within: str = "",
+        least: int | None = None,
+    ) -> tuple[dict[tuple[str, str], PropagationFit], list[Estimate], list[Exclusion]]:
+        counts, empty = _counted(creators, data, lists, self.k, least or self.least)
+        rng = generator(settings.seed, self.registered_name, within)
+        priors = Priors(residual_rate=self.residual_rate)
+        fits: dict[tuple[str, str], PropagationFit] = {}
+        estimates: list[Estimate] = []
+        reason = _too_little(counts)
+        if reason:
+            e = Estimate.undefined(
+                metric="slope", key="propagation/slope", reason=reason, n=len(counts.profiles),
+                label=creators.chief, unit="user",
+            )  # fmt: skip
+            return {}, [_within(e, within)], []
+        if len(creators.names) == 2:
+            g = creators.index(creators.chief)
+            fit = fit_propagation(
+                counts.profiles[:, g], counts.profiles.sum(axis=1),
+                counts.lists[:, :, g], counts.lists.sum(axis=2), counts.systems,
+                priors=priors, rng=rng,
+            )  # fmt: skip
+            fits[within, creators.chief] = fit
+            estimates += _told(fit, creators.chief, within)
+        else:
+            many = fit_identities(
+                counts.profiles, counts.lists, creators.names, counts.systems,
+                splits=self.splits, priors=priors, rng=rng,
+            )  # fmt: skip
+            for split in many.splits:
+                if split.fit is None:
+                    estimates += split.estimates()
+                    continue
+                fits[within, split.identity] = split.fit
+                among = {"among": list(split.against)}
+                estimates += [
+                    e.replace(details={**e.details, **among})
+                    for e in _told(split.fit, split.identity, within)
+                ]
+        exclusions = [
+            Exclusion(
+                "propagation", "lists", len(counts.profiles), "no known item in any of them",
+                system=system,
+            )
+            for system in empty
+        ]  # fmt: skip
+        estimates = [_within(e, within) for e in estimates]
+        return fits, estimates, exclusions
+
+
+def _told(fit: PropagationFit, identity: str, within: str) -> list[Estimate]:
+    """Return both fits' parameters; systems are compared for the attribute itself alone."""
+    found = [*fit.profile.estimates(), *fit.estimates()]
+    found += [] if within else fit.differences()
+    return [e.replace(label=identity) for e in found]
+
+
+def _within(e: Estimate, within: str) -> Estimate:
+    """Mark what was found for the placebo, or among the items of one genre."""
+    if not within:
+        return e
+    if within == PLACEBO:
+        return e.replace(label=PLACEBO, key=e.key.replace("propagation/", "propagation-placebo/"))
+    details = {**e.details, "genre": within, "fit": e.group}
+    key = e.key.replace("propagation/", "propagation-genre/")
+    return e.replace(group=within, key=key, details=details)
+
+
+def _counted(
+    creators: Creators,
+    data: Dataset,
+    lists: Mapping[str, Recommendations],
+    k: int,
+    least: int,
+) -> tuple[_Counts, list[str]]:
+    assert data.interactions is not None  # creators_of has checked
+    users = np.asarray(next(iter(lists.values())).users)
+    profiles = creators.in_profiles(data.interactions, users)
+    sample = profile_users(data, users) & (profiles.sum(axis=1) >= least)
+    found = {
+        system: creators.in_lists(some.for_users(users[sample]), k)
+        for system, some in lists.items()
+    }
+    used = {system: counts for system, counts in found.items() if counts.sum()}
+    shape = (int(sample.sum()), 0, len(creators.names))
+    stacked = np.stack(list(used.values()), axis=1) if used else np.zeros(shape)
+    return _Counts(profiles[sample], stacked, tuple(used)), [s for s in found if s not in used]
+
+
+def _too_little(counts: _Counts) -> str:
+    users = len(counts.profiles)
+    if users < 20:
+        return f"not enough data: {users} users; 20 are needed"
+    if not counts.systems:
+        return "not enough data: no list holds an item of known identity"
+    if (counts.profiles.sum(axis=0) > 0).sum() < 2:
+        return "not enough data: all profiles hold one identity only"
+    return ""
+
+
+def _placebo(creators: Creators, seed: int) -> Creators:
+    """Return an attribute that nobody's taste depends on, known for the same items."""
+    parity = placebo_codes(creators.items.ids.tolist(), seed).astype(np.int64)
+    codes = np.where(creators.codes >= 0, parity, -1)
+    return Creators(PLACEBO, ("even", "odd"), creators.items, codes, creators.status)
+
+
+def _by_genre(creators: Creators, data: Dataset, genres: tuple[str, ...]) -> dict[str, Creators]:
+    if not genres:
+        return {}
+    if data.labels is None:
+        raise PlanError("genres name labels of items; the data has no labels")
+    missing = sorted(set(genres) - set(data.labels.names))
+    if missing:
+        raise PlanError(f"genres name {', '.join(missing)}, which the labels do not have")
+    states = data.labels.aligned(creators.items)
+    return {
+        genre: creators.where(states[:, data.labels.names.index(genre)] == LabelState.YES)
+        for genre in genres
+    }
+
+
+def _diagnostics(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for (within, identity), joint in fits.items():
+        for name, fit in (("profile fit", joint.profile), ("joint fit", joint)):
+            row: dict[str, Any] = {"fit": name, "within": within, "identity": identity}
+            told = fit.diagnostics
+            rows.append(
+                row
+                | {
+                    "users": int((fit.counts.known > 0).sum()),
+                    "refused": fit.reason,
+                    "draws": None if told is None else told.draws,
+                    "khat": None if told is None else float(told.khat),
+                    "smallest_ess": None if told is None else float(min(told.ess.values())),
+                    "largest_rhat": None if told is None else float(max(told.rhat.values())),
+                    "error_nats": None if told is None else float(told.error),
+                }
+            )
+    return pl.DataFrame(rows, schema=_FITS)
+
+
+_FITS = {
+    "fit": pl.String, "within": pl.String, "identity": pl.String, "users": pl.Int64,
+    "refused": pl.String, "draws": pl.Int64, "khat": pl.Float64, "smallest_ess": pl.Float64,
+    "largest_rhat": pl.Float64, "error_nats": pl.Float64,
+}  # fmt: skip
+
+
+def _curves(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
+    """Return the smoothed list share for profile shares, with its band."""
+    rows = []
+    for (within, identity), fit in fits.items():
+        if fit.spread_reason:
+            continue
+        for system in fit.counts.names:
+            mean, low, high = fit.curve(system, _GRID)
+            for x, *y in zip(_GRID, mean, low, high, strict=True):
+                rows.append((within, identity, system, float(x), *map(float, y)))
+    names = ["within", "identity", "system", "profile"]
+    schema = dict.fromkeys(names[:3], pl.String) | dict.fromkeys(
+        ["profile", "mean", "low", "high"], pl.Float64
+    )
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _points(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
+    """Return the mean list share of users by their profile share, in steps of a tenth.
+
+    Not user by user: a result may be published, and a profile can identify a person.
+    """
+    rows = []
+    for (within, identity), fit in fits.items():
+        counts = fit.counts
+        share = counts.count / np.maximum(counts.known, 1)
+        step = np.minimum((share * 10).astype(np.int64), 9)
+        for a, system in enumerate(counts.names):
+            there = (counts.list_known[:, a] > 0) & (counts.known > 0)
+            own = counts.list_count[there, a] / counts.list_known[there, a]
+            users = np.bincount(step[there], minlength=10)
+            x = np.bincount(step[there], weights=share[there], minlength=10)
+            y = np.bincount(step[there], weights=own, minlength=10)
+            for b in np.flatnonzero(users >= 5):
+                mean = float(x[b] / users[b]), float(y[b] / users[b])
+                rows.append((within, identity, system, *mean, int(users[b])))
+    schema: dict[str, Any] = dict.fromkeys(["within", "identity", "system"], pl.String)
+    schema |= dict.fromkeys(["profile", "list"], pl.Float64) | {"users": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")

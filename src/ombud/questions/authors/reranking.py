@@ -1,0 +1,270 @@
+"""RQ5: what it costs to steer lists towards a mix of identities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ombud.audits.analyses import Analysed
+from ombud.data.exclusions import Exclusion
+from ombud.data.recommendations import Recommendations
+from ombud.errors import PlanError
+from ombud.metrics.accuracy.ranking import MRR
+from ombud.questions.authors.creators import (
+    Creators,
+    creators_of,
+    lists_in,
+    profile_users,
+    shares,
+)
+from ombud.questions.authors.stages import mean_share
+from ombud.registry import analysis
+from ombud.stats.estimate import Estimate
+from ombud.stats.losses import relative_loss
+from ombud.stats.means import mean_estimate
+from ombud.stats.statistics import Floats
+from ombud.systems.rerankers.balance import balance, calibrate_identities
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.metrics.base import Outputs
+    from ombud.metrics.engine import Settings
+
+__all__ = ["LOSS", "STRATEGIES", "CreatorReranking"]
+
+LOSS = "creator-reranking/relative-loss"
+"""The key of what a strategy costs."""
+
+STRATEGIES = ("SingleEQ", "GreedyEQ", "GreedyReflect", "Calibrated")
+"""What can be asked for: the three of the paper, and Steck's calibration to the own profile."""
+
+
+@analysis("creator-reranking")
+@dataclass(frozen=True)
+class CreatorReranking:
+    """Rerank every system's lists, and give the balance after it and the loss of accuracy.
+
+    The candidates are the lists themselves, as deep as they were asked for: no system is trained
+    or asked again, and recorded lists can be reranked too. Accuracy is the reciprocal rank of the
+    held-out item in a list of `accuracy_at`; the loss is paired over users. Below 50 hits there is
+    no percentage: `details` has the counts.
+
+    - **Unit**: the user.
+    - **Undefined**: the loss, without held-out items or with fewer than 50 hits.
+    - **Does not capture**: what users would do with the changed lists.
+
+    Parameters
+    ----------
+    attribute
+        Which attribute of the items; default, the only one.
+    k
+        How many places count for the balance.
+    accuracy_at
+        How many places count for accuracy.
+    candidates
+        How many places of each ranking are candidates.
+    least
+        Users with fewer items of known identity in their history are left out of the balance.
+    strategies
+        Some of ``SingleEQ``, ``GreedyEQ``, ``GreedyReflect``, ``Calibrated``.
+    target
+        A mix in place of the equal one, a share for each identity.
+    fewest_items
+        Identities with fewer items take no part in the mix: their items count as unknown.
+
+    References
+    ----------
+    Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
+    """
+
+    attribute: str = ""
+    k: int = 50
+    accuracy_at: int = 100
+    candidates: int = 1000
+    least: int = 5
+    strategies: tuple[str, ...] = STRATEGIES[:3]
+    target: Mapping[str, float] | None = None
+    fewest_items: int = 50
+
+    registered_name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        wrong = sorted(set(self.strategies) - set(STRATEGIES))
+        if wrong:
+            raise PlanError(f"no strategy is called {', '.join(wrong)}; {', '.join(STRATEGIES)}")
+        if self.candidates < max(self.k, self.accuracy_at):
+            raise PlanError(
+                f"candidates is {self.candidates}; the list itself has "
+                f"{max(self.k, self.accuracy_at)} places"
+            )
+
+    @property
+    def depth(self) -> int:
+        """How many places of a list are looked at."""
+        return self.candidates
+
+    def analyse(
+        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
+    ) -> Analysed:
+        """Return balance and loss of every system and strategy."""
+        creators = creators_of(data, self.attribute, self.registered_name)
+        lists = lists_in(outputs, self.registered_name)
+        assert data.interactions is not None  # creators_of has checked
+        mixed, exclusions = _mixable(creators, data, self.fewest_items)
+        if len(mixed.names) < 2:
+            reason = f"fewer than two identities have {self.fewest_items} items"
+            e = Estimate.undefined(
+                metric="relative loss of MRR", key=LOSS, reason=reason, n=0, unit="user"
+            )
+            return Analysed((e,), {}, tuple(exclusions))
+        estimates: list[Estimate] = []
+        rows: list[dict[str, Any]] = []
+        for system, answered in lists.items():
+            past = mixed.in_profiles(data.interactions, answered.users)
+            before = answered.top(self.candidates)
+            own = _Reranked(self, creators, mixed, data, system, before, settings.level)
+            estimates.append(own.accuracy("as recommended", before))
+            for strategy in self.strategies:
+                after = self._changed(strategy, before, mixed, shares(past))
+                estimates += own.told(strategy, after, past.sum(axis=1) >= self.least)
+                rows.append(own.row(strategy, after))
+                new = after.exclusions[len(before.exclusions) :]
+                exclusions += [
+                    replace(e, where=f"{strategy}: {e.where}", system=system) for e in new
+                ]
+        table = pl.DataFrame(rows, infer_schema_length=None)
+        return Analysed(tuple(estimates), {"creator-reranking": table}, tuple(exclusions))
+
+    def _changed(
+        self, strategy: str, lists: Recommendations, mixed: Creators, own: Floats
+    ) -> Recommendations:
+        n = max(self.k, self.accuracy_at)
+        if strategy == "Calibrated":
+            return calibrate_identities(lists, mixed.items, mixed.codes, own, n)
+        target = own if strategy == "GreedyReflect" else self._mix(mixed)
+        take: Any = "single" if strategy == "SingleEQ" else "greedy"
+        return balance(lists, mixed.items, mixed.codes, target, n, take=take)
+
+    def _mix(self, mixed: Creators) -> Floats:
+        if self.target is None:
+            return np.full(len(mixed.names), 1 / len(mixed.names))
+        if set(self.target) != set(mixed.names):
+            raise PlanError(
+                f"target names {', '.join(sorted(self.target))}; the identities with enough items "
+                f"are {', '.join(sorted(mixed.names))}"
+            )
+        return np.array([self.target[name] for name in mixed.names], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reranked:
+    """One system before and after."""
+
+    asked: CreatorReranking
+    creators: Creators
+    mixed: Creators
+    data: Dataset
+    system: str
+    before: Recommendations
+    level: float
+
+    def accuracy(self, strategy: str, lists: Recommendations) -> Estimate:
+        """Return the mean reciprocal rank after a strategy."""
+        about: dict[str, Any] = {
+            "metric": f"MRR@{self.asked.accuracy_at}",
+            "key": "creator-reranking/mrr",
+            "system": self.system,
+            "group": strategy,
+            "unit": "user",
+            "level": self.level,
+        }
+        found = self._reciprocal(lists)
+        if found is None:
+            return Estimate.undefined(reason="nothing is held out", n=0, **about)
+        hits = {"hits": int(np.count_nonzero(found[1])), "strategy": strategy}
+        return mean_estimate(found[1], details=hits, **about)
+
+    def told(
+        self, strategy: str, after: Recommendations, enough: NDArray[np.bool_]
+    ) -> list[Estimate]:
+        """Return balance, accuracy and loss of one strategy."""
+        users = np.asarray(after.users)
+        sample = profile_users(self.data, users) & enough
+        counts = self.creators.in_lists(after, self.asked.k)[sample]
+        values = shares(counts)
+        details = {
+            "strategy": strategy,
+            "candidates": self.asked.candidates,
+            # Items of unknown identity are always allowed, so they move up.
+            "known_places": int(counts.sum()),
+            "places": int(np.minimum(after.lengths[sample], self.asked.k).sum()),
+        }
+        about: dict[str, Any] = {"system": self.system, "level": self.level}
+        found = [
+            mean_share(values[:, g], "reranked", name, details, group=strategy, **about)
+            for g, name in enumerate(self.creators.names)
+        ]
+        return [*found, self.accuracy(strategy, after), self._loss(strategy, after)]
+
+    def _loss(self, strategy: str, after: Recommendations) -> Estimate:
+        name: dict[str, Any] = {
+            "metric": "relative loss of MRR",
+            "key": LOSS,
+            "group": strategy,
+            "unit": "user",
+        }
+        about: dict[str, Any] = {"system": self.system, "level": self.level, "against": self.system}
+        first, second = self._reciprocal(self.before), self._reciprocal(after)
+        if first is None or second is None or not len(first[1]):
+            reason = "no user has something held out"
+            return Estimate.undefined(reason=reason, n=0, kind="ratio", **name, **about)
+        e = relative_loss(first[1], second[1], **name, **about)
+        return e.replace(details={**e.details, "strategy": strategy})
+
+    def _reciprocal(self, lists: Recommendations) -> tuple[NDArray[Any], Floats] | None:
+        if self.data.test is None:
+            return None
+        # A list that a strategy emptied counts as a miss, so both have the same users.
+        rows = MRR(k=self.asked.accuracy_at, no_list="zero").measure(lists, self.data)
+        return rows.ids, np.asarray(rows.columns["value"][:, 0], dtype=np.float64)
+
+    def row(self, strategy: str, after: Recommendations) -> dict[str, Any]:
+        """Return how many lists became short or stayed as they were."""
+        n = max(self.asked.k, self.asked.accuracy_at)
+        same = (after.items[:, :n] == self.before.top(n).items[:, : after.items.shape[1]]).all(
+            axis=1
+        )
+        return {
+            "system": self.system,
+            "strategy": strategy,
+            "lists": len(after),
+            "unchanged": int(np.count_nonzero(same)),
+            "short": int(np.count_nonzero(after.lengths < np.minimum(n, self.before.lengths))),
+            "candidates": int(np.median(self.before.lengths)) if len(after) else 0,
+        }
+
+
+def _mixable(creators: Creators, data: Dataset, fewest: int) -> tuple[Creators, list[Exclusion]]:
+    """Return the identities with enough items on the platform; the others count as unknown."""
+    assert data.interactions is not None  # creators_of has checked
+    items = np.bincount(
+        creators.on(data.interactions.items) + 1, minlength=len(creators.names) + 1
+    )[1:]
+    kept = np.flatnonzero(items >= fewest)
+    lost = np.flatnonzero(items < fewest)
+    new = np.full(len(creators.names) + 1, -1, dtype=np.int64)
+    new[kept] = np.arange(len(kept))
+    names = tuple(creators.names[g] for g in kept)
+    mixed = Creators(
+        creators.attribute, names, creators.items, new[creators.codes], creators.status
+    )
+    reason = f"fewer than {fewest} items: the identity takes no part in the mix of lists"
+    exclusions = [
+        Exclusion(f"reranking: {creators.names[g]}", "items", int(items[g]), reason) for g in lost
+    ]
+    return mixed, exclusions

@@ -1,0 +1,48 @@
+"""Where the numbers of a counterfactual audit are in a result: by key and details."""
+
+from __future__ import annotations
+
+from ombud.audits.result import Result
+from ombud.probes import Jaccard, ListChange
+from ombud.stats.estimate import Estimate
+
+__all__ = ["OVERLAP", "find", "keys_of", "parts_of", "systems_of"]
+
+_ROOTS = frozenset(
+    {
+        "consistency",
+        "reach",
+        "asked-reach",
+        "over-categorisation",
+        "escape",
+        "drift-in",
+        "stability",
+        "attainable",
+    }
+)
+OVERLAP = ListChange(Jaccard()).name
+"""The distance between lists that leads the stability search."""
+
+
+def keys_of(result: Result) -> frozenset[str]:
+    """Return the keys of all counterfactual numbers of a result."""
+    return frozenset(e.key for e in result.estimates if e.key.split("/")[0] in _ROOTS)
+
+
+def parts_of(result: Result) -> frozenset[str]:
+    """Return which parts a result holds: ``reach``, ``escape``, ``drift-in``, ``stability``."""
+    return frozenset(key.split("/")[0].removeprefix("asked-") for key in keys_of(result))
+
+
+def find(result: Result, key: str, **details: object) -> tuple[Estimate, ...]:
+    """Return the estimates of a key whose details are as asked, in order."""
+    return tuple(
+        e
+        for e in result.estimates
+        if e.key == key and all(e.details.get(name) == value for name, value in details.items())
+    )
+
+
+def systems_of(estimates: tuple[Estimate, ...]) -> tuple[str, ...]:
+    """Return the systems of some estimates, in order."""
+    return tuple(dict.fromkeys(e.system for e in estimates))

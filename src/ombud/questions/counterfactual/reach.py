@@ -1,0 +1,227 @@
+"""Reachability in an audit: which items could people be shown if they edited their own history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ombud.data.exclusions import Exclusion
+from ombud.probes import EditSpace, Reach, Reachability, ReachTable, over_categorisation
+from ombud.probes.escape import readable
+from ombud.probes.outcomes import FrozenOutcome, InTopK, RetrainedOutcome
+from ombud.probes.summaries import reach_summary
+from ombud.questions.counterfactual.check import WHERE
+from ombud.questions.counterfactual.part import Part
+from ombud.questions.counterfactual.sample import DECILE, Asked
+from ombud.rng import generator
+from ombud.stats import Estimate, proportion, resample_crossed
+from ombud.systems.recommenders.model import Model
+
+if TYPE_CHECKING:
+    from ombud.metrics.engine import Settings
+    from ombud.questions.counterfactual.analyses import Counterfactual
+
+__all__ = ["by_decile", "popularity_gap", "reach_of", "today"]
+
+_WORDS = {True: "yes", False: "no", None: "undecided"}
+
+
+def reach_of(
+    plan: Counterfactual, name: str, model: Model, asked: Asked, settings: Settings
+) -> Part:
+    """Return what sampled users can reach of sampled targets, with the model frozen."""
+    users, targets = asked.users(plan.users), asked.targets(plan.targets)
+    probe = Reachability(k=plan.k, beta=plan.beta or None, policy="frozen")
+    part, found, queries = Part(), [], 0
+    people = {int(row): number for number, row in enumerate(asked.order[: plan.people], 1)}
+    seen = 0
+    for row in users.units.tolist():
+        reaches, asks = _of_user(probe, plan, model, asked, row, targets.units)
+        found.append([reaches.get(t) for t in targets.units.tolist()])
+        seen += len(targets.units) - len(reaches)
+        queries += asks
+    for row, number in people.items():
+        reaches, asks = _of_user(probe, plan, model, asked, row, targets.units)
+        queries += asks
+        _tell(part, name, number, reaches, asked, plan)
+    if seen:
+        reason = "the user has seen the target; it is not asked about"
+        pairs = len(users.units) * len(targets.units)
+        part.exclusions.append(Exclusion(WHERE, "pairs", seen, reason, pairs, system=name))
+    table = ReachTable.from_reaches(
+        found,
+        system=name, policy="frozen", budget=plan.budget, k=plan.k,
+        user_weights=users.weights, target_weights=targets.weights,
+        user_strata=users.strata, target_strata=targets.strata,
+    )  # fmt: skip
+    # Without a treatment that reaches it, a target's best rank was not looked for.
+    table = replace(table, rank_today=None, rank_best=None)
+    if not plan.beta:
+        table = replace(table, today=None, best=None)
+    groups = asked.user_groups(users.units)
+    options: dict[str, Any] = {
+        "level": settings.level,
+        "replicates": settings.replicates,
+        "seed": settings.seed,
+    }
+    found_groups = asked.target_groups(targets.units)
+    part.estimates += by_decile(
+        reach_summary(table, user_groups=groups, target_groups=found_groups, **options)
+    )
+    popular = asked.popularity[targets.units] * 2 > asked.popularity.max()
+    part.estimates.append(popularity_gap(table, popular, settings))
+    attributes = asked.attributes(users.units)
+    boxes = over_categorisation(
+        table.reachable, attributes, system=name, level=settings.level, seed=settings.seed
+    )
+    part.estimates += [
+        e.replace(details={**e.details, "policy": "frozen", "budget": plan.budget}) for e in boxes
+    ]
+    trained, trainings = _after_training(plan, name, model, asked, users.units, found, settings)
+    part.estimates.append(trained)
+    part.cost(name, "reach", len(users.units) + len(people), queries, trainings)
+    return part
+
+
+def _of_user(
+    probe: Reachability,
+    plan: Counterfactual,
+    model: Model,
+    asked: Asked,
+    row: int,
+    targets: np.ndarray,
+) -> tuple[dict[int, Reach], int]:
+    """Return what one user can reach of the targets they have not seen, and the questions."""
+    space = asked.space(row, plan.budget)
+    unseen = [int(t) for t in targets if space.history.value(int(t)) is None]
+    reaches = probe.of(model, space, unseen, own=row)
+    return dict(zip(unseen, reaches, strict=True)), sum(r.in_list.queries for r in reaches)
+
+
+def _tell(
+    part: Part,
+    name: str,
+    person: int,
+    reaches: dict[int, Reach],
+    asked: Asked,
+    plan: Counterfactual,
+) -> None:
+    for target, reach in reaches.items():
+        edits = readable(reach.in_list.witness, asked.titles, asked.interactions.explicit)
+        part.row(
+            "counterfactual-reach",
+            system=name,
+            person=person,
+            item=str(asked.titles[target]),
+            decile=int(asked.popularity[target]) + 1,
+            reachable=_WORDS[reach.reachable],
+            edits="; ".join(edits) if reach.reachable else "",
+            rank_today=reach.rank_today,
+            rank_best=reach.rank_best if reach.reachable else None,
+            policy="frozen",
+            budget=plan.budget,
+        )
+
+
+def by_decile(estimates: Iterable[Estimate]) -> list[Estimate]:
+    """Return summaries whose target groups are deciles: they are groups, not labels of content."""
+    return [
+        e.replace(
+            label="",
+            group=f"items of popularity {e.label}",
+            details={**e.details, "decile": int(e.label.removeprefix(DECILE))},
+        )
+        if e.label
+        else e
+        for e in estimates
+    ]
+
+
+def popularity_gap(table: ReachTable, popular: np.ndarray, settings: Settings) -> Estimate:
+    r"""Return availability of the less popular half of items minus that of the more popular half.
+
+    Both halves are resampled jointly, over users and targets. Pairs that are proved reachable
+    count; undecided ones do not.
+
+    Parameters
+    ----------
+    table
+        What users can reach.
+    popular
+        Which targets are of the more popular half.
+    settings
+        Of the bootstrap.
+    """
+    proved = np.where(np.isnan(table.reachable), np.nan, table.reachable == 1)
+    drawn = resample_crossed(
+        proved,
+        row_weights=table.user_weights,
+        column_weights=table.target_weights,
+        row_strata=table.user_strata,
+        column_strata=table.target_strata,
+        column_groups=np.column_stack([~popular, popular]),
+        replicates=settings.replicates,
+        rng=generator(settings.seed, "counterfactual", "popularity", table.system),
+    )
+    shares = [float(drawn.point[0, 0, half]) for half in (0, 1)]
+    known = {} if np.isnan(shares).any() else {"less_popular": shares[0], "more_popular": shares[1]}
+    return drawn.difference(
+        (0, 0, 0),
+        (0, 0, 1),
+        metric=f"availability, less popular half of the items (budget {table.budget}, "
+        f"{table.policy})@{table.k}",
+        key="reach/popularity-gap",
+        against="more popular half",
+        system=table.system,
+        level=settings.level,
+        details={"policy": table.policy, "budget": table.budget, "k": table.k, **known},
+    )
+
+
+def _after_training(
+    plan: Counterfactual,
+    name: str,
+    model: Model,
+    asked: Asked,
+    rows: np.ndarray,
+    found: list[list[Reach | None]],
+    settings: Settings,
+) -> tuple[Estimate, int]:
+    """Return how many witnesses still do it when the model is trained on the edited data."""
+    made = [
+        (int(row), reach)
+        for row, reaches in zip(rows.tolist(), found, strict=True)
+        for reach in reaches
+        if reach is not None and reach.reachable and reach.in_list.cost
+    ]
+    rng = generator(settings.seed, "counterfactual", "trained", name)
+    chosen = rng.permutation(len(made))[: plan.retrained]
+    hits = 0
+    for place in chosen.tolist():
+        row, reach = made[place]
+        space: EditSpace = asked.space(row, plan.budget)
+        outcome = RetrainedOutcome(model, asked.interactions, space.history, plan.k, own=row)
+        (after,) = outcome.after([reach.in_list.witness])
+        hits += int(InTopK(reach.targets, plan.k).value(after, after))
+    about: dict[str, Any] = {
+        "metric": f"witnesses that hold after training again (budget {plan.budget})@{plan.k}",
+        "key": "reach/holds-retrained",
+        "system": name,
+        "level": settings.level,
+        "unit": "pair",
+        "details": {"policy": "retrained", "budget": plan.budget, "k": plan.k, "of": len(made)},
+    }
+    if len(chosen):
+        return proportion(hits, len(chosen), **about), len(chosen)
+    reason = "no edit brought a target into a list" if plan.retrained else "none was trained for"
+    return Estimate.undefined(reason=reason, n=0, **about), 0
+
+
+def today(model: Model, asked: Asked, row: int, k: int) -> list[str]:
+    """Return the titles of one person's list as the frozen model gives it."""
+    history = asked.space(row, 0).history
+    (shown,) = FrozenOutcome(model, history, k, own=row).of([history])
+    return [str(asked.titles[i]) for i in shown.items.tolist() if i >= 0]

@@ -1,0 +1,381 @@
+"""Your own system: plain answers of functions and objects, checked and brought into form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Ids
+from ombud.data.interactions import Interactions
+from ombud.data.recommendations import Recommendations
+from ombud.data.texts import Texts
+from ombud.errors import AuditedSystemError, OmbudError, PlanError
+from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.recommenders.adapters.answers import as_answer, gather
+from ombud.systems.recorded import RecordedDecisions
+
+__all__ = ["OwnModerator", "OwnRecommender", "as_system", "read_decisions", "read_lists"]
+
+_LISTS = """such as:
+  def recommend(users, n):
+      return {user: ["item 1", "item 2"][:n] for user in users}"""
+_DECIDED = """such as:
+  def moderate(texts):
+      return [len(text) > 200 for text in texts]"""
+_ANSWER_KEYS = {"flagged", "score", "categories"}
+
+
+@dataclass
+class OwnRecommender:
+    """A function, or an object without a name, as a recommender.
+
+    Parameters
+    ----------
+    function
+        Takes user ids and the length of a list; returns lists in the order of the users, a dict
+        of lists by user, an array of users x places, or a frame (`user`, `item`, and `rank` or
+        `score`).
+    name
+        The system's name in the report.
+    recommends_seen
+        Whether lists may hold items of the user's own history; without it they are refused.
+    """
+
+    function: Callable[..., Any]
+    name: str = "own"
+    recommends_seen: bool = False
+
+    def recommend(self, users: Ids, n: int, exclude_seen: bool = True) -> Recommendations:
+        """Return the lists of some users, checked."""
+        return read_lists(self.name, self.function(users, n), users, n)
+
+
+@dataclass
+class OwnModerator:
+    """A function, or an object without a name, as a moderator.
+
+    Parameters
+    ----------
+    function
+        Takes a list of strings; returns, in their order, booleans (flagged or not), scores from 0
+        to 1, or dicts (`flagged`, `score`, `categories`); or a dict of these by text id, or a
+        frame with `id`.
+    name
+        The system's name in the report.
+    threshold
+        A score that reaches it flags.
+    """
+
+    function: Callable[..., Any]
+    name: str = "own"
+    threshold: float = 0.5
+
+    def moderate(self, texts: Texts) -> Decisions:
+        """Return one outcome per text, checked."""
+        return read_decisions(self.name, self.function(list(texts)), texts, self.threshold)
+
+
+class _OwnTrainable(OwnRecommender):
+    """An object without a name that can be trained."""
+
+    def __init__(self, system: Any, name: str) -> None:
+        super().__init__(system.recommend, name, getattr(system, "recommends_seen", False))
+        self._system = system
+
+    def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
+        """Train the object on interactions."""
+        self._system.fit(interactions)
+        return self
+
+
+def as_system(
+    name: str, system: Any, of: Literal["recommender", "moderator"] | None
+) -> Recommender | Moderator:
+    """Return a system as it is, or a function or an object without a name made into one.
+
+    Parameters
+    ----------
+    name
+        The system's name in the report.
+    system
+        A recommender, a moderator, an object with `recommend` or `moderate`, or a function.
+    of
+        What a function is.
+    """
+    if isinstance(system, Recommender | Moderator):
+        return system
+    if callable(getattr(system, "recommend", None)):
+        if callable(getattr(system, "fit", None)):
+            return _OwnTrainable(system, name)
+        return OwnRecommender(system.recommend, name, getattr(system, "recommends_seen", False))
+    if callable(getattr(system, "moderate", None)):
+        return OwnModerator(system.moderate, name)
+    if not callable(system) or isinstance(system, type):
+        raise PlanError(
+            f"{name} is {_kind(system)}; a system is a function, or an object with recommend(users,"
+            " n) or moderate(texts)"
+        )
+    if of is None:
+        raise PlanError(
+            f"{name} is a function, and the audit measures recommenders and moderators; say which "
+            f"it is: OwnRecommender({name}) or OwnModerator({name}) of ombud.systems"
+        )
+    return OwnRecommender(system, name) if of == "recommender" else OwnModerator(system, name)
+
+
+def read_lists(
+    name: str, answer: Any, users: Ids, n: int, seen: Interactions | None = None
+) -> Recommendations:
+    """Return what a recommender answered as recommendations.
+
+    Lists that are too long are cut, and missing places counted. An item twice in a list is
+    refused.
+
+    Parameters
+    ----------
+    name
+        The system's name in messages.
+    answer
+        Recommendations, lists, a dict of lists by user, an array, or a frame.
+    users, n
+        What was asked.
+    seen
+        Histories: an item of a user's own history in a list is refused.
+
+    Raises
+    ------
+    AuditedSystemError
+        If the answer cannot be read; the message holds an example.
+    """
+    own = not isinstance(answer, Recommendations)
+    lists = _as_lists(name, answer, users, n) if own else answer
+    _refuse_repeats(name, lists)
+    if seen is not None:
+        _refuse_seen(name, lists, seen)
+    return _with_short(name, lists, n) if own else lists
+
+
+def _as_lists(name: str, answer: Any, users: Ids, n: int) -> Recommendations:
+    asked = np.asarray(users)
+    if _is_frame(answer):
+        try:
+            lists = Recommendations.from_frame(answer, source=f"what {name} returned")
+        except OmbudError as error:
+            raise AuditedSystemError(str(error)) from None
+        over = int(np.maximum(lists.lengths - n, 0).sum())
+        lists = replace(lists.top(n).for_users(asked), exclusions=())
+        if over:
+            reason = f"the list is longer than the {n} items asked for"
+            gone = Exclusion(f"recommendations of {name}", "places", over, reason)
+            lists = replace(lists, exclusions=(gone,))
+        return lists
+    rows = _rows(name, answer, asked.tolist())
+    return gather(name, asked, [None if r is None else _one(r) for r in rows], n, "refuse")
+
+
+def _rows(name: str, answer: Any, users: list[Any]) -> Sequence[Any]:
+    """Return one list per user, None where the system gave none."""
+    if isinstance(answer, Mapping):
+        if not answer.keys() & set(users):
+            raise AuditedSystemError(
+                f"{name} returned a dict whose {len(answer):,} keys are none of the users that it "
+                f"was asked for; lists by user id were expected, {_LISTS}"
+            )
+        return [answer.get(user) for user in users]
+    if isinstance(answer, np.ndarray):
+        answer = answer.tolist()
+    if not isinstance(answer, Sequence) or isinstance(answer, str | bytes):
+        raise AuditedSystemError(
+            f"{name} returned {_kind(answer)}; one list of item ids for each user was expected "
+            f"(lists, a dict by user, an array or a frame), {_LISTS}"
+        )
+    if len(answer) != len(users):
+        raise AuditedSystemError(
+            f"{name} returned {len(answer):,} lists for {len(users):,} users; one for each was "
+            f"expected, in their order or in a dict by user, {_LISTS}"
+        )
+    if answer and not any(isinstance(r, Sequence | Mapping | np.ndarray) for r in answer):
+        raise AuditedSystemError(
+            f"{name} returned {_kind(answer[0])} for a user; a list of item ids was expected, "
+            f"{_LISTS}"
+        )
+    return answer
+
+
+def _one(row: Any) -> Any:
+    """Return the answer for one user: ids, or (id, score) pairs, or a dict of scores by id."""
+    if isinstance(row, np.ndarray):
+        row = row.tolist()
+    if isinstance(row, Mapping):
+        row = sorted(row.items(), key=lambda pair: -pair[1])
+    if isinstance(row, Sequence) and not isinstance(row, str | bytes):
+        row = [item.item() if isinstance(item, np.generic) else item for item in row]
+        if row and all(isinstance(item, tuple) and len(item) == 2 for item in row):
+            return as_answer([_plain(i) for i, _ in row], [float(s) for _, s in row])
+    return as_answer(row)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _refuse_repeats(name: str, lists: Recommendations) -> None:
+    ordered = np.sort(lists.items, axis=1)
+    again = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+    if again.any():
+        raise AuditedSystemError(
+            f"{name} recommends an item more than once to {int(again.sum()):,} of {len(lists):,} "
+            f"users, first to user {_first(lists, again)!r}; each item may stand in a list once"
+        )
+
+
+def _refuse_seen(name: str, lists: Recommendations, seen: Interactions) -> None:
+    items = lists.in_catalogue(seen.items)
+    users = seen.users.codes(lists.users)
+    rows, places = np.nonzero((items >= 0) & (users >= 0)[:, None])
+    if not len(rows):
+        return
+    width = len(seen.items)
+    asked = np.unique(users[users >= 0])
+    part = seen.matrix[asked].tocoo()
+    known = asked[part.row].astype(np.int64) * width + part.col
+    shown = users[rows].astype(np.int64) * width + items[rows, places]
+    hit = np.isin(shown, known)
+    if hit.any():
+        again: NDArray[np.bool_] = np.zeros(len(lists), dtype=bool)
+        again[rows[hit]] = True
+        raise AuditedSystemError(
+            f"{name} recommends items of the user's own history to {int(again.sum()):,} of "
+            f"{len(lists):,} users, first to user {_first(lists, again)!r}; leave them out, or say "
+            "that it is meant: recommends_seen = True in the class, or "
+            "OwnRecommender(function, name, recommends_seen=True)"
+        )
+
+
+def _first(lists: Recommendations, rows: NDArray[np.bool_]) -> Any:
+    return _plain(np.asarray(lists.users)[int(np.argmax(rows))])
+
+
+def _with_short(name: str, lists: Recommendations, n: int) -> Recommendations:
+    missing = int(np.maximum(n - lists.lengths[lists.lengths > 0], 0).sum())
+    if not missing:
+        return lists
+    reason = f"the list is shorter than the {n} items asked for"
+    short = Exclusion(f"recommendations of {name}", "places", missing, reason, n * len(lists))
+    return replace(lists, exclusions=(*lists.exclusions, short))
+
+
+def read_decisions(name: str, answer: Any, texts: Texts, threshold: float = 0.5) -> Decisions:
+    """Return what a moderator answered as decisions.
+
+    Parameters
+    ----------
+    name
+        The system's name in messages.
+    answer
+        Decisions, or booleans, scores or dicts in the order of the texts, a dict of these by text
+        id, or a frame with `id`.
+    texts
+        What was asked.
+    threshold
+        A score that reaches it flags.
+
+    Raises
+    ------
+    AuditedSystemError
+        If the answer cannot be read; the message holds an example.
+    """
+    if isinstance(answer, Decisions):
+        return answer
+    if _is_frame(answer):
+        try:
+            past = RecordedDecisions.from_frame(answer, name, threshold)
+        except OmbudError as error:
+            raise AuditedSystemError(f"what {name} returned: {error}") from None
+        return past.moderate(texts)
+    values = _values(name, answer, texts)
+    rows = [_decision(name, value, threshold) for value in values]
+    names = tuple(sorted({c for _, _, categories in rows for c in categories}))
+    matrix = None
+    if names:
+        matrix = np.array([[r[2].get(c, np.nan) for c in names] for r in rows], dtype=np.float32)
+    return Decisions(
+        texts.ids,
+        np.array([outcome for outcome, _, _ in rows], dtype=np.int8),
+        np.array([score for _, score, _ in rows], dtype=np.float32),
+        names,
+        matrix,
+    )
+
+
+def _values(name: str, answer: Any, texts: Texts) -> Sequence[Any]:
+    if isinstance(answer, Mapping):
+        ids = texts.ids.tolist()
+        missing = [one for one in ids if one not in answer]
+        if missing:
+            raise AuditedSystemError(
+                f"{name} returned a dict without {len(missing):,} of {len(ids):,} text ids, the "
+                f"first {missing[0]!r}; one answer for each text was expected, {_DECIDED}"
+            )
+        return [answer[one] for one in ids]
+    if isinstance(answer, np.ndarray):
+        if answer.ndim != 1:
+            raise AuditedSystemError(
+                f"{name} returned an array of shape {answer.shape}; one number for each text was "
+                "expected, such as:\n  def moderate(texts):\n"
+                "      return pipeline.predict_proba(texts)[:, 1]"
+            )
+        answer = answer.tolist()
+    if not isinstance(answer, Sequence) or isinstance(answer, str | bytes):
+        raise AuditedSystemError(
+            f"{name} returned {_kind(answer)}; one boolean, score or dict for each text was "
+            f"expected, {_DECIDED}"
+        )
+    if len(answer) != len(texts):
+        raise AuditedSystemError(
+            f"{name} returned {len(answer):,} answers for {len(texts):,} texts; one for each was "
+            f"expected, {_DECIDED}"
+        )
+    return answer
+
+
+def _decision(name: str, value: Any, threshold: float) -> tuple[int, float, dict[str, float]]:
+    """Return the outcome, the score and the categories of one answer."""
+    value = _plain(value)
+    if value is None:
+        return Outcome.ERROR, np.nan, {}
+    if isinstance(value, bool | Outcome):
+        return int(value), np.nan, {}
+    if isinstance(value, int | float) and np.isnan(value):
+        return Outcome.ERROR, np.nan, {}
+    if isinstance(value, float) or (isinstance(value, int) and value in {0, 1}):
+        return int(value >= threshold), float(value), {}
+    if isinstance(value, Mapping) and value and set(value) <= _ANSWER_KEYS:
+        if "flagged" not in value and "score" not in value:
+            raise AuditedSystemError(
+                f"{name} returned a dict with categories alone; give 'flagged' or 'score' too"
+            )
+        score = float(value.get("score", np.nan))
+        flagged = value.get("flagged", None if np.isnan(score) else score >= threshold)
+        outcome = Outcome.ERROR if flagged is None else Outcome(int(bool(flagged)))
+        return outcome, score, {str(k): float(v) for k, v in value.get("categories", {}).items()}
+    raise AuditedSystemError(
+        f"{name} returned {_kind(value)} for a text; a boolean, a score from 0 to 1, or a dict "
+        f"with 'flagged' or 'score' was expected, {_DECIDED}"
+    )
+
+
+def _is_frame(value: Any) -> bool:
+    return hasattr(value, "columns") and not isinstance(value, Mapping)
+
+
+def _kind(value: Any) -> str:
+    text = repr(value)
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    return f"{type(value).__name__} ({shown})"

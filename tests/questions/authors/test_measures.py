@@ -1,0 +1,203 @@
+"""Counts by identity, shares, bounds and baselines, by hand and by brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ombud.data.dataset import Dataset
+from ombud.data.interactions import Interactions
+from ombud.data.items import Items
+from ombud.data.recommendations import Recommendations
+from ombud.errors import PlanError
+from ombud.metrics.engine import Settings
+from ombud.questions.authors import BalanceGap, CreatorCatalogue, CreatorLists, ListBalance
+from ombud.questions.authors.catalogue import popularity_percentile
+from ombud.questions.authors.creators import creators_of, profile_users
+from ombud.questions.authors.reranking import CreatorReranking
+from ombud.questions.authors.stages import among_users
+
+
+def small() -> Dataset:
+    """Return three users, five items: a and b by f, c and d by m, e unknown."""
+    pairs = [("1", "a"), ("1", "c"), ("1", "d"), ("2", "a"), ("2", "e"), ("3", "c"), ("3", "d")]
+    users, items = zip(*pairs, strict=True)
+    table = {"item": list("abcde"), "gender": ["f", "f", "m", "m", None]}
+    table["gender_status"] = ["known"] * 4 + ["ambiguous"]
+    return Dataset(
+        Interactions.from_arrays(list(users), list(items)),
+        items=Items.from_frame(pl.DataFrame(table)),
+    )
+
+
+def lists(rows: dict[str, str]) -> Recommendations:
+    frame = [(u, i, r + 1) for u, items in rows.items() for r, i in enumerate(items)]
+    return Recommendations.from_frame(
+        pl.DataFrame(frame, schema=["user", "item", "rank"], orient="row")
+    )
+
+
+def test_profiles_and_lists_are_counted_by_identity() -> None:
+    data = small()
+    creators = creators_of(data, "", "a test")
+    # b is in no history, so m has two items on the platform and f one.
+    assert creators.names == ("m", "f") and creators.chief == "f" and creators.told == ("f",)
+    assert data.interactions is not None
+    assert creators.in_profiles(data.interactions, ["1", "2", "3", "9"]).tolist() == [
+        [2, 1], [0, 1], [2, 0], [0, 0],
+    ]  # fmt: skip
+    made = lists({"1": "bez", "2": "cda"})
+    assert creators.in_lists(made, 2).tolist() == [[0, 1], [2, 0]]
+    assert creators.in_lists(made, 3, np.array([1.0, 0.5, 0.25])).tolist() == [[0, 1], [1.5, 0.25]]
+
+
+def test_balance_and_gap_by_hand() -> None:
+    data, made = small(), lists({"1": "bec", "2": "cda", "3": "e"})
+    rows = ListBalance(k=3, least=1).measure(made, data)
+    assert rows.labels == ("m", "f") and rows.ids.tolist() == ["1", "2"]
+    np.testing.assert_allclose(rows.columns["value"], [[0.5, 0.5], [2 / 3, 1 / 3]])
+    assert [(e.count, e.of) for e in rows.exclusions] == [(1, 3)]
+    gap = BalanceGap(k=3, least=1).measure(made, data)
+    assert gap.labels == ("f",)
+    np.testing.assert_allclose(gap.columns["value"][:, 0], [0.5 - 1 / 3, 1 / 3 - 1])
+    assert gap.details["f"]["profile"] == pytest.approx((1 / 3 + 1) / 2)
+    weights = 1 / np.log2([2, 3, 4])
+    seen = ListBalance(k=3, least=1, exposure=True).measure(made, data)
+    assert seen.columns["value"][1, 1] == pytest.approx(weights[2] / weights.sum())
+
+
+def test_users_with_few_known_items_are_counted() -> None:
+    rows = ListBalance(k=3, least=2).measure(lists({"1": "b", "2": "c", "3": "a"}), small())
+    assert rows.ids.tolist() == ["1", "3"]
+    assert "fewer than 2 items of known gender" in rows.exclusions[0].reason
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None)
+def test_counts_equal_a_plain_loop(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = np.array(["f", "m", "x", None], dtype=object)[rng.integers(0, 4, 12)]
+    names[0] = "f"
+    users = np.repeat(np.arange(6), 4)
+    items = np.concatenate([rng.choice(12, 4, replace=False) for _ in range(6)])
+    table = pl.DataFrame(
+        {"item": np.arange(12), "who": names.tolist()}, schema_overrides={"who": pl.String}
+    )
+    data = Dataset(Interactions.from_arrays(users, items), items=Items.from_frame(table))
+    creators = creators_of(data, "who", "a test")
+    assert data.interactions is not None
+    found = creators.in_profiles(data.interactions, np.arange(6))
+    for user in range(6):
+        for g, name in enumerate(creators.names):
+            assert found[user, g] == sum(names[i] == name for i in items[users == user])
+    # From the most to the least frequent among items that somebody met.
+    met = np.unique(items)
+    often = [sum(names[i] == name for i in met) for name in creators.names]
+    assert often == sorted(often, reverse=True)
+
+
+def test_percentiles_follow_average_ranks() -> None:
+    assert popularity_percentile(np.array([1, 1, 5, 9])).tolist() == [38, 38, 75, 100]
+    assert popularity_percentile(np.array([3, 3])).tolist() == [100, 100]
+
+
+def test_catalogue_shares_bounds_and_resolution() -> None:
+    found = CreatorCatalogue().analyse(small(), {}, Settings())
+    at = {(e.key, e.label, e.details.get("stage")): e for e in found.estimates}
+    platform = at["creator-pipeline/share", "f", "platform"]
+    # a, c, d, e were met; a is by f, c and d by m.
+    assert platform.value == pytest.approx(1 / 3)
+    assert (platform.details["lowest"], platform.details["highest"]) == (1 / 4, 2 / 4)
+    read = at["creator-pipeline/share", "f", "interactions"]
+    assert read.value == pytest.approx(2 / 6) and read.unit == "user"
+    assert (read.details["lowest"], read.details["highest"]) == (2 / 7, 3 / 7)
+    table = found.tables["creator-resolution"].to_dicts()
+    assert [(r["outcome"], r["items"], r["interactions"]) for r in table] == [
+        ("m", 2, 4), ("f", 1, 2), ("ambiguous", 1, 1),
+    ]  # fmt: skip
+    per_item = [e for e in found.estimates if "per-item" in e.key]
+    assert per_item and all("not enough data" in e.reason for e in per_item)
+
+
+def test_interactions_per_item_agree_with_scipy() -> None:
+    from scipy.stats import mannwhitneyu
+
+    rng = np.random.default_rng(3)
+    counts = rng.integers(1, 30, 60)
+    items = np.repeat(np.arange(60), counts)
+    users = np.concatenate([np.arange(c) for c in counts])
+    who = ["f"] * 25 + ["m"] * 35
+    table = pl.DataFrame({"item": np.arange(60), "who": who})
+    data = Dataset(Interactions.from_arrays(users, items), items=Items.from_frame(table))
+    found = CreatorCatalogue().analyse(data, {}, Settings())
+    at = {(e.key.rpartition("/")[2], e.label): e for e in found.estimates if "per-item" in e.key}
+    own, others = counts[:25], counts[25:]
+    assert at["interactions-per-item", "f"].value == pytest.approx(own.mean())
+    assert at["interactions-per-item-ratio", "f"].value == pytest.approx(own.mean() / others.mean())
+    area = mannwhitneyu(own, others).statistic / 25 / 35
+    assert at["interactions-per-item-delta", "f"].value == pytest.approx(2 * area - 1)
+
+
+def test_shares_of_users_have_intervals_that_cover() -> None:
+    rng = np.random.default_rng(5)
+    hits = 0
+    for _ in range(300):
+        theta = rng.beta(2, 3, 150)
+        sizes = rng.integers(5, 40, 150)
+        e = among_users(rng.binomial(sizes, theta), sizes, metric="m", level=0.95)
+        assert e.interval is not None
+        hits += e.interval[0] <= 0.4 <= e.interval[1]
+    assert 0.91 <= hits / 300 <= 0.985
+
+
+def test_baselines_are_one_list_with_counts() -> None:
+    outputs = {"s": lists({"1": "bc", "2": "cd", "3": "ab"})}
+    found = CreatorLists(k=3, least=1).analyse(small(), outputs, Settings())
+    base = [e for e in found.estimates if e.details.get("stage") == "baseline" and e.label == "f"]
+    # a, c and d were met twice each; nothing is taken out for having been seen.
+    assert [(e.group, e.details["count"], e.details["of"]) for e in base] == [
+        ("most popular", 1, 3)
+    ]
+    assert base[0].interval is None
+    row = found.tables["creator-list-coverage"].to_dicts()[0]
+    assert (row["recommendations"], row["distinct"], row["short"]) == (6, 4, 3)
+
+
+def test_users_of_whom_something_is_held_out_are_no_profiles() -> None:
+    data = small()
+    assert data.interactions is not None
+    users = np.array(["1", "2", "3"])
+    assert profile_users(data, users).tolist() == [True, True, True]
+    held = np.zeros(len(data.interactions), dtype=bool)
+    held[0] = True
+    test = Dataset(data.interactions, items=data.items, test=data.interactions.select(held))
+    assert profile_users(test, users).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("table", "attribute", "said"),
+    [
+        ({"item": ["a"], "gender": [None], "x": ["1"]}, "", "name one attribute"),
+        ({"item": ["a"], "gender": ["f"]}, "sex", "items have no 'sex'"),
+        ({"item": ["a", "c"], "gender": [None, None]}, "", "no item has a known gender"),
+    ],
+)
+def test_what_is_missing_is_one_clear_error(
+    table: dict[str, list[str]], attribute: str, said: str
+) -> None:
+    frame = pl.DataFrame(table, schema_overrides={"gender": pl.String})
+    data = Dataset(small().interactions, items=Items.from_frame(frame))
+    with pytest.raises(PlanError, match=said):
+        creators_of(data, attribute, "a test")
+    with pytest.raises(PlanError, match="no table of items"):
+        creators_of(Dataset(small().interactions), "", "a test")
+
+
+def test_unknown_strategies_and_too_few_candidates_are_refused() -> None:
+    with pytest.raises(PlanError, match="no strategy is called Fair"):
+        CreatorReranking(strategies=("Fair",))
+    with pytest.raises(PlanError, match="candidates is 10"):
+        CreatorReranking(candidates=10)

@@ -1,0 +1,67 @@
+"""What a reader sees: the answer, the sections, and the words for inferred identities."""
+
+from __future__ import annotations
+
+import pytest
+
+from ombud.audits import Result
+from ombud.questions.authors import (
+    authors,
+    authors_answer,
+    authors_lists,
+    authors_propagation,
+    authors_reranking,
+)
+from ombud.report.answer import MOST_WORDS, word_count
+from ombud.report.blocks import Figure, Section, figures_in, tables_in
+
+SECTIONS = (authors, authors_lists, authors_propagation, authors_reranking)
+
+
+def parts(result: Result) -> list[Section]:
+    made = [section(result) for section in SECTIONS]
+    return [one for one in made if one is not None]
+
+
+@pytest.mark.parametrize("which", ["authors_result", "three_result"])
+def test_every_section_is_there_and_its_tables_are_named_once(
+    which: str, request: pytest.FixtureRequest
+) -> None:
+    result = request.getfixturevalue(which)
+    made = parts(result)
+    assert len(made) == len(SECTIONS)
+    tables = [t.name for one in made for t in tables_in(one.blocks)]
+    assert len(tables) == len(set(tables))
+    for figure in (f for one in made for f in figures_in(one.blocks)):
+        assert figure.table in tables and figure.alt
+        assert "inferred" not in figure.caption
+    pipeline = next(f for f in figures_in(made[0].blocks) if f.name == "authors-pipeline-figure")
+    drawn = {row["row"] for row in pipeline.spec["data"]["values"]}
+    assert {"platform", "interactions", "profiles", "lists: item-kNN"} <= drawn
+
+
+def test_the_answer_fits_on_one_screen(authors_result: Result) -> None:
+    answer = authors_answer(authors_result)
+    assert answer is not None and answer.figure is not None
+    assert len(answer.tested) == 1
+    shown, _ = answer.shown()
+    words = sum(word_count(f.said) for f in shown) + word_count(answer.how_sure)
+    words += word_count(answer.change) + len(answer.question.split())
+    assert words + len(answer.figure.caption.split()) <= MOST_WORDS
+    assert answer.unknown is not None and "gender" in answer.unknown.plain
+
+
+def test_inferred_identities_are_named_on_every_figure(authors_result: Result) -> None:
+    options = {**authors_result.plan.options, "inferred": True}
+    plan = authors_result.plan.model_copy(update={"options": options})
+    result = Result(**{**vars(authors_result), "plan": plan})
+    drawn: list[Figure] = [f for one in parts(result) for f in figures_in(one.blocks)]
+    answer = authors_answer(result)
+    assert answer is not None and answer.figure is not None
+    for figure in [*drawn, answer.figure]:
+        assert "inferred" in figure.caption
+
+
+def test_other_results_have_no_such_section(authors_result: Result) -> None:
+    empty = Result(authors_result.plan, (), ())
+    assert parts(empty) == [] and authors_answer(empty) is None

@@ -1,0 +1,233 @@
+"""The counterfactual analysis: right by brute force, every number with its policy, all counted."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from ombud.audits import Audit, Result
+from ombud.audits.rescore import rescore
+from ombud.errors import PlanError
+from ombud.metrics import Coverage
+from ombud.metrics.engine import Settings
+from ombud.probes import ReachTable
+from ombud.questions.counterfactual import Counterfactual
+from ombud.questions.counterfactual.lookup import find, keys_of, parts_of
+from ombud.questions.counterfactual.reach import popularity_gap
+from ombud.questions.counterfactual.sample import Asked
+
+sys.path.insert(0, str(Path(__file__).parent))
+from two_tastes import LONELY, SYSTEMS, plan_of
+
+EASE = {"Our EASE": SYSTEMS["Our EASE"]}
+
+
+def test_availability_is_what_trying_every_edit_gives(world: Path) -> None:
+    plan = plan_of(world, EASE, users=500, targets=500, parts=["reach"], retrained=0)
+    audit = Audit.from_plan(plan)
+    result = audit.run()
+    (proved,) = (e for e in find(result, "reach/availability/proved") if not e.group)
+    (possible,) = (e for e in find(result, "reach/availability/possible") if not e.group)
+    (system,) = audit.systems.values()
+    data = audit.data.interactions
+    dense = data.matrix.toarray()
+    hits = pairs = 0
+    for row in dense:
+        tried = [row] + [np.where(np.arange(len(row)) == i, 1 - row, row) for i in range(len(row))]
+        lists = system.recommend_for(sparse.csr_array(np.array(tried)), 3).items
+        for target in np.flatnonzero(row == 0):
+            # Rating the target itself is never an edit.
+            allowed = [j for j in range(len(tried)) if tried[j][target] == 0]
+            hits += bool((lists[allowed] == target).any())
+            pairs += 1
+    assert proved.details["pairs"] == pairs
+    assert proved.value <= hits / pairs + 1e-9
+    assert hits / pairs <= possible.value + 1e-9
+    assert proved.value == pytest.approx(hits / pairs, abs=0.02)  # but for ties
+
+
+def test_more_edits_reach_no_less(world: Path) -> None:
+    values = []
+    for budget in (0, 1, 2):
+        plan = plan_of(world, EASE, budget=budget, parts=["reach"], retrained=0, users=5)
+        result = Audit.from_plan(plan).run()
+        values.append(
+            next(e.value for e in find(result, "reach/availability/proved") if not e.group)
+        )
+    assert values == sorted(values)
+    assert values[0] < values[2]
+
+
+def test_an_item_that_nobody_shares_is_found_out(world: Path) -> None:
+    plan = plan_of(world, EASE, parts=["reach"], targets=500, people=6, retrained=0)
+    rows = Audit.from_plan(plan).run().tables["counterfactual-reach"]
+    lonely = rows.filter(item=LONELY)
+    assert lonely.height > 0
+    assert set(lonely["reachable"]) == {"no"}
+    assert "yes" in set(rows["reachable"])
+
+
+def test_every_number_names_its_policy(result: Result) -> None:
+    assert parts_of(result) >= {"reach", "escape", "drift-in", "stability", "consistency"}
+    for e in result.estimates:
+        if e.key in keys_of(result):
+            assert e.details.get("policy") in {"frozen", "retrained"}, e.key
+    assert {e.details["policy"] for e in find(result, "reach/holds-retrained")} == {"retrained"}
+    assert {e.details["policy"] for e in find(result, "stability/largest")} == {"retrained"}
+
+
+def test_shares_of_escape_grow_with_edits_and_keep_everybody(result: Result) -> None:
+    for system in ("Our EASE", "ALS"):
+        shares = [
+            e
+            for e in find(result, "escape/share")
+            if e.system == system and not e.group and e.value is not None
+        ]
+        assert [e.details["edits"] for e in shares] == [1, 2, 3]
+        assert [e.value for e in shares] == sorted(e.value for e in shares)
+        assert len({e.n for e in shares}) == 1
+        assert shares[-1].details["found"] + shares[-1].details["censored"] == shares[-1].n
+
+
+def test_what_cannot_be_asked_is_counted(result: Result) -> None:
+    (dice,) = (e for e in result.exclusions if e.key == "not-frozen")
+    assert dice.system == "Dice"
+    assert "random" in dice.reason
+    assert not [e for e in find(result, "reach/availability/proved") if e.system == "Dice"]
+    assert [e for e in find(result, "stability/largest") if e.system == "Dice"]
+
+
+def test_the_budget_of_questions_is_kept(result: Result) -> None:
+    spent = result.tables["counterfactual-cost"].filter(part="reach by asking")
+    assert spent["questions"].to_list() and max(spent["questions"]) <= 150
+    asked = [e for e in find(result, "asked-reach/availability/proved") if not e.group]
+    white = [e for e in find(result, "reach/availability/possible") if not e.group]
+    assert {e.system for e in asked} == {"Our EASE"}
+    assert asked[0].value <= 1.0
+    assert asked[0].details["black_box"] and white
+
+
+def test_a_run_started_again_finds_the_same(world: Path, tmp_path: Path) -> None:
+    plan = plan_of(world, EASE, parts=["reach", "escape"])
+    first = Audit.from_plan(plan).run(tmp_path / "again")
+    second = Audit.from_plan(plan).run(tmp_path / "again")  # answers are stored, models are not
+    assert [e.to_dict() for e in first.estimates] == [e.to_dict() for e in second.estimates]
+
+
+def test_stored_answers_cannot_be_asked_what_if(stored: Path) -> None:
+    again = rescore(stored)
+    left_out = {e.system for e in again.exclusions if e.key == "not-probed"}
+    assert left_out == set(SYSTEMS)
+    assert not find(again, "reach/availability/proved")
+
+
+class _Service(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        seen = {entry["item"] for entry in body["history"]}
+        items = [f"item-{i:02d}" for i in range(24) if f"item-{i:02d}" not in seen]
+        raw = json.dumps({"items": items[: body["n"]]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def test_a_service_is_asked_within_its_budget(world: Path, tmp_path: Path) -> None:
+    server = HTTPServer(("127.0.0.1", 0), _Service)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        service = {"shop": {"url": f"http://127.0.0.1:{server.server_port}/"}}
+        plan = plan_of(world, EASE, parts=["reach"], services=service, queries=60, retrained=0)
+        result = Audit.from_plan(plan).run(tmp_path / "run")
+    finally:
+        server.shutdown()
+        server.server_close()
+    spent = result.tables["counterfactual-cost"].filter(system="shop")
+    assert 0 < spent["questions"].item() <= 60
+    (share,) = (e for e in find(result, "asked-reach/availability/proved") if not e.group)
+    assert share.system == "shop"
+    assert list((tmp_path / "run").glob("questions-*.sqlite"))
+
+
+def test_a_service_that_writes_is_refused(world: Path) -> None:
+    service = {"shop": {"url": "http://127.0.0.1:9/", "writes": True}}
+    plan = plan_of(world, EASE, parts=["reach"], services=service, users=2, targets=2, retrained=0)
+    with pytest.raises(PlanError, match="sandbox"):
+        Audit.from_plan(plan).run()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"labels": ["light"]}, "light"),
+        ({"black_box": ["nobody"]}, "nobody"),
+    ],
+)
+def test_names_that_match_nothing_are_refused(world: Path, options: dict, says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        Audit.from_plan(plan_of(world, EASE, **options)).run()
+
+
+def test_escape_without_labels_is_refused(world: Path) -> None:
+    plan = plan_of(world, EASE)
+    audit = Audit.from_plan(plan)
+    bare = Audit(replace(audit.data, labels=None), audit.systems, [Coverage(k=3)])
+    bare.analyses = (Counterfactual(k=3),)
+    with pytest.raises(PlanError, match="need labels"):
+        bare.run()
+
+
+@pytest.mark.parametrize(
+    "options", [{"k": 0}, {"parts": ()}, {"parts": ("fly",)}, {"treatments": ("fly",)}]
+)
+def test_options_that_make_no_sense_are_refused(options: dict) -> None:
+    with pytest.raises(PlanError, match="counterfactual"):
+        Counterfactual(**options)
+
+
+def test_the_gap_of_popularity_by_hand() -> None:
+    reachable = np.array([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.5]])
+    table = ReachTable(reachable=reachable, system="s", policy="frozen", budget=1, k=3)
+    gap = popularity_gap(table, np.array([False, False, True, True]), Settings(replicates=50))
+    # Less popular: 1 of 4 pairs; more popular: 3 of 4, the undecided pair not counted.
+    assert gap.value == pytest.approx(0.25 - 0.75)
+    assert gap.details["less_popular"] == 0.25
+    assert gap.details["more_popular"] == 0.75
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 6), st.integers(2, 8), st.integers(0, 2**16))
+def test_the_gap_is_the_difference_of_two_shares(users: int, targets: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    reachable = rng.choice([0.0, 0.5, 1.0], size=(users, targets))
+    popular = np.arange(targets) % 2 == 1
+    table = ReachTable(reachable=reachable, system="s", policy="frozen", budget=1, k=3)
+    gap = popularity_gap(table, popular, Settings(replicates=20))
+    proved = reachable == 1
+    assert gap.value == pytest.approx(proved[:, ~popular].mean() - proved[:, popular].mean())
+
+
+def test_samples_stand_for_everybody(world: Path) -> None:
+    data = Audit.from_plan(plan_of(world, EASE)).data
+    asked = Asked(data, seed=4)
+    users, targets = asked.users(10), asked.targets(12)
+    assert users.weights.sum() == pytest.approx(asked.interactions.n_users)
+    assert targets.weights.sum() == pytest.approx(asked.interactions.n_items)
+    assert sorted(asked.order.tolist()) == list(range(asked.interactions.n_users))
+    assert asked.titles[asked.interactions.items.codes(["item-04"])[0]] == "Film no. 4"
+    assert asked.titles[asked.interactions.items.codes([LONELY])[0]] == LONELY

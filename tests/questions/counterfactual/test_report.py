@@ -1,0 +1,113 @@
+"""The preset, the answer page, the sections, and the page for one person."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ombud.audits import Plan, Result
+from ombud.audits.presets import complete
+from ombud.errors import PlanError
+from ombud.questions.counterfactual import (
+    CounterfactualOptions,
+    counterfactual,
+    counterfactual_answer,
+    counterfactual_people,
+    counterfactual_person,
+    counterfactual_reach,
+    counterfactual_stability,
+    counterfactual_ways,
+)
+from ombud.questions.counterfactual.analyses import Counterfactual
+from ombud.questions.counterfactual.lookup import keys_of
+from ombud.report import Report
+from ombud.report.answer import MOST_WORDS, word_count
+from ombud.report.blocks import figures_in, tables_in
+from ombud.report.images import to_svg
+
+sys.path.insert(0, str(Path(__file__).parent))
+from two_tastes import SYSTEMS, plan_of
+
+
+def test_the_preset_fills_in_what_is_open(world: Path) -> None:
+    plan = complete(plan_of(world, SYSTEMS, k=7))
+    assert [m["name"] for m in plan.metrics] == ["coverage", "label-share"]
+    assert plan.analyses[0]["name"] == "counterfactual"
+    assert plan.analyses[0]["k"] == 7
+    own = plan_of(world, SYSTEMS).model_copy(update={"metrics": ({"name": "gini", "k": 3},)})
+    assert complete(own).metrics == ({"name": "gini", "k": 3},)
+
+
+def test_options_of_the_preset_and_of_the_analysis_are_the_same() -> None:
+    options = CounterfactualOptions().model_dump()
+    analysis = vars(Counterfactual())
+    assert {k: analysis[k] for k in options} == options
+    assert set(analysis) == set(options)
+
+
+def test_faults_of_a_plan_are_said(world: Path) -> None:
+    with pytest.raises(PlanError, match=r"options\.k"):
+        complete(plan_of(world, SYSTEMS, k=0))
+    with pytest.raises(PlanError, match="name the recommenders"):
+        complete(Plan.from_dict({"preset": "counterfactual"}))
+
+
+def test_the_first_screen_is_short_and_has_a_finding(result: Result) -> None:
+    answer = counterfactual_answer(result)
+    assert answer is not None
+    assert answer.findings
+    shown, _ = answer.shown()
+    words = sum(word_count(f.said) for f in shown) + word_count(answer.change)
+    assert words + word_count(answer.how_sure) < MOST_WORDS
+    assert all(word_count(f.said) <= 25 for f in answer.findings)
+    assert answer.figure is not None
+
+
+def test_a_result_of_another_question_has_no_answer() -> None:
+    empty = Result(Plan(), ())
+    for make in (counterfactual, counterfactual_answer, counterfactual_person):
+        assert make(empty) is None
+
+
+def test_every_figure_is_drawn_and_has_its_table(result: Result) -> None:
+    makers = (counterfactual, counterfactual_reach, counterfactual_ways, counterfactual_stability)
+    made = [make(result) for make in makers]
+    assert all(section is not None for section in made)
+    figures = figures_in([s for s in made if s is not None])
+    tables = {table.name for table in tables_in([s for s in made if s is not None])}
+    assert len(figures) == 4
+    for figure in figures:
+        assert to_svg(figure.spec).startswith("<svg")
+        assert not figure.table or figure.table in tables
+    first = made[0]
+    assert first is not None
+    assert first.withholds == keys_of(result)
+
+
+def test_the_changed_part_is_marked_in_words(result: Result) -> None:
+    section = counterfactual(result)
+    assert section is not None
+    (picture,) = figures_in(section.blocks)
+    words = [row["words"] for row in picture.spec["layer"][1]["data"]["values"]]
+    assert "The person's own history (changed)" in words
+    assert "Other people's data (changed)" in words
+    assert "The algorithm" in words
+
+
+def test_a_page_for_one_person_names_titles_and_no_ids(result: Result) -> None:
+    section = counterfactual_person(result)
+    others = counterfactual_people(result)
+    assert section is not None and others is not None
+    assert others.place == "appendix"
+    text = Report(result).markdown()
+    assert "secretperson" not in text
+    assert "Film no." in text
+    assert "person 1" in text
+
+
+def test_the_report_is_written_in_every_format(result: Result, tmp_path: Path) -> None:
+    report = Report(result)
+    assert "What a recommendation depends on" in report.html()
+    assert report.latex()

@@ -1,0 +1,39 @@
+"""Pareto-smoothed weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ombud.stats.propagation._pareto import pareto_fit, smooth_weights
+
+
+@pytest.mark.parametrize("shape", [-0.3, 0.2, 0.6, 1.0])
+def test_the_shape_of_a_pareto_tail_is_found(shape: float) -> None:
+    from scipy.stats import genpareto
+
+    excess = np.sort(genpareto.rvs(shape, scale=2.0, size=20_000, random_state=1))
+    k, scale = pareto_fit(excess)
+    assert k == pytest.approx(shape, abs=0.04)
+    assert scale == pytest.approx(2.0, rel=0.05)
+
+
+def test_weights_sum_to_one_and_keep_their_order(rng: np.random.Generator) -> None:
+    logs = rng.standard_t(4, 2_000)
+    weights, k = smooth_weights(logs)
+    assert weights.sum() == pytest.approx(1)
+    assert np.all(np.diff(weights[np.argsort(logs)]) >= -1e-15)
+    assert np.isfinite(k)
+
+
+def test_equal_weights_stay_equal() -> None:
+    weights, k = smooth_weights(np.zeros(500))
+    assert np.allclose(weights, 1 / 500)
+    assert k == -np.inf
+
+
+def test_a_heavy_tail_is_seen(rng: np.random.Generator) -> None:
+    # Weights of a proposal that is far too narrow have no variance.
+    x = rng.normal(0, 1, 4_000)
+    assert smooth_weights(0.5 * x**2 * (1 - 1 / 3**2))[1] > 0.7
+    assert smooth_weights(0.5 * x**2 * (1 - 1 / 0.9**2))[1] < 0.5
