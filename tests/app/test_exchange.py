@@ -17,7 +17,9 @@ from ombud.app.agreement import measure_agreement
 from ombud.app.exchange import EXPORTS, add_ratings, export, export_bytes, read_ratings
 from ombud.app.label_studio import labelling_config, read_export, tasks
 from ombud.app.tables import labels_table, ratings_table, texts_table
+from ombud.app.texts import explicit_of, spans_of
 from ombud.errors import DataError
+from ombud.taxonomy import load_dictionary
 
 
 @pytest.fixture
@@ -98,7 +100,15 @@ def test_tasks_carry_the_text_and_its_columns(tmp_path: Path) -> None:
     with Project.create(tmp_path / "p") as made:
         made.add_texts({"id": [7], "text": ["One <b>&"], "url": ["https://example.org/a"]})
         assert made.store.read(tasks) == [
-            {"data": {"id": "7", "text": "One <b>&", "topics": [], "url": "https://example.org/a"}}
+            {
+                "data": {
+                    "id": "7",
+                    "text": "One <b>&",
+                    "topics": [],
+                    "explicit": False,
+                    "url": "https://example.org/a",
+                }
+            }
         ]
 
 
@@ -274,5 +284,23 @@ def test_explicit_is_whether_a_dictionary_term_stands_in_the_text(tmp_path: Path
     with Project.create(tmp_path / "p", settings) as made:
         made.add_texts({"text": ["A fever again.", "Feverish days."]})
         assert made.store.read(texts_table)["explicit"].to_list() == [True, False]
-    with project(tmp_path / "q", 1) as made:
+    with Project.create(tmp_path / "q", ProjectSettings(dictionary=())) as made:
+        made.add_texts({"text": ["A fever again."]})
         assert made.store.read(texts_table)["explicit"].to_list() == [None]
+
+
+def test_the_shipped_dictionary_says_what_is_explicit_and_what_is_covered(tmp_path: Path) -> None:
+    words = load_dictionary("delicate@1")
+    worst = next(t.text for t in words.terms if t.severity == words.scale[0])
+    with Project.create(tmp_path / "p") as made:
+        made.add_texts({"text": ["My chemotherapy.", "A boat.", f"Oh {worst}!"]})
+        assert made.store.read(texts_table)["explicit"].to_list() == [True, False, True]
+    spans = spans_of(["My chemotherapy.", f"Oh {worst}!"], ProjectSettings())
+    assert spans[0] == [] and (3, 3 + len(worst)) in spans[1]
+
+
+def test_a_dictionary_of_ones_own_may_be_a_file(tmp_path: Path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text("topic,severity,term\nmedicine,potentially-offensive,zoster\n")
+    found = explicit_of(["Zoster again.", "A boat."], ProjectSettings(dictionary=(str(own),)))
+    assert found == [1, 0]

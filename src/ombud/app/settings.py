@@ -101,8 +101,10 @@ class ProjectSettings(_Strict):
     mask_terms: tuple[str, ...] = ("terms-identity@1",)
     """Term lists whose slurs are covered: names of shipped lists, or files."""
 
-    dictionary: tuple[str, ...] = ()
-    """Term lists that say whether a text is explicit: any of their terms stands in it."""
+    dictionary: tuple[str, ...] = ("delicate@1",)
+    """Dictionaries or term lists: a text is explicit when a term of theirs stands in it.
+
+    Terms of a dictionary's two worst severities are covered as slurs are."""
 
     review_share: float = Field(default=0.5, ge=0, le=1)
     """The share of pilot labels that reviewers look at."""

@@ -14,6 +14,12 @@ from ombud.app.settings import ProjectSettings
 from ombud.data.frames import first_rows, open_frame
 from ombud.errors import DataError
 from ombud.taxonomy import Term, load_terms, read_terms
+from ombud.taxonomy.dictionary import (
+    Dictionary,
+    dictionary_names,
+    load_dictionary,
+    read_dictionary,
+)
 from ombud.text.matching import TermMatcher
 
 __all__ = ["LONGEST_TEXT", "TextRow", "explicit_of", "read_texts", "spans_of", "split_topics"]
@@ -21,6 +27,8 @@ __all__ = ["LONGEST_TEXT", "TextRow", "explicit_of", "read_texts", "spans_of", "
 LONGEST_TEXT = 100_000
 """Characters of a text; longer ones are cut into paragraphs before they are annotated."""
 
+# The two worst severities of a dictionary are covered as slurs are.
+_COVERED = 2
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -103,6 +111,10 @@ def spans_of(texts: Sequence[str], settings: ProjectSettings) -> list[list[tuple
     if settings.mask == "nothing":
         return spans
     terms = {term.text for term in _terms(settings.mask_terms) if term.kind == "slur"}
+    for name in settings.dictionary:
+        if (words := _dictionary(name)) is not None:
+            worst = set(words.scale[:_COVERED])
+            terms |= {term.text for term in words.terms if term.severity in worst}
     if not terms or not texts:
         return spans
     matches = TermMatcher(sorted(terms), suffixes=("", "s", "es")).match(texts, spans=True)
@@ -117,11 +129,26 @@ def spans_of(texts: Sequence[str], settings: ProjectSettings) -> list[list[tuple
 
 def explicit_of(texts: Sequence[str], settings: ProjectSettings) -> list[int | None]:
     """Return whether any term of the project's dictionary stands in each text; None without one."""
-    terms = sorted({term.text for term in _terms(settings.dictionary)})
+    found_terms: set[str] = set()
+    for name in settings.dictionary:
+        words = _dictionary(name)
+        listed = _terms([name]) if words is None else words.terms
+        found_terms |= {term.text for term in listed}
+    terms = sorted(found_terms)
     if not terms:
         return [None] * len(texts)
     found = set(TermMatcher(terms, suffixes=("", "s", "es")).match(texts).text_index.tolist())
     return [int(at in found) for at in range(len(texts))]
+
+
+def _dictionary(name: str) -> Dictionary | None:
+    """Return a dictionary of topics and severities, or None where the name is of a plain list."""
+    if Path(name).suffix == ".csv":
+        try:
+            return read_dictionary(name)
+        except DataError:
+            return None  # a plain list of terms has other columns; its own reader tells its faults
+    return load_dictionary(name) if name in dictionary_names() else None
 
 
 def _terms(names: Sequence[str]) -> list[Term]:

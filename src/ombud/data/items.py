@@ -126,6 +126,12 @@ class Items:
         """
         attributes = [name for name in by if name != LABEL]
         self._check(attributes)
+        if labels is not None and labels.errors is not None:
+            raise DataError(
+                "labels",
+                ["labels of a system, whose errors were measured, cannot be joined with groups of "
+                 "items: their errors would be lost; leave out by_item"],
+            )  # fmt: skip
         groups = self.grouping(attributes)
         ids = (
             self.items

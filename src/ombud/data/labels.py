@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, Frame, first_rows, read_table
 from ombud.data.ids import Vocabulary
+from ombud.data.label_errors import LabelErrors, Transport
 from ombud.errors import DataError
 from ombud.taxonomy.loading import refused_anywhere
 
@@ -21,6 +22,7 @@ __all__ = ["LabelState", "Labels", "vote_states"]
 
 # The sum of both sides must fit 32 bits.
 _MOST_VOTES = 2**30
+_MEASURED = ("said", "validated_yes", "validated_no")
 
 
 class LabelState(IntEnum):
@@ -52,6 +54,9 @@ class Labels:
         How states were decided, in words.
     exclusions
         What was left out while reading.
+    errors
+        For labels that a system gave (`ombud.systems.labelling`): how often it is right,
+        as measured. Shares and amplification carry it into their intervals.
     """
 
     items: Vocabulary
@@ -61,6 +66,7 @@ class Labels:
     no: NDArray[np.int32] | None = None
     rule: str = ""
     exclusions: tuple[Exclusion, ...] = field(default=())
+    errors: LabelErrors | None = None
 
     @classmethod
     def from_votes(
@@ -148,13 +154,15 @@ class Labels:
 
     @classmethod
     def from_states(cls, frame: Frame, *, rule: str = "as stored", source: str = "") -> Self:
-        """Read what `to_frame` wrote: `item`, `label`, `state` and, with votes, `yes` and `no`."""
+        """Read what `to_frame` wrote: `item`, `label`, `state`; votes; measured errors."""
         columns = [
             Column("item", "id"),
             Column("label", "text"),
             Column("state", "number", low=min(LabelState), high=max(LabelState)),
             Column("yes", "count", required=False, low=0, high=_MOST_VOTES),
             Column("no", "count", required=False, low=0, high=_MOST_VOTES),
+            *(Column(name, "count", required=False, low=0, high=_MOST_VOTES) for name in _MEASURED),
+            Column("transport", "category", required=False),
         ]
         table, exclusions = _read(frame, columns, (), source)
         items, names, rows, places = _axes(table)
@@ -166,7 +174,12 @@ class Labels:
             if name in table.columns:
                 votes[name] = np.zeros(shape, np.int32)
                 votes[name][rows, places] = table[name].to_numpy()
-        return cls(items, names, states, votes.get("yes"), votes.get("no"), rule, exclusions)
+        errors = None
+        if set(_MEASURED) <= set(table.columns) and table.height:
+            stored = {name: table[name].to_numpy() for name in _MEASURED}
+            errors = LabelErrors.from_columns(shape, rows, places, stored, _transport(table))
+        yes, no = votes.get("yes"), votes.get("no")
+        return cls(items, names, states, yes, no, rule, exclusions, errors)
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -186,8 +199,11 @@ class Labels:
     def probability(self, prior: tuple[float, float] = (0.5, 0.5)) -> NDArray[np.float64]:
         """Return the posterior mean of "has the label" for each pair, from a Beta prior.
 
-        Without votes, a known state is 0 or 1, and an unknown one is NaN.
+        Without votes, a known state is 0 or 1, and an unknown one is NaN; where a system gave the
+        labels and its errors were measured, it is the probability that they give.
         """
+        if self.errors is not None:
+            return self.errors.chances()
         if self.yes is None or self.no is None:
             return np.where(self.known, self.states, np.nan).astype(np.float64)
         a, b = prior
@@ -205,8 +221,9 @@ class Labels:
             raise DataError("labels", [f"there is no label {name!r}" for name in missing])
         keep = [self.names.index(name) for name in names]
         yes, no = (None if v is None else v[:, keep] for v in (self.yes, self.no))
+        errors = None if self.errors is None else self.errors.select(keep)
         return type(self)(
-            self.items, names, self.states[:, keep], yes, no, self.rule, self.exclusions
+            self.items, names, self.states[:, keep], yes, no, self.rule, self.exclusions, errors
         )
 
     def to_frame(self) -> pl.DataFrame:
@@ -219,6 +236,9 @@ class Labels:
         }
         if self.yes is not None and self.no is not None:
             columns |= {"yes": self.yes[rows, places], "no": self.no[rows, places]}
+        if self.errors is not None:
+            columns |= self.errors.columns(rows, places)
+            columns["transport"] = np.full(len(rows), self.errors.transport, dtype=object)
         return pl.DataFrame(columns)
 
     def __repr__(self) -> str:
@@ -254,6 +274,15 @@ def vote_states(
     states[(total > 0) & reaches(yes, threshold * total)] = LabelState.YES
     text = "more than" if strict else "at least"
     return states, f"yes or no when {text} {threshold:.0%} of votes agree"
+
+
+def _transport(table: pl.DataFrame) -> Transport:
+    kinds = set(table["transport"].to_list()) if "transport" in table.columns else {"calibration"}
+    for kind in get_args(Transport):
+        if kinds == {kind}:
+            transport: Transport = kind
+            return transport
+    raise DataError("labels", ["column 'transport' is not calibration or error-rates throughout"])
 
 
 def _check_threshold(threshold: float) -> None:

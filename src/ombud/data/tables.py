@@ -257,6 +257,9 @@ def _write_interactions(interactions: Interactions, path: Path) -> None:
 
 def _write_labels(labels: Labels, path: Path) -> None:
     """Write the rows of `Labels.to_frame` in blocks, with label names as a dictionary."""
+    if labels.errors is not None:  # a system's labels are of one catalogue, and fit in memory
+        labels.to_frame().write_parquet(path)
+        return
     names = pa.array(labels.names, type=pa.string())
     fields = [("item", labels.items.arrow.type), ("label", pa.string()), ("state", pa.int8())]
     votes = [(name, v) for name, v in (("yes", labels.yes), ("no", labels.no)) if v is not None]

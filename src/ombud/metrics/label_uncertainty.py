@@ -5,7 +5,7 @@ Resampling users says nothing about them: every user meets the same doubtful lab
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.ids import Vocabulary
+from ombud.data.labels import Labels
+from ombud.rng import generator
 from ombud.stats.replicates import Replicates
 from ombud.stats.statistics import Floats, OfSums, Statistic
 
-__all__ = ["LabelDraws", "add_shared"]
+__all__ = ["LabelDraws", "add_shared", "over_label_draws"]
+
+# Numbers of the draws that are kept (512 MiB).
+_KEPT = 2**27
+_DRAWS = 50
 
 # With fewer units, what a group has in common cannot be told from chance: everyone's is used.
 _FEW = 30
@@ -59,6 +65,41 @@ class LabelDraws:
         rough = (members.sum(axis=0) < _FEW)[:, None] & np.ones(labels, dtype=bool)
         rough |= np.isnan(result).any(axis=0)
         return np.nan_to_num(np.where(rough, result[:, :1], result), nan=0.0)
+
+
+def over_label_draws(
+    labels: Labels,
+    ids: NDArray[Any],
+    measure: Callable[[NDArray[np.float32]], Floats],
+    draws: int = _DRAWS,
+) -> tuple[Floats, LabelDraws]:
+    """Measure under draws of labels whose errors are known; return the mean, and the draws.
+
+    Parameters
+    ----------
+    labels
+        With `errors`.
+    ids
+        The units.
+    measure
+        From how far each item of the labels carries each of them (NaN: unknown) to units x labels.
+    draws
+        How many. They are the same for every system.
+    """
+    if labels.errors is None:
+        raise ValueError("the labels have no measured errors: there is nothing to draw")
+    rng = generator(0, "label votes")
+    width = len(labels.names)
+    most = max(1, _KEPT // max(1, draws * width))
+    n = len(ids)
+    kept = np.arange(n) if n <= most else np.sort(generator(0, "kept").permutation(n)[:most])
+    each = np.empty((draws, len(kept), width), dtype=np.float32)
+    total = np.zeros((n, width))
+    for d in range(draws):
+        values = measure(labels.errors.draw(rng))
+        total += values
+        each[d] = values[kept]
+    return total / draws, LabelDraws(np.asarray(ids)[kept], {"value": each})
 
 
 def _points(statistic: Statistic, values: Floats, members: NDArray[np.bool_]) -> Floats:

@@ -15,6 +15,7 @@ from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.metrics.label_uncertainty import over_label_draws
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
 
@@ -29,7 +30,7 @@ Unknown = Literal["exclude", "no", "yes"]
 
 
 def label_share(
-    lists: sparse.csr_array, states: NDArray[np.int8], unknown: Unknown
+    lists: sparse.csr_array, states: NDArray[np.int8] | NDArray[np.float32], unknown: Unknown
 ) -> NDArray[np.float64]:
     """Return, for each list and label, the share of the list's items that carry the label.
 
@@ -38,7 +39,8 @@ def label_share(
     lists
         Lists x items; whatever is stored counts as one item.
     states
-        Items x labels, values of `LabelState`.
+        Items x labels, values of `LabelState`; or how far each item carries each label, NaN where
+        that is not known.
     unknown
         How items that are neither YES nor NO count.
 
@@ -58,10 +60,15 @@ def label_share(
     ones = sparse.csr_array(
         (np.ones(lists.nnz, dtype=np.float32), lists.indices, lists.indptr), shape=lists.shape
     )
-    wanted = states == LabelState.YES if unknown != "yes" else states != LabelState.NO
+    if states.dtype == np.float32:
+        known = ~np.isnan(states)
+        wanted = np.where(known, states, np.float32(unknown == "yes"))
+    else:
+        known = states >= 0
+        wanted = states == LabelState.YES if unknown != "yes" else states != LabelState.NO
     carrying = np.asarray(ones @ wanted.astype(np.float32), dtype=np.float64)
     if unknown == "exclude":
-        counted = np.asarray(ones @ (states >= 0).astype(np.float32), dtype=np.float64)
+        counted = np.asarray(ones @ known.astype(np.float32), dtype=np.float64)
     else:
         counted = np.diff(lists.indptr)[:, None].astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -219,26 +226,49 @@ def _measure(
     if unlabelled:
         reason = f"in no history and without labels (treated as unknown={asked.unknown!r})"
         exclusions.append(Exclusion("recommendations", "places", unlabelled, reason))
-    states = labels.aligned(items)
+    codes = items.codes(interactions.items.arrow)
+    ids = np.asarray(outputs.users)[kept]
     details: dict[str, dict[str, float]] = {}
-    shares = label_share(lists[kept], states, asked.unknown) if part != "history" else 0.0
-    if part != "list":
-        codes = items.codes(interactions.items.arrow)
-        history = label_share(interactions.matrix[rows[kept]], states[codes], asked.unknown)
-        shares = history if part == "history" else shares - history
+
+    Degrees = NDArray[np.float32]
+
+    def of_items(degrees: Degrees) -> Degrees:
+        at = labels.items.codes(items.arrow)
+        return np.where(at[:, None] >= 0, degrees[at], np.float32("nan"))
+
+    def in_lists(states: NDArray[np.int8] | Degrees) -> NDArray[np.float64]:
+        return label_share(lists[kept], states, asked.unknown)
+
+    def in_histories(states: NDArray[np.int8] | Degrees) -> NDArray[np.float64]:
+        return label_share(interactions.matrix[rows[kept]], states[codes], asked.unknown)
+
+    def shares_of(states: NDArray[np.int8] | Degrees) -> NDArray[np.float64]:
         if part == "gap":
-            there = ~np.isnan(shares)
-            with np.errstate(invalid="ignore"):
-                means = np.where(there, history, 0.0).sum(axis=0) / there.sum(axis=0)
-            details = {w: {"history": float(m)} for w, m in zip(labels.names, means, strict=True)
-                       if np.isfinite(m)}  # fmt: skip
+            return in_lists(states) - in_histories(states)
+        return in_lists(states) if part == "list" else in_histories(states)
+
+    shared = None
+    if labels.errors is not None:
+        shares, shared = over_label_draws(labels, ids, lambda some: shares_of(of_items(some)))
+    else:
+        shares = shares_of(labels.aligned(items))
+    if part == "gap":
+        history = in_histories(labels.aligned(items))
+        if labels.errors is not None:
+            history, _ = over_label_draws(labels, ids, lambda some: in_histories(of_items(some)))
+        there = ~np.isnan(shares)
+        with np.errstate(invalid="ignore"):
+            means = np.where(there, history, 0.0).sum(axis=0) / there.sum(axis=0)
+        details = {w: {"history": float(m)} for w, m in zip(labels.names, means, strict=True)
+                   if np.isfinite(m)}  # fmt: skip
     return Rows(
         unit="user",
-        ids=np.asarray(outputs.users)[kept],
+        ids=ids,
         columns={"value": np.asarray(shares)},
         labels=labels.names,
         exclusions=tuple(exclusions),
         details=details,
+        shared=shared,
     )
 
 

@@ -1,5 +1,8 @@
-"""Delicate text: how well it is detected, where detectors err, and how they compare."""
+"""Delicate text: which of it is found, which is missed, and what sways the finder."""
 
+from ombud.questions.delicate.answer import delicate_answer
+from ombud.questions.delicate.base_rates import BaseRates
+from ombud.questions.delicate.bias import BiasTests
 from ombud.questions.delicate.comparison import (
     comparison_estimates,
     paired_f1_estimate,
@@ -13,14 +16,50 @@ from ombud.questions.delicate.detection import (
     precision_at_base_rate,
     precision_recall_curve,
 )
+from ombud.questions.delicate.error_terms import ErrorTerms
 from ombud.questions.delicate.errors import error_rates, standout_terms
+from ombud.questions.delicate.metrics import Accuracy, F1Score, FlagShare, Precision, Recall
+from ombud.questions.delicate.preset import DelicateOptions, DelicatePreset
 from ombud.questions.delicate.recovery import recover_counts
+from ombud.questions.delicate.repeats import DecisionStability
+from ombud.questions.delicate.section import (
+    bias_tests,
+    detection_base_rates,
+    detection_comparison,
+    detection_errors,
+    detection_groups,
+    detection_ratings,
+    detection_stability,
+)
+from ombud.questions.delicate.side_by_side import DetectorComparison
+from ombud.questions.delicate.three_labels import RatingLabels
 
 __all__ = [
+    "Accuracy",
+    "BaseRates",
+    "BiasTests",
     "Confusion",
+    "DecisionStability",
+    "DelicateOptions",
+    "DelicatePreset",
+    "DetectorComparison",
+    "ErrorTerms",
+    "F1Score",
+    "FlagShare",
+    "Precision",
+    "RatingLabels",
+    "Recall",
+    "bias_tests",
     "comparison_estimates",
     "confusion",
+    "delicate_answer",
+    "detection_base_rates",
+    "detection_comparison",
+    "detection_errors",
     "detection_estimates",
+    "detection_groups",
+    "detection_ratings",
+    "detection_stability",
     "error_rates",
     "group_estimates",
     "paired_f1_estimate",

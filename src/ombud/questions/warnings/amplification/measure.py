@@ -93,7 +93,7 @@ def measure(
         Whether to average over labels within each user.
     """
     sides = _sides(asked, outputs, data)
-    if asked.votes == "probability":
+    if asked.votes == "probability" or sides.labels.errors is not None:
         columns, touched, shared = _by_votes(asked, sides, over_labels)
     else:
         states = np.vstack([sides.labels.states, _unknown_row(sides.labels)])
@@ -123,10 +123,20 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
     if not isinstance(outputs, Recommendations):
         raise PlanError("amplification measures recommendations, not a moderator's decisions")
     interactions, labels = data.interactions, data.labels
-    if asked.votes == "probability" and labels.yes is None:
+    if asked.votes == "probability" and labels.yes is None and labels.errors is None:
         raise PlanError(
             "votes='probability' needs labels with votes (columns yes and no); these labels were "
             "applied: choose votes='state'"
+        )
+    if (
+        labels.errors is not None
+        and labels.errors.transport == "error-rates"
+        and asked.form != "ratio-of-means"
+    ):
+        raise PlanError(
+            f"the labels were given by a system with known error rates; only form='ratio-of-means' "
+            f"can be corrected for them, not {asked.form!r}, because a single user's ratio is not. "
+            "Choose that form, or give the labels transport='calibration'"
         )
     lists = outputs.top(asked.k)
     n_items, users = len(labels.items), interactions.users.codes(outputs.users)
@@ -222,7 +232,8 @@ def _by_votes(
     rng = generator(0, "label votes")
     most = max(1, _KEPT // (asked.draws * w * len(asked.statistic.columns)))
     kept = np.arange(n) if n <= most else np.sort(generator(0, "kept").permutation(n)[:most])
-    priors = fitted_priors(sides.labels)
+    errors = sides.labels.errors
+    priors = fitted_priors(sides.labels) if errors is None else None
     states = np.vstack([sides.labels.states, _unknown_row(sides.labels)])
     total: dict[str, Floats] = {}
     each = {
@@ -231,7 +242,11 @@ def _by_votes(
     }
     touched = np.zeros((3, len(sides.labels.names)), dtype=np.int64)
     for d in range(asked.draws):
-        drawn = beta_draw(sides.labels, priors, rng)
+        if priors is None:
+            assert errors is not None  # one of both is there
+            drawn = errors.draw(rng)
+        else:
+            drawn = beta_draw(sides.labels, priors, rng)
         drawn = np.vstack([drawn, np.full((1, drawn.shape[1]), np.nan, dtype=np.float32)])
         items = tuple(carried(states, asked.unknown, side, drawn) for side in ("list", "history"))
         columns, counts = _values(asked, sides, items, over_labels)

@@ -1,0 +1,221 @@
+"""Charts of a delicate-text audit, as Vega-Lite without colours: the theme brings them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from ombud.report.blocks import Figure
+from ombud.report.charts import NAME_LENGTH, interval_chart
+from ombud.report.display import count, shorten
+from ombud.report.format import estimate_text
+from ombud.report.themes import MOST_COLOURS
+from ombud.stats.estimate import Estimate
+from ombud.taxonomy import load_taxonomy
+from ombud.text.geography import countries, world_outlines
+
+__all__ = ["curve_figure", "group_figure", "group_words", "map_figure", "swap_figure"]
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+
+_TAXONOMIES = {"topic": "delicate@1", "coarse-topic": "delicate-coarse@1"}
+
+
+def group_words(group: str) -> str:
+    """Return a group as a reader would name it.
+
+    Examples
+    --------
+    >>> group_words("topic=age"), group_words("length=up to 50 words"), group_words("risk=3")
+    ('age', 'up to 50 words', 'risk 3')
+    """
+    attribute, _, value = group.partition("=")
+    if attribute in _TAXONOMIES:
+        titles = {label.id: label.title for label in load_taxonomy(_TAXONOMIES[attribute]).labels}
+        return titles.get(value, value).lower()
+    if attribute == "explicit":
+        return f"with {value}" if value == "a term" else "without a term"
+    return value if attribute == "length" else f"{attribute} {value}" if value else group
+
+
+def _few(estimates: Sequence[Estimate]) -> tuple[list[Estimate], str]:
+    systems = list(dict.fromkeys(e.system for e in estimates))
+    kept = set(systems[:MOST_COLOURS])
+    rest = len(systems) - len(kept)
+    said = f" {count(rest, 'system')} {'is' if rest == 1 else 'are'} not shown." if rest else ""
+    return [e for e in estimates if e.system in kept], said
+
+
+def swap_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figure | None:
+    """Return the share of decisions that flip, for each test and system."""
+    shown, rest = _few(estimates)
+    if not any(e.value is not None for e in shown):
+        return None
+    order = list(dict.fromkeys(e.label for e in shown))
+    spec = interval_chart(
+        [(e, e.label, e.system) for e in shown], order, x_title="share of decisions that flip"
+    )
+    defined = [e for e in shown if e.value is not None]
+    most = max(defined, key=lambda e: e.value or 0.0)
+    alt = f"Flipped decisions by test and system. Most: {most.system}, {most.label}, "
+    alt += f"{estimate_text(most)}."
+    text = f"Of the texts or triplets that a swap changed. Lines are exact {most.level:.0%} "
+    return Figure(
+        name, spec | {"description": alt}, "Decisions that flip", f"{text}intervals.{rest}", alt,
+        table,
+    )  # fmt: skip
+
+
+def group_figure(
+    estimates: Sequence[Estimate],
+    whole: Sequence[Estimate],
+    *,
+    name: str,
+    table: str,
+    title: str,
+    most: int = 10,
+) -> Figure | None:
+    """Return a rate by group and system, groups from low to high, beside that of all texts."""
+    shown, rest = _few([*whole, *estimates])
+    defined = [e for e in shown if e.value is not None and e.group]
+    if not defined:
+        return None
+    low: dict[str, float] = {}
+    for e in defined:
+        low[e.group] = min(low.get(e.group, 1.0), e.value or 0.0)
+    order = sorted(low, key=lambda group: low[group])
+    cut = order[:most]
+    rows = [(e, group_words(e.group) if e.group else "all texts", e.system) for e in shown]
+    order_shown = ["all texts", *dict.fromkeys(map(group_words, cut))]
+    spec = interval_chart(rows, order_shown, x_title=title)
+    text = f"Lines are {defined[0].level:.0%} intervals; groups with the lowest value first.{rest}"
+    if len(order) > len(cut):
+        text += f" {count(len(order) - len(cut), 'group')} more in the table."
+    worst = min(defined, key=lambda e: e.value or 0.0)
+    lowest = f"{group_words(worst.group)} ({worst.system}), {estimate_text(worst)}"
+    alt = f"{title} by group. Lowest: {lowest}."
+    return Figure(name, spec | {"description": alt}, f"{title} by group", text, alt, table)
+
+
+def curve_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | None:
+    """Return precision over recall at all thresholds, one line for each system."""
+    systems = table["system"].unique(maintain_order=True).to_list()[:MOST_COLOURS]
+    # Two points are a line that nothing stands behind: the system has no scores but 0 and 1.
+    curved = [s for s in systems if table.filter(pl.col("system") == s).height > 4]
+    if not curved:
+        return None
+    rows = [
+        {**row, "system": shorten(row["system"], NAME_LENGTH)}
+        for row in table.filter(pl.col("system").is_in(curved)).to_dicts()
+    ]
+    for row in rows:
+        for key in ("precision", "recall", "threshold"):
+            row[key] = round(row[key], 4)
+    axes: dict[str, Any] = {
+        key: {"field": field, "type": "quantitative", "title": field,
+              "scale": {"domain": [0, 1]}}
+        for key, field in (("x", "recall"), ("y", "precision"))
+    }  # fmt: skip
+    legend = {"title": None, "orient": "top", "direction": "horizontal"}
+    colour = {"field": "system", "type": "nominal", "legend": legend}
+    dash = {"field": "system", "type": "nominal", "legend": None}
+    tips = [{"field": f, "type": "nominal"} for f in ("system", "threshold", "precision", "recall")]
+    alt = f"Precision and recall at all thresholds of {count(len(curved), 'system')}."
+    spec = {
+        "$schema": _SCHEMA,
+        "description": alt,
+        "width": 360,
+        "height": 240,
+        "data": {"values": rows},
+        "mark": {"type": "line", "point": {"size": 16}, "interpolate": "step-after"},
+        "encoding": {**axes, "color": colour, "strokeDash": dash, "tooltip": tips},
+    }
+    text = "Each point is a threshold. The curve describes these texts; the tables have intervals."
+    return Figure(name, spec, "Precision and recall at every threshold", text, alt, shown_in)
+
+
+def map_figure(table: pl.DataFrame, system: str, *, name: str, shown_in: str) -> Figure | None:
+    """Return a world map of the scores of one sentence with every country in it.
+
+    Parameters
+    ----------
+    table
+        Rows of `ombud.probes.swaps.country_probe` with a column ``system``.
+    system
+        Whose scores.
+    name, shown_in
+        Of the figure, and of the table with the same numbers.
+    """
+    rows = table.filter((pl.col("system") == system) & pl.col("score").is_not_null())
+    if not rows.height:
+        return None
+    outlined = {c.numeric for c in countries() if c.outline}
+    values = [
+        {
+            "id": row["numeric"], "name": row["name"], "score": round(row["score"], 4),
+            "decision": "no decision" if row["flagged"] is None
+            else "flagged" if row["flagged"] else "allowed",
+            "longitude": row["longitude"], "latitude": row["latitude"],
+        }
+        for row in rows.to_dicts()
+    ]  # fmt: skip
+    small = [value for value in values if value["id"] not in outlined]
+    low, high = min(values, key=lambda v: v["score"]), max(values, key=lambda v: v["score"])
+    legend = {"title": "score", "orient": "bottom", "gradientLength": 200}
+    colour = {"field": "score", "type": "quantitative", "legend": legend,
+              "scale": {"scheme": "viridis", "zero": False}}  # fmt: skip
+    tips = [
+        {"field": f, "type": "nominal", "title": t}
+        for f, t in (("name", "Country"), ("score", "Score"), ("decision", "Decision"))
+    ]
+    shapes = {"values": world_outlines(), "format": {"type": "topojson", "feature": "countries"}}
+    alt = (
+        f"World map of the scores that {system} gives to one sentence with each country in it. "
+        f"Highest: {high['name']}, {high['score']:.3g}. Lowest: {low['name']}, {low['score']:.3g}."
+    )
+    spec = {
+        "$schema": _SCHEMA,
+        "description": alt,
+        "width": 620,
+        "height": 300,
+        "projection": {"type": "equalEarth"},
+        "layer": [
+            {
+                "data": shapes,
+                "mark": {"type": "geoshape", "fill": "#d9dce3", "stroke": "#ffffff",
+                         "strokeWidth": 0.4},
+            },
+            {
+                "data": shapes,
+                "transform": [
+                    {"lookup": "id", "from": {"data": {"values": values}, "key": "id",
+                                              "fields": ["name", "score", "decision"]}},
+                    {"filter": "isValid(datum.score)"},
+                ],
+                "mark": {"type": "geoshape", "stroke": "#ffffff", "strokeWidth": 0.4},
+                "encoding": {"color": colour, "tooltip": tips},
+            },
+            {
+                "data": {"values": small},
+                "mark": {"type": "circle", "size": 26, "opacity": 1, "stroke": "#ffffff",
+                         "strokeWidth": 0.4},
+                "encoding": {
+                    "longitude": {"field": "longitude", "type": "quantitative"},
+                    "latitude": {"field": "latitude", "type": "quantitative"},
+                    "color": colour,
+                    "tooltip": tips,
+                },
+            },
+        ],
+    }  # fmt: skip
+    text = (
+        f"{count(rows.height, 'country')} and territories; those too small to draw are dots. "
+        "The scale spans these scores only. Outlines: Natural Earth."
+    )
+    return Figure(
+        name, spec, f"One sentence, every country: scores of {shorten(system, 40)}", text, alt,
+        shown_in,
+    )  # fmt: skip

@@ -1,0 +1,167 @@
+"""The delicate-text audit: how well do detectors find it, where do they fail, what sways them?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ombud.audits.plan import Plan
+from ombud.audits.presets import Preset
+from ombud.data.dataset import Dataset
+from ombud.data.groups import Grouping
+from ombud.errors import PlanError
+from ombud.probes.swaps import COUNTRY_TEMPLATE
+from ombud.questions.delicate.groups import GroupKind, dictionary_of, text_groups
+from ombud.questions.delicate.judged import labelled_texts
+from ombud.questions.delicate.ratings import read_ratings
+from ombud.registry import preset
+from ombud.text.tagging import texts_of
+
+__all__ = ["DelicateOptions", "DelicatePreset"]
+
+
+class DelicateOptions(BaseModel):
+    """What the preset can be asked for, under ``[options]``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ratings: Path | str = ""
+    groups: tuple[GroupKind, ...] = ("coarse-topic", "explicit", "length", "source", "risk")
+    dictionary: str = "delicate@1"
+    path: Path | str = ""
+    base_rates: tuple[float, ...] = (0.1, 0.01, 0.001)
+    bias: Literal["all", "local", "none"] = "local"
+    sentence: str = COUNTRY_TEMPLATE
+    winogender: Path | str = ""
+    swap: Path | str = ""
+    templates: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    swapped_texts: int = Field(default=5000, ge=1)
+    show_terms: bool = False
+
+
+def _options(plan: Plan) -> DelicateOptions:
+    try:
+        return DelicateOptions.model_validate(plan.options)
+    except ValidationError as error:
+        faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        known = ", ".join(DelicateOptions.model_fields)
+        head = f"preset 'delicate' (its options are {known}):"
+        raise PlanError("\n".join([head, *faults])) from None
+
+
+@preset("delicate")
+class DelicatePreset(Preset):
+    """Measure how well detectors find delicate texts, where they fail, and what sways them.
+
+    The evaluation of *DeTexD: A Benchmark Dataset for Delicate Text Detection*, on any labelled
+    texts and any moderators. It fills in what the plan leaves open:
+
+    - **labels**: texts without any label get that of their raters (`ratings`): delicate when most
+      rate 3 or more.
+    - **groups**: by topic, explicitness, length, source and risk. Groups that the data brings along
+      stay.
+    - **metrics**: F1, precision, recall, accuracy, share flagged, false-positive rate.
+    - **analyses**: comparison of detectors (counts, ROC areas, tuned thresholds marked #, paired
+      tests), precision at other base rates, stability under repeats, terms that stand out among
+      errors, the three labels and agreement of raters, and bias tests.
+
+    Options
+    -------
+    ratings
+        A file with `id`, `rater` and `risk` (0 to 5), as the annotation app exports it.
+    groups
+        Of ``topic`` (17), ``coarse-topic`` (7), ``severity``, ``explicit``, ``length``,
+        ``source``, ``risk``.
+    dictionary, path
+        The dictionary that comes with ombud, and a file of your own that adds to it.
+    base_rates
+        Shares of texts that should be flagged, for the table of precision.
+    bias
+        ``local``: bias tests of moderators on this machine; ``all``: services too, which are then
+        sent every swapped text; ``none``.
+    sentence, winogender, swap, templates, values
+        What the bias tests use: the country sentence, the folder of Winogender, a file of swaps,
+        templates with the slot ``{value}`` and its values.
+    swapped_texts
+        How many texts are swapped at most: a random sample of 5,000.
+    show_terms
+        Whether offensive words are shown in full in the table of stand-out terms.
+    """
+
+    options: ClassVar[type[BaseModel]] = DelicateOptions
+
+    def complete(self, plan: Plan) -> Plan:
+        """Return the plan with metrics and analyses filled in."""
+        options = _options(plan)
+        if not plan.systems:
+            raise PlanError("preset 'delicate': name the detectors or moderators under [systems]")
+        filled: dict[str, Any] = {}
+        if not plan.metrics:
+            names = ("f1", "precision", "recall", "accuracy")
+            filled["metrics"] = (
+                *({"name": f"detection-{name}"} for name in names),
+                {"name": "flag-share"},
+                {"name": "false-positive-rate"},
+            )
+        if not plan.analyses:
+            filled["analyses"] = _analyses(options)
+        if plan.title == type(plan).model_fields["title"].default:
+            filled["title"] = "Which delicate texts are found, and which are missed?"
+        return plan.model_copy(update=filled)
+
+    def prepare(self, plan: Plan, data: Dataset) -> Dataset:
+        """Return the data with labels from ratings where it has none, and groups of texts."""
+        options = _options(plan)
+        texts = texts_of(data, "preset 'delicate'")
+        risk = None
+        if options.ratings:
+            labels = read_ratings(options.ratings, texts).labels
+            risk = labels.risk
+            if not np.any(texts.truth >= 0):
+                texts = replace(texts, truth=labels.delicate.astype(np.int8))
+        data = replace(data, texts=texts)
+        labelled_texts(data, "preset 'delicate'")
+        words = dictionary_of(options.dictionary, options.path)
+        kinds = [kind for kind in options.groups if plan.by is None or kind in plan.by]
+        groups = text_groups(texts, kinds, words, risk)
+        return replace(data, text_groups=_joined(data.text_groups, groups))
+
+
+def _joined(given: Grouping | None, added: Grouping) -> Grouping:
+    """Return both sets of groups over the same texts; what the data brings along comes first."""
+    if given is None:
+        return added
+    new = [k for k, name in enumerate(added.names) if name not in given.names]
+    return Grouping(
+        added.units,
+        (*given.names, *(added.names[k] for k in new)),
+        np.column_stack([given.aligned(added.units.ids), added.members[:, new]]),
+        (*given.attributes, *(added.attributes[k] for k in new)),
+    )
+
+
+def _analyses(options: DelicateOptions) -> tuple[dict[str, Any], ...]:
+    listed: dict[str, Any] = {"dictionary": options.dictionary}
+    listed |= {"path": str(options.path)} if options.path else {}
+    result: list[dict[str, Any]] = [
+        {"name": "detector-comparison"},
+        {"name": "base-rates", "rates": list(options.base_rates)},
+        {"name": "decision-stability"},
+        {"name": "error-terms", "show": options.show_terms, **listed},
+    ]
+    if options.ratings:
+        result.append({"name": "rating-labels", "ratings": str(options.ratings)})
+    if options.bias != "none":
+        tests: dict[str, Any] = {"ask": options.bias, "sentence": options.sentence}
+        tests |= {"most": options.swapped_texts}
+        paths = {"winogender": options.winogender, "swap": options.swap}
+        tests |= {name: str(path) for name, path in paths.items() if path}
+        if options.templates or options.values:
+            tests |= {"templates": list(options.templates), "values": list(options.values)}
+        result.append({"name": "bias-tests", **tests})
+    return tuple(result)

@@ -1,0 +1,216 @@
+"""Detectors side by side: counts, areas, thresholds tuned on the test itself, paired tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ombud.audits.analyses import Analysed, decisions_in
+from ombud.metrics.engine import correct
+from ombud.questions.delicate.detection import precision_recall_curve
+from ombud.questions.delicate.judged import Judged, judged
+from ombud.registry import analysis
+from ombud.rng import generator
+from ombud.stats.bootstrap import resample
+from ombud.stats.estimate import Estimate
+from ombud.stats.paired import paired_proportion_estimate
+from ombud.stats.replicates import Sample
+from ombud.stats.roc import auc_difference, auc_estimate
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.metrics.base import Outputs
+    from ombud.metrics.engine import Settings
+
+__all__ = ["DetectorComparison", "best_f1"]
+
+Floats = NDArray[np.float64]
+_CURVE_POINTS = 60
+
+
+def best_f1(scores: Floats, truth: NDArray[np.bool_], weights: Floats) -> tuple[float, float]:
+    """Return the best F1 that any threshold on these scores reaches, and that threshold.
+
+    Scores strictly above the threshold are flagged. `weights` counts each text.
+
+    Examples
+    --------
+    >>> f1, at = best_f1(np.array([0.9, 0.6, 0.4]), np.array([True, False, True]), np.ones(3))
+    >>> round(f1, 3), at
+    (0.8, -inf)
+    """
+    order = np.argsort(-scores, kind="stable")
+    w, t, s = weights[order], truth[order], scores[order]
+    tp, flagged = np.cumsum(w * t), np.cumsum(w)
+    last = np.append(s[1:] != s[:-1], True)
+    with np.errstate(invalid="ignore"):
+        f1 = np.where(last, 2 * tp / (flagged + tp[-1]), -1.0)
+    best = int(np.nanargmax(f1))
+    return float(f1[best]), float(s[best + 1]) if best + 1 < len(s) else -np.inf
+
+
+@analysis("detector-comparison")
+@dataclass(frozen=True)
+class DetectorComparison:
+    """Counts, ROC areas, F1 at a threshold tuned on the test (#), and paired tests of detectors.
+
+    - ``detection/auc``: area under the ROC curve, and paired differences (DeLong).
+    - ``detection/tuned-f1``: the largest F1 that any threshold reaches on these very texts. It is
+      too high by its making; its interval tunes again in each replicate, so it says how far the
+      *tuning on such a test* varies, not how the threshold does on new texts. Marked with #.
+    - ``detection/accuracy-difference``: which of two is right more often, on the same texts
+      (McNemar's mid-p, Newcombe's interval; over clusters a bootstrap).
+
+    - **Unit**: the text, or what texts share.
+    - **Undefined**: areas and tuned F1 without scores or with one class only.
+    - **Does not capture**: cost of the two kinds of errors.
+
+    Parameters
+    ----------
+    replicates
+        Of the tuned F1.
+    """
+
+    replicates: int = 500
+
+    registered_name: ClassVar[str]
+
+    def analyse(
+        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
+    ) -> Analysed:
+        """Return the estimates, the table of counts and the precision-recall curves."""
+        found = {
+            name: judged(some, data, "detector-comparison")
+            for name, some in decisions_in(outputs, "detector-comparison").items()
+        }
+        estimates: list[Estimate] = []
+        for name, texts in found.items():
+            about: dict[str, Any] = {"system": name, "unit": texts.unit, "level": settings.level}
+            estimates += [self._area(texts, about), self._tuned(texts, about, settings)]
+        pairs = list(combinations(found, 2))
+        areas = [_area_gap(found[a], found[b], a, b, settings) for a, b in pairs]
+        right = [_accuracy_gap(found[a], found[b], a, b, settings) for a, b in pairs]
+        estimates += correct(areas, settings.correction) + correct(right, settings.correction)
+        return Analysed(
+            tuple(estimates),
+            {"detection-counts": _counts(found), "precision-recall": _curves(found)},
+        )
+
+    def _area(self, texts: Judged, about: dict[str, Any]) -> Estimate:
+        known = ~np.isnan(texts.score)
+        if not known.any():
+            return Estimate.undefined(
+                metric="area under the ROC curve", key="detection/auc", n=len(texts),
+                reason="the system gives no scores", **about,
+            )  # fmt: skip
+        clusters = None if texts.clusters is None else texts.clusters[known]
+        return auc_estimate(
+            texts.score[known], texts.truth[known], clusters=clusters, key="detection/auc", **about
+        )
+
+    def _tuned(self, texts: Judged, about: dict[str, Any], settings: Settings) -> Estimate:
+        about = about | {"metric": "F1 at the threshold tuned on the test (#)"}
+        about["key"] = "detection/tuned-f1"
+        known = ~np.isnan(texts.score)
+        truth = texts.truth[known]
+        if not truth.any():
+            scored = "no scored text should be flagged" if known.any() else "it gives no scores"
+            return Estimate.undefined(reason=scored, n=int(known.sum()), **about)
+        scores = texts.score[known]
+        f1, threshold = best_f1(scores, truth, np.ones(len(scores)))
+        units = np.arange(len(scores)) if texts.clusters is None else texts.clusters[known]
+        _, codes = np.unique(units, return_inverse=True)
+        size = int(codes.max()) + 1
+        rng = generator(settings.seed, "tuned F1", about["system"])
+        draws = []
+        for _ in range(self.replicates):
+            counts = np.bincount(rng.integers(size, size=size), minlength=size)[codes]
+            if (counts * truth).any():
+                draws.append(best_f1(scores, truth, counts.astype(np.float64))[0])
+        tail = (1 - settings.level) / 2
+        low, high = np.quantile(draws, [tail, 1 - tail])
+        return Estimate(
+            value=f1,
+            interval=(min(float(low), f1), max(float(high), f1)),
+            method="bootstrap, tuned again each time",
+            n=size,
+            note="# tuned on the test itself: too high for new texts",
+            details={"threshold": threshold if np.isfinite(threshold) else None, "tuned": True},
+            **about,
+        )
+
+
+def _area_gap(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> Estimate:
+    at, x, y = _shared(one, two)
+    known = ~np.isnan(one.score[x]) & ~np.isnan(two.score[y])
+    about: dict[str, Any] = {"key": "detection/auc", "system": a, "against": b}
+    about |= {"unit": one.unit, "level": settings.level}
+    if not known.any():
+        return Estimate.undefined(
+            metric="area under the ROC curve", kind="gap", null=0.0, n=len(at),
+            reason="one of the two gives no scores", **about,
+        )  # fmt: skip
+    clusters = None if one.clusters is None else one.clusters[x][known]
+    return auc_difference(
+        one.score[x][known], two.score[y][known], one.truth[x][known], clusters=clusters, **about
+    )
+
+
+def _accuracy_gap(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> Estimate:
+    at, x, y = _shared(one, two)
+    truth = one.truth[x]
+    about: dict[str, Any] = {
+        "metric": "right decisions", "key": "detection/accuracy-difference", "system": a,
+        "against": b, "unit": one.unit, "level": settings.level, "kind": "gap", "null": 0.0,
+    }  # fmt: skip
+    n = len(at) if one.clusters is None else len(np.unique(one.clusters[x]))
+    if n < settings.minimum:
+        reason = f"not enough data: {n} {one.unit}s, at least {settings.minimum} wanted"
+        return Estimate.undefined(reason=reason, n=n, **about)
+    right = [np.where(truth, f, 1 - f) for f in (one.flagged[x], two.flagged[y])]
+    if one.independent and two.independent:
+        better = int(((right[0] == 1) & (right[1] == 0)).sum())
+        worse = int(((right[0] == 0) & (right[1] == 1)).sum())
+        about["details"] = {"only first right": better, "only second right": worse}
+        return paired_proportion_estimate(right[0], right[1], **about)
+    drawn = resample(
+        [Sample(right[0] - right[1])],
+        clusters=None if one.clusters is None else one.clusters[x],
+        replicates=settings.replicates,
+        rng=generator(settings.seed, "right decisions", a, b),
+    )
+    return drawn.at(0).estimate(method=settings.interval, **about)
+
+
+def _shared(
+    one: Judged, two: Judged
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    return np.intersect1d(one.index, two.index, assume_unique=True, return_indices=True)
+
+
+def _counts(found: Mapping[str, Judged]) -> pl.DataFrame:
+    return pl.DataFrame(
+        [{"system": name, "texts": len(texts)} | texts.counts._asdict()
+         for name, texts in found.items()]
+    )  # fmt: skip
+
+
+def _curves(found: Mapping[str, Judged]) -> pl.DataFrame:
+    """Return precision and recall at some thresholds of each system that gives scores."""
+    parts = []
+    for name, texts in found.items():
+        known = ~np.isnan(texts.score)
+        truth = texts.truth[known]
+        if not truth.any() or truth.all():
+            continue
+        curve = precision_recall_curve(texts.score[known], truth)
+        kept = np.unique(np.linspace(0, curve.height - 1, _CURVE_POINTS).astype(int))
+        parts.append(curve[kept.tolist()].insert_column(0, pl.Series("system", [name] * len(kept))))
+    schema = {"system": pl.String, "threshold": pl.Float64, "precision": pl.Float64}
+    return pl.concat(parts) if parts else pl.DataFrame(schema=schema | {"recall": pl.Float64})

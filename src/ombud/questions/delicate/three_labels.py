@@ -1,0 +1,229 @@
+"""Three labels made of ratings: how raters agree, and how systems do against each label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ombud.audits.analyses import Analysed, decisions_in
+from ombud.data.decisions import Decisions
+from ombud.metrics.text_rows import was_flagged
+from ombud.questions.delicate.detection import f1_statistic
+from ombud.questions.delicate.judged import of_texts
+from ombud.questions.delicate.ratings import Ratings, read_ratings
+from ombud.registry import analysis
+from ombud.rng import generator
+from ombud.stats.bootstrap import resample
+from ombud.stats.estimate import Estimate
+from ombud.stats.kappa import kappa_estimate
+from ombud.stats.means import mean_estimate
+from ombud.stats.proportions import proportion
+from ombud.stats.replicates import Sample
+from ombud.stats.risk_ratings import DELICATE_FROM, HIGHEST_RISK, risk_agreement
+from ombud.stats.statistics import Mean, WeightedMean
+from ombud.text.tagging import texts_of
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.data.texts import Texts
+    from ombud.metrics.base import Outputs
+    from ombud.metrics.engine import Settings
+
+__all__ = ["RatingLabels"]
+
+Floats = NDArray[np.float64]
+_LEAST_CHANCE = 1e-6
+
+
+@analysis("rating-labels")
+@dataclass(frozen=True)
+class RatingLabels:
+    """Agreement of raters, and detection against each label that their ratings make.
+
+    - ``ratings/alpha``: the five alphas of Krippendorff (label says which).
+    - ``ratings/f1``, ``ratings/precision``, ``ratings/recall``: against *identified* (majority of
+      ratings above 0), *delicate* (majority of 3 and more), and *delicate, all raters agree*.
+    - ``ratings/log-loss``, ``ratings/calibration``: the score as a probability, against the share
+      of raters who say delicate. Only for systems whose scores lie within 0 and 1.
+    - ``ratings/within-one``, ``ratings/weighted-kappa``: the most probable risk class against that
+      of the raters, for systems that give the six classes.
+
+    - **Unit**: the text, or what texts share (alphas: the text).
+    - **Undefined**: without two ratings of a text (alphas), without scores, without classes.
+    - **Does not capture**: who is right where raters differ.
+
+    Parameters
+    ----------
+    ratings
+        A file with `id`, `rater` and `risk`, as the annotation app exports them.
+    """
+
+    ratings: Path | str
+
+    registered_name: ClassVar[str]
+
+    def analyse(
+        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
+    ) -> Analysed:
+        """Return agreement and detection."""
+        texts = texts_of(data, "rating-labels")
+        given = read_ratings(self.ratings, texts)
+        labels = given.labels
+        estimates = [
+            e.replace(key="ratings/alpha")
+            for e in risk_agreement(
+                given.matrix,
+                rng=generator(settings.seed, "agreement"),
+                replicates=settings.replicates,
+                level=settings.level,
+            )
+        ]
+        delicate = labels.delicate.astype(np.float64)
+        targets = {
+            "identified": np.where(labels.identified >= 0, labels.identified, np.nan),
+            "delicate": np.where(delicate >= 0, delicate, np.nan),
+            "delicate, all raters agree": np.where(given.unanimous, delicate, np.nan),
+        }
+        confusion: list[dict[str, Any]] = []
+        for name, some in decisions_in(outputs, "rating-labels").items():
+            flagged = of_texts(some, texts, was_flagged(some))
+            for label, truth in targets.items():
+                estimates += _detection(flagged, truth, texts, name, label, settings)
+            estimates += _soft(some, given, texts, name, settings)
+            estimates += _classes(some, labels.risk, texts, name, settings, confusion)
+        tables = {"rating-counts": _counts(given)}
+        if confusion:
+            tables["risk-confusion"] = pl.DataFrame(confusion)
+        return Analysed(tuple(estimates), tables, given.exclusions)
+
+
+def _about(texts: Texts, name: str, label: str, settings: Settings) -> dict[str, Any]:
+    unit = "text" if texts.clusters is None else "cluster"
+    return {"system": name, "label": label, "unit": unit, "level": settings.level}
+
+
+def _detection(
+    flagged: Floats, truth: Floats, texts: Texts, name: str, label: str, settings: Settings
+) -> list[Estimate]:
+    both = np.where(np.isnan(flagged) | np.isnan(truth), np.nan, truth)
+    samples = [
+        Sample(np.column_stack([flagged * both, np.abs(flagged - both)]), f1_statistic()),
+        Sample(np.column_stack([np.where(flagged > 0, both, np.nan), flagged]), WeightedMean()),
+        Sample(np.where(both == 1, flagged, np.nan), Mean()),
+    ]
+    drawn = resample(
+        samples,
+        clusters=texts.clusters,
+        replicates=settings.replicates,
+        rng=generator(settings.seed, "three labels"),
+    )
+    result = []
+    for s, (key, metric) in enumerate(
+        (("f1", "F1"), ("precision", "precision"), ("recall", "recall"))
+    ):
+        about = _about(texts, name, label, settings) | {"key": f"ratings/{key}", "metric": metric}
+        n = int(drawn.n[s, 0])
+        if n < settings.minimum:
+            reason = f"not enough data: {n} texts, at least {settings.minimum} wanted"
+            result.append(Estimate.undefined(reason=reason, n=n, **about))
+        else:
+            result.append(drawn.at(s).estimate(method=settings.interval, **about))
+    return result
+
+
+def _soft(
+    some: Decisions, given: Ratings, texts: Texts, name: str, settings: Settings
+) -> list[Estimate]:
+    """Return log loss and calibration of scores against the share of raters."""
+    share = given.labels.shares[:, DELICATE_FROM:].sum(axis=1)
+    score = of_texts(some, texts, np.where(some.decided, some.scores.astype(float), np.nan))
+    known = ~np.isnan(share) & ~np.isnan(score)
+    about = _about(texts, name, "soft labels", settings)
+    quantities = (("log-loss", "log loss"), ("calibration", "score minus share of raters"))
+    p = score[known]
+    if not len(p) or p.min() < 0 or p.max() > 1:
+        reason = "the scores are no probabilities" if len(p) else "no rated text has a score"
+        return [
+            Estimate.undefined(metric=m, key=f"ratings/{k}", reason=reason, n=len(p), **about)
+            for k, m in quantities
+        ]
+    q, p_safe = share[known], np.clip(p, _LEAST_CHANCE, 1 - _LEAST_CHANCE)
+    loss = -(q * np.log(p_safe) + (1 - q) * np.log(1 - p_safe))
+    result = []
+    for (key, metric), values in zip(quantities, (loss, p - q), strict=True):
+        fields = about | {"metric": metric, "key": f"ratings/{key}"}
+        if key == "calibration":
+            fields["null"] = 0.0
+        if texts.clusters is None:
+            result.append(mean_estimate(values, **fields))
+            continue
+        drawn = resample(
+            [Sample(values)],
+            clusters=texts.clusters[known],
+            replicates=settings.replicates,
+            rng=generator(settings.seed, "soft labels", key),
+        )
+        result.append(drawn.at(0).estimate(method=settings.interval, **fields))
+    return result
+
+
+def _classes(
+    some: Decisions,
+    risk: NDArray[np.int8],
+    texts: Texts,
+    name: str,
+    settings: Settings,
+    confusion: list[dict[str, Any]],
+) -> list[Estimate]:
+    """Return how near the most probable risk class is, and note the confusion matrix."""
+    names = [f"risk {k}" for k in range(HIGHEST_RISK + 1)]
+    if some.category_scores is None or not set(names) <= set(some.categories):
+        return []
+    chances = np.stack(
+        [
+            of_texts(some, texts, some.category_scores[:, some.categories.index(c)].astype(float))
+            for c in names
+        ],
+        axis=1,
+    )
+    known = (risk >= 0) & ~np.isnan(chances).any(axis=1)
+    predicted, true = chances[known].argmax(axis=1), risk[known].astype(np.int64)
+    cells = np.zeros((HIGHEST_RISK + 1, HIGHEST_RISK + 1), dtype=np.int64)
+    np.add.at(cells, (true, predicted), 1)
+    confusion += [
+        {"system": name, "risk": k, **{f"said {j}": int(n) for j, n in enumerate(row)}}
+        for k, row in enumerate(cells)
+    ]
+    about = _about(texts, name, "risk class", settings) | {"unit": "text"}
+    near = int((np.abs(predicted - true) <= 1).sum())
+    return [
+        proportion(
+            near, len(true), metric="risk within one class", key="ratings/within-one", **about
+        ),
+        kappa_estimate(
+            true.astype(float), predicted.astype(float), weights="quadratic",
+            categories=tuple(map(float, range(HIGHEST_RISK + 1))),
+            metric="quadratically weighted kappa", key="ratings/weighted-kappa", **about,
+        ),
+    ]  # fmt: skip
+
+
+def _counts(given: Ratings) -> pl.DataFrame:
+    """Return how many texts each label has, in which class."""
+    labels = given.labels
+    rows = []
+    for name, values in (
+        ("identified", labels.identified), ("delicate", labels.delicate), ("risk", labels.risk)
+    ):  # fmt: skip
+        rated = values[labels.ratings > 0]
+        rows += [
+            {"label": name, "value": "no majority" if v < 0 else str(v), "texts": int(n)}
+            for v, n in zip(*np.unique(rated, return_counts=True), strict=True)
+        ]
+    return pl.DataFrame(rows, schema={"label": pl.String, "value": pl.String, "texts": pl.Int64})
