@@ -49,7 +49,7 @@ class BaseRates:
     A benchmark that is one third positive flatters precision: where one text in a thousand should
     be flagged, the same detector may be wrong nearly always.
 
-    - **Unit**: the text (Wilson's intervals of both rates, joined), or what texts share (bootstrap).
+    - **Unit**: the text (Wilson's intervals, joined), or what texts share (bootstrap).
     - **Undefined**: without positives, without negatives, or when nothing is flagged.
     - **Does not capture**: that texts elsewhere may be harder or easier than these.
 

@@ -38,8 +38,8 @@ class ErrorTerms:
 
     Wrongly flagged texts are set against those rightly let through, missed ones against those
     rightly flagged, so a word stands out when it goes with the *error*, not with the label. Log
-    odds ratio with a z score (`standout_terms`), p-values corrected over all words of a comparison. Terms of the
-    dictionary that are offensive are masked unless `show`.
+    odds ratio with a z score (`standout_terms`), p-values corrected over all words of a comparison.
+    Terms of the dictionary that are offensive are masked unless `show`.
 
     - **Unit**: the text; texts that share something are counted as if they stood alone, so with
       clusters the table is a hint, not a test (its column ``p_adjusted`` is then empty).

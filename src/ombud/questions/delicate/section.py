@@ -23,20 +23,24 @@ from ombud.report.blocks import (
     paragraph,
 )
 from ombud.report.display import count, shorten
-from ombud.report.findings import estimates_of, infos_of, key_of_metric, reading
+from ombud.report.findings import estimates_of, infos_of, key_of_metric
 from ombud.report.format import estimate_text, number_text, p_text
 from ombud.report.natural import counted, out_of
 from ombud.report.tables import Notes, number_cells, p_cell
 from ombud.stats.estimate import Estimate
 
 __all__ = [
+    "FLIPS",
     "bias_tests",
+    "clear_gaps",
     "detection_base_rates",
     "detection_comparison",
     "detection_errors",
     "detection_groups",
     "detection_ratings",
     "detection_stability",
+    "flips_of",
+    "levels",
 ]
 
 _CHIEF = ("detection-precision", "detection-recall", "detection-f1", "detection-accuracy")
@@ -423,8 +427,3 @@ def clear_gaps(result: Result, name: str) -> list[Estimate]:
     """Return the gaps of groups to other texts, by a metric."""
     found = estimates_of(result, *infos_of(result, name))
     return [e for e in found if e.kind == "gap" and e.group]
-
-
-def is_clear(e: Estimate) -> bool:
-    """Whether a difference stands after correction."""
-    return reading(e) in {"above", "below"}
