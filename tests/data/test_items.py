@@ -126,3 +126,15 @@ def test_labels_that_only_say_yes_need_a_word(tmp_path: Path) -> None:
         read_tables({"labels": path})
     labels = read_tables({"labels": path}, TableOptions(absent="no"))["labels"]
     assert labels.rule == "as applied; absent = no"
+
+
+def test_sets_of_interactions_are_groups_of_users(tmp_path: Path) -> None:
+    path, users = tmp_path / "i.csv", tmp_path / "u.csv"
+    path.write_text("user,item,set\n1,1,films\n1,2,films\n2,1,books\n3,4,books\n")
+    alone = read_tables({"interactions": path})["users"]
+    assert alone.names == ("set=films", "set=books")
+    assert alone.aligned([1, 2, 3]).tolist() == [[True, False], [False, True], [False, True]]
+    users.write_text("user,gender\n1,f\n2,m\n3,f\n")
+    both = read_tables({"interactions": path, "users": users})["users"]
+    assert set(both.attributes) == {"gender", "set"}
+    assert read_tables({"interactions": path}, TableOptions(by=())).get("users") is None

@@ -29,7 +29,7 @@ class DataPlan(_Strict):
     options: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the source."""
     interactions: str | None = None
-    """File with `user`, `item` and optionally `rating`, `time`."""
+    """File with `user`, `item` and optionally `rating`, `time`, `set` (the data set of a row)."""
     rating_scale: tuple[float, float] | None = None
     """Lowest and highest permitted rating."""
     duplicates: Literal["error", "last", "mean", "median"] = "error"

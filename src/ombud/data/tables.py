@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
-from ombud.data.frames import open_frame
+from ombud.data.frames import Column, open_frame, read_table
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
@@ -167,7 +168,26 @@ def read_tables(
         raise PlanError("\n".join(faults))
     if "test" in tables and "interactions" in tables:
         tables |= _over_all(tables["interactions"], tables["test"])
+    if "interactions" in tables and _wants_sets(paths["interactions"], options):
+        tables["users"] = _with_sets(paths["interactions"], tables.get("users"))
     return tables
+
+
+def _wants_sets(path: str | Path, options: TableOptions | None) -> bool:
+    by = None if options is None else options.by
+    return "set" in _columns(path) and (by is None or "set" in by)
+
+
+def _with_sets(path: str | Path, users: Grouping | None) -> Grouping:
+    """Return the groups of users with the data sets that their interactions come from."""
+    table = read_table(path, [Column("user", "id"), Column("set", "category")])
+    pairs = table.unique(maintain_order=True).select(
+        "user", group=pl.concat_str(pl.lit("set="), "set"), attribute=pl.lit("set")
+    )
+    if users is not None:
+        known = users.to_members("user")
+        pairs = pl.concat([known, pairs.cast(dict(known.schema))])
+    return Grouping.from_members(pairs, unit="user")
 
 
 def _over_all(train: Interactions, test: Interactions) -> dict[str, Interactions]:
