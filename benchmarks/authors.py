@@ -95,7 +95,7 @@ CASES = {**LINK, **PROPAGATION, **RERANK, "study": study}
 
 def study_figures(share: float) -> dict[str, float]:
     """Run the study on a share of GoodReads' size, and return the named figures."""
-    print(f"study: {share:.0%} of {WHOLE}", flush=True)
+    print(f"study: {share:.1%} of {WHOLE}", flush=True)
     found = measure(__file__, "study", {"share": share})
     for name, cpu in found["parts"].items():
         print(f"  {name}: {cpu:.1f} CPU s")

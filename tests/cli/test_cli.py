@@ -110,7 +110,7 @@ def test_compare(folder: Path, tmp_path: Path) -> None:
     ombud("rescore", folder / "result", "--folder", tmp_path / "again")
     changes = json.loads(ombud("compare", folder / "result", tmp_path / "again", "--json"))
     assert changes and all(abs(e["value"]) < 1e-12 for e in changes)
-    assert "Change from" in ombud("compare", folder / "result", tmp_path / "again")
+    assert ombud("compare", folder / "result", tmp_path / "again").startswith("nothing changed: ")
 
 
 def test_the_gate_closes_and_opens(folder: Path) -> None:
@@ -207,3 +207,9 @@ def test_the_demo_finds_what_was_planted(tmp_path: Path) -> None:
     }
     assert planted and planted <= found
     assert write_demo(tmp_path / "again", 7).exists()
+
+
+def test_equal_results_did_not_change(folder: Path) -> None:
+    printed = ombud("compare", folder / "result", folder / "result")
+    assert printed.startswith("nothing changed: ")
+    assert len(printed.splitlines()) == 1

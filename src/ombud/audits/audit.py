@@ -40,6 +40,7 @@ from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.metrics.item_groups import measure_by_item
+from ombud.registry import hint
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
@@ -70,7 +71,8 @@ class Audit:
     metrics
         What to measure.
     by
-        Groups of users (or of texts); default, those of the data.
+        Groups of users (or of texts), or the names of the data's attributes to compare by;
+        default, all groups of the data. An empty list compares none.
     seed
         The seed of everything random.
     sample
@@ -97,7 +99,7 @@ class Audit:
     data: Dataset
     systems: Mapping[str, Any] | Sequence[Any]
     metrics: Sequence[Metric]
-    by: Grouping | None = None
+    by: Grouping | Sequence[str] | None = None
     seed: int = 0
     sample: int | None = None
     statistics: StatisticsPlan = field(default_factory=StatisticsPlan)
@@ -132,7 +134,9 @@ class Audit:
                 f"two metrics are called {', '.join(again)}, and a reader could not tell them "
                 "apart; remove one"
             )
-        if self.by is not None:
+        if self.by is not None and not isinstance(self.by, Grouping):
+            self.data = _selected(self.data, tuple(self.by))
+        elif self.by is not None:
             # The groups belong to the data from here on, so they are stored with the result.
             kinds = {metric.of for metric in self.metrics}
             users = self.by if "recommender" in kinds else self.data.users
@@ -385,6 +389,21 @@ class Audit:
             "inputs": {} if self.plan is None else input_hashes(self.plan),
         }
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})
+
+
+def _selected(data: Dataset, by: tuple[str, ...]) -> Dataset:
+    """Return the data with the groups of some attributes alone."""
+    tables = {"users": data.users, "text_groups": data.text_groups}
+    known = [a for groups in tables.values() if groups is not None for a in groups.attributes]
+    missing = [name for name in by if name not in known]
+    if missing:
+        told = ", ".join(map(repr, missing))
+        raise PlanError(f"by names {told}; {hint(missing[0], dict.fromkeys(known))}")
+    chosen: dict[str, Grouping | None] = {}
+    for name, groups in tables.items():
+        wanted = [] if groups is None else [a for a in by if a in groups.attributes]
+        chosen[name] = None if groups is None or not wanted else groups.select(wanted)
+    return replace(data, users=chosen["users"], text_groups=chosen["text_groups"])
 
 
 def _name_of(system: object) -> str:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self, TypeVar, get_type_hints
 
@@ -26,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from ombud.audits.plan import Plan
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
-from ombud.errors import ResultError
+from ombud.errors import MissingExtraError, ResultError
 from ombud.files import inside, read_json, read_parquet
 from ombud.stats.estimate import Estimate
 
@@ -125,6 +127,52 @@ class Result:
             row["low"], row["high"] = (None if end is None else float(end) for end in ends)
         return pl.DataFrame(rows, infer_schema_length=None)
 
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row per estimate, as a Polars frame."""
+        return self.to_frame()
+
+    def to_pandas(self) -> Any:
+        """Return one row per estimate, as a pandas frame.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        if find_spec("pandas") is None:
+            raise MissingExtraError("to_pandas needs pandas; install it with: pip install pandas")
+        import pandas  # type: ignore[import-untyped,unused-ignore]
+
+        return pandas.DataFrame(self.to_frame().to_dict(as_series=False))
+
+    def __repr__(self) -> str:
+        metrics = ", ".join(info.title for info in self.metrics[:3])
+        more = f" and {len(self.metrics) - 3} more" if len(self.metrics) > 3 else ""
+        systems = ", ".join(self.systems[:5]) + (", ..." if len(self.systems) > 5 else "")
+        return (
+            f"Result({len(self.estimates):,} estimates of {metrics or 'no metric'}{more}; "
+            f"systems: {systems or 'none'})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the first levels of everyone, all names as plain text."""
+        levels = [e for e in self.estimates if e.kind == "level" and not e.group]
+        cells = [(e.metric, e.system, e.label, e.value, e.interval, e.reason) for e in levels]
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in (*names, number))}</tr>"
+            for *names, number in (
+                (metric[:80], system[:80], label[:80], _number(value, interval, reason[:120]))
+                for metric, system, label, value, interval, reason in cells[:_SHOWN]
+            )
+        )
+        rest = len(self.estimates) - min(_SHOWN, len(levels))
+        more = f"<p>{rest:,} more estimates: to_polars(), or the report.</p>" if rest else ""
+        return (
+            f"<p>{escape(self.plan.title[:200])}</p><table><thead><tr><th>Measure</th>"
+            f"<th>System</th><th>Label</th><th>Value and interval</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>{more}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return what `estimates.json` holds."""
         return {
@@ -174,6 +222,17 @@ class Result:
             )
         except (KeyError, OSError, RecursionError, TypeError, ValueError) as error:
             raise ResultError(f"{folder / 'estimates.json'} is damaged: {error}") from None
+
+
+_SHOWN = 10
+"""Rows that a notebook shows."""
+
+
+def _number(value: float | None, interval: tuple[float, float] | None, reason: str) -> str:
+    if value is None:
+        return f"not defined: {reason}"
+    ends = "" if interval is None else f" [{interval[0]:.4g}, {interval[1]:.4g}]"
+    return f"{value:.4g}{ends}"
 
 
 def _check_version(path: Path, content: Mapping[str, Any]) -> None:

@@ -182,6 +182,8 @@ def compare(
     changes = compare_results(Result.load(before), Result.load(after))
     if as_json:
         print_json([e.to_dict() for e in changes])
+    elif all(e.value == 0 and e.interval in {None, (0.0, 0.0)} for e in changes):
+        say(f"nothing changed: {count(len(changes), 'estimate')} equal in {before} and {after}")
     else:
         console.print(estimate_table(changes, title=f"Change from {before} to {after}"))
 

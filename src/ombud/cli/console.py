@@ -53,7 +53,7 @@ JsonOption = typer.Option("--json", help="Print JSON for a program to read.")
 QuietOption = typer.Option("--quiet", "-q", help="Print the report's path alone; no progress.")
 VerboseOption = typer.Option("--verbose", "-v", help="Print the table of values, and all left out.")
 
-SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_LINES = 10.0
 """Where no person watches, progress is a line now and then."""
 
 
@@ -108,7 +108,7 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Callable[[int, int, str], N
         yield lambda done, total, note: None
         return
     if not _errors.is_terminal:
-        yield _lines_now_and_then(SECONDS_BETWEEN_LINES)
+        yield _lines_now_and_then(_SECONDS_BETWEEN_LINES)
         return
     from rich.progress import (
         BarColumn,

@@ -99,6 +99,19 @@ def test_shares_of_escape_grow_with_edits_and_keep_everybody(result: Result) -> 
         assert shares[-1].details["found"] + shares[-1].details["censored"] == shares[-1].n
 
 
+def test_nobody_has_to_rate_what_they_want_to_avoid(world: Path) -> None:
+    few = {"parts": ["escape"], "people": 12, "retrained": 0}
+    shut = Audit.from_plan(plan_of(world, EASE, **few)).run()
+    open_ = Audit.from_plan(plan_of(world, EASE, rate_labelled=True, **few)).run()
+    edits = ";".join(shut.tables["counterfactual-ways"]["edits"])
+    added = {part.strip().removeprefix("add ") for part in edits.split(";") if "add " in part}
+    assert added and all(int(title.split()[-1]) < 12 for title in added if "Film" in title)
+    shares = [
+        [e.value for e in find(result, "escape/share") if not e.group] for result in (shut, open_)
+    ]
+    assert all(one <= other for one, other in zip(*shares, strict=True))
+
+
 def test_what_cannot_be_asked_is_counted(result: Result) -> None:
     (dice,) = (e for e in result.exclusions if e.key == "not-frozen")
     assert dice.system == "Dice"

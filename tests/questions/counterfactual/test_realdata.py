@@ -29,8 +29,9 @@ def test_movielens_with_keywords(realdata: Path) -> None:
             },
             "options": {
                 "parts": ["reach", "escape", "stability"], "users": 6, "targets": 40,
-                "most_labels": 1, "at_risk": 5, "looked_at": 60, "escape_budget": 2, "random": 2,
-                "retrained": 1, "moved": 5, "random_treatments": 3, "noise_runs": 2,
+                "realistic": 30, "most_labels": 1, "at_risk": 5, "looked_at": 60,
+                "escape_budget": 2, "random": 2, "retrained": 1, "moved": 5, "random_treatments": 3,
+                "noise_runs": 2,
             },
             "statistics": {"replicates": 100},
         }

@@ -457,7 +457,9 @@ def authors_reranking(result: Result) -> Section | None:
             + (Cell.number(row["short"]) if row else Cell(""),)
         )
     deep = {r["candidates"] for r in reached.values()}
-    note = f" Candidates: the first {min(deep):,} to {max(deep):,} places." if deep else ""
+    note = (
+        f" Candidates: the first {max(deep):,} places, or as many as a system gave." if deep else ""
+    )
     users = max((e.n for e in losses), default=0)
     caption = (
         f"Loss of MRR after reranking, paired over {count(users, 'user')} (95% interval in "

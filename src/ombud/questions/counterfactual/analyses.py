@@ -63,8 +63,9 @@ class Counterfactual:
         Labels to escape from; default, those that most places of the recorded lists hold.
     most_labels
         How many labels, where the plan names none.
-    permitted
-        How many labelled items may stay in the list.
+    permitted, rate_labelled
+        How many labelled items may stay in the list; whether escape may rate labelled items, which
+        takes them out of the list as seen.
     unknown
         Whether items whose label is not known count as ``no`` or as ``yes``.
     escape_budget
@@ -106,6 +107,7 @@ class Counterfactual:
     labels: tuple[str, ...] = ()
     most_labels: int = 4
     permitted: int = 0
+    rate_labelled: bool = False
     unknown: Literal["no", "yes"] = "no"
     escape_budget: int = 3
     at_risk: int = 30

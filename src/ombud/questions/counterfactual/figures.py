@@ -17,6 +17,7 @@ __all__ = ["curves_figure", "decile_figure", "dependency_figure", "stability_fig
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _WIDTH = 560
 _MOST_PANELS = 3
+_PANELS_WIDTH = 430
 _DECILES_SHOWN = (1, 3, 5, 7, 9, 10)
 
 _BOXES = (
@@ -24,7 +25,7 @@ _BOXES = (
     ("others", "Other people's data", 0.0, 2.0),
     ("algorithm", "The algorithm", 0.0, 1.0),
     ("chance", "Chance", 0.0, 0.0),
-    ("list", "What is shown", 2.0, 1.5),
+    ("list", "What is shown", 2.8, 1.5),
 )
 _CHANGED_BY = {
     "reach": "own",
@@ -56,15 +57,16 @@ def dependency_figure(parts: Collection[str], *, name: str, noise: bool) -> Figu
         if key == "list":
             mark = "what is looked at"
         text = f"{words} (changed)" if key in changed else words
+        wide = 1.1 if key == "list" else 2.1
         boxes.append(
-            {"x": x, "x2": x + 1.25, "y": y, "y2": y + 0.7, "mid": x + 0.625, "line": y + 0.35}
+            {"x": x, "x2": x + wide, "y": y, "y2": y + 0.7, "mid": x + wide / 2, "line": y + 0.35}
             | {"words": text, "mark": mark, "width": 3 if key in changed else 1}
         )
     edges = [
-        {"x": 1.25, "y": box["line"], "x2": 2.0, "y2": 1.85, "width": box["width"]}
+        {"x": 2.1, "y": box["line"], "x2": 2.8, "y2": 1.85, "width": box["width"]}
         for box in boxes[:-1]
     ]
-    plain = {"axis": None, "scale": {"domain": [-0.05, 3.3]}, "type": "quantitative"}
+    plain = {"axis": None, "scale": {"domain": [-0.02, 3.92]}, "type": "quantitative"}
     upright = {"axis": None, "scale": {"domain": [-0.15, 3.85]}, "type": "quantitative"}
     widths = {"field": "width", "type": "quantitative", "legend": None, "scale": None}
     marks = ["changed in this audit", "left as it is", "what is looked at"]
@@ -113,7 +115,7 @@ def dependency_figure(parts: Collection[str], *, name: str, noise: bool) -> Figu
             },
             {
                 "data": {"values": boxes},
-                "mark": {"type": "text", "fontSize": 12},
+                "mark": {"type": "text", "fontSize": 11},
                 "encoding": {
                     "x": {"field": "mid", **plain},
                     "y": {"field": "line", **upright},
@@ -215,7 +217,7 @@ def _panel(
         "axis": {"format": "%", "tickCount": 5},
     }  # fmt: skip
     return {
-        "width": _WIDTH // panels - 50 if panels > 1 else _WIDTH - 80,
+        "width": _PANELS_WIDTH // panels - 45,
         "height": 200,
         "title": {"text": shorten(label, 30), "fontSize": 12},
         "data": {"values": values},

@@ -31,6 +31,7 @@ class CounterfactualOptions(BaseModel):
     labels: tuple[str, ...] = ()
     most_labels: int = Field(default=4, ge=1)
     permitted: int = Field(default=0, ge=0)
+    rate_labelled: bool = False
     unknown: Literal["no", "yes"] = "no"
     escape_budget: int = Field(default=3, ge=1)
     at_risk: int = Field(default=30, ge=1)
@@ -74,8 +75,9 @@ class CounterfactualPreset(Preset):
     k, users, targets, budget, beta
         Length of lists; how many users and items reach is asked about; edits it permits; how
         sharply a random system draws (0 for a fixed list).
-    labels, most_labels, permitted, unknown
+    labels, most_labels, permitted, rate_labelled, unknown
         Labels to escape from (default, the most frequent in lists), how many may stay in the list,
+        whether edits may rate labelled items (which then leave the list as seen),
         and whether an unknown label counts as ``no`` or ``yes``.
     escape_budget, at_risk, looked_at, random
         Edits that escape permits; how many users at risk are wanted, and how many users are looked

@@ -58,6 +58,9 @@ class _OneLabel:
             if at_risk >= plan.at_risk and len(self.rows) >= plan.people:
                 break
             space = self.asked.space(row, plan.escape_budget)
+            if self.direction == "escape" and not plan.rate_labelled:
+                # Who wants to avoid something is not asked to rate it until it is seen.
+                space = space.without_rating(np.flatnonzero(self.labelled).tolist())
             way = ask.of(self.model, space, self.labelled, own=row)
             self.rows.append(row)
             self.ways.append(way)
@@ -99,6 +102,7 @@ class _OneLabel:
         more = {
             "policy": "frozen", "budget": self.plan.escape_budget, "k": self.plan.k,
             "permitted": self.plan.permitted, "looked_at": len(self.ways),
+            "rate_labelled": self.plan.rate_labelled,
         }  # fmt: skip
         return e.replace(details={**e.details, **more}, metric=f"{e.metric} (frozen)@{self.plan.k}")
 

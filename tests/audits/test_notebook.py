@@ -1,0 +1,53 @@
+"""Results in a notebook: short, inert, and easy to take further."""
+
+from __future__ import annotations
+
+import pytest
+
+from ombud.audits import Audit, Result
+from ombud.audits.plan import Plan
+from ombud.errors import PlanError
+from ombud.metrics import ShareGap
+from ombud.stats.estimate import Estimate
+from ombud.worlds import small_world
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    world = small_world(seed=1)
+    return Audit(world.dataset, world.recommenders(), [ShareGap(k=10)]).run()
+
+
+def test_repr_is_short(result: Result) -> None:
+    assert len(repr(result)) < 300
+    assert repr(result).startswith(f"Result({len(result.estimates):,} estimates of share gap@10")
+    assert len(result._repr_html_()) < 5_000
+
+
+def test_names_stay_text_in_html() -> None:
+    bad = "<script>alert(1)</script>"
+    one = Estimate.undefined(metric=bad, reason=bad, n=0, system=bad, label=bad)
+    html = Result(Plan(title=bad), (one,))._repr_html_()
+    assert "<script" not in html and "&lt;script&gt;" in html
+
+
+def test_frames_have_a_row_for_each_estimate(result: Result) -> None:
+    assert result.to_polars().height == len(result.estimates)
+    pytest.importorskip("pandas")
+    frame = result.to_pandas()
+    assert len(frame) == len(result.estimates)
+    assert frame["value"][0] == result.estimates[0].value
+
+
+def test_groups_are_chosen_by_the_names_of_attributes() -> None:
+    world = small_world(seed=1)
+    assert world.dataset.users is not None
+    first = world.dataset.users.attributes[0]
+
+    def run(by: list[str]) -> Result:
+        return Audit(world.dataset, world.recommenders(), [ShareGap(k=10)], by=by).run()
+
+    assert {e.group.partition("=")[0] for e in run([first]).estimates if e.group} == {first}
+    assert not any(e.group for e in run([]).estimates)
+    with pytest.raises(PlanError, match="did you mean"):
+        run([first[:-1]])
