@@ -155,7 +155,7 @@ class Audit:
             Systems to use instead of building those of the plan.
         """
         plan = complete(plan)
-        check_names(plan)
+        check_names(plan, systems=systems is None)
         data = load_data(plan)
         metrics = load_metrics(plan.metrics)
         if systems is None:

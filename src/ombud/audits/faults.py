@@ -44,18 +44,20 @@ def _model(annotation: Any) -> Any:
     )
 
 
-def check_names(plan: Any) -> None:
+def check_names(plan: Any, systems: bool = True) -> None:
     """Look up everything that a plan names, and raise one error for all that is not there.
 
     Parameters
     ----------
     plan
         A plan, completed by its preset.
+    systems
+        Whether its systems are built from the plan; those that are given have no name there.
     """
     faults: list[str] = []
     if plan.data.source is not None:
         _look_up(faults, ("source", "world"), plan.data.source, "[data] source")
-    for name, config in plan.systems.items():
+    for name, config in plan.systems.items() if systems else ():
         if "type" in config:
             _look_up(faults, ("recommender", "moderator"), config["type"], f"system {name!r}")
     for kind, specs in (("metric", plan.metrics), ("analysis", plan.analyses)):
