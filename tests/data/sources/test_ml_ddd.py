@@ -193,7 +193,7 @@ def test_a_failed_write_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("ombud.data.sources._build._write_labels", full)
+    monkeypatch.setattr("ombud.data.tables._write_labels", full)
     with pytest.raises(OSError, match="no space"):
         write_dataset(data, tmp_path / "built")
     assert list(tmp_path.iterdir()) == []
