@@ -184,5 +184,8 @@ def test_no_reply_keeps_the_key(key: str, content: object, depth: int) -> None:
         assert key not in json.dumps(json.loads(cleaned))
         found = json.loads(cleaned)
         while isinstance(found, dict) and "nested" in found and found["nested"] != MASK:
-            found = json.loads(found["nested"])
+            try:
+                found = json.loads(found["nested"])
+            except ValueError:  # a key with quotes or backslashes may take an escape along
+                found = found["nested"]
         assert key not in str(found)
