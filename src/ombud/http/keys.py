@@ -281,15 +281,29 @@ def _holds(body: bytes, key: str) -> bool:
 
 def _meanings(text: str) -> Iterable[str]:
     """Yield a text, and what it means when its escapes are read, again and again."""
-    for _ in range(_ROUNDS):
-        yield text
-        if not ("\\" in text or "%" in text or "&" in text):
-            return
-        read = unquote(html.unescape(_ESCAPE.sub(_unescaped, text)), "latin-1")
-        if read == text:
-            return
-        text = read
     yield text
+    if not ("\\" in text or "%" in text or "&" in text):
+        return
+    each = (_without_backslashes, html.unescape, _without_percents)
+    # Also one kind of escape alone: a key may itself look escaped in another way.
+    for reads in (*((read,) for read in each), each):
+        form = text
+        for _ in range(_ROUNDS):
+            before = form
+            for read in reads:
+                form, last = read(form), form
+                if form != last:
+                    yield form
+            if form == before:
+                break
+
+
+def _without_backslashes(text: str) -> str:
+    return _ESCAPE.sub(_unescaped, text)
+
+
+def _without_percents(text: str) -> str:
+    return unquote(text, "latin-1")
 
 
 def _unescaped(found: re.Match[str]) -> str:
