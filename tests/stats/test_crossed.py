@@ -145,6 +145,7 @@ def test_coverage_when_both_sides_are_samples(kind) -> None:
     assert 0.90 <= coverage(200, 25, 40, kind, 200, seed=5) <= 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["mean", "share"])
 @pytest.mark.parametrize(("rows", "columns"), [(10, 50), (25, 40), (100, 100)])

@@ -205,7 +205,7 @@ def _labels(world: dict[str, Any], rng: np.random.Generator) -> tuple[Labels, La
     return true, at_its_word, measured
 
 
-@pytest.mark.parametrize("runs", [40, pytest.param(300, marks=pytest.mark.simulation)])
+@pytest.mark.parametrize("runs", [40, pytest.param(300, marks=pytest.mark.slow)])
 def test_intervals_cover_the_gap_that_true_labels_have(runs: int) -> None:
     """Taken at its word, the system's labels shrink the gap; with measured errors it is covered."""
     rng = np.random.default_rng(8)

@@ -70,6 +70,7 @@ from ombud.stats.risk_ratings import (
     risk_agreement,
     risk_labels,
 )
+from ombud.stats.roc import auc_difference, auc_estimate, placements
 from ombud.stats.statistics import (
     Custom,
     Floats,
@@ -133,6 +134,8 @@ __all__ = [
     "alpha_estimate",
     "alpha_sample",
     "as_rows",
+    "auc_difference",
+    "auc_estimate",
     "benjamini_hochberg",
     "cliffs_delta",
     "codes",
@@ -160,6 +163,7 @@ __all__ = [
     "paired_proportion_estimate",
     "paired_proportion_interval",
     "partially_pool",
+    "placements",
     "proportion",
     "rate_ratio",
     "rate_ratio_estimate",

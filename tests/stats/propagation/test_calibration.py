@@ -53,6 +53,7 @@ def test_ranks_are_uniform_in_a_few_worlds(made: Make) -> None:
     assert worst(found) < 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.simulation
 @pytest.mark.parametrize("users", [40, 400])
 def test_ranks_are_uniform_in_many_worlds(made: Make, users: int) -> None:
