@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 os.environ["OMBUD_PLUGINS"] = "none"
 
@@ -24,6 +25,11 @@ def realdata() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}; set OMBUD_REALDATA to the folder that holds it")
     return folder
+
+
+# A shared machine may be slow at any moment; no test is about time.
+settings.register_profile("ombud", deadline=None)
+settings.load_profile("ombud")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
