@@ -186,7 +186,7 @@ def _with_sets(path: str | Path, users: Grouping | None) -> Grouping:
     )
     if users is not None:
         known = users.to_members("user")
-        pairs = pl.concat([known, pairs.cast(dict(known.schema))])
+        pairs = pl.concat([known, pairs.with_columns(pl.col("user").cast(known["user"].dtype))])
     return Grouping.from_members(pairs, unit="user")
 
 
