@@ -40,6 +40,7 @@ from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.metrics.item_groups import measure_by_item
+from ombud.metrics.list_depth import with_list_depth
 from ombud.registry import hint
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
@@ -286,7 +287,8 @@ class Audit:
             if metric.reads == "predictions":
                 read = answers[name].predictions
             if read is not None:
-                rows[name] = self._measure_one(metric, read)
+                measured = self._measure_one(metric, read)
+                rows[name] = with_list_depth(metric, measured, read, self.data)
         if not rows:
             raise PlanError(f"{metric.title} reads predicted ratings; no system gives them")
         return rows

@@ -67,6 +67,8 @@ class Rows:
     shared
         What would have been measured under other states of what all units share (doubtful
         labels), to be carried into the intervals; None when nothing of the kind is known.
+    undefined
+        Why none of it makes a number, such as lists that are too short; empty when it does.
     """
 
     unit: str
@@ -78,6 +80,7 @@ class Rows:
     notes: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shared: LabelDraws | None = None
+    undefined: str = ""
 
     def __post_init__(self) -> None:
         for name, values in self.columns.items():
@@ -188,6 +191,14 @@ class Metric(Protocol):
         """
         ...
 
+    @property
+    def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
+        """What lists mean for it that all end before `depth`, though the catalogue has more.
+
+        There is no number, or it is said beside the number; or it does not read lists.
+        """
+        ...
+
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return one row per unit."""
         ...
@@ -240,6 +251,11 @@ class MetricBase:
     def by_item(self) -> Literal["catalogue", "held-out", "labels"]:
         """Groups of items are among its labels."""
         return "labels"
+
+    @property
+    def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
+        """There is no number at a depth that no list has."""
+        return "undefined"
 
 
 class _Registered(Protocol):

@@ -106,6 +106,8 @@ class MetricEstimator:
         """Return the estimate of one system, label and group (0 is everyone)."""
         s = self.layout.sample(system, label)
         about = self.about(system, label, group) | {"details": self._details(system, label, group)}
+        if reason := self._told_undefined(system):
+            return self._undefined(reason, self._n(s, group), about)
         if self.too_few(s, group) and self._n(s, group) > 0:
             return self.not_enough(s, group, about)
         if rare := self._rare(self.replicates, s, group):
@@ -130,6 +132,8 @@ class MetricEstimator:
         """Return the gap between two columns of the replicates, for one system and label."""
         s = self.layout.sample(system, label)
         about = self.about(system, label, one) | {"kind": self._kind(), "against": against}
+        if reason := self._told_undefined(system):
+            return self._undefined(reason, self._n(s, one), about)
         for side in (one, other):
             if self.too_few(s, side):
                 return self.not_enough(s, side, about)
@@ -143,6 +147,8 @@ class MetricEstimator:
         about = self.about(one, label, 0)
         about |= {"kind": self._kind(), "against": self.layout.systems[other]}
         a, b = self.layout.sample(one, label), self.layout.sample(other, label)
+        if reason := self._told_undefined(one, other):
+            return self._undefined(reason, int(self.replicates.n[a, 0]), about)
         drawn, index = self.replicates, (one, other, label)
         if self.shared.replicates is not None and index in self.shared.places:
             drawn = self.shared.replicates
@@ -198,6 +204,14 @@ class MetricEstimator:
                 means = values.mean(axis=0).tolist()
                 details |= dict(zip(statistic.columns, means, strict=True))
         return details
+
+    def _told_undefined(self, *systems: int) -> str:
+        """Return why what was measured on some systems makes no number; empty if it does."""
+        names = [self.layout.systems[system] for system in systems]
+        told = {name: reason for name in names if (reason := self.rows[name].undefined)}
+        if len(systems) == 1:
+            return "".join(told.values())
+        return "; ".join(f"{name}: {reason}" for name, reason in told.items())
 
     def _kind(self) -> Literal["gap", "ratio"]:
         return "ratio" if self.metric.contrast == "ratio" else "gap"
