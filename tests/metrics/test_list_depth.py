@@ -93,7 +93,9 @@ def test_a_reranker_that_shortens_lists_is_measured_as_it_is():
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(1, 6))
 def test_every_list_is_whole_shorter_or_ended(lengths, places):
     n = len(lengths)
-    history = Interactions.from_arrays([*range(n), *range(n)], [*[0] * n, *[1 + i % 5 for i in range(n)]])
+    history = Interactions.from_arrays(
+        [*range(n), *range(n)], [*[0] * n, *[1 + i % 5 for i in range(n)]]
+    )
     items = np.full((n, 6), -1, dtype=np.int32)
     for row, length in enumerate(lengths):
         items[row, :length] = np.arange(length)
@@ -105,3 +107,27 @@ def test_every_list_is_whole_shorter_or_ended(lengths, places):
     assert found.ended == ended
     assert found.lists == sum(length > 0 for length in lengths)
     assert found.shorter == found.lists - whole - ended
+
+
+class _Named:
+    """A system of one's own in ombud's own form, which shows what people know."""
+
+    name = "own"
+
+    def recommend(self, users, n, exclude_seen=True):
+        history = _data().interactions
+        rows = history.users.codes(users)
+        items = np.full((len(rows), n), -1, dtype=np.int32)
+        for line, row in enumerate(rows):
+            known = history.matrix[[row]].indices[:2]
+            new = np.setdiff1d(np.arange(len(history.items)), history.matrix[[row]].indices)
+            items[line] = np.concatenate([known, new])[:n]
+        return Recommendations(np.asarray(users), items, history.items)
+
+
+def test_seen_items_of_any_system_are_counted_beside_the_number():
+    result = _run([_Named()], [LabelShare(k=5), LabelShare(k=1)])
+    five, one = (e for e in result.estimates if e.kind == "level" and not e.group)
+    assert (five.details["seen_places"], five.details["places"]) == (2 * USERS, 5 * USERS)
+    assert (one.details["seen_places"], one.details["places"]) == (USERS, USERS)
+    assert "60 of 150 places hold an item of the user's own history" in five.note

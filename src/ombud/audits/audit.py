@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.audits.analyses import Analysis, ListAnalysis, LiveSystems, SystemAnalysis
-from ombud.audits.collect import OutputCollector, Service, System, SystemOutputs
+from ombud.audits.collect import OutputCollector, System, SystemOutputs
 from ombud.audits.faults import check_names
 from ombud.audits.histograms import spread_tables
 from ombud.audits.inputs import data_plan, store_data
@@ -36,6 +36,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.items import LABEL
+from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
@@ -45,8 +46,8 @@ from ombud.registry import hint
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
-from ombud.systems.moderators.quote import CostQuote
 from ombud.systems.own import as_system
+from ombud.systems.quote import CostQuote
 
 __all__ = ["Audit"]
 
@@ -107,6 +108,9 @@ class Audit:
     title: str = "Audit"
     plan: Plan | None = None
     analyses: Sequence[Analysis | SystemAnalysis] = ()
+    _seen_places: dict[str, tuple[Outputs, NDArray[np.bool_]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.systems, Mapping):
@@ -176,11 +180,9 @@ class Audit:
 
     def quote(self) -> dict[str, CostQuote]:
         """Return what asking each service would take and cost; asks nothing."""
-        texts = self.data.texts
-        if texts is None:
-            return {}
-        services = {n: s for n, s in self._named().items() if isinstance(s, Service)}
-        return {name: service.quote(texts) for name, service in services.items()}
+        asking = self._asking(None, _silent)
+        quotes = {name: asking.quote(name, system) for name, system in self._named().items()}
+        return {name: quote for name, quote in quotes.items() if quote is not None}
 
     def run(
         self,
@@ -288,10 +290,21 @@ class Audit:
                 read = answers[name].predictions
             if read is not None:
                 measured = self._measure_one(metric, read)
-                rows[name] = with_list_depth(metric, measured, read, self.data)
+                seen = self._seen(name, read)
+                rows[name] = with_list_depth(metric, measured, read, self.data, seen)
         if not rows:
             raise PlanError(f"{metric.title} reads predicted ratings; no system gives them")
         return rows
+
+    def _seen(self, name: str, outputs: Outputs) -> NDArray[np.bool_] | None:
+        """Return which places hold what the user had met; computed once a system."""
+        if not isinstance(outputs, Recommendations) or self.data.interactions is None:
+            return None
+        known = self._seen_places.get(name)
+        if known is None or known[0] is not outputs:
+            known = (outputs, outputs.seen_in(self.data.interactions))
+            self._seen_places[name] = known
+        return known[1]
 
     def _measure_one(self, metric: Metric, outputs: Outputs) -> Rows:
         by = () if self.plan is None else self.plan.by_item

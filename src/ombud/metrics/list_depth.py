@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ombud.data.recommendations import Recommendations
 
@@ -32,6 +33,10 @@ class ListDepth:
         Lists that end before that, though the catalogue has more.
     ended
         Lists that end before that because they hold every item the user has not seen.
+    filled
+        Places that hold an item, of those looked at.
+    seen
+        Of these, places with an item of the user's own history.
     """
 
     places: int
@@ -39,6 +44,8 @@ class ListDepth:
     longest: int
     shorter: int
     ended: int
+    filled: int
+    seen: int = 0
 
     @property
     def is_cut(self) -> bool:
@@ -70,26 +77,36 @@ class ListDepth:
             parts.append(
                 f"{self.ended:,} of {self.lists:,} lists end because nothing unseen is left"
             )
+        if self.seen:
+            parts.append(
+                f"{self.seen:,} of {self.filled:,} places hold an item of the user's own history"
+            )
         return "; ".join(parts)
 
     @property
     def details(self) -> dict[str, Any]:
         """The same as plain values; empty when every list is long enough."""
-        if not self.shorter and not self.ended:
-            return {}
-        return {
-            "places_looked_at": self.places,
-            "longest_list": self.longest,
-            "shorter_lists": self.shorter,
-            "ended_lists": self.ended,
-        }
+        told: dict[str, Any] = {}
+        if self.shorter or self.ended:
+            told = {
+                "places_looked_at": self.places,
+                "longest_list": self.longest,
+                "shorter_lists": self.shorter,
+                "ended_lists": self.ended,
+            }
+        if self.seen:
+            told |= {"places": self.filled, "seen_places": self.seen}
+        return told
 
 
-def list_depth(lists: Recommendations, data: Dataset, places: int) -> ListDepth:
+def list_depth(
+    lists: Recommendations, data: Dataset, places: int, seen: NDArray[np.bool_] | None = None
+) -> ListDepth:
     """Return how deep lists are, for a metric that looks at so many places.
 
     A list has *ended* when it holds at least as many items as the user has not seen; every other
-    list with fewer places is *shorter*. Users without any list are counted elsewhere.
+    list with fewer places is *shorter*. Users without any list are counted elsewhere. `seen` is
+    what `Recommendations.seen_in` returns, where it is known.
 
     Examples
     --------
@@ -98,33 +115,42 @@ def list_depth(lists: Recommendations, data: Dataset, places: int) -> ListDepth:
     >>> history = Interactions.from_arrays(["u", "u", "v"], ["a", "b", "c"])
     >>> lists = Recommendations.from_frame({"user": ["u", "v"], "item": ["c", "a"]})
     >>> list_depth(lists, Dataset(history), 2)  # u has seen all but c; v has not seen a and b
-    ListDepth(places=2, lists=2, longest=1, shorter=1, ended=1)
+    ListDepth(places=2, lists=2, longest=1, shorter=1, ended=1, filled=2, seen=0)
     """
     lengths = np.minimum(lists.lengths, places)
     given = lengths > 0
     short = given & (lengths < places)
     ended = np.zeros(len(lists), dtype=np.bool_)
+    repeated = 0 if seen is None else int(np.count_nonzero(seen[:, :places]))
     if short.any() and data.interactions is not None:
         rows = data.interactions.users.codes(lists.users)
-        seen = np.where(rows >= 0, np.diff(data.interactions.matrix.indptr)[rows], 0)
-        ended = short & (lists.lengths >= len(data.interactions.items) - seen)
+        met = np.where(rows >= 0, np.diff(data.interactions.matrix.indptr)[rows], 0)
+        ended = short & (lists.lengths >= len(data.interactions.items) - met)
     return ListDepth(
         places=places,
         lists=int(np.count_nonzero(given)),
         longest=int(lengths.max(initial=0)),
         shorter=int(np.count_nonzero(short & ~ended)),
         ended=int(np.count_nonzero(ended)),
+        filled=int(lengths.sum()),
+        seen=repeated,
     )
 
 
-def with_list_depth(metric: Metric, rows: Rows, outputs: Outputs, data: Dataset) -> Rows:
+def with_list_depth(
+    metric: Metric,
+    rows: Rows,
+    outputs: Outputs,
+    data: Dataset,
+    seen: NDArray[np.bool_] | None = None,
+) -> Rows:
     """Return what was measured with what the length of the lists means for it.
 
     Lists that a reranker has shortened are what it shows, and are measured as they are.
     """
     if not isinstance(outputs, Recommendations) or metric.shallow_lists == "unread":
         return rows
-    depth = list_depth(outputs, data, metric.depth)
+    depth = list_depth(outputs, data, metric.depth, seen)
     if not depth.details:
         return rows
     if depth.is_cut and metric.shallow_lists == "undefined" and not _shortened(outputs):

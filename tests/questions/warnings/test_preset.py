@@ -56,6 +56,7 @@ def test_implicit_feedback_trains_als_and_counts() -> None:
     plan = complete(plan_of(data={"source": "small", "options": {"seed": 2}}))
     assert list(plan.systems) == ["Random", "TopPop", "ALS"]
     assert plan.systems["TopPop"]["by"] == "count"
+    assert plan.systems["ALS"]["alpha"] == 1.0
     assert "rmse" not in names(plan)
     assert {m["relevance"] for m in plan.metrics if m["name"] == "recall"} == {"presence"}
 

@@ -26,7 +26,8 @@ _MODELS: dict[str, dict[str, Any]] = {
     "TopPop": {"type": "popular"},
     "TopPop damped": {"type": "popular", "by": "damped-mean"},
     "SVD": {"type": "svd"},
-    "ALS": {"type": "implicit-als"},
+    # NDCG@100 is .40 and .31 on two data sets, against .31 and .26 with the 40 of Hu et al.
+    "ALS": {"type": "implicit-als", "alpha": 1.0},
 }
 _SEEDED = frozenset({"random", "svd", "implicit-als"})
 _RERANKERS = {"avoid-list": "avoid list", "calibrated": "calibrated"}

@@ -24,6 +24,7 @@ from ombud.questions.warnings.lookup import (
     leak_infos,
     level,
     overall,
+    unknown_ranges,
 )
 from ombud.questions.warnings.wording import care, remedy_words, system_words
 from ombud.registry import section
@@ -64,8 +65,9 @@ def warnings_amplification(result: Result) -> Section | None:
         if block is not None:
             blocks.append(block)
     if infos:
-        names = {**FORMS, **_BOUNDS}
-        rows = [(names[form], info) for form, info in infos.items()]
+        # Where nothing is unknown the bounds are the ratio of means once more.
+        names = {**FORMS, **(_BOUNDS if unknown_ranges(result) else {})}
+        rows = [(names[form], info) for form, info in infos.items() if form in names]
         caption = (
             "Amplification, users' average over labels, by system and by how one number is made "
             "of many users"
