@@ -152,8 +152,8 @@ class CostQuote:
             cost = f"about {self.cost:,.2f} {self.currency}" if self.cost else "no cost"
         took = f"{self.seconds:,.0f} s" if self.seconds < 120 else f"{self.seconds / 60:,.0f} min"
         parts = [
-            f"{self.system} at {self.host}: {self.questions:,} of {self.texts:,} {self.what} to ask "
-            f"in {self.requests:,} requests, {cost}, at least {took}",
+            f"{self.system} at {self.host}: {self.questions:,} of {self.texts:,} {self.what} to "
+            f"ask in {self.requests:,} requests, {cost}, at least {took}",
             f"{self.known:,} already answered" if self.known else "",
             f"{self.unsent:,} empty or too long, not sent" if self.unsent else "",
             f"{self.uncertain:,} in flight when an earlier run ended" if self.uncertain else "",
