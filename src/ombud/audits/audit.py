@@ -42,6 +42,7 @@ from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.metrics.item_groups import measure_by_item
 from ombud.metrics.list_depth import with_list_depth
+from ombud.metrics.matters import check_measures, declare
 from ombud.registry import hint
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
@@ -139,6 +140,8 @@ class Audit:
                 f"two metrics are called {', '.join(again)}, and a reader could not tell them "
                 "apart; remove one"
             )
+        measures = [*self.metrics, *self.analyses]
+        check_measures(self.statistics.matters, [one.registered_name for one in measures])
         if self.by is not None and not isinstance(self.by, Grouping):
             self.data = _selected(self.data, tuple(self.by))
         elif self.by is not None:
@@ -275,7 +278,7 @@ class Audit:
             tables |= result.tables
         return Result(
             plan=self._as_plan(),
-            estimates=tuple(estimates),
+            estimates=tuple(declare(estimates, self.statistics.matters)),
             metrics=tuple(infos),
             exclusions=tuple(exclusions),
             card=self.data.card,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -15,6 +15,11 @@ __all__ = ["PLAN_SCHEMA", "DataPlan", "Plan", "StatisticsPlan"]
 
 PLAN_SCHEMA = 1
 """The version of the plan's form that this ombud writes, and the newest it reads."""
+
+
+_Size = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Matters = _Size | dict[str, _Size] | None
+"""The smallest difference that matters: one size, or one for each named measure."""
 
 
 class _Strict(BaseModel):
@@ -69,6 +74,8 @@ class StatisticsPlan(_Strict):
     """Correction for many comparisons."""
     minimum: int = Field(default=10, ge=2)
     """With fewer units there is no number, but the words "not enough data"."""
+    matters: Matters = None
+    """The smallest difference that matters; of all measures, or by the name of each."""
 
 
 class Plan(_Strict):

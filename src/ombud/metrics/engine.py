@@ -97,6 +97,11 @@ def estimate_metric(
     families.append(
         [maker.group_contrast(s, w, g, other) for s, w in cells for g, other in compared.items()]
     )
+    if wanted.levels and wanted.groups == "rest" and groups is not None:
+        attributes = _attributes(groups)
+        families.append(
+            [maker.attribute_gap(s, w, a, some) for s, w in cells for a, some in attributes.items()]
+        )
     if wanted.systems:
         pairs_of = combinations(range(len(systems)), 2)
         families.append(
@@ -199,6 +204,14 @@ def _compared(
         elif len(same) > 1:
             text[g] = REST
     return text
+
+
+def _attributes(groups: Grouping) -> dict[str, list[int]]:
+    """Return the groups of each attribute that has at least two."""
+    of: dict[str, list[int]] = {}
+    for g, attribute in enumerate(groups.attributes):
+        of.setdefault(attribute, []).append(g)
+    return {attribute: some for attribute, some in of.items() if len(some) > 1}
 
 
 def _clusters(rows: Mapping[str, Rows], units: Vocabulary) -> NDArray[np.int32] | None:
