@@ -402,6 +402,8 @@ def test_accuracy_from_a_plan_and_again_without_the_models(world: World, tmp_pat
     assert {e.system for e in rmse} == {"liked"}, "random scores are no ratings"
     assert rmse[0].value is not None and 0 < rmse[0].value < 2
     assert (tmp_path / "r" / "predictions" / "liked.parquet").exists()
+    held = Interactions.from_frame(str(tmp_path / "r" / "held_out.parquet"))
+    assert held.to_frame().equals(load_data(asked).test.to_frame())
     assert rescore(tmp_path / "r").estimates == result.estimates
     other = Plan.from_dict({"seed": 5, "metrics": [{"name": "recall", "k": 10}]})
     again = rescore(tmp_path / "r", plan=other)

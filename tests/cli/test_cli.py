@@ -151,7 +151,11 @@ type = "item-knn"
     words = ["tune", plan, "--system", "near", "--metric", "recall@10", "--trials", "2"]
     found = json.loads(ombud(*words, "--folder", tmp_path / "t", "--json"))
     assert found["best"] and 0 <= found["value"] <= 1
-    assert "stopped:" in ombud(*words, "--folder", tmp_path / "t")
+    said = ombud(*words, "--folder", tmp_path / "t")
+    assert "stopped:" in said and "plan.toml" in said
+    written = Plan.load(tmp_path / "t" / "plan.toml")
+    assert written.systems == {"near": {"type": "item-knn", **found["best"]}}
+    assert written.data.interactions == str(folder / "interactions.parquet")
     ombud("tune", plan, "--system", "far", "--folder", tmp_path / "t", code=2)
 
 

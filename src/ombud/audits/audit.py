@@ -18,7 +18,7 @@ from ombud.audits.analyses import Analysis, ListAnalysis, LiveSystems, SystemAna
 from ombud.audits.collect import OutputCollector, System, SystemOutputs
 from ombud.audits.faults import check_names
 from ombud.audits.histograms import spread_tables
-from ombud.audits.inputs import data_plan, store_data
+from ombud.audits.inputs import data_plan, store_data, store_held_out
 from ombud.audits.load import load_analyses, load_data, load_metrics, load_system, what_systems_are
 from ombud.audits.metric_docs import describe_metric
 from ombud.audits.plan import Plan, StatisticsPlan
@@ -383,6 +383,8 @@ class Audit:
         store = RunFolder(folder, identity, plan.portable(folder).to_toml())
         if self.plan is None:
             store_data(self.data, folder)
+        elif plan.split:
+            store_held_out(self.data, folder)
         return store
 
     def _users(self) -> NDArray[Any]:

@@ -81,8 +81,10 @@ def _kinds_of_systems(plan: Any) -> tuple[str, ...]:
     """Return what the systems of a plan can be, by what its metrics measure."""
     both = ("recommender", "moderator")
     known = registry.names("metric")
-    names = [spec["name"] for spec in plan.metrics if spec.get("name") in known]
-    wanted = {getattr(registry.get("metric", name), "of", None) for name in names}
+    metrics: list[Any] = [
+        registry.get("metric", spec["name"]) for spec in plan.metrics if spec.get("name") in known
+    ]
+    wanted = {metric.of for metric in metrics}
     return tuple(kind for kind in both if kind in wanted) or both
 
 
