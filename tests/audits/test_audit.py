@@ -17,6 +17,7 @@ import pytest
 
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.compare import compare
+from ombud.audits.load import load_data
 from ombud.audits.rescore import rescore
 from ombud.data import Interactions, Recommendations
 from ombud.errors import AuditedSystemError, PlanError, ResultError

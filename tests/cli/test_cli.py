@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from ombud.audits import Plan
 from ombud.cli import app
 from ombud.cli.demo import write_demo
 from ombud.worlds import small_world

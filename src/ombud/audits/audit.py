@@ -30,6 +30,7 @@ from ombud.audits.provenance import (
     now,
     versions,
 )
+from ombud.audits.repeats import REPEATS, check_repeats, repeated_plan
 from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
 from ombud.audits.run_folder import RunFolder
 from ombud.data.dataset import Dataset
@@ -164,6 +165,7 @@ class Audit:
         """
         plan = complete(plan)
         check_names(plan, systems=systems is None)
+        check_repeats(plan)
         data = load_data(plan)
         metrics = load_metrics(plan.metrics)
         if systems is None:
@@ -214,7 +216,12 @@ class Audit:
             asking = replace(asking, notice=notice)
             asking.announce(self._named())
         answers = {name: asking.ask(name, system) for name, system in self._named().items()}
-        result = self.score(answers, store, progress)
+        others = []
+        for number, other in self._repeats():
+            where = None if folder is None else Path(folder) / REPEATS / str(number)
+            again = other._asking(None if where is None else other._open(where), progress)
+            others.append((other, {name: again.ask(name, s) for name, s in other._named().items()}))
+        result = self.score(answers, store, progress, others)
         result = self._signed(result, started, None if folder is None else Path(folder))
         if store is not None:
             store.finish(result)
@@ -225,16 +232,39 @@ class Audit:
         answers: Mapping[str, SystemOutputs],
         folder: Path | None = None,
         progress: Progress | None = None,
+        repeats: Sequence[Mapping[str, SystemOutputs]] = (),
     ) -> Result:
-        """Measure answers that are already there, and store the result if a folder is given."""
+        """Measure answers that are already there, and store the result if a folder is given.
+
+        Parameters
+        ----------
+        answers
+            What each system answered.
+        folder
+            Where to store the result; default, in memory only.
+        progress
+            Called with (done, total, note).
+        repeats
+            What systems answered in further repeats, where the plan has `repeat`.
+        """
         started = now()
+        others = [
+            (other, again)
+            for (_, other), again in zip(self._repeats(self._named()), repeats, strict=True)
+        ]
         store = None if folder is None else self._open(folder)
         if store is not None:
             for name, answer in answers.items():
                 store.store_outputs(name, answer.outputs)
                 if answer.predictions is not None:
                     store.store_predictions(name, answer.predictions)
-        result = self._signed(self.score(answers, store, progress), started, folder)
+            for number, (other, again) in enumerate(others, 2):
+                part = other._open(store.path / REPEATS / str(number))
+                for name, answer in again.items():
+                    part.store_outputs(name, answer.outputs)
+                    if answer.predictions is not None:
+                        part.store_predictions(name, answer.predictions)
+        result = self._signed(self.score(answers, store, progress, others), started, folder)
         if store is not None:
             store.finish(result)
         return result
@@ -244,8 +274,9 @@ class Audit:
         answers: Mapping[str, SystemOutputs],
         store: RunFolder | None = None,
         progress: Progress | None = None,
+        others: Sequence[tuple[Audit, Mapping[str, SystemOutputs]]] = (),
     ) -> Result:
-        """Measure and estimate from answers that are already there."""
+        """Measure and estimate from answers that are already there; `others` are repeats."""
         progress = progress or _silent
         estimates: list[Estimate] = []
         exclusions = dict.fromkeys(self.data.exclusions)
@@ -260,7 +291,9 @@ class Audit:
                 exclusions |= dict.fromkeys(_about_system(name, measured.exclusions))
                 if store is not None:
                     store.store_rows(number, name, measured)
-            estimates += estimate_metric(metric, rows, self._groups(metric), self._settings())
+            again = [other._measure(metric, said) for other, said in others]
+            groups = self._groups(metric)
+            estimates += estimate_metric(metric, rows, groups, self._settings(), again)
             infos.append(_info(metric, next(iter(rows.values())).unit))
             tables |= spread_tables(metric, rows)
         progress(len(self.metrics), len(self.metrics), "measured")
@@ -284,6 +317,12 @@ class Audit:
             card=self.data.card,
             tables=tables,
         )
+
+    def _repeats(self, systems: Mapping[str, System] | None = None) -> Iterator[tuple[int, Audit]]:
+        """Yield the audits of further repeats, and their numbers from 2 on."""
+        for number in range(1, 1 if self.plan is None else self.plan.repeat):
+            assert self.plan is not None  # or there is no repeat
+            yield number + 1, Audit.from_plan(repeated_plan(self.plan, number), systems)
 
     def _measure(self, metric: Metric, answers: Mapping[str, SystemOutputs]) -> dict[str, Rows]:
         rows = {}

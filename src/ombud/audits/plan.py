@@ -94,6 +94,8 @@ class Plan(_Strict):
     """Options of the preset."""
     seed: int = Field(default=0, ge=0)
     """The seed of everything random."""
+    repeat: int = Field(default=1, ge=1, le=100)
+    """Make the audit so often, with other splits (or folds) and seeds; intervals cover that too."""
     sample: int | None = Field(default=None, ge=1)
     """Audit a random sample of this many users; default, all."""
     data: DataPlan = DataPlan()

@@ -8,6 +8,7 @@ from ombud.audits.audit import Audit
 from ombud.audits.collect import SystemOutputs
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_hashes
+from ombud.audits.repeats import REPEATS
 from ombud.audits.result import Result
 from ombud.audits.run_folder import read_outputs, read_predictions
 from ombud.data.recommendations import Recommendations
@@ -44,7 +45,9 @@ def rescore(
     stored = Plan.load(folder / "plan.toml")
     asked = stored
     if plan is not None:
-        kept = {name: getattr(stored, name) for name in ("data", "systems", "split", "seed")}
+        kept = {
+            name: getattr(stored, name) for name in ("data", "systems", "split", "seed", "repeat")
+        }
         asked = plan.model_copy(update=kept)
     _check_unchanged(folder, stored)
     answers = _answers(folder, tuple(stored.systems))
@@ -55,7 +58,11 @@ def rescore(
         for name, answer in answers.items()
     }
     audit = Audit.from_plan(asked, systems)
-    return audit.rescored(answers, None if into is None else Path(into), progress)
+    repeats = [
+        _answers(folder / REPEATS / str(number), tuple(stored.systems))
+        for number in range(2, stored.repeat + 1)
+    ]
+    return audit.rescored(answers, None if into is None else Path(into), progress, repeats)
 
 
 def _check_unchanged(folder: Path, stored: Plan) -> None:

@@ -15,6 +15,7 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.extremes import largest_gap
 from ombud.stats.intervals import Method
 from ombud.stats.replicates import Replicates, ResampledStatistic
+from ombud.stats.statistics import Floats
 
 Correction: TypeAlias = Literal["benjamini-hochberg", "holm", "none"]
 
@@ -101,6 +102,8 @@ class MetricEstimator:
         How uncertainty is computed.
     shared
         Pairs of systems that did not measure the same units, cut to those that both did.
+    points
+        The numbers of each repeat of the audit, in the shape of those of `replicates`.
     """
 
     metric: Metric
@@ -110,6 +113,7 @@ class MetricEstimator:
     layout: Layout
     settings: Settings
     shared: SharedUnits = field(default_factory=SharedUnits)
+    points: tuple[Floats, ...] = ()
 
     def level(self, system: int, label: int, group: int) -> Estimate:
         """Return the estimate of one system, label and group (0 is everyone)."""
@@ -278,6 +282,9 @@ class MetricEstimator:
             if len(values):
                 means = values.mean(axis=0).tolist()
                 details |= dict(zip(statistic.columns, means, strict=True))
+        if len(self.points) > 1:
+            told = [float(point[sample, group]) for point in self.points]
+            details["repeats"] = [None if math.isnan(value) else value for value in told]
         return details
 
     def _told_undefined(self, *systems: int) -> str:

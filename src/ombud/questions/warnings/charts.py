@@ -71,8 +71,9 @@ def histogram_chart(
     sides: Sequence[str],
     *,
     x_title: str,
-    pick: Pick,
+    pick: Pick | None,
     ticks: Sequence[float] = (),
+    y_title: str = "share of items",
 ) -> Row:
     """Return outlines of histograms laid over each other, with a line at each mean.
 
@@ -86,9 +87,11 @@ def histogram_chart(
     x_title
         What is counted.
     pick
-        The labels.
+        The labels; None where there is nothing to choose.
     ticks
         Where the axis has ticks, for counts: it then grows like a logarithm.
+    y_title
+        What the shares are of.
     """
     names = list(sides)
     by = {"field": "side", "type": "nominal"}
@@ -106,7 +109,7 @@ def histogram_chart(
     if ticks:
         scale, axis = {"type": "symlog", "nice": False}, {"grid": False, "values": list(ticks)}
     x: Row = {"type": _QUANTITY, "title": x_title, "scale": scale, "axis": axis}
-    y: Row = {"field": "share", "type": _QUANTITY, "title": "share of items"}
+    y: Row = {"field": "share", "type": _QUANTITY, "title": y_title}
     y |= {"axis": {"format": ".0%", "tickCount": 5, "grid": True}}
     outline = {"type": "line", "interpolate": "step-after", "strokeWidth": 2}
     mean = {"type": "rule", "strokeWidth": 1.5, "opacity": 0.8}

@@ -9,6 +9,7 @@ import polars as pl
 
 from ombud.audits.result import MetricInfo, Result
 from ombud.questions.warnings.figures import (
+    activity_figures,
     popularity_figure,
     preference_figure,
     spread_figure,
@@ -40,6 +41,7 @@ from ombud.stats.estimate import Estimate
 __all__ = [
     "warnings_accuracy",
     "warnings_amplification",
+    "warnings_label_counts",
     "warnings_labels",
     "warnings_remedies",
 ]
@@ -138,6 +140,24 @@ def warnings_labels(result: Result) -> Section | None:
         return None
     analysed = frozenset(key_of_estimate(e) for e in result.estimates if not e.system)
     return Section("The labels themselves", tuple(blocks), order=180, shows=analysed)
+
+
+@section("warnings-label-counts")
+def warnings_label_counts(result: Result) -> Section | None:
+    """Count every label by status, and draw how active users and how popular items are."""
+    status = result.tables.get("label-status")
+    if status is None or "label" not in status.columns:
+        return None
+    names = [name for name in status.columns if name != "label"]
+    rows = tuple(
+        (Cell(shorten(row["label"], 80)), *(Cell.number(row[name]) for name in names))
+        for row in status.sort("yes", descending=True, maintain_order=True).iter_rows(named=True)
+    )
+    columns = (Column("Label", header=True), *(Column(name, "right") for name in names))
+    caption = "Items of each label by status, the most common first; counted in full."
+    table = Table("warnings-label-counts-table", columns, rows, caption)
+    blocks: tuple[Block, ...] = (table, *activity_figures(result))
+    return Section("Every label, counted", blocks, order=190, place="appendix")
 
 
 def _forest(result: Result, form: str, info: MetricInfo) -> Figure | None:
