@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ombud.audits.integrity import file_hashes
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
@@ -113,9 +114,16 @@ class RunFolder:
         path = inside(self.path, "rows", f"{metric:02d}", f"{system}.parquet")
         write_parquet(path, rows.to_frame())
 
-    def finish(self, result: Result) -> None:
-        """Store estimates and tables, and the provenance last: then the result is complete."""
+    def finish(self, result: Result) -> Result:
+        """Store estimates and tables, and the provenance last: then the result is complete.
+
+        Returns
+        -------
+        The result with the hashes of its files in its provenance.
+        """
         for name, table in result.tables.items():
             write_parquet(inside(self.path, "tables", f"{name}.parquet"), table)
         write_json(self.path / "estimates.json", result.to_dict())
-        write_json(self.path / "provenance.json", dict(result.provenance))
+        provenance = {**result.provenance, "files": file_hashes(self.path)}
+        write_json(self.path / "provenance.json", provenance)
+        return replace(result, provenance=provenance)
