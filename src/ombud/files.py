@@ -18,6 +18,7 @@ from ombud.errors import ResultError
 __all__ = [
     "hash_file",
     "inside",
+    "is_leftover",
     "is_plain_file",
     "read_json",
     "read_parquet",
@@ -52,6 +53,11 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         neighbour.replace(path)
     finally:
         neighbour.unlink(missing_ok=True)
+
+
+def is_leftover(path: Path, name: str) -> bool:
+    """Whether a file is what a killed write of a file of this name left behind."""
+    return path.name.startswith(f".{name}.") and path.name.endswith(".part")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -14,7 +14,15 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import ResultError
-from ombud.files import inside, read_json, read_parquet, write_json, write_parquet, write_text
+from ombud.files import (
+    inside,
+    is_leftover,
+    read_json,
+    read_parquet,
+    write_json,
+    write_parquet,
+    write_text,
+)
 from ombud.metrics.base import Outputs, Rows
 
 __all__ = ["RunFolder", "read_outputs", "read_predictions"]
@@ -65,7 +73,7 @@ class RunFolder:
                     f"{path} holds another run (different: {', '.join(differing)}). "
                     "Choose another folder, or delete this one."
                 )
-        elif path.exists() and any(path.iterdir()):
+        elif path.exists() and not all(is_leftover(p, marker.name) for p in path.iterdir()):
             raise ResultError(f"{path} is not empty and holds no run; choose another folder")
         write_json(marker, {**fingerprint, "schema_version": RESULT_SCHEMA})
         write_text(path / "plan.toml", plan)
