@@ -224,7 +224,7 @@ class Audit:
         result = self.score(answers, store, progress, others)
         result = self._signed(result, started, None if folder is None else Path(folder))
         if store is not None:
-            store.finish(result)
+            result = store.finish(result)
         return result
 
     def rescored(
@@ -266,7 +266,7 @@ class Audit:
                         part.store_predictions(name, answer.predictions)
         result = self._signed(self.score(answers, store, progress, others), started, folder)
         if store is not None:
-            store.finish(result)
+            result = store.finish(result)
         return result
 
     def score(
