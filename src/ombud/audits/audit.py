@@ -487,6 +487,10 @@ def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
     said = describe_metric(getdoc(type(metric)) or "")
+    spec = spec_of(metric)
+    given = {name: getattr(metric, name, None) for name in spec}
+    # Of a file only its name: the folder is whose machine it is.
+    files = {name: value.name for name, value in given.items() if isinstance(value, Path)}
     return MetricInfo(
-        spec_of(metric), metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
+        spec | files, metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
     )

@@ -9,12 +9,8 @@ from ombud.audits.collect import SystemOutputs
 from ombud.audits.integrity import read_integrity
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_hashes
-<<<<<<< HEAD
 from ombud.audits.repeats import REPEATS
-from ombud.audits.result import Result
-=======
 from ombud.audits.result import Result, check_provenance
->>>>>>> main
 from ombud.audits.run_folder import read_outputs, read_predictions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import ResultError
@@ -88,7 +84,8 @@ def _check_unchanged(folder: Path, stored: Plan) -> None:
         return  # it was never finished, and nothing is recorded
     provenance = read_json(folder / "provenance.json")
     check_provenance(folder / "provenance.json", provenance)
-    kept = [n for n in provenance.get("files", {}) if n.startswith(("outputs/", "predictions/"))]
+    answered = ("outputs/", "predictions/", f"{REPEATS}/")
+    kept = [n for n in provenance.get("files", {}) if n.startswith(answered)]
     edited = read_integrity(folder, provenance, kept).changed
     if edited:
         raise ResultError(

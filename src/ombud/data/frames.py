@@ -18,7 +18,7 @@ import polars as pl
 
 from ombud.errors import DataError
 
-__all__ = ["Column", "Frame", "first_rows", "open_frame", "read_table"]
+__all__ = ["Column", "Frame", "first_rows", "open_frame", "read_table", "seconds_of"]
 
 Frame = Any
 """A path, or any frame that narwhals knows."""
@@ -287,6 +287,13 @@ def _cast(column: Column, dtype: pl.DataType) -> pl.Expr:
         return value if dtype.is_float() else value.cast(pl.Float64)
     casts = {"category": pl.String, "count": pl.Int64, "flag": pl.Boolean, "text": pl.String}
     return value.cast(casts[column.kind]) if column.kind in casts else value
+
+
+def seconds_of(times: pl.Series) -> pl.Series:
+    """Return times as seconds since 1970, whether they are dates, moments or numbers."""
+    if times.dtype.is_temporal():
+        times = times.cast(pl.Datetime("us")).dt.timestamp("us") / 1e6
+    return times.cast(pl.Float64)
 
 
 def _date(value: pl.Expr) -> pl.Expr:

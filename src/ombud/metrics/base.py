@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -268,6 +269,7 @@ def spec_of(thing: _Registered) -> dict[str, Any]:
     Anything that is registered as a dataclass of its options can be given.
     """
     options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
+    options = {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
     return {"name": thing.registered_name} | {k: v for k, v in options.items() if v is not None}
 
 
@@ -298,4 +300,6 @@ def key_of(thing: _Registered) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "+".join(_plain(one) for one in value)
+    if isinstance(value, Path):
+        return value.name  # the folder is whose machine it is
     return f"{value:g}" if isinstance(value, float) else str(value)
