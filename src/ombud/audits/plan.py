@@ -56,7 +56,7 @@ class DataPlan(_Strict):
     users: str | None = None
     """File with `user` and one column per attribute."""
     texts: str | None = None
-    """File with `text` and optionally `id`, `label`, `cluster`, `family`."""
+    """File with `text` and optionally `id`, `label`, `cluster`, `family`; votes as `yes`, `no`."""
     text_groups: str | None = None
     """File with `id` and one column per attribute of the texts."""
 

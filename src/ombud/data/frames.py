@@ -18,7 +18,7 @@ import polars as pl
 
 from ombud.errors import DataError
 
-__all__ = ["Column", "Frame", "first_rows", "open_frame", "read_table", "seconds_of"]
+__all__ = ["Column", "Frame", "first_rows", "has_columns", "open_frame", "read_table", "seconds_of"]
 
 Frame = Any
 """A path, or any frame that narwhals knows."""
@@ -287,6 +287,13 @@ def _cast(column: Column, dtype: pl.DataType) -> pl.Expr:
         return value if dtype.is_float() else value.cast(pl.Float64)
     casts = {"category": pl.String, "count": pl.Int64, "flag": pl.Boolean, "text": pl.String}
     return value.cast(casts[column.kind]) if column.kind in casts else value
+
+
+def has_columns(frame: Frame | None, *names: str) -> bool:
+    """Return whether a table has some columns; False for no table."""
+    if frame is None:
+        return False
+    return set(names) <= set(open_frame(frame)[0].collect_schema().names())
 
 
 def seconds_of(times: pl.Series) -> pl.Series:

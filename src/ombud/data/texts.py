@@ -16,6 +16,9 @@ from ombud.errors import DataError
 
 __all__ = ["Texts"]
 
+# The sum of both sides must fit 32 bits.
+_MOST_VOTES = 2**30
+
 
 @dataclass(frozen=True, eq=False)
 class Texts:
@@ -38,6 +41,8 @@ class Texts:
         What was left out while reading.
     sets
         The data set that each text comes from, when several run in one audit, or None.
+    yes, no
+        How many raters would flag each text, and how many would not, or None.
     """
 
     ids: NDArray[Any]
@@ -47,6 +52,8 @@ class Texts:
     families: NDArray[np.object_] | None = None
     exclusions: tuple[Exclusion, ...] = field(default=())
     sets: NDArray[np.object_] | None = None
+    yes: NDArray[np.int32] | None = None
+    no: NDArray[np.int32] | None = None
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
@@ -58,7 +65,9 @@ class Texts:
         ----------
         frame
             Has `text`; optionally `id` (default: the row number), `label` (true = should be
-            flagged, missing = unknown), `cluster`, `family` and `set`.
+            flagged, missing = unknown), `cluster`, `family` and `set`; and `yes` and `no`, how many
+            raters would flag it and would not. With votes and without `label`, the majority says
+            whether it should be flagged; a tie is unknown.
         source
             The table's name in messages.
         """
@@ -69,6 +78,8 @@ class Texts:
             Column("cluster", "id", required=False),
             Column("family", "text", required=False),
             Column("set", "text", required=False),
+            Column("yes", "count", required=False, low=0, high=_MOST_VOTES),
+            Column("no", "count", required=False, low=0, high=_MOST_VOTES),
         ]
         table = read_table(frame, columns, source)
         name = source or (str(frame) if isinstance(frame, str) else "texts")
@@ -85,6 +96,9 @@ class Texts:
         truth = np.full(table.height, -1, dtype=np.int8)
         if "label" in table.columns:
             truth = table["label"].cast(pl.Int8).fill_null(-1).to_numpy()
+        yes, no = _votes(table, name)
+        if yes is not None and no is not None and "label" not in table.columns:
+            truth = np.where(yes == no, -1, yes > no).astype(np.int8)
         clusters = None
         if "cluster" in table.columns:
             clusters = (table["cluster"].rank("dense") - 1).cast(pl.Int32).to_numpy()
@@ -93,7 +107,7 @@ class Texts:
             families = table["family"].to_numpy().astype(object)
         texts = table["text"].to_numpy().astype(object)
         sets = table["set"].to_numpy().astype(object) if "set" in table.columns else None
-        return cls(ids, texts, truth, clusters, families, exclusions, sets)
+        return cls(ids, texts, truth, clusters, families, exclusions, sets, yes, no)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -115,11 +129,27 @@ class Texts:
             columns["family"] = self.families
         if self.sets is not None:
             columns["set"] = self.sets
+        if self.yes is not None and self.no is not None:
+            columns |= {"yes": self.yes, "no": self.no}
         return pl.DataFrame(columns)
 
     def __repr__(self) -> str:
         known = int(np.count_nonzero(self.truth >= 0))
         return f"Texts({len(self):,} texts, {known:,} with a true label)"
+
+
+def _votes(
+    table: pl.DataFrame, name: str
+) -> tuple[NDArray[np.int32] | None, NDArray[np.int32] | None]:
+    given = [column for column in ("yes", "no") if column in table.columns]
+    if len(given) == 1:
+        lacking = "no" if given == ["yes"] else "yes"
+        raise DataError(
+            name, [f"it has a column {given[0]!r} of votes, but none called {lacking!r}"]
+        )
+    if not given:
+        return None, None
+    return tuple(table[column].to_numpy().astype(np.int32) for column in given)  # type: ignore[return-value]
 
 
 def _with_texts(table: pl.DataFrame, name: str) -> tuple[pl.DataFrame, tuple[Exclusion, ...]]:

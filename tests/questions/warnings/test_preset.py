@@ -42,6 +42,7 @@ def test_ratings_train_random_toppop_and_svd() -> None:
         "distribution",
         "popularity-shift",
         "user-preference",
+        "label-disagreement",
     ]
     recall = [m for m in plan.metrics if m["name"] == "recall"]
     assert [m["k"] for m in recall] == [10, 50, 100]

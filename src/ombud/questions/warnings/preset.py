@@ -17,7 +17,7 @@ from ombud.audits.presets import Preset
 from ombud.audits.tuned import with_tuned
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import open_frame
+from ombud.data.frames import has_columns
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
@@ -86,8 +86,8 @@ class WarningsPreset(Preset):
       100; relevant is the user's own top quartile of ratings, or every held-out interaction.
       Amplification@k by label and as the user's average over labels: mean, median, ratio of means,
       log ratio; and the least and the greatest ratio of means that unknown labels allow.
-    - **analyses**: popularity shift of each label, users' preference, distribution. They see all
-      interactions, held out or not.
+    - **analyses**: popularity shift of each label, users' preference, distribution; they see all
+      interactions, held out or not. Which labels people dispute, where they were voted on.
     - **sample**: 1,000 users are asked for lists.
 
     The amplification of trained systems compares lists with the history they were trained on, the
@@ -151,7 +151,7 @@ class WarningsPreset(Preset):
             accuracy = _accuracy(options, systems, explicit) if held_out else []
             filled["metrics"] = (*_amplification(options), *accuracy, *_leaks(options, systems))
         if not plan.analyses:
-            filled["analyses"] = tuple(_analyses(options, explicit, held_out))
+            filled["analyses"] = tuple(_analyses(plan, options, explicit, held_out))
         if plan.sample is None:
             filled["sample"] = options.users
         if plan.title == type(plan).model_fields["title"].default:
@@ -170,9 +170,13 @@ class WarningsPreset(Preset):
         return data
 
 
-def _analyses(options: WarningsOptions, explicit: bool, held_out: bool) -> list[dict[str, Any]]:
+def _analyses(
+    plan: Plan, options: WarningsOptions, explicit: bool, held_out: bool
+) -> list[dict[str, Any]]:
     names = ("distribution", "popularity-shift", "user-preference")
     found: list[dict[str, Any]] = [{"name": name} for name in names]
+    if plan.data.source is not None or has_columns(plan.data.labels, "yes", "no"):
+        found.append({"name": "label-disagreement", "k": options.k})
     if options.second_training:
         about = {"k": options.k, "smoothing": options.smoothing, "unknown": options.unknown}
         forms = [form for form in ("ratio-of-means", "mean") if form in options.forms]
@@ -240,7 +244,7 @@ def _is_explicit(plan: Plan, options: WarningsOptions) -> bool:
     if options.feedback != "auto":
         return options.feedback == "explicit"
     if plan.data.source is None and plan.data.interactions is not None:
-        return "rating" in open_frame(plan.data.interactions)[0].collect_schema().names()
+        return has_columns(plan.data.interactions, "rating")
     data = load_data(plan.model_copy(update={"split": {}}))
     if data.interactions is None or data.labels is None:
         lacking = "interactions" if data.interactions is None else "labels"
