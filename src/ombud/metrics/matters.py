@@ -73,5 +73,5 @@ def is_beyond(estimate: Estimate) -> bool:
         return False
     low, high = estimate.interval
     if estimate.null == 1:
-        return low > 1 + size or high < 1 / (1 + size)
-    return low > estimate.null + size or high < estimate.null - size
+        return bool(low > 1 + size or high < 1 / (1 + size))
+    return bool(low > estimate.null + size or high < estimate.null - size)
