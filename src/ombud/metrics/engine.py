@@ -58,7 +58,7 @@ def estimate_metric(
         What it measured in further repeats, with other splits and trainings: numbers are then means
         over repeats, and intervals hold the chance of repeats too (`ombud.metrics.repeated`).
     """
-    settings = settings or Settings()
+    chosen = settings = settings or Settings()
     systems = tuple(rows)
     first = rows[systems[0]]
     labels = first.labels
@@ -88,8 +88,8 @@ def estimate_metric(
             some,
             groups=columns,
             clusters=clusters,
-            replicates=settings.replicates,
-            rng=generator(settings.seed, "bootstrap", metric.title),
+            replicates=chosen.replicates,
+            rng=generator(chosen.seed, "bootstrap", metric.title),
         )
 
     replicates = draw(samples, columns)

@@ -283,8 +283,8 @@ class MetricEstimator:
                 means = values.mean(axis=0).tolist()
                 details |= dict(zip(statistic.columns, means, strict=True))
         if len(self.points) > 1:
-            told = [float(point[sample, group]) for point in self.points]
-            details["repeats"] = [None if math.isnan(value) else value for value in told]
+            each = [float(point[sample, group]) for point in self.points]
+            details["repeats"] = [None if math.isnan(value) else value for value in each]
         return details
 
     def _told_undefined(self, *systems: int) -> str:

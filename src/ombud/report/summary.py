@@ -81,8 +81,8 @@ def _answer(answer: Answer, width: int, room: int) -> list[str]:
     unknown = [] if answer.unknown is None else _wrapped(answer.unknown.plain, width)
     if not answer.findings:
         small = any(reading(e) == "small" for e in answer.tested)
-        said = _wrapped(answer.said.plain, width, "  ")
-        return [*lines, *said, *(sure if small else []), *unknown]
+        told = _wrapped(answer.said.plain, width, "  ")
+        return [*lines, *told, *(sure if small else []), *unknown]
     ordered = answer.ordered
     said = 0
     for finding in ordered[:_FINDINGS]:

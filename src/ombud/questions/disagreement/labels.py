@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,7 +161,7 @@ def _of_label(
 ) -> list[Estimate]:
     voted = yes + no >= 2
     count = int(np.count_nonzero(voted))
-    about = {"label": label, "unit": "item", "level": settings.level}
+    about: dict[str, Any] = {"label": label, "unit": "item", "level": settings.level}
     if not count:
         reason = "no item has two votes"
         return [

@@ -8,7 +8,17 @@ from ombud.audits.result import Result
 from ombud.questions.disagreement.labels import ANY, DISPUTED, PAIRWISE, RECOMMENDED
 from ombud.questions.disagreement.texts import AGREE, DISPUTE, KEY, RATES
 from ombud.registry import section
-from ombud.report.blocks import Block, Bullets, Cell, Column, Name, Section, Table, paragraph
+from ombud.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Name,
+    Part,
+    Section,
+    Table,
+    paragraph,
+)
 from ombud.report.display import shorten
 from ombud.report.findings import estimates_of, reading, weight
 from ombud.report.format import estimate_text
@@ -32,7 +42,11 @@ def label_disagreement_section(result: Result) -> Section | None:
     ordered = sorted(apart, key=lambda e: -(e.value or 0.0))
     if ordered:
         most, least = ordered[0], ordered[-1]
-        parts = ["Most disputed: ", Name(most.label), f" (two voters disagree {_often(most)})"]
+        parts: list[Part] = [
+            "Most disputed: ",
+            Name(most.label),
+            f" (two voters disagree {_often(most)})",
+        ]
         if len(ordered) > 1:
             parts += ["; least: ", Name(least.label), f" ({_often(least)})"]
         blocks.append(paragraph(*parts, "."))
@@ -74,7 +88,7 @@ def _recommended(result: Result) -> list[Block]:
         of_labels = [x for x in levels if x.system == e.system and x.label != ANY]
         clear = sorted((x for x in of_labels if reading(x) == "above"), key=weight, reverse=True)
         more = f"; more of {len(clear)} of {len(of_labels)} labels" if of_labels else ""
-        parts = [Name(e.system), f":{text} ({estimate_text(e, signed=True)}){more}"]
+        parts: list[Part] = [Name(e.system), f":{text} ({estimate_text(e, signed=True)}){more}"]
         parts += [", most ", Name(clear[0].label), "."] if clear else ["."]
         items.append(paragraph(*parts))
     return [Bullets(tuple(items))] if items else []
@@ -120,8 +134,8 @@ def _table(result: Result, name: str, title: str) -> Table | None:
         found = [soft.get(s) if group == "soft" else at.get((s, group)) for s in systems]
         there = [e.replace(note="") for e in found if e is not None]
         cells = iter(number_cells(there, notes))
-        for row, e in zip(body, found, strict=True):
-            row.append(next(cells) if e is not None else Cell("not measured", "undefined"))
+        for row, one in zip(body, found, strict=True):
+            row.append(next(cells) if one is not None else Cell("not measured", "undefined"))
     columns = [Column("System", header=True)]
     columns += [Column(head, "right") for head in (*heads.values(), "soft labels")]
     caption = f"{title[0].upper()}{title[1:]}: on all texts, by whether raters agree, soft labels."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -190,9 +190,13 @@ def _measured(
             name: with_list_depth(metric, metric.measure(one, data), one, data)
             for name, one in outputs.items()
         }
-        found += _renamed(estimate_metric(metric, rows, data.users, settings), who, how)
+        about = {"by": who, "name": metric.registered_name, "k": metric.depth}
+        found += [
+            e.replace(
+                metric=f"{e.metric}, {how}",
+                key=f"{who}/{e.key}",
+                details={**e.details, "again": about},
+            )
+            for e in estimate_metric(metric, rows, data.users, settings)
+        ]
     return found
-
-
-def _renamed(estimates: Sequence[Estimate], who: str, how: str) -> list[Estimate]:
-    return [e.replace(metric=f"{e.metric}, {how}", key=f"{who}/{e.key}") for e in estimates]

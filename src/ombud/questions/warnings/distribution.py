@@ -135,12 +135,16 @@ class Distribution:
 
 def _numbers(items: Items | None) -> dict[str, NDArray[np.float64]]:
     """Return the attributes of items that are numbers of 0 or more, NaN where not known."""
-    found = {}
-    for name in () if items is None else items.attributes:
+    found: dict[str, NDArray[np.float64]] = {}
+    if items is None:
+        return {}
+    for name in items.attributes:
         values = pl.Series(items.values[name].tolist(), dtype=pl.String, strict=False)
         numbers = values.cast(pl.Float64, strict=False)
-        if numbers.null_count() == values.null_count() < len(values) and (numbers.min() or 0) >= 0:
-            found[name] = numbers.to_numpy().astype(np.float64)
+        array = numbers.to_numpy().astype(np.float64)
+        readable = numbers.null_count() == values.null_count() < len(values)
+        if readable and not np.any(array < 0):
+            found[name] = array
     return found
 
 

@@ -11,6 +11,7 @@ from ombud.stats.estimate import Estimate
 __all__ = [
     "FORMS",
     "accuracy_infos",
+    "again_infos",
     "amplification_infos",
     "at_systems",
     "base_of",
@@ -62,6 +63,28 @@ def chief_amplification(result: Result) -> MetricInfo | None:
     """Return the amplification that answers the question: the ratio of means, or the mean."""
     infos = amplification_infos(result, "amplification-user")
     return infos.get("ratio-of-means") or infos.get("mean")
+
+
+def again_infos(result: Result, analysis: str, *, rmse: bool = False) -> list[MetricInfo]:
+    """Return what was measured again by an analysis, as the metrics that it measured.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    analysis
+        ``second-training`` or ``accuracy-of-everyone``.
+    rmse
+        Whether RMSE is wanted, or everything else.
+    """
+    found: dict[str, MetricInfo] = {}
+    for e in result.estimates:
+        told = e.details.get("again")
+        if e.group or e.kind != "level" or not isinstance(told, dict):
+            continue
+        if told.get("by") == analysis and (told.get("name") == "rmse") is rmse:
+            found.setdefault(e.key, MetricInfo({"k": told.get("k")}, e.metric, key=e.key))
+    return list(found.values())
 
 
 def unknown_ranges(result: Result) -> dict[str, tuple[float, float]]:

@@ -178,7 +178,8 @@ def _analyses(
     if plan.data.source is not None or has_columns(plan.data.labels, "yes", "no"):
         found.append({"name": "label-disagreement", "k": options.k})
     if options.second_training:
-        about = {"k": options.k, "smoothing": options.smoothing, "unknown": options.unknown}
+        about: dict[str, Any] = {"k": options.k, "smoothing": options.smoothing}
+        about["unknown"] = options.unknown
         forms = [form for form in ("ratio-of-means", "mean") if form in options.forms]
         found.append({"name": "second-training", **about, "forms": forms or list(options.forms)})
     if options.accuracy_users == "all" and held_out:
