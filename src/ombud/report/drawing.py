@@ -43,9 +43,11 @@ QUANTITY: dict[str, Any] = {"type": "quantitative"}
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _LEGEND_CHARACTERS = 50
-_MEMBERS = frozenset(
-    ["constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__"]
-)
+_MEMBERS = frozenset({
+    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
+    "toString", "valueOf", "__defineGetter__", "__defineSetter__", "__lookupGetter__",
+    "__lookupSetter__", "__proto__",
+})  # fmt: skip
 
 # altair's marks of a chart inside another: no theme, no named copies of the data, no compilation,
 # whatever the program around has set for its own charts.

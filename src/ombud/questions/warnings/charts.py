@@ -156,9 +156,11 @@ def scatter_chart(
     above = alt.Chart(inline([{"x": low + edge, "y": high - edge, "words": corners[0]}]))
     below = alt.Chart(inline([{"x": high - edge, "y": low + edge, "words": corners[1]}]))
     words = {"text": alt.Text(field="words", **NOMINAL), **at}
-    for corner, align in ((above, "left"), (below, "right")):
-        text = corner.mark_text(fontStyle="italic", fontSize=12, align=align)
-        layers.append(text.encode(**words))
+    italic: dict[str, Any] = {"fontStyle": "italic", "fontSize": 12}
+    layers += [
+        above.mark_text(align="left", **italic).encode(**words),
+        below.mark_text(align="right", **italic).encode(**words),
+    ]
     return _page(400, values, layers, pick)
 
 
