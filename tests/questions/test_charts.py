@@ -19,7 +19,8 @@ from ombud.questions.suppression import figures as suppression
 from ombud.questions.warnings import charts as warnings
 from ombud.report.blocks import Figure
 from ombud.report.charts import interval_chart
-from ombud.report.drawing import drawable, null_line, page, specification
+from ombud.report.display import drawable
+from ombud.report.drawing import null_line, page, specification
 from ombud.report.images import to_svg
 from ombud.stats.estimate import Estimate
 
@@ -89,7 +90,7 @@ def scores() -> pl.DataFrame:
 
 
 def done(chart: ChartType) -> Spec:
-    return specification(chart, "d")
+    return Figure("x", specification(chart, "d"), "t", "c", "a").spec
 
 
 def spec_of(figure: Figure | None) -> Spec:

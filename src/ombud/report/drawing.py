@@ -23,7 +23,6 @@ __all__ = [
     "WIDTH",
     "by_series",
     "choice",
-    "drawable",
     "inline",
     "layered",
     "legend",
@@ -43,11 +42,6 @@ QUANTITY: dict[str, Any] = {"type": "quantitative"}
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _LEGEND_CHARACTERS = 50
-_MEMBERS = frozenset({
-    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
-    "toString", "valueOf", "__defineGetter__", "__defineSetter__", "__lookupGetter__",
-    "__lookupSetter__", "__proto__",
-})  # fmt: skip
 
 # altair's marks of a chart inside another: no theme, no named copies of the data, no compilation,
 # whatever the program around has set for its own charts.
@@ -68,26 +62,7 @@ def specification(chart: ChartType, description: str) -> dict[str, Any]:
         What it shows, for those who do not see it.
     """
     spec = chart.to_dict(validate=False, context=dict(_AS_WRITTEN))
-    return {"$schema": _SCHEMA, "description": description, **_drawable(spec)}
-
-
-def drawable(name: str) -> str:
-    """Return a name as Vega can draw it: one that every object of JavaScript has gets a space.
-
-    Vega takes a text like ``constructor`` for a signal of its own that is not there, and fails.
-    """
-    return f"{name} " if name in _MEMBERS else name
-
-
-def _drawable(part: Any) -> Any:
-    if isinstance(part, str):
-        return drawable(part)
-    if isinstance(part, list):
-        return [_drawable(one) for one in part]
-    # Outlines of a map are large, and have no names in them.
-    if isinstance(part, dict) and part.get("type") != "Topology":
-        return {key: _drawable(one) for key, one in part.items()}
-    return part
+    return {"$schema": _SCHEMA, "description": description, **spec}
 
 
 @cache

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ombud.report.display import drawable
 from ombud.report.drawing import (
     NOMINAL,
     QUANTITY,
     by_series,
     choice,
-    drawable,
     inline,
     legend,
     null_line,
