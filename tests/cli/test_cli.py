@@ -104,7 +104,8 @@ def test_rescore_with_other_metrics_and_without_the_systems(folder: Path, tmp_pa
         )
     finally:
         shutil.move(hidden, lists)
-    assert {e["metric"] for e in json.loads(text)["estimates"]} == {"label share@3"}
+    names = {e["key"].partition("/")[0] for e in json.loads(text)["estimates"]}
+    assert names == {"label-share(k=3)"}
 
 
 def test_compare(folder: Path, tmp_path: Path) -> None:
