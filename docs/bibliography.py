@@ -13,10 +13,9 @@ __all__ = ["bibtex", "cited", "cited_years", "load_references", "reference_page"
 
 _FILE = Path(__file__).with_name("references.toml")
 _SECTION = re.compile(
-    r"^( *)References\n\1-+\n(?P<text>(?:\1.*\n|\s*\n)*?)(?=\n\1\w[^\n]*\n\1-{3,}|\Z)", re.M
+    r"^( *)References\n\1-+\n(?P<text>(?:\1.*\n|\s*\n)*?)(?=\n\1\w[^\n]*\n\1-{3,}|\Z)", re.MULTILINE
 )
 _YEAR = re.compile(r"\((\d{4}[a-z]?)\)")
-_BIBTEX = ("author", "title", "year", "where", "volume", "number", "pages", "doi", "url")
 _WHERE = {"article": "journal", "inproceedings": "booktitle", "book": "publisher"}
 
 Reference = Mapping[str, Any]
