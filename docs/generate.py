@@ -88,8 +88,8 @@ def systems_page() -> str:
     """Return every recommender and moderator with its arguments and an example plan."""
     parts = [
         "# Systems\n",
-        "What `type` under `[systems.NAME]` of a plan can be. [Recipes](recipes.md) tell how to bring "
-        "your own.\n",
+        "What `type` under `[systems.NAME]` of a plan can be. [Recipes](recipes.md) tell how to "
+        "bring your own.\n",
     ]
     for kind, title, about in SYSTEMS:
         parts += [f"\n## {title}\n", f"{about}\n"]

@@ -67,7 +67,9 @@ def write_source(source: Path) -> None:
     for page in source.glob("*.md"):
         page.write_text(_without_files(page.read_text(encoding="utf-8")), encoding="utf-8")
     listed = "\n".join(Path(name.lower()).stem for name in there)
-    (source / "project.md").write_text(f"# The project\n\n```{{toctree}}\n:titlesonly:\n\n{listed}\n```\n")
+    (source / "project.md").write_text(
+        f"# The project\n\n```{{toctree}}\n:titlesonly:\n\n{listed}\n```\n"
+    )
     (source / "api").mkdir()
     for name in PACKAGES:
         (source / "api" / f"{name}.md").write_text(api_page(name), encoding="utf-8")
