@@ -4,12 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 NAME ?=
 
-.PHONY: demo test test-all check bench clean help
+.PHONY: demo test test-all check docs bench clean help
 
 help:
-	@echo "make demo            install, run the demo audit, print where its report is"
+	@echo "make demo            install, run the demo audits, print where their reports are"
 	@echo "make test            install, then ruff, mypy strict and the test suite"
 	@echo "make test-all        the same, with what takes minutes (30 kills of each runner, ...)"
+	@echo "make docs            build the site into site/html; a warning is an error"
 	@echo "make bench           every benchmark in quick form (NAME=core: one of them)"
 
 $(VENV)/.run: pyproject.toml
@@ -19,6 +20,10 @@ $(VENV)/.run: pyproject.toml
 
 $(VENV)/.test: $(VENV)/.run requirements-test.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-test.txt --editable '.[models,tuning]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.run requirements-docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-docs.txt --editable '.[models,app]'
 	@touch $@
 
 demo: $(VENV)/.run
@@ -37,8 +42,12 @@ test: check
 test-all: check
 	OMBUD_PLUGINS=none OMBUD_SLOW=1 $(SUITE)
 
+docs: $(VENV)/.docs
+	OMBUD_PLUGINS=none $(BIN)/python docs/site.py site
+	@echo "site/html/index.html"
+
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py $(NAME)
 
 clean:
-	rm -rf $(VENV) .bench-* ombud-demo
+	rm -rf $(VENV) .bench-* ombud-demo site
