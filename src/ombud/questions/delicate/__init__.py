@@ -1,23 +1,10 @@
 """Delicate text: which of it is found, which is missed, and what sways the finder."""
 
 from ombud.questions.delicate.answer import delicate_answer
-from ombud.questions.delicate.base_rates import BaseRates
+from ombud.questions.delicate.base_rates import BaseRates, precision_at_base_rate
 from ombud.questions.delicate.bias import BiasTests
-from ombud.questions.delicate.comparison import (
-    comparison_estimates,
-    paired_f1_estimate,
-    stability_estimates,
-)
-from ombud.questions.delicate.detection import (
-    Confusion,
-    confusion,
-    detection_estimates,
-    group_estimates,
-    precision_at_base_rate,
-    precision_recall_curve,
-)
-from ombud.questions.delicate.error_terms import ErrorTerms
-from ombud.questions.delicate.errors import error_rates, standout_terms
+from ombud.questions.delicate.detection import Confusion, confusion, precision_recall_curve
+from ombud.questions.delicate.error_terms import ErrorTerms, standout_terms
 from ombud.questions.delicate.metrics import Accuracy, F1Score, FlagShare, Precision, Recall
 from ombud.questions.delicate.preset import DelicateOptions, DelicatePreset
 from ombud.questions.delicate.recovery import recover_counts
@@ -50,22 +37,16 @@ __all__ = [
     "RatingLabels",
     "Recall",
     "bias_tests",
-    "comparison_estimates",
     "confusion",
     "delicate_answer",
     "detection_base_rates",
     "detection_comparison",
     "detection_errors",
-    "detection_estimates",
     "detection_groups",
     "detection_ratings",
     "detection_stability",
-    "error_rates",
-    "group_estimates",
-    "paired_f1_estimate",
     "precision_at_base_rate",
     "precision_recall_curve",
     "recover_counts",
-    "stability_estimates",
     "standout_terms",
 ]
