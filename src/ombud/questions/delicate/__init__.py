@@ -5,8 +5,12 @@ from ombud.questions.delicate.base_rates import BaseRates, precision_at_base_rat
 from ombud.questions.delicate.bias import BiasTests
 from ombud.questions.delicate.detection import Confusion, confusion, precision_recall_curve
 from ombud.questions.delicate.error_terms import ErrorTerms, standout_terms
+from ombud.questions.delicate.head_comparison import HeadComparison
+from ombud.questions.delicate.long_texts import LongTexts
 from ombud.questions.delicate.metrics import Accuracy, F1Score, FlagShare, Precision, Recall
+from ombud.questions.delicate.notions import LabelCrossTable, read_notions
 from ombud.questions.delicate.preset import DelicateOptions, DelicatePreset
+from ombud.questions.delicate.published import PublishedFigures, PublishedRow, published_transfer
 from ombud.questions.delicate.recovery import recover_counts
 from ombud.questions.delicate.repeats import DecisionStability
 from ombud.questions.delicate.section import (
@@ -18,8 +22,15 @@ from ombud.questions.delicate.section import (
     detection_ratings,
     detection_stability,
 )
+from ombud.questions.delicate.section_published import (
+    detection_published,
+    detection_transfer,
+    label_agreement,
+)
+from ombud.questions.delicate.section_training import detection_heads, detection_long_texts
+from ombud.questions.delicate.seen_texts import SeenTexts
 from ombud.questions.delicate.side_by_side import DetectorComparison
-from ombud.questions.delicate.three_labels import RatingLabels
+from ombud.questions.delicate.three_labels import RatingLabels, class_agreement
 
 __all__ = [
     "Accuracy",
@@ -33,20 +44,34 @@ __all__ = [
     "ErrorTerms",
     "F1Score",
     "FlagShare",
+    "HeadComparison",
+    "LabelCrossTable",
+    "LongTexts",
     "Precision",
+    "PublishedFigures",
+    "PublishedRow",
     "RatingLabels",
     "Recall",
+    "SeenTexts",
     "bias_tests",
+    "class_agreement",
     "confusion",
     "delicate_answer",
     "detection_base_rates",
     "detection_comparison",
     "detection_errors",
     "detection_groups",
+    "detection_heads",
+    "detection_long_texts",
+    "detection_published",
     "detection_ratings",
     "detection_stability",
+    "detection_transfer",
+    "label_agreement",
     "precision_at_base_rate",
     "precision_recall_curve",
+    "published_transfer",
+    "read_notions",
     "recover_counts",
     "standout_terms",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,7 +16,7 @@ from scipy.special import ndtr
 
 from ombud.audits.analyses import Analysed, decisions_in
 from ombud.questions.delicate.groups import dictionary_of
-from ombud.questions.delicate.judged import judged, labelled_texts
+from ombud.questions.delicate.judged import Judged, judged, labelled_texts
 from ombud.registry import analysis
 from ombud.stats import benjamini_hochberg
 from ombud.text.folding import fold
@@ -25,12 +25,14 @@ from ombud.text.matching import TermMatcher, as_texts
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
+    from ombud.data.texts import Texts
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
 __all__ = ["ErrorTerms", "standout_terms"]
 
 _WORD = re.compile(r"\w{2,}")
+_LONGEST = 400
 _COLUMNS = {
     "system": pl.String, "error": pl.String, "term": pl.String, "topics": pl.String,
     "errors_with": pl.Int64, "errors": pl.Int64, "right_with": pl.Int64, "right": pl.Int64,
@@ -146,6 +148,9 @@ class ErrorTerms:
         How many words of each comparison are kept, those with the largest z.
     show
         Whether offensive terms are shown in full.
+    examples
+        How many texts of each kind of error are kept, masked unless `show`: the surest errors of
+        systems that give scores, else the first. None by default: texts may hurt.
     dictionary, path
         The dictionary that comes with ombud, and a file of one's own that adds to it.
     """
@@ -153,6 +158,7 @@ class ErrorTerms:
     least: int = 5
     most: int = 15
     show: bool = False
+    examples: int = 0
     dictionary: str = "delicate@1"
     path: Path | str = ""
 
@@ -165,6 +171,7 @@ class ErrorTerms:
         texts = labelled_texts(data, "error-terms")
         words = as_texts(texts.texts)
         rows: list[dict[str, Any]] = []
+        examples: list[dict[str, Any]] = []
         for name, some in decisions_in(outputs, "error-terms").items():
             here = judged(some, data, "error-terms")
             flags = here.flagged > 0.5
@@ -172,6 +179,10 @@ class ErrorTerms:
                 ("false positive", flags & ~here.truth, ~flags & ~here.truth),
                 ("false negative", ~flags & here.truth, flags & here.truth),
             ):
+                examples += [
+                    {"system": name, "error": error, **example}
+                    for example in _surest(here, wrong, texts, self.examples)
+                ]
                 if min(wrong.sum(), right.sum()) < self.least:
                     continue
                 both = wrong | right
@@ -187,7 +198,30 @@ class ErrorTerms:
                     for row in found.head(self.most).to_dicts()
                 ]  # fmt: skip
         frame = pl.DataFrame(rows, schema={k: v for k, v in _COLUMNS.items() if k != "topics"})
-        return Analysed(tables={"error-terms": self._described(frame)})
+        tables = {"error-terms": self._described(frame)}
+        if examples:
+            columns = {"score": pl.Float64}
+            tables["error-examples"] = self._masked(
+                pl.DataFrame(examples, schema_overrides=columns)
+            )
+        return Analysed(tables=tables)
+
+    def _masked(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the examples with all terms of the three worse severities masked."""
+        if self.show:
+            return frame
+        terms = dictionary_of(self.dictionary, self.path)
+        harsh = [t.text for t in terms.terms if t.severity in set(terms.scale[:3])]
+        texts = frame["text"].to_list()
+        found = TermMatcher(harsh, suffixes=("", "s", "es")).match(texts, spans=True)
+        assert found.start is not None and found.end is not None  # spans were asked for
+        spans: list[list[tuple[int, int]]] = [[] for _ in texts]
+        for row, start, end in zip(
+            found.text_index.tolist(), found.start.tolist(), found.end.tolist(), strict=True
+        ):
+            spans[row].append((start, end))
+        shown = [mask(text, some) for text, some in zip(texts, spans, strict=True)]
+        return frame.with_columns(text=pl.Series(shown, dtype=pl.String))
 
     def _described(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the table with the topics of each word, and offensive words masked."""
@@ -207,3 +241,16 @@ class ErrorTerms:
         columns = {"term": pl.Series(shown, dtype=pl.String)}
         columns["topics"] = pl.Series(described, dtype=pl.String)
         return frame.with_columns(**columns).select(list(_COLUMNS))
+
+
+def _surest(
+    here: Judged, wrong: NDArray[np.bool_], texts: Texts, most: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the errors that a system is surest of: high scores flagged, low ones let through."""
+    which = np.flatnonzero(wrong)
+    sure = np.where(here.flagged[which] > 0.5, -1, 1) * np.nan_to_num(here.score[which])
+    for i in which[np.argsort(sure, kind="stable")][:most].tolist():
+        place, score = here.index[i], float(here.score[i])
+        text = str(texts.texts[place])[:_LONGEST]
+        known = None if np.isnan(score) else score
+        yield {"id": str(texts.ids[place]), "score": known, "text": text}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
-__all__ = ["DetectorComparison"]
+__all__ = ["DetectorComparison", "accuracy_difference"]
 
 Floats = NDArray[np.float64]
 _CURVE_POINTS = 60
@@ -75,7 +75,7 @@ class DetectorComparison:
             estimates += [self._area(texts, about), self._tuned(texts, about, settings)]
         pairs = list(combinations(found, 2))
         areas = [_area_gap(found[a], found[b], a, b, settings) for a, b in pairs]
-        right = [_accuracy_gap(found[a], found[b], a, b, settings) for a, b in pairs]
+        right = [accuracy_difference(found[a], found[b], a, b, settings) for a, b in pairs]
         estimates += correct(areas, settings.correction) + correct(right, settings.correction)
         return Analysed(
             tuple(estimates),
@@ -144,7 +144,8 @@ def _area_gap(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> E
     )
 
 
-def _accuracy_gap(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> Estimate:
+def accuracy_difference(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> Estimate:
+    """Return how much more often one of two detectors is right, on the same texts."""
     at, x, y = _shared(one, two)
     truth = one.truth[x]
     about: dict[str, Any] = {

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
-__all__ = ["RatingLabels"]
+__all__ = ["RatingLabels", "class_agreement"]
 
 Floats = NDArray[np.float64]
 _LEAST_CHANCE = 1e-6
@@ -181,26 +181,56 @@ def _classes(
         ],
         axis=1,
     )
-    known = (risk >= 0) & ~np.isnan(chances).any(axis=1)
-    predicted, true = chances[known].argmax(axis=1), risk[known].astype(np.int64)
+    known = ~np.isnan(chances).any(axis=1)
+    predicted = np.where(known, np.nan_to_num(chances).argmax(axis=1), -1)
+    about = _about(texts, name, "risk class", settings)
+    estimates, rows = class_agreement(predicted, risk, "ratings", about)
+    confusion += rows
+    return estimates
+
+
+def class_agreement(
+    predicted: NDArray[Any], risk: NDArray[Any], prefix: str, about: dict[str, Any]
+) -> tuple[list[Estimate], list[dict[str, Any]]]:
+    """Return how near predicted risk classes are to those of raters, and the confusion matrix.
+
+    The share within one class (Wilson) and the quadratically weighted kappa (large sample). Unit:
+    the text. Undefined without a text that has both classes.
+
+    Parameters
+    ----------
+    predicted, risk
+        Classes from 0 to 5, -1 where there is none.
+    prefix
+        Of the keys.
+    about
+        Fields of the estimates, `system` among them.
+    """
+    known = (predicted >= 0) & (risk >= 0)
+    said, true = predicted[known].astype(np.int64), risk[known].astype(np.int64)
+    about = about | {"unit": "text"}
+    names = (
+        {"metric": "risk within one class", "key": f"{prefix}/within-one"},
+        {"metric": "quadratically weighted kappa", "key": f"{prefix}/weighted-kappa"},
+    )
+    if not len(true):
+        reason = "no text has a risk class of both raters and system"
+        return [Estimate.undefined(reason=reason, n=0, **about, **name) for name in names], []
     cells = np.zeros((HIGHEST_RISK + 1, HIGHEST_RISK + 1), dtype=np.int64)
-    np.add.at(cells, (true, predicted), 1)
-    confusion += [
-        {"system": name, "risk": k, **{f"said {j}": int(n) for j, n in enumerate(row)}}
+    np.add.at(cells, (true, said), 1)
+    rows = [
+        {"system": about["system"], "risk": k, **{f"said {j}": int(n) for j, n in enumerate(row)}}
         for k, row in enumerate(cells)
     ]
-    about = _about(texts, name, "risk class", settings) | {"unit": "text"}
-    near = int((np.abs(predicted - true) <= 1).sum())
-    return [
-        proportion(
-            near, len(true), metric="risk within one class", key="ratings/within-one", **about
-        ),
+    near = int((np.abs(said - true) <= 1).sum())
+    found = [
+        proportion(near, len(true), **about, **names[0]),
         kappa_estimate(
-            true.astype(float), predicted.astype(float), weights="quadratic",
-            categories=tuple(map(float, range(HIGHEST_RISK + 1))),
-            metric="quadratically weighted kappa", key="ratings/weighted-kappa", **about,
+            true.astype(float), said.astype(float), weights="quadratic",
+            categories=tuple(map(float, range(HIGHEST_RISK + 1))), **about, **names[1],
         ),
     ]  # fmt: skip
+    return found, rows
 
 
 def _counts(given: Ratings) -> pl.DataFrame:

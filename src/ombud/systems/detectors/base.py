@@ -90,6 +90,11 @@ class Detector(ABC):
         if self.long_texts not in ("mean", "max", "cut"):
             raise PlanError(f"long_texts {self.long_texts!r} is not one of mean, max, cut")
 
+    @property
+    def window(self) -> int:
+        """The most tokens that are read at once; 0 where a text of any length is read whole."""
+        return 0
+
     @abstractmethod
     def outputs(self, texts: Sequence[str]) -> Scores:
         """Return the outputs of the model for some texts."""

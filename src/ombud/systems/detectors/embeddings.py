@@ -152,6 +152,11 @@ class EmbeddingDetector(Detector):
             raise PlanError(f"encoder {self.encoder!r} is not one of {', '.join(_ENCODERS)}")
         self._encoder: _Static | _MiniLM | None = None
 
+    @property
+    def window(self) -> int:
+        """The most tokens that the encoder reads at once; 0 for static vectors."""
+        return _ENCODERS[self.encoder].limit
+
     def _ready(self) -> _Static | _MiniLM:
         if self._encoder is None:
             self._encoder = _ENCODERS[self.encoder]()
