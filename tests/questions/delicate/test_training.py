@@ -114,6 +114,10 @@ def test_texts_that_were_trained_on_are_counted() -> None:
     assert table["seen-texts"].height == 1
     assert (row["trained on"], row["calibrated on"]) == (1, 1)
     assert row["rule"] == "threshold" and "validation" in row["set on"]
+    sets = np.array(["a", "b", "b"], dtype=object)
+    data = data_of(["A sad and heavy loss!", "a big boat", "something new"], [1, 0, 0], sets=sets)
+    rows = SeenTexts().analyse_systems(data, live(d=detector), QUICK).tables["seen-by-set"].rows()
+    assert rows == [("d", "a", 1, 1, 0), ("d", "b", 2, 0, 1)]
 
 
 def test_labels_are_set_against_each_other_by_hand(tmp_path: Path) -> None:
@@ -243,7 +247,7 @@ def test_the_preset_compares_heads_labels_sets_and_published_figures(tmp_path: P
     page = Report(result).html()
     for words in ("Heads and rules", "What several labels say", "Published figures",
                   "Detection by data set", "its figures are too good", "Zampieri 2019 (published)",
-                  "countries replaced", "Weighted kappa"):  # fmt: skip
+                  "countries replaced", "Weighted kappa", "own #"):  # fmt: skip
         assert words in page, words
 
 

@@ -21,6 +21,7 @@ __all__ = ["curve_figure", "group_figure", "group_words", "map_figure", "swap_fi
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
+_LEGEND_CHARACTERS = 40
 _TAXONOMIES = {"topic": "delicate@1", "coarse-topic": "delicate-coarse@1"}
 
 
@@ -100,9 +101,21 @@ def group_figure(
     return Figure(name, spec | {"description": alt}, f"{title} by group", text, alt, table)
 
 
-def curve_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | None:
-    """Return precision over recall at all thresholds, one line for each system."""
-    systems = table["system"].unique(maintain_order=True).to_list()[:MOST_COLOURS]
+def curve_figure(
+    table: pl.DataFrame, systems: Sequence[str], *, name: str, shown_in: str
+) -> Figure | None:
+    """Return precision over recall at all thresholds, one line for each system.
+
+    Parameters
+    ----------
+    table
+        `system`, `threshold`, `precision`, `recall`.
+    systems
+        All systems of the audit, in the order of the other figures: so each keeps its colour.
+    name, shown_in
+        Of the figure, and of the table with the same numbers.
+    """
+    systems = list(systems)[:MOST_COLOURS]
     # Two points are a line that nothing stands behind: the system has no scores but 0 and 1.
     curved = [s for s in systems if table.filter(pl.col("system") == s).height > 4]
     if not curved:
@@ -119,8 +132,11 @@ def curve_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | N
               "scale": {"domain": [0, 1]}}
         for key, field in (("x", "recall"), ("y", "precision"))
     }  # fmt: skip
-    legend = {"title": None, "orient": "top", "direction": "horizontal"}
-    colour = {"field": "system", "type": "nominal", "legend": legend}
+    shown = [shorten(s, NAME_LENGTH) for s in curved]
+    legend = {"title": None, "orient": "top", "direction": "horizontal", "values": shown}
+    legend["columns"] = max(1, _LEGEND_CHARACTERS // (max(map(len, shown)) + 4))
+    domain = {"domain": [shorten(s, NAME_LENGTH) for s in systems]}
+    colour = {"field": "system", "type": "nominal", "legend": legend, "scale": domain}
     dash = {"field": "system", "type": "nominal", "legend": None}
     tips = [{"field": f, "type": "nominal"} for f in ("system", "threshold", "precision", "recall")]
     alt = f"Precision and recall at all thresholds of {count(len(curved), 'system')}."
@@ -130,7 +146,7 @@ def curve_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | N
         "width": 360,
         "height": 240,
         "data": {"values": rows},
-        "mark": {"type": "line", "point": {"size": 16}, "interpolate": "step-after"},
+        "mark": {"type": "line", "point": {"size": 16}, "interpolate": "step-before"},
         "encoding": {**axes, "color": colour, "strokeDash": dash, "tooltip": tips},
     }
     text = "Each point is a threshold. The curve describes these texts; the tables have intervals."
@@ -180,7 +196,7 @@ def map_figure(table: pl.DataFrame, system: str, *, name: str, shown_in: str) ->
         "$schema": _SCHEMA,
         "description": alt,
         "width": 620,
-        "height": 300,
+        "height": 270,
         "projection": {"type": "equalEarth"},
         "layer": [
             {

@@ -9,7 +9,7 @@ import polars as pl
 from ombud.audits.result import Result
 from ombud.questions.delicate.figures import curve_figure, group_figure, map_figure, swap_figure
 from ombud.questions.delicate.section_tables import by_system, grid, plain_table
-from ombud.questions.delicate.section_training import seen_before
+from ombud.questions.delicate.section_training import seen_before, seen_systems
 from ombud.registry import section
 from ombud.report.blocks import (
     Block,
@@ -74,7 +74,9 @@ def detection_comparison(result: Result) -> Section | None:
     )
     lines = [_said(result, system) for system in systems]
     blocks: list[Block] = [Bullets(tuple(lines)), *seen_before(result)]
-    blocks.append(grid("detection-table", "How well each system finds the texts", systems, columns))
+    caption = "How well each system finds the texts"
+    seen = seen_systems(result)
+    blocks.append(grid("detection-table", caption, systems, columns, marked=seen))
     blocks.append(
         paragraph(
             "# The threshold is the one that does best on these very texts, as in the paper: too "
@@ -83,7 +85,9 @@ def detection_comparison(result: Result) -> Section | None:
     )
     curves = result.tables.get("precision-recall")
     if curves is not None and curves.height:
-        figure = curve_figure(curves, name="precision-recall", shown_in="precision-recall-table")
+        figure = curve_figure(
+            curves, systems, name="precision-recall", shown_in="precision-recall-table"
+        )
         blocks += [figure] if figure is not None else []
         blocks.append(plain_table("precision-recall-table", curves, "Precision and recall", True))
     blocks += [t for t in (_tests(result),) if t is not None]
@@ -139,7 +143,7 @@ def _tests(result: Result) -> Table | None:
     body = [[Cell(shorten(a, 60)), Cell(shorten(b, 60))] for a, b in pairs]
     for title, estimates in some.items():
         at = {(e.system, e.against): e for e in estimates}
-        columns += [Column(title, "right"), Column("p corrected", "right")]
+        columns += [Column(title, "right"), Column("p", "right")]
         cells = iter(number_cells([at[p].replace(note="") for p in pairs if p in at], notes))
         for row, pair in zip(body, pairs, strict=True):
             e = at.get(pair)
@@ -147,7 +151,7 @@ def _tests(result: Result) -> Table | None:
             row.append(p_cell(None if e is None else e.p_adjusted))
     caption = "Differences on the same texts: McNemar for right decisions, bootstrap for F1, DeLong"
     return Table("detection-tests", tuple(columns), tuple(map(tuple, body)),
-                 f"{caption} for the ROC area.", notes.lines())  # fmt: skip
+                 f"{caption} for the ROC area (p corrected).", notes.lines())  # fmt: skip
 
 
 @section("delicate-groups")

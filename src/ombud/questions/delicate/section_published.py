@@ -5,6 +5,7 @@ from __future__ import annotations
 from ombud.audits.result import Result
 from ombud.questions.delicate.published import published_transfer
 from ombud.questions.delicate.section_tables import by_system, grid, plain_table
+from ombud.questions.delicate.section_training import seen_systems
 from ombud.registry import section
 from ombud.report.blocks import Block, Bullets, Cell, Column, Section, Table, paragraph
 from ombud.report.display import shorten
@@ -57,15 +58,15 @@ def detection_transfer(result: Result) -> Section | None:
         return None
     blocks: list[Block] = [
         paragraph(
-            "Each system on each data set. A detector that was trained on a set is at home there: "
-            "such a row is no transfer. Published rows have no intervals."
+            "Each system on each data set. # marks a detector that was trained or calibrated on "
+            "texts of the set: such a row is no transfer. Published rows have no intervals."
         )
     ]
     notes = []
     for number, group in enumerate(sets):
         name = group.removeprefix("set=")
         at = {metric: [e for e in some if e.group == group] for metric, some in found.items()}
-        blocks.append(_set_table(name, at, f"transfer-{number + 1}"))
+        blocks.append(_set_table(name, at, f"transfer-{number + 1}", seen_systems(result, name)))
         notes += [
             paragraph(f"{row.dataset}, {row.method}: {row.note}.")
             for row in published_transfer() if row.dataset == _PUBLISHED_AS.get(name, name)
@@ -75,11 +76,13 @@ def detection_transfer(result: Result) -> Section | None:
     return Section("Detection by data set", tuple(blocks), order=215)
 
 
-def _set_table(name: str, at: dict[str, list[Estimate]], table: str) -> Table:
+def _set_table(name: str, at: dict[str, list[Estimate]], table: str, seen: frozenset[str]) -> Table:
     """Return the rates of all systems on one set, then the published ones."""
     notes = Notes()
     systems = [e.system for e in at["detection-f1"]]
-    body: list[list[Cell]] = [[Cell(shorten(system, 60))] for system in systems]
+    body: list[list[Cell]] = [
+        [Cell(shorten(system, 60) + " #" * (system in seen))] for system in systems
+    ]
     for metric, _ in _RATES:
         of = {e.system: e for e in at[metric]}
         for row, cell in zip(body, number_cells([of[s] for s in systems], notes), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import polars as pl
 
@@ -23,10 +23,11 @@ def grid(
     head: str = "System",
     folded: bool = False,
     lacking: str = "not measured",
+    marked: Collection[str] = (),
 ) -> Table:
-    """Return named rows by columns of estimates."""
+    """Return named rows by columns of estimates; marked rows have a # after their name."""
     notes = Notes()
-    body: list[list[Cell]] = [[Cell(shorten(row, 60))] for row in rows]
+    body: list[list[Cell]] = [[Cell(shorten(row, 60) + " #" * (row in marked))] for row in rows]
     level = 0.95
     for _, get in columns:
         found = [get(row) for row in rows]

@@ -11,7 +11,19 @@ from ombud.report.findings import estimates_of
 from ombud.report.format import estimate_text
 from ombud.report.tables import Notes, number_cells, p_cell
 
-__all__ = ["detection_heads", "detection_long_texts", "seen_before"]
+__all__ = ["detection_heads", "detection_long_texts", "seen_before", "seen_systems"]
+
+
+def seen_systems(result: Result, name: str = "") -> frozenset[str]:
+    """Return the systems that have seen some of the audited texts, or some of one set."""
+    table = result.tables.get("seen-by-set" if name else "seen-texts")
+    if table is None:
+        return frozenset()
+    return frozenset(
+        row["system"]
+        for row in table.to_dicts()
+        if row.get("set", "") == name and (row["trained on"] or row["calibrated on"])
+    )
 
 
 def seen_before(result: Result) -> list[Block]:
@@ -138,10 +150,11 @@ def _pairs(result: Result) -> Table:
     )  # fmt: skip
     columns = (
         Column("Head, rule", header=True), Column("Against"), Column("F1", "right"),
-        Column("p corrected", "right"), Column("Right decisions", "right"),
-        Column("p corrected", "right"),
+        Column("p", "right"), Column("Right decisions", "right"),
+        Column("p", "right"),
     )  # fmt: skip
-    caption = "Differences on the same texts: bootstrap for F1, McNemar for right decisions."
+    caption = "Differences on the same texts: bootstrap for F1, McNemar for right decisions"
+    caption += " (p corrected)."
     return Table("head-pairs", columns, rows, caption, notes.lines())
 
 

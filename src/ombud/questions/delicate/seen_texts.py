@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
 from ombud.audits.analyses import Analysed, LiveSystems
 from ombud.registry import analysis
-from ombud.systems.detectors import detector_in
+from ombud.systems.detectors import Detector, detector_in
 from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
@@ -37,25 +37,37 @@ class SeenTexts:
     def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
         """Return one row for each live detector."""
         del settings
-        texts = [str(text) for text in texts_of(data, "seen-texts")]
-        rows = []
+        given = texts_of(data, "seen-texts")
+        texts = [str(text) for text in given]
+        sets = None if given.sets is None else given.sets.tolist()
+        rows: list[dict[str, Any]] = []
+        by_set: list[dict[str, Any]] = []
         for name, system in live.systems.items():
             detector = detector_in(system)
             if detector is None:
                 continue
-            seen = detector.seen(texts)
-            decides = {"threshold": detector.threshold} if detector.rule == "threshold" else {}
             rows.append(
                 {
                     "system": name,
                     "kind": detector.kind,
                     "head": detector.head.kind,
                     "rule": detector.rule,
-                    "threshold": decides.get("threshold"),
+                    "threshold": detector.threshold if detector.rule == "threshold" else None,
                     "set on": detector.calibrated or "given, not calibrated",
                     "texts": len(texts),
-                    "trained on": seen.get("training"),
-                    "calibrated on": seen.get("validation"),
+                    **_seen(detector, texts),
                 }
             )
-        return Analysed(tables={"seen-texts": pl.DataFrame(rows)} if rows else {})
+            for part in sorted(set(sets or ())):
+                some = [text for text, of in zip(texts, sets or (), strict=True) if of == part]
+                row = {"system": name, "set": part, "texts": len(some), **_seen(detector, some)}
+                by_set.append(row)
+        tables = {"seen-texts": pl.DataFrame(rows)} if rows else {}
+        if by_set:
+            tables["seen-by-set"] = pl.DataFrame(by_set)
+        return Analysed(tables=tables)
+
+
+def _seen(detector: Detector, texts: list[str]) -> dict[str, int | None]:
+    seen = detector.seen(texts)
+    return {"trained on": seen.get("training"), "calibrated on": seen.get("validation")}
