@@ -227,8 +227,12 @@ def label(
         if name in systems:
             raise PlanError(f"--detector names {name} twice")
         systems[name] = load_detector(folder)
-    transport = "calibration" if calibration else "error-rates"
-    labels = labels_from_texts(str(items), systems, str(validation), transport=transport)
+    labels = labels_from_texts(
+        str(items),
+        systems,
+        str(validation),
+        transport="calibration" if calibration else "error-rates",
+    )
     to.parent.mkdir(parents=True, exist_ok=True)
     write_table("labels", Dataset(labels=labels), to)
     if as_json:

@@ -187,7 +187,8 @@ def _estimate(texts: Judged, name: str, rate: float, settings: Settings) -> Esti
         replicates=settings.replicates,
         rng=generator(settings.seed, "base rates", name, str(rate)),
     )
-    about = {"metric": plain.metric, "key": plain.key, "system": name, "label": plain.label}
+    about: dict[str, Any] = {"metric": plain.metric, "key": plain.key, "system": name}
+    about["label"] = plain.label
     return drawn.at(0).estimate(
         method=settings.interval, level=settings.level, unit=texts.unit, details=plain.details,
         **about,

@@ -133,7 +133,8 @@ def curve_figure(
         for key, field in (("x", "recall"), ("y", "precision"))
     }  # fmt: skip
     shown = [shorten(s, NAME_LENGTH) for s in curved]
-    legend = {"title": None, "orient": "top", "direction": "horizontal", "values": shown}
+    legend: dict[str, Any] = {"title": None, "orient": "top", "direction": "horizontal"}
+    legend["values"] = shown
     legend["columns"] = max(1, _LEGEND_CHARACTERS // (max(map(len, shown)) + 4))
     domain = {"domain": [shorten(s, NAME_LENGTH) for s in systems]}
     colour = {"field": "system", "type": "nominal", "legend": legend, "scale": domain}

@@ -76,11 +76,11 @@ def text_groups(
         members["risk"] = {str(k): risk == k for k in range(HIGHEST_RISK + 1)}
     names, attributes, columns = [], [], []
     for kind in kinds:
-        for name, column in members.get(kind, {}).items():
-            if column.any():
+        for name, inside in members.get(kind, {}).items():
+            if inside.any():
                 names.append(f"{kind}={name}")
                 attributes.append(str(kind))
-                columns.append(np.asarray(column, dtype=bool))
+                columns.append(np.asarray(inside, dtype=bool))
     table = np.array(columns, dtype=bool).T.reshape(len(texts), len(names))
     return Grouping(Vocabulary(np.asarray(texts.ids)), tuple(names), table, tuple(attributes))
 

@@ -155,10 +155,11 @@ def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 def _estimates(found: tuple[Confusion, ...], name: str, settings: Settings) -> list[Estimate]:
     about: dict[str, Any] = {"system": name, "unit": "text", "level": settings.level}
-    names = {key: {"key": f"published/{key}", "metric": words} for key, words in (
-        ("precision", "published precision"), ("recall", "published recall"),
-        ("f1", "published F1"),
-    )}  # fmt: skip
+    titles = {"precision": "precision", "recall": "recall", "f1": "F1"}
+    names: dict[str, dict[str, Any]] = {
+        key: {"key": f"published/{key}", "metric": f"published {title}"}
+        for key, title in titles.items()
+    }
     if len(found) != 1:
         reason = f"{len(found)} confusion matrices round to the printed figures"
         if not found:

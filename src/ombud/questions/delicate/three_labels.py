@@ -112,7 +112,7 @@ def _detection(
     """Return F1, precision and recall against one of the labels, as the metrics make them."""
     assert data.texts is not None  # analyse has checked
     known = np.where(np.isnan(truth), -1, truth).astype(np.int8)
-    about = {"label": label, "level": settings.level}
+    about: dict[str, Any] = {"label": label, "level": settings.level}
     labelled = replace(data, texts=replace(data.texts, truth=known))
     result = []
     for key, metric in (("f1", F1Score()), ("precision", Precision()), ("recall", Recall())):
@@ -209,7 +209,7 @@ def class_agreement(
     known = (predicted >= 0) & (risk >= 0)
     said, true = predicted[known].astype(np.int64), risk[known].astype(np.int64)
     about = about | {"unit": "text"}
-    names = (
+    names: tuple[dict[str, Any], ...] = (
         {"metric": "risk within one class", "key": f"{prefix}/within-one"},
         {"metric": "quadratically weighted kappa", "key": f"{prefix}/weighted-kappa"},
     )

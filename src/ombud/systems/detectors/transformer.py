@@ -246,11 +246,11 @@ class _Training:
         self.detector, self.recipe, self.folder = detector, detector.recipe, folder
         self.model = detector._model
         self.rows = [
-            row[: detector._window()]
+            row[: detector.window]
             for row in detector._tokenizer(
                 [without_surrogates(text) for text in texts],
                 truncation=True,
-                max_length=detector._window(),
+                max_length=detector.window,
             )["input_ids"]
         ]
         self.targets = torch.tensor(detector.head.targets(classes))
