@@ -178,6 +178,8 @@ class Labels:
         if set(_MEASURED) <= set(table.columns) and table.height:
             stored = {name: table[name].to_numpy() for name in _MEASURED}
             errors = LabelErrors.from_columns(shape, rows, places, stored, _transport(table))
+            texts = int((errors.yes + errors.no).sum())
+            rule += f"; a system gave them, its errors were measured on {texts:,} texts"
         yes, no = votes.get("yes"), votes.get("no")
         return cls(items, names, states, yes, no, rule, exclusions, errors)
 
