@@ -181,7 +181,9 @@ ROWS: list[tuple[str, Content, str, str, int]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "content", "form", "said", "code"), ROWS, ids=[r[0] for r in ROWS])
+@pytest.mark.parametrize(
+    ("name", "content", "form", "said", "code"), ROWS, ids=[r[0] for r in ROWS]
+)
 def test_a_hostile_file(
     name: str, content: Content, form: str, said: str, code: int, told: Any, tmp_path: Path
 ) -> None:

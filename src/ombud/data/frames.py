@@ -17,8 +17,18 @@ import narwhals as nw
 import polars as pl
 
 from ombud.errors import DataError
+from ombud.files import is_plain_file
 
-__all__ = ["FLOAT32_MAX", "Column", "Frame", "first_rows", "open_frame", "read_table", "unreadable", "unreadable_names"]
+__all__ = [
+    "FLOAT32_MAX",
+    "Column",
+    "Frame",
+    "first_rows",
+    "open_frame",
+    "read_table",
+    "unreadable",
+    "unreadable_names",
+]
 
 FLOAT32_MAX = 3.4028234663852886e38
 """What is stored in 32 bits becomes infinite beyond this."""
@@ -114,7 +124,7 @@ def _open_file(path: Path, source: str, ids: Sequence[str]) -> tuple[nw.LazyFram
     if scan is None:
         fault = f"files of type {path.suffix or '(none)'!r} are not read"
         raise DataError(name, [f"{fault}; use one of {', '.join(_SCANNERS)}"])
-    if not path.is_file():
+    if not is_plain_file(path):
         raise DataError(name, [f"there is no file {path}"])
     if path.stat().st_size == 0:
         raise DataError(name, ["the file is empty (0 bytes); a table with rows was expected"])

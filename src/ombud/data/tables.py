@@ -85,7 +85,9 @@ def read_labels(path: str | Path, options: TableOptions) -> Labels:
         Also when the rows only say yes and nobody said what a missing row means.
     """
     columns = _columns(path)
-    forms = [[c for c in form if c in columns] for form in (("state",), ("yes", "no"), ("present",))]
+    forms = [
+        [c for c in form if c in columns] for form in (("state",), ("yes", "no"), ("present",))
+    ]
     told = [" and ".join(form) for form in forms if form]
     if len(told) > 1 and "state" not in columns:  # what ombud stores has votes beside the states
         fault = f"it has {' as well as '.join(told)}, which say the same in two ways; remove one"
@@ -94,6 +96,11 @@ def read_labels(path: str | Path, options: TableOptions) -> Labels:
         return Labels.from_states(path, rule=options.rule)
     if "yes" in columns or "no" in columns:
         return Labels.from_votes(path, threshold=options.threshold, strict=options.strict)
+    given = {"threshold": options.threshold, "strict": options.strict}
+    unused = [k for k, v in given.items() if v != getattr(TableOptions, k)]
+    if unused:
+        fault = f"{' and '.join(unused)} are about votes, and there is no column 'yes' or 'no'"
+        raise DataError(Path(path).name, [fault])
     labels = Labels.from_applied(path, absent=options.absent or "unknown")
     if options.absent is None and not (labels.states == LabelState.NO).any():
         raise DataError(
@@ -134,10 +141,21 @@ def _groups(path: str | Path, unit: str, options: TableOptions) -> Grouping | No
     return Grouping.from_frame(path, unit=unit, by=by, intersections=options.intersections)
 
 
+def _interactions(path: str | Path, options: TableOptions) -> Interactions:
+    read = Interactions.from_frame(
+        path,
+        rating_scale=options.rating_scale,
+        duplicates=options.duplicates,
+        missing=options.missing,
+    )
+    if options.rating_scale is not None and not read.explicit:
+        fault = "rating_scale is given, and there is no column 'rating'"
+        raise DataError(Path(path).name, [fault])
+    return read
+
+
 _READERS: dict[str, Callable[[str | Path, TableOptions], Any]] = {
-    "interactions": lambda path, o: Interactions.from_frame(
-        path, rating_scale=o.rating_scale, duplicates=o.duplicates, missing=o.missing
-    ),
+    "interactions": _interactions,
     "test": lambda path, o: Interactions.from_frame(path, rating_scale=o.rating_scale),
     "labels": read_labels,
     "items": lambda path, o: Items.from_frame(path, by=o.by_item),
