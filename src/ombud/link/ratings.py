@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from ombud.files import write_parquet
 from ombud.link.isbn import extract_isbns, isbn_texts
 from ombud.link.store import LinkTables, RatingSet
 
@@ -72,7 +73,7 @@ def link_ratings(tables: LinkTables, known: RatingSet, folder: Path) -> dict[str
         table = frame.collect(engine="streaming").sort(pair)
         if not table.height:
             continue
-        table.write_parquet(folder / f"{known.source}-{kind}.parquet", compression="zstd")
+        write_parquet(folder / f"{known.source}-{kind}.parquet", table)
         facts[kind] = {
             "interactions": table.height,
             "users": table["user"].n_unique(),
