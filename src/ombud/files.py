@@ -69,7 +69,12 @@ def is_leftover(path: Path, name: str) -> bool:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write JSON with sorted keys, atomically; NaN and infinity are refused."""
-    text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    form: dict[str, Any] = {"indent": 1, "sort_keys": True, "allow_nan": False}
+    text = json.dumps(content, ensure_ascii=False, **form)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character can be written as an escape only
+        text = json.dumps(content, **form)
     write_text(path, text + "\n")
 
 

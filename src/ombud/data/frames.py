@@ -49,6 +49,7 @@ _SCANNERS: dict[str, Callable[..., pl.LazyFrame]] = {
 _SPELLED = (".csv", ".tsv")
 # The reader's own words can hold a whole broken file.
 _LONGEST_FAULT = 300
+_HALF = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,8 @@ def open_frame(
     if isinstance(frame, dict):
         try:
             frame = pl.DataFrame(frame)
+        except UnicodeEncodeError:
+            raise DataError(name, [_HALF]) from None
         except (TypeError, pl.exceptions.PolarsError) as error:
             raise DataError(name, [f"the columns do not make a table: {error}"]) from None
     try:
@@ -181,6 +184,8 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         present = [column for column in present if column not in mixed]
         selected = lazy.select([column.name for column in present])
         table: pl.DataFrame = selected.collect(backend="polars").to_native()
+    except UnicodeEncodeError:
+        raise DataError(name, [_HALF]) from None
     except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
         raise DataError(name, [unreadable(error)]) from None
     if isinstance(frame, str | Path) and Path(frame).suffix.lower() in _SPELLED:
