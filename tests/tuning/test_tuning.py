@@ -46,6 +46,7 @@ def bowl(monkeypatch):
         x: float = 0.0
         y: int = 1
         name: str = "bowl"
+        predicts_ratings: bool = True
 
         def fit(self, interactions, *, progress=None):
             if log["fits"] == log["stop_at"]:
@@ -271,6 +272,7 @@ def test_declining_to_predict_does_not_pay(monkeypatch):
 
     class Shy:
         name = "shy"
+        predicts_ratings = True
 
         def predict(self, users, items):
             return np.full(len(users), np.nan, np.float32)

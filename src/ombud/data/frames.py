@@ -113,6 +113,8 @@ def open_frame(
             raise DataError(name, [f"the columns do not make a table: {error}"]) from None
     try:
         return nw.from_native(frame).lazy(), name
+    except UnicodeEncodeError:
+        raise DataError(name, [_HALF]) from None
     except TypeError:
         fault = (
             f"a {type(frame).__name__} is not a table; give a path, or a pandas, Polars, Arrow, "

@@ -16,7 +16,7 @@ from ombud.data.predictions import Predictions
 from ombud.data.splits import Split
 from ombud.errors import AuditedSystemError, DataError, PlanError, RegistryError
 from ombud.rng import generator
-from ombud.systems.base import Progress, TrainableRecommender
+from ombud.systems.base import Progress, RatingPredictor, TrainableRecommender
 from ombud.tuning.spaces import Space
 from ombud.tuning.trials import Trial, Trials
 
@@ -63,10 +63,9 @@ class Objective:
         """Return the metric of a fitted model on the held-out interactions of some users."""
         name, k = self._parts()
         if name in _ERRORS:
-            predict = getattr(model, "predict", None)
-            if predict is None:
+            if not isinstance(model, RatingPredictor):
                 raise PlanError(f"{model.name} predicts no ratings; tune it on a metric of lists")
-            answer = Predictions.of_held_out(parts.test, predict, users, model.name)
+            answer = Predictions.of_held_out(parts.test, model.predict, users, model.name)
             mean = np.float32(parts.train.matrix.data.mean())
             filled = np.where(np.isnan(answer.predicted), mean, answer.predicted)
             metric: Any = registry.create("metric", name)

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Proposal", "Trial", "Trials"]
 
-LOG = "trials.log"
-"""Optuna's journal; its own tools, such as its dashboard, read it."""
-
+# Optuna's journal; its own tools, such as its dashboard, read it.
+_LOG = "trials.log"
 _STUDY = "search"
 _MARKER = "search.json"
 
@@ -87,7 +86,7 @@ class Trials:
             storage = None
             if folder is not None:
                 _claim(folder, identity)
-                path = folder / LOG
+                path = folder / _LOG
                 self._open.enter_context(_locked(path, folder))
                 _mend(path)
                 storage = _storage(path)
