@@ -127,8 +127,8 @@ class RunFolder:
             left_out = _read_exclusions(path.with_suffix(".json"))
             return replace(_read_lists(path, read_parquet(path)), exclusions=left_out)
         answer = ask()
-        left_out = {"exclusions": [e.to_dict() for e in answer.exclusions]}
-        write_json(path.with_suffix(".json"), left_out)
+        told = {"exclusions": [e.to_dict() for e in answer.exclusions]}
+        write_json(path.with_suffix(".json"), told)
         write_parquet(path, answer.to_lists())
         return answer
 
