@@ -4,24 +4,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 NAME ?=
 
-<<<<<<< HEAD
-.PHONY: demo test test-all check bench fuzz versions lowest audit-packages clean help
-=======
-.PHONY: demo test test-all check docs bench clean help
->>>>>>> main
+.PHONY: demo test test-all check docs bench fuzz versions lowest audit-packages clean help
 
 help:
 	@echo "make demo            install, run the demo audits, print where their reports are"
 	@echo "make test            install, then ruff, mypy strict and the test suite"
 	@echo "make test-all        the same, with what takes minutes (30 kills of each runner, ...)"
-<<<<<<< HEAD
+	@echo "make docs            build the site into site/html; a warning is an error"
 	@echo "make fuzz            make up inputs for longer (EXAMPLES=2000 in each test)"
 	@echo "make versions        the smoke suite on every Python from 3.11 that is installed"
 	@echo "make lowest          the smoke suite with the lowest versions that pyproject.toml allows"
 	@echo "make audit-packages  look the installed packages up among known vulnerabilities"
-=======
-	@echo "make docs            build the site into site/html; a warning is an error"
->>>>>>> main
 	@echo "make bench           every benchmark in quick form (NAME=core: one of them)"
 
 $(VENV)/.run: pyproject.toml

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from ombud.systems.recommenders.adapters.http import GarbledReplyError, read_reply
 
 from ombud.data.decisions import Outcome
 from ombud.systems.moderators import (
@@ -20,6 +19,7 @@ from ombud.systems.moderators import (
     OpenAIModeration,
     Perspective,
 )
+from ombud.systems.recommenders.adapters.http import GarbledReplyError, read_reply
 
 FUZZ = settings.get_profile("fuzz")
 GOOD: dict[str, Any] = {
