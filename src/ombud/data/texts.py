@@ -41,6 +41,8 @@ class Texts:
         What was left out while reading.
     sets
         The data set that each text comes from, when several run in one audit, or None.
+    languages
+        The language of each text (None where it is unknown), or None.
     yes, no
         How many raters would flag each text, and how many would not, or None.
     """
@@ -52,6 +54,7 @@ class Texts:
     families: NDArray[np.object_] | None = None
     exclusions: tuple[Exclusion, ...] = field(default=())
     sets: NDArray[np.object_] | None = None
+    languages: NDArray[np.object_] | None = None
     yes: NDArray[np.int32] | None = None
     no: NDArray[np.int32] | None = None
 
@@ -65,9 +68,9 @@ class Texts:
         ----------
         frame
             Has `text`; optionally `id` (default: the row number), `label` (true = should be
-            flagged, missing = unknown), `cluster`, `family` and `set`; and `yes` and `no`, how many
-            raters would flag it and would not. With votes and without `label`, the majority says
-            whether it should be flagged; a tie is unknown.
+            flagged, missing = unknown), `cluster`, `family`, `set` and `language`; and `yes` and
+            `no`, how many raters would flag it and would not. With votes and without `label`, the
+            majority says whether it should be flagged; a tie is unknown.
         source
             The table's name in messages.
         """
@@ -78,6 +81,7 @@ class Texts:
             Column("cluster", "id", required=False),
             Column("family", "text", required=False),
             Column("set", "text", required=False),
+            Column("language", "text", required=False, nullable=True),
             Column("yes", "count", required=False, low=0, high=_MOST_VOTES),
             Column("no", "count", required=False, low=0, high=_MOST_VOTES),
         ]
@@ -107,7 +111,10 @@ class Texts:
             families = table["family"].to_numpy().astype(object)
         texts = table["text"].to_numpy().astype(object)
         sets = table["set"].to_numpy().astype(object) if "set" in table.columns else None
-        return cls(ids, texts, truth, clusters, families, exclusions, sets, yes, no)
+        languages = None
+        if "language" in table.columns:
+            languages = table["language"].to_numpy().astype(object)
+        return cls(ids, texts, truth, clusters, families, exclusions, sets, languages, yes, no)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -129,6 +136,8 @@ class Texts:
             columns["family"] = self.families
         if self.sets is not None:
             columns["set"] = self.sets
+        if self.languages is not None:
+            columns["language"] = pl.Series(self.languages.tolist(), dtype=pl.String)
         if self.yes is not None and self.no is not None:
             columns |= {"yes": self.yes, "no": self.no}
         return pl.DataFrame(columns)
