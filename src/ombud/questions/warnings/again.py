@@ -61,8 +61,8 @@ class SecondTraining:
 
     References
     ----------
-    Kovacs, Kazemian, Chee and Dean, *Datasets for Navigating Sensitive Topics in Recommendation
-    Systems*, section 6.2.
+    Kovacs, Kazemian, Chee and Dean (2025), *Datasets for Navigating Sensitive Topics in
+    Recommendation Systems*, section 6.2.
     """
 
     k: int = 100
