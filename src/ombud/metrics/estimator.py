@@ -110,7 +110,9 @@ class MetricEstimator:
             return self.not_enough(s, group, about)
         if rare := self._rare(self.replicates, s, group):
             return self._undefined(rare, self._n(s, group), about)
-        return self._estimate(self.replicates.at(s, group), about, self.metric.null)
+        result = self._estimate(self.replicates.at(s, group), about, self.metric.null)
+        policy = self.metric.comparisons.events
+        return result if policy is None else policy.level(result, self, s, group)
 
     def group_contrast(self, system: int, label: int, group: int, against: str) -> Estimate:
         """Return a group compared with those outside it, or with the whole it is part of."""

@@ -27,7 +27,9 @@ class FalsePositiveRate(TextMetric):
     counted. A text that was asked about several times counts with its share of flags.
 
     With fewer than 10 events, or fewer than 10 texts without, in a group or outside it, the gap has
-    an exact interval and Fisher's p-value (independent texts) or is not enough data (clusters).
+    an exact interval and Fisher's p-value; where texts share clusters, counts stand for what they
+    are worth in independent texts, and the p-value is that of a score test over clusters. A rate
+    with so few events has Wilson's interval, so that 0 of n is not taken for certainty.
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
     - **Undefined**: when no text that should not be flagged was decided.
@@ -65,7 +67,9 @@ class UndecidedShare(TextMetric):
     may refuse just those that it would have flagged.
 
     With fewer than 10 events, or fewer than 10 texts without, in a group or outside it, the gap has
-    an exact interval and Fisher's p-value (independent texts) or is not enough data (clusters).
+    an exact interval and Fisher's p-value; where texts share clusters, counts stand for what they
+    are worth in independent texts, and the p-value is that of a score test over clusters. A rate
+    with so few events has Wilson's interval, so that 0 of n is not taken for certainty.
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
     - **Undefined**: when the system was asked about no text that should not be flagged.

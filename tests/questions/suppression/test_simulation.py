@@ -139,6 +139,34 @@ def test_silence_where_events_are_rare(clustered: bool) -> None:
     assert gates / runs <= most
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "size"), [(0.05, 4), (0.1, 4), (0.1, 10)])
+def test_a_group_that_is_flagged_less_is_found(share: float, size: int) -> None:
+    """Through the whole engine: power at half and a quarter of the rate, silence at 1."""
+    rng = np.random.default_rng(16)
+    metric, n, runs = Suppression(), 4000, 200
+    alarms = {}
+    for ratio in (1.0, 0.5, 0.25):
+        low = 0
+        for _ in range(runs):
+            clusters = rng.integers(0, n // size, n).astype(np.int32)
+            member = (rng.random(n // size) < share)[clusters]
+            chance = 0.1 * rng.gamma(1.0, 1.0, n // size)[clusters]
+            flags = rng.random(n) < chance * np.where(member, ratio, 1.0)
+            ids = np.arange(n)
+            texts = Texts(ids, np.full(n, "", dtype=object), np.zeros(n, dtype=np.int8), clusters)
+            groups = Grouping(Vocabulary(ids), ("g",), member[:, None], ("identity",))
+            scores = np.full(n, np.nan, dtype=np.float32)
+            data = Dataset(texts=texts, text_groups=groups)
+            rows = {"s": metric.measure(Decisions(ids, flags.astype(np.int8), scores), data)}
+            (found,) = estimate_metric(metric, rows, groups, Settings(replicates=200))
+            low += found.value is not None and found.value < 1 and (found.p_value or 1) < 0.05
+        alarms[ratio] = low / runs
+    assert alarms[1.0] <= 0.05
+    assert alarms[0.5] > 0.3
+    assert alarms[0.25] > 0.8
+
+
 def test_clusters_are_what_is_resampled() -> None:
     rng = np.random.default_rng(13)
     factors = np.array([1.0, 1.0, 1.0, 1.0, 1.0])

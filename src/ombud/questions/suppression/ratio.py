@@ -83,8 +83,11 @@ class Suppression(RatioMetric):
     1 means that the group's acceptable texts are flagged as often as all acceptable texts; above 1,
     more often. A group is part of the whole, so both move together when texts are resampled. With
     fewer than 10 flagged or allowed texts in the group, and independent texts, the interval is the
-    closed form for a rate within its whole. The p-value of independent texts is Fisher's; groups
-    with too few flags count in the correction, since their flags decide whether they are tested.
+    closed form for a rate within its whole. The p-value of independent texts is Fisher's; where
+    texts share clusters, a ratio below 1 is tested by a score test over clusters (and has its
+    interval where flags are few), since the few flags of a group that is flagged less show no
+    spread of their own. Groups with too few flags count in the correction, since their flags
+    decide whether they are tested.
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
     - **Undefined**: when the group has too few texts, when too few texts are flagged in all, when
