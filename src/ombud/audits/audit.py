@@ -25,6 +25,7 @@ from ombud.audits.plan import Plan, StatisticsPlan
 from ombud.audits.presets import complete
 from ombud.audits.provenance import (
     fingerprint_data,
+    fingerprint_parts,
     fingerprint_system,
     input_hashes,
     now,
@@ -247,6 +248,8 @@ class Audit:
             exclusions |= dict.fromkeys(_about_system(name, answer.outputs.exclusions))
         infos = []
         tables: dict[str, pl.DataFrame] = {}
+        if store is not None:
+            store.store_groups(self.data.users, self.data.text_groups)
         for number, metric in enumerate(self.metrics):
             progress(number, len(self.metrics), f"measuring {metric.title}")
             rows = self._measure(metric, answers)
@@ -386,6 +389,7 @@ class Audit:
             "seed": self.seed,
             "versions": versions(),
             "data": self._fingerprint,
+            "parts": fingerprint_parts(self.data),
             "inputs": {} if self.plan is None else input_hashes(self.plan),
         }
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})

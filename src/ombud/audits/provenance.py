@@ -20,7 +20,14 @@ from ombud.data.recommendations import Recommendations
 from ombud.files import hash_file
 from ombud.systems.base import Recorded
 
-__all__ = ["fingerprint_data", "fingerprint_system", "input_hashes", "now", "versions"]
+__all__ = [
+    "fingerprint_data",
+    "fingerprint_parts",
+    "fingerprint_system",
+    "input_hashes",
+    "now",
+    "versions",
+]
 
 _PACKAGES = ("ombud", "numpy", "scipy", "polars", "pyarrow", "narwhals", "numba")
 
@@ -100,6 +107,20 @@ def fingerprint_data(data: Dataset) -> str:
     if data.audited is not None:
         parts.append(np.asarray(data.audited))
     return _digest(parts)
+
+
+def fingerprint_parts(data: Dataset) -> dict[str, str]:
+    """Return a hash of each part of a data set, so that it can be said which of them differ.
+
+    ``texts`` and ``interactions`` are the units themselves: what is measured on them can be paired
+    only where these are the same.
+    """
+    result = {}
+    for name in ("interactions", "test", "labels", "texts", "users", "text_groups", "items"):
+        part = getattr(data, name)
+        if part is not None:
+            result[name] = fingerprint_data(Dataset(**{name: part}))
+    return result
 
 
 def _digest(parts: list[NDArray[Any]]) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ombud.audits.gate import Verdict
     from ombud.stats.estimate import Estimate
 
-__all__ = ["check", "compare", "load_plan", "report", "rescore", "run", "show_result"]
+__all__ = ["check", "load_plan", "report", "rescore", "run", "show_result"]
 
 _FolderOption = typer.Option("--folder", "-o", help="Where to store the result.")
 _ResultArgument = typer.Argument(help="A result folder.", metavar="RESULT")
@@ -161,31 +161,6 @@ def rescore(
     with progress_bar(quiet=quiet) as progress:
         again = rescore_result(result, plan=asked, into=folder, progress=progress)
     show_result(again, as_json, quiet=quiet, verbose=verbose)
-
-
-@reports_errors
-def compare(
-    before: Annotated[Path, typer.Argument(help="A result folder.", metavar="A")],
-    after: Annotated[Path, typer.Argument(help="A later result folder.", metavar="B")],
-    as_json: Annotated[bool, JsonOption] = False,
-) -> None:
-    """Show what changed from result A to result B, on the users or texts that both measured.
-
-    \b
-    Example:
-      ombud compare monday.result tuesday.result
-    """
-    from ombud.audits import Result
-    from ombud.audits.compare import compare as compare_results
-    from ombud.cli.tables import estimate_table
-
-    changes = compare_results(Result.load(before), Result.load(after))
-    if as_json:
-        print_json([e.to_dict() for e in changes])
-    elif all(e.value == 0 and e.interval in {None, (0.0, 0.0)} for e in changes):
-        say(f"nothing changed: {count(len(changes), 'estimate')} equal in {before} and {after}")
-    else:
-        console.print(estimate_table(changes, title=f"Change from {before} to {after}"))
 
 
 @reports_errors

@@ -299,7 +299,8 @@ def _scored_below(
     estimate = estimate.replace(
         p_value=score.p, details=dict(estimate.details) | {"test": "cluster score"}
     )
-    if estimate.interval is not None and not part.are_few:
+    enough = not part.are_few and estimate.n >= 2 * FEW
+    if estimate.interval is not None and enough:
         return estimate
     counts = (part.events, part.texts, whole.events - part.events, whole.texts - part.texts)
     low, high = score_rate_ratio(
