@@ -266,10 +266,10 @@ def _unpaired(first: Result, result: Result) -> dict[_Key, Estimate]:
     for key in one.keys() & other.keys():
         before, after = one[key], other[key]
         log = before.kind == "ratio"
-        sides = [_with_error(e, log=log) for e in (before, after)]
-        if sides[0] is None or sides[1] is None:
+        earlier, later = _with_error(before, log=log), _with_error(after, log=log)
+        if earlier is None or later is None:
             continue
-        (a, error_a), (b, error_b) = sides
+        (a, error_a), (b, error_b) = earlier, later
         error = float(np.hypot(error_a, error_b))
         if not error > 0:
             continue

@@ -6,6 +6,8 @@ paired, and what the choice of units has in common cancels out.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
@@ -20,7 +22,7 @@ from ombud.metrics.few_events import counts_of
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
-from ombud.stats.paired import paired_proportion_estimate
+from ombud.stats.paired import mcnemar, paired_counts, paired_proportion_estimate
 from ombud.stats.permutation import sign_flip_test
 from ombud.stats.ranks import resample_by_pattern
 from ombud.stats.replicates import ResampledStatistic, Sample
@@ -47,6 +49,8 @@ def estimate_changes(
     after: Rows,
     groups: Grouping | None,
     settings: Settings,
+    *,
+    exact: bool = False,
 ) -> list[Estimate]:
     """Return the change of everyone's number and of each group's, for each label of both.
 
@@ -65,6 +69,8 @@ def estimate_changes(
         Groups of the units.
     settings
         How uncertainty is computed.
+    exact
+        Whether flags are tested by McNemar's exact p, which stays below its level, or by mid-p.
 
     Examples
     --------
@@ -107,8 +113,8 @@ def estimate_changes(
     maker = MetricEstimator(metric, after.unit, rows, replicates, layout, settings)
     places = range(len(labels))
     if metric.comparisons.levels:
-        everyone = [_level(maker, label, 0) for label in places]
-        each = [_level(maker, label, 1 + g) for label in places for g in range(len(names))]
+        everyone = [_level(maker, label, 0, exact) for label in places]
+        each = [_level(maker, label, 1 + g, exact) for label in places for g in range(len(names))]
         return [
             *correct(everyone, settings.correction),
             *correct(each, settings.correction),
@@ -133,7 +139,7 @@ def _bare(rows: Rows) -> Rows:
     return Rows(rows.unit, rows.ids, rows.columns, rows.labels, rows.clusters)
 
 
-def _level(maker: MetricEstimator, label: int, column: int) -> Estimate:
+def _level(maker: MetricEstimator, label: int, column: int, exact: bool) -> Estimate:
     estimate = maker.system_gap(0, 1, label, column)
     one, other = maker.layout.sample(0, label), maker.layout.sample(1, label)
     point = maker.replicates.point
@@ -145,12 +151,16 @@ def _level(maker: MetricEstimator, label: int, column: int) -> Estimate:
     a, b = (maker.replicates.samples[s].values[member, 0] for s in (one, other))
     if not isinstance(maker.metric.statistic, Mean) or not _are_flags(a, b):
         return estimate
+    counts = paired_counts(a, b)
+    up, down = int(counts.first), int(counts.second)
+    estimate = estimate.replace(details={**details, "up": up, "down": down})
     if maker.replicates.design.order is None:
         paired = paired_proportion_estimate(a, b, metric=estimate.metric, level=estimate.level)
+        test: Literal["exact", "mid-p"] = "exact" if exact else "mid-p"
         return estimate.replace(
             interval=paired.interval,
-            method=f"{paired.method}; p by McNemar (mid-p)",
-            p_value=paired.p_value,
+            method=f"{paired.method}; p by McNemar ({test})",
+            p_value=float(mcnemar(up, down, test)),
             undefined_replicates=0,
         )
     return _by_signs(estimate, a - b, maker.replicates.design.cluster[member], maker)

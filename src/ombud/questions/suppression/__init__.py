@@ -3,6 +3,7 @@
 from ombud.questions.suppression.answer import suppression_answer
 from ombud.questions.suppression.drift import Drift
 from ombud.questions.suppression.largest import WorstSuppression
+from ombud.questions.suppression.migration import Migration
 from ombud.questions.suppression.pooled import PooledSuppression
 from ombud.questions.suppression.preset import SuppressionOptions, SuppressionPreset
 from ombud.questions.suppression.ratio import Suppression
@@ -12,6 +13,7 @@ from ombud.questions.suppression.section import (
     suppression,
     suppression_drift,
     suppression_groups,
+    suppression_migration,
     suppression_missing,
     suppression_regression,
     suppression_scores,
@@ -22,6 +24,7 @@ from ombud.questions.suppression.tag_counts import TagCounts
 __all__ = [
     "Drift",
     "FlagRegression",
+    "Migration",
     "PooledSuppression",
     "ScoreRegression",
     "ScoreSpread",
@@ -34,6 +37,7 @@ __all__ = [
     "suppression_answer",
     "suppression_drift",
     "suppression_groups",
+    "suppression_migration",
     "suppression_missing",
     "suppression_regression",
     "suppression_scores",

@@ -6,10 +6,13 @@ from ombud.audits.result import MetricInfo, Result
 from ombud.report.findings import estimates_of, infos_of
 from ombud.stats.estimate import Estimate
 
-__all__ = ["DRIFT", "REGRESSIONS", "about_groups", "chief", "largest", "undecided"]
+__all__ = ["DRIFT", "MIGRATION", "REGRESSIONS", "about_groups", "chief", "largest", "undecided"]
 
 DRIFT = "drift/false-positive-rate"
 """The key of the change between two versions."""
+
+MIGRATION = ("migration/false-positive-rate", "migration/true-positive-rate")
+"""The keys of what changes with a new moderator: for acceptable texts, and for the others."""
 
 REGRESSIONS = {"flag-regression": "Odds ratio", "score-regression": "Change of score"}
 """The keys of the regressions, and what their numbers are."""

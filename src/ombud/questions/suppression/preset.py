@@ -33,6 +33,9 @@ class SuppressionOptions(BaseModel):
     regressions: bool = False
     before: str = ""
     after: str = ""
+    old: str = ""
+    new: str = ""
+    match: Literal["flag-rate", "false-positive-rate", "none"] = "false-positive-rate"
     pages: bool = False
 
 
@@ -94,6 +97,10 @@ class SuppressionPreset(Preset):
         ``pip install 'ombud[regress]'``.
     before, after
         Two systems that are two versions or dates of one: their drift is tested.
+    old, new, match
+        A moderator and the one that is to replace it: whose decisions would change, with the new
+        one's threshold set to flag as many acceptable texts (``false-positive-rate``), as many of
+        all texts (``flag-rate``), or as it is (``none``).
     pages
         Whether the report has a page for each group.
     """
@@ -147,4 +154,9 @@ def _analyses(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
         raise PlanError("preset 'suppression': drift needs both options, before and after")
     if options.before:
         result.append({"name": "drift", "before": options.before, "after": options.after})
+    if bool(options.old) != bool(options.new):
+        raise PlanError("preset 'suppression': a migration needs both options, old and new")
+    if options.old:
+        pair = {"old": options.old, "new": options.new, "match": options.match}
+        result.append({"name": "migration", **pair})
     return tuple(result)

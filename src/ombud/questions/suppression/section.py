@@ -8,6 +8,7 @@ from ombud.audits.result import Result
 from ombud.questions.suppression.figures import dots_figure, heat_figure, scores_figure
 from ombud.questions.suppression.lookup import (
     DRIFT,
+    MIGRATION,
     REGRESSIONS,
     about_groups,
     chief,
@@ -46,6 +47,7 @@ __all__ = [
     "suppression",
     "suppression_drift",
     "suppression_groups",
+    "suppression_migration",
     "suppression_missing",
     "suppression_regression",
     "suppression_scores",
@@ -289,6 +291,73 @@ def suppression_drift(result: Result) -> Section | None:
     made = Table("drift-table", columns, rows, caption, notes.lines())
     title = f"What changed from {shorten(first.against, 40)}"
     return Section(title, (made,), order=290, shows=frozenset({DRIFT}))
+
+
+@section("suppression-migration")
+def suppression_migration(result: Result) -> Section | None:
+    """Say whose decisions change when a new moderator replaces an old one."""
+    table = result.tables.get("migration")
+    found = estimates_of(result, *MIGRATION)
+    if table is None or not found:
+        return None
+    fact = table.row(0, named=True)
+    old, new = Name(fact["old"]), Name(fact["new"])
+    score = "" if fact["threshold"] is None else f"{fact['threshold']:.4g}"
+    flags = f"{shorten(fact['new'], 40)} flags at a score of {score}, so that both flag as many"
+    matched = {
+        "none": "Both decide at their own settings",
+        "flag-rate": f"{flags} texts",
+        "false-positive-rate": f"{flags} acceptable texts",
+    }[fact["match"]]
+    text = paragraph(
+        f"{matched}: ", old, f" {fact['old_flag_rate']:.2%} of all and "
+        f"{fact['old_false_positive_rate']:.2%} of the acceptable texts, ", new,
+        f" {fact['new_flag_rate']:.2%} and {fact['new_false_positive_rate']:.2%}. Of "
+        f"{fact['acceptable']:,} acceptable texts, ",
+        Strong(f"{fact['newly_flagged']:,} would be flagged that were not"),
+        f", and {fact['no_longer_flagged']:,} no longer.",
+    )  # fmt: skip
+    blocks: list[Block] = [text]
+    wrong = [e for e in found if e.key == MIGRATION[0]]
+    signs = by_sign([e for e in wrong if e.group and not e.label])
+    for sign, words in (("above", "Flagged more by the new one"), ("below", "Flagged less")):
+        if some := signs.get(sign, ()):  # type: ignore[call-overload]
+            blocks.append(paragraph(Strong(words), ": ", *_listed(some), "."))
+    if not signs.get("above") and not signs.get("below"):
+        blocks.append(paragraph("No group's acceptable texts clearly fare otherwise."))
+    for key, name in zip(MIGRATION, ("migration-table", "migration-harmful-table"), strict=True):
+        some = tuple(e for e in found if e.key == key)
+        if some:
+            blocks.append(_moved(some, name, folded=key != MIGRATION[0]))
+    title = f"What changes with {shorten(fact['new'], 40)}"
+    return Section(title, tuple(blocks), order=255, shows=frozenset(MIGRATION))
+
+
+def _moved(found: Sequence[Estimate], name: str, *, folded: bool) -> Table:
+    """Return whose texts change sides, a row for each group and part."""
+    notes = Notes()
+    labelled = any(e.label for e in found)
+    titles = ("Old", "New", "Newly flagged", "No longer", "Change", "p corrected", "n")
+    columns = [Column("Part", header=True)] if labelled else []
+    columns += [Column("Group", header=True), *(Column(title, "right") for title in titles)]
+    rows = []
+    for e, cell in zip(found, number_cells(found, notes), strict=True):
+        sides = [e.details.get(side) for side in ("before", "after")]
+        counts = [e.details.get(side) for side in ("up", "down")]
+        row = (
+            *((Cell(e.label or "all texts"),) if labelled else ()),
+            Cell(shorten(e.group) or "all texts"),
+            *(Cell("") if s is None else Cell(f"{s:.2%}", value=float(s)) for s in sides),
+            *(Cell("") if c is None else Cell.number(c) for c in counts),
+            cell,
+            p_cell(e.p_adjusted if e.p_adjusted is not None else e.p_value),
+            Cell.number(e.n),
+        )
+        rows.append(row)
+    acceptable = found[0].key == MIGRATION[0]
+    which = "should not be flagged" if acceptable else "should be flagged"
+    caption = f"Share of texts that {which} and are, by both moderators, on the same texts."
+    return Table(name, tuple(columns), tuple(rows), caption, notes.lines(), folded)
 
 
 @section("suppression-groups")
