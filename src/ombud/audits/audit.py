@@ -33,6 +33,7 @@ from ombud.audits.provenance import (
 )
 from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
 from ombud.audits.run_folder import RunFolder
+from ombud.audits.unused import refuse_unused
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
@@ -143,6 +144,8 @@ class Audit:
             users = self.by if "recommender" in kinds else self.data.users
             texts = self.by if "moderator" in kinds else self.data.text_groups
             self.data = replace(self.data, users=users, text_groups=texts)
+        # Ids that match nothing are refused here, before a system is asked and paid.
+        _ = self.data.exclusions
 
     @classmethod
     def from_plan(cls, plan: Plan, systems: Mapping[str, System] | None = None) -> Self:
@@ -158,6 +161,7 @@ class Audit:
         plan = complete(plan)
         check_names(plan, systems=systems is None)
         data = load_data(plan)
+        refuse_unused(plan, data)
         metrics = load_metrics(plan.metrics)
         if systems is None:
             of = what_systems_are(metrics, data)
@@ -432,6 +436,8 @@ def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
     said = describe_metric(getdoc(type(metric)) or "")
+    if own := getattr(metric, "summary", ""):
+        said |= {"summary": own}
     return MetricInfo(
         spec_of(metric), metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
     )

@@ -175,6 +175,13 @@ def check(
             "--fail-if-undefined", help="Exit with 1 too if an estimate could not be judged."
         ),
     ] = False,
+    fail_if_nothing_judged: Annotated[
+        bool,
+        typer.Option(
+            "--fail-if-nothing-judged",
+            help="Exit with 1 too if a condition found no number to judge.",
+        ),
+    ] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Exit with 1 if any estimate meets a condition: a gate for continuous integration.
@@ -201,7 +208,10 @@ def check(
         raise PlanError("no condition was given; use --fail-if EXPR")
     loaded = Result.load(result)
     verdicts = {text: Condition(text).check(loaded.estimates) for text in fail_if}
-    failed = any(v.met or (fail_if_undefined and v.undefined) for v in verdicts.values())
+    failed = any(
+        v.met or (fail_if_undefined and v.undefined) or (fail_if_nothing_judged and not v.judged)
+        for v in verdicts.values()
+    )
     if as_json:
         content = {
             part: {text: [e.to_dict() for e in getattr(v, part)] for text, v in verdicts.items()}
@@ -211,11 +221,11 @@ def check(
         print_json({"failed": failed, **content, "judged": judged})
     else:
         for text, verdict in verdicts.items():
-            _show_verdict(text, verdict, len(loaded.estimates))
+            _show_verdict(text, verdict, len(loaded.estimates), closes=fail_if_nothing_judged)
     raise typer.Exit(FAILED_GATE if failed else 0)
 
 
-def _show_verdict(text: str, verdict: Verdict, total: int) -> None:
+def _show_verdict(text: str, verdict: Verdict, total: int, *, closes: bool = False) -> None:
     say(f"{len(verdict.met)} of {total} estimates meet: {visible(text)}")
     for estimate in verdict.met:
         say(f"  {_on_one_line(estimate)}")
@@ -226,7 +236,8 @@ def _show_verdict(text: str, verdict: Verdict, total: int) -> None:
     say(f"  {count(len(verdict.undefined), 'estimate')} {judged}; the first:")
     say(f"  {_on_one_line(verdict.undefined[0])}")
     if not verdict.judged:
-        say("  NOTHING WAS JUDGED: this gate is open only because there is no number to judge.")
+        open_or_not = "closed because" if closes else "open only because"
+        say(f"  NOTHING WAS JUDGED: this gate is {open_or_not} there is no number to judge.")
 
 
 def _on_one_line(estimate: Estimate) -> str:

@@ -23,6 +23,7 @@ from ombud.report.latex import to_latex
 from ombud.report.markdown import to_markdown
 from ombud.report.pdf import write_pdf
 from ombud.report.redaction import shown_plan
+from ombud.report.summary import warnings_of
 from ombud.report.titles import in_words
 from ombud.report.wording import sentences_of
 
@@ -89,6 +90,7 @@ class Report:
         version = result.provenance.get("versions", {}).get("ombud")
         if version:
             facts.append(f"ombud {version}")
+        facts += [f"Warning: {sentence}" for sentence in warnings_of(result)]
         return tuple(facts)
 
     def html(self, *, appendix: str = "appendix.html", interactive: bool = True) -> str:

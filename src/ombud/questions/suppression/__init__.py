@@ -17,9 +17,11 @@ from ombud.questions.suppression.section import (
     suppression_missing,
     suppression_regression,
     suppression_scores,
-    suppression_tags,
 )
+from ombud.questions.suppression.set_sizes import SetSizes
 from ombud.questions.suppression.tag_counts import TagCounts
+from ombud.questions.suppression.tag_validation import TagValidation
+from ombud.questions.suppression.text_sections import suppression_tags, suppression_texts
 
 __all__ = [
     "Drift",
@@ -28,10 +30,12 @@ __all__ = [
     "PooledSuppression",
     "ScoreRegression",
     "ScoreSpread",
+    "SetSizes",
     "Suppression",
     "SuppressionOptions",
     "SuppressionPreset",
     "TagCounts",
+    "TagValidation",
     "WorstSuppression",
     "suppression",
     "suppression_answer",
@@ -42,4 +46,5 @@ __all__ = [
     "suppression_regression",
     "suppression_scores",
     "suppression_tags",
+    "suppression_texts",
 ]

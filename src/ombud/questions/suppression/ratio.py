@@ -126,6 +126,13 @@ class Suppression(RatioMetric):
         return self.named(name)
 
     @property
+    def summary(self) -> str:
+        """What is over what, with these options."""
+        what = "False-positive rate" if self.by == "flags" else "Median score"
+        whole = "all texts" if self.against == "all" else "the texts that do not name it"
+        return f"{what} of a group over that of {whole}, among texts that should not be flagged."
+
+    @property
     def comparisons(self) -> Comparisons:
         """Each group over all texts, or over the texts outside it."""
         return Comparisons(

@@ -51,7 +51,6 @@ __all__ = [
     "suppression_missing",
     "suppression_regression",
     "suppression_scores",
-    "suppression_tags",
 ]
 
 _MANY_SYSTEMS = 3
@@ -83,11 +82,39 @@ def suppression(result: Result) -> Section | None:
         caption = "Pooled suppression: noisy ratios drawn towards the others"
         some = estimates_of(result, *pooled)
         tables.append(_grid(some, "suppression-pooled-table", caption, folded=True))
+    worst = infos_of(result, "worst-suppression", by="flags")
+    found = estimates_of(result, *worst)
+    if any(e.label for e in found):
+        tables.append(_worst(found))
     blocks += tables
     others = (*infos_of(result, "worst-suppression"), *infos_of(result, "suppression"))
     told = frozenset(key_of_metric(one) for one in (*pooled, *others))
     title = "Whose acceptable speech is flagged more"
     return Section(title, tuple(blocks), order=250, withholds=told)
+
+
+def _worst(found: Sequence[Estimate]) -> Table:
+    """Return the group that is flagged most in each data set and family, by each system."""
+    systems = tuple(dict.fromkeys(e.system for e in found))
+    labels = tuple(dict.fromkeys(e.label for e in found))
+    at = {(e.label, e.system): e for e in found}
+    columns = (Column("Texts", header=True), *(Column(shorten(s, 60)) for s in systems))
+    rows = []
+    for label in labels:
+        cells = [Cell(label.removeprefix("set=") or "all texts")]
+        for system in systems:
+            e = at.get((label, system))
+            if e is None or e.value is None:
+                cells.append(Cell("not enough data", "undefined"))
+                continue
+            group = shorten(str(e.details.get("group", "")), 40)
+            cells.append(Cell(f"{group}: {estimate_text(e)}", value=e.value))
+        rows.append(tuple(cells))
+    caption = (
+        "The group flagged most, over all texts, in each data set and family (its interval allows "
+        "for being the largest of several)."
+    )
+    return Table("suppression-worst-table", columns, tuple(rows), caption, folded=False)
 
 
 def _said(result: Result, ratios: Sequence[Estimate], system: str) -> Paragraph:
@@ -107,13 +134,37 @@ def _said(result: Result, ratios: Sequence[Estimate], system: str) -> Paragraph:
     if below:
         parts += [" Flagged less: ", *_listed(below), "."]
     if few:
-        parts += [" Not enough data: ", *_listed(few), "."]
+        parts += [" Not enough data for a ratio: ", *_listed(few), "."]
+        parts += _although_clear(result, few)
     most = largest(result, system)
     if most is not None:
         group = str(most.details.get("group", ""))
         parts.append(f" Largest: {estimate_text(most)}")
         parts += [" (", Name(group), ")."] if group else ["."]
     return Paragraph(tuple(parts))
+
+
+def _although_clear(result: Result, few: Sequence[Estimate]) -> list[Part]:
+    """Say which groups without a ratio do differ by another measure, and why that is no riddle."""
+    names = {(e.system, e.group) for e in few}
+    rates = estimates_of(result, *infos_of(result, "false-positive-rate"))
+    gaps = [
+        e
+        for e in rates
+        if e.kind == "gap"
+        and not e.label
+        and (e.system, e.group) in names
+        and reading(e) in {"above", "below"}
+    ]
+    if not gaps:
+        return []
+    words = " A ratio needs more flags than a difference does; by the difference of rates, "
+    parts: list[Part] = [words]
+    for index, e in enumerate(gaps):
+        more = "more" if reading(e) == "above" else "less"
+        parts += ["; " if index else "", Name(e.group), f" is clearly flagged {more}"]
+        parts.append(f" ({estimate_text(e, signed=True)})")
+    return [*parts, "."]
 
 
 def _listed(some: Sequence[Estimate]) -> list[Part]:
@@ -197,35 +248,6 @@ def suppression_missing(result: Result) -> Section | None:
     caption = "Share of texts that should not be flagged and have no decision"
     blocks.append(_grid(shares, "suppression-missing-table", caption, folded=not uneven))
     return Section("Texts without a decision", tuple(blocks), order=270)
-
-
-@section("suppression-tags")
-def suppression_tags(result: Result) -> Section | None:
-    """Give the number of texts that name each group, by both ways of matching."""
-    table = result.tables.get("identity-tag-counts")
-    if table is None:
-        return None
-    titles = {
-        "whole_word": "Whole words",
-        "published": "As published",
-        "both": "By both",
-        "whole_word_only": "Whole words only",
-        "published_only": "As published only",
-    }
-    columns = (Column("Group", header=True), *(Column(t, "right") for t in titles.values()))
-    rows = tuple(
-        (Cell(shorten(row["group"])), *(Cell.number(row[c]) for c in titles))
-        for row in table.to_dicts()
-    )
-    used = "as published" if result.plan.options.get("mode") == "published" else "by whole words"
-    text = paragraph(
-        f"Groups are tagged {used}, by lists of terms: they find explicit mentions, not who speaks "
-        "or who is meant. The published code misses terms at the ends of texts, beside most "
-        "punctuation and with hyphens."
-    )
-    caption = "Texts that name each group, by two ways of matching the same terms."
-    made = Table("identity-tags-table", columns, rows, caption)
-    return Section("How texts were tagged", (text, made), order=280)
 
 
 @section("suppression-regression")
