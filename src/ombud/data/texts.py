@@ -83,7 +83,7 @@ class Texts:
             table = table.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
         for column in ("family", "set"):
             kinds = table[column].n_unique() if column in table.columns else 0
-            if kinds > max(2, table.height // 2):
+            if kinds > max(10, table.height // 2):
                 fault = (
                     f"column {column!r} has {kinds:,} values for {table.height:,} texts: nearly "
                     f"every text would be a {column} of its own"

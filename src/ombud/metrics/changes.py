@@ -113,16 +113,25 @@ def estimate_changes(
     maker = MetricEstimator(metric, after.unit, rows, replicates, layout, settings)
     places = range(len(labels))
     if metric.comparisons.levels:
-        everyone = [_level(maker, label, 0, exact) for label in places]
-        each = [_level(maker, label, 1 + g, exact) for label in places for g in range(len(names))]
+        everyone = [_told(_level(maker, label, 0, exact)) for label in places]
+        parts = [(label, 1 + g) for label in places for g in range(len(names))]
+        each = [_told(_level(maker, label, column, exact)) for label, column in parts]
         return [
             *correct(everyone, settings.correction),
             *correct(each, settings.correction),
         ]
     if metric.comparisons.groups not in ("whole", "outside"):
         return []
-    each = [_ratio(maker, label, g) for label in places for g in range(len(names))]
+    each = [_told(_ratio(maker, label, g)) for label in places for g in range(len(names))]
     return correct(each, settings.correction)
+
+
+def _told(change: Estimate) -> Estimate:
+    """Return the change; where no unit changed there is no spread, and nothing to be found."""
+    none = 1.0 if change.kind == "ratio" else 0.0
+    if change.p_value is not None or change.value != none:
+        return change
+    return change.replace(p_value=1.0, null=none, note="nothing changed")
 
 
 def _cut(

@@ -225,10 +225,13 @@ class RatioPolicy:
         were to be expected.
     of_medians
         Whether the ratio is of medians, not of rates.
+    event
+        What happened to a text, in a participle.
     """
 
     smallest: int = 5
     of_medians: bool = False
+    event: str = "flagged"
 
     def whole_is_too_rare(self, estimator: MetricEstimator, sample: int) -> str:
         """Return why nothing can be compared with the whole; empty when it can."""
@@ -240,7 +243,8 @@ class RatioPolicy:
         flagged = events_of(estimator, sample, 0)
         if flagged >= self.smallest:
             return ""
-        return f"not enough data: {flagged:g} flagged texts in all, at least {self.smallest} wanted"
+        seen = f"{flagged:g} {self.event} texts in all"
+        return f"not enough data: {seen}, at least {self.smallest} wanted"
 
     def level(
         self, estimate: Estimate, estimator: MetricEstimator, sample: int, column: int
@@ -259,7 +263,7 @@ class RatioPolicy:
             return estimate
         independent = is_independent(estimator, sample)
         part, whole = counts_of(estimator, sample, here), counts_of(estimator, sample, 0)
-        note = _joined(_support(part), estimate.note)
+        note = _joined(_support(part, self.event), estimate.note)
         if few := self._too_few(part, whole, independent):
             details = _both(part, whole) | {"few_events": True}
             return estimate.replace(details=details).without_value(few, null=1.0)
@@ -267,10 +271,11 @@ class RatioPolicy:
         if not independent:
             if estimate.value is not None and estimate.value < 1:
                 score = _score_of(estimator, sample, here)
-                return _scored_below(estimate, part, whole, score, of_whole=not other)
+                return _scored_below(estimate, part, whole, score, of_whole=not other, said=note)
             return _with_clusters_counted(estimate, part)
         if min(part.events, part.texts - part.events) < FEW:
-            estimate = _closed_form(estimate, part, whole, "complement" if other else "whole")
+            against: Against = "complement" if other else "whole"
+            estimate = _closed_form(estimate, part, whole, against, _support(part, self.event))
         return _exactly_tested(estimate, part, whole)
 
     def _too_few(self, part: Counts, whole: Counts, independent: bool) -> str:
@@ -284,11 +289,17 @@ class RatioPolicy:
             return ""
         where = "" if independent else f" in {part.with_event} clusters"
         wanted = f"at least {self.smallest} wanted, or expected from the rate of all texts"
-        return f"not enough data: only {_support(part)}{where}, {wanted}"
+        return f"not enough data: only {_support(part, self.event)}{where}, {wanted}"
 
 
 def _scored_below(
-    estimate: Estimate, part: Counts, whole: Counts, score: ClusterScore, *, of_whole: bool
+    estimate: Estimate,
+    part: Counts,
+    whole: Counts,
+    score: ClusterScore,
+    *,
+    of_whole: bool,
+    said: str,
 ) -> Estimate:
     """Return a ratio below 1 with the test, and where events are few the interval, of the score.
 
@@ -312,7 +323,7 @@ def _scored_below(
         interval=(low, high),
         method=f"score, on texts over their design effect of {score.effect:.3g}",
         undefined_replicates=0,
-        note=_joined(_support(part), f"flags in {part.with_event} clusters"),
+        note=_joined(said, f"in {part.with_event} clusters"),
     )
 
 
@@ -323,9 +334,9 @@ def _with_clusters_counted(estimate: Estimate, part: Counts) -> Estimate:
         return estimate
     if count < 2:
         where = "1 cluster" if count else "0 clusters"
-        reason = f"none: flags in {where}, so there is no spread between clusters"
+        reason = f"none: events in {where}, so there is no spread between clusters"
         return estimate.replace(interval=None, method=reason, p_value=None)
-    text = f"flags in {count} clusters only: the interval is rough and rather too short"
+    text = f"in {count} clusters only: the interval is rough and rather too short"
     p = estimate.p_value
     if p is not None:
         # The clusters with a flag carry the test, so they set its degrees of freedom.
@@ -334,11 +345,13 @@ def _with_clusters_counted(estimate: Estimate, part: Counts) -> Estimate:
     return estimate.replace(p_value=p, note="; ".join(filter(None, [estimate.note, text])))
 
 
-def _support(part: Counts) -> str:
-    return f"{part.events:,.6g} of {part.texts:,} texts flagged"
+def _support(part: Counts, event: str = "flagged") -> str:
+    return f"{part.events:,.6g} of {part.texts:,} texts {event}"
 
 
-def _closed_form(estimate: Estimate, part: Counts, whole: Counts, against: Against) -> Estimate:
+def _closed_form(
+    estimate: Estimate, part: Counts, whole: Counts, against: Against, said: str
+) -> Estimate:
     counts = (part.events, part.texts, whole.events, whole.texts)
     ratio = rate_ratio(*counts, level=estimate.level, against=against)
     low, high = float(ratio.low), float(ratio.high)
@@ -348,7 +361,7 @@ def _closed_form(estimate: Estimate, part: Counts, whole: Counts, against: Again
         interval=(low, high),
         method="log-delta" if part.events > 0 else "log-delta with one half added",
         undefined_replicates=0,
-        note=_support(part),
+        note=said,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ombud.metrics.base import Outputs, Rows
 from ombud.metrics.text_metric import TextMetric
-from ombud.metrics.text_rows import measure_texts, was_flagged, was_undecided
+from ombud.metrics.text_rows import EVENTS, HAPPENINGS, Happening, measure_texts, was_undecided
 from ombud.registry import metric
 
 if TYPE_CHECKING:
@@ -40,20 +40,38 @@ class FalsePositiveRate(TextMetric):
     ----------
     families
         Whether each family of texts (traditional, generative) is also measured alone.
+    outcome
+        What is counted: ``flagged``; ``refused``, for systems that decline to answer acceptable
+        prompts (over-refusal; flagged and allowed count as answered); ``either``.
 
     References
     ----------
     Proebsting et al., *Identity-related Speech Suppression in Generative AI Content Moderation*.
     """
 
+    outcome: Happening = "flagged"
+
     @property
     def title(self) -> str:
         """The name as printed."""
-        return "false-positive rate"
+        names = {"flagged": "false-positive rate", "refused": "refusal rate"}
+        return names.get(self.outcome, "rate of flags and refusals")
+
+    @property
+    def happened(self) -> str:
+        """What happened to a text that counts, in a participle."""
+        return EVENTS[self.outcome]
+
+    @property
+    def summary(self) -> str:
+        """What is counted, with these options."""
+        if self.outcome == "flagged":
+            return ""
+        return f"Share of texts that should not be flagged and are {EVENTS[self.outcome]}."
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return whether each text that should not be flagged was flagged."""
-        return measure_texts(outputs, data, was_flagged, families=self.families)
+        return measure_texts(outputs, data, HAPPENINGS[self.outcome], families=self.families)
 
 
 @metric("undecided-share")

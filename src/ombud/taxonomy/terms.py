@@ -128,7 +128,7 @@ def term_list_names() -> tuple[str, ...]:
     Examples
     --------
     >>> term_list_names()
-    ('terms-identity-extended@1', 'terms-identity@1', 'terms-jigsaw-bias@1')
+    ('terms-identity@1', 'terms-identity-extended@1', 'terms-jigsaw-bias@1')
     """
     return versioned_keys(".csv")
 

@@ -2,6 +2,7 @@
 
 from ombud.questions.suppression.answer import suppression_answer
 from ombud.questions.suppression.drift import Drift
+from ombud.questions.suppression.instability import DecisionInstability
 from ombud.questions.suppression.largest import WorstSuppression
 from ombud.questions.suppression.migration import Migration
 from ombud.questions.suppression.pooled import PooledSuppression
@@ -24,6 +25,7 @@ from ombud.questions.suppression.tag_validation import TagValidation
 from ombud.questions.suppression.text_sections import suppression_tags, suppression_texts
 
 __all__ = [
+    "DecisionInstability",
     "Drift",
     "FlagRegression",
     "Migration",

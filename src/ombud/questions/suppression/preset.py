@@ -31,6 +31,8 @@ class SuppressionOptions(BaseModel):
     sub_identities: bool = False
     smallest_intersection: int = Field(default=200, ge=2)
     events: int = Field(default=5, ge=1)
+    outcome: Literal["flagged", "refused", "either"] = "flagged"
+    instability: bool = False
     scores: bool = True
     categories: tuple[str, ...] = ()
     regressions: bool = False
@@ -112,6 +114,12 @@ class SuppressionPreset(Preset):
         Pairs of groups with fewer texts are left out: 200.
     events
         Fewer flagged texts than this give no ratio, and no group is ranked on fewer: 5.
+    outcome
+        What is counted: ``flagged``; ``refused``, for language models that decline to answer
+        acceptable prompts (over-refusal); or ``either``.
+    instability
+        Whether to measure how often a repeated question gets another answer; it needs texts that
+        were asked about repeatedly.
     scores, categories
         Whether medians of scores are measured, and of which categories.
     regressions
@@ -151,16 +159,19 @@ class SuppressionPreset(Preset):
 def _metrics(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
     ratios = ("suppression", "worst-suppression", "pooled-suppression")
     both: dict[str, Any] = {"families": True}
+    other = {} if options.outcome == "flagged" else {"outcome": options.outcome}
     result: list[dict[str, Any]] = [
-        {"name": name, **both, "events": options.events} for name in ratios
+        {"name": name, **both, "events": options.events, **other} for name in ratios
     ]
     result.insert(1, result[0] | {"against": "outside"})
-    result.append({"name": "false-positive-rate", **both})
+    result.append({"name": "false-positive-rate", **both, **other})
     if options.scores:
         some = {"categories": list(options.categories)} if options.categories else {}
         result += [{"name": name, **both, "by": "scores", **some} for name in ratios[:2]]
         result.append({"name": "median-score", **both, **some})
     result.append({"name": "undecided-share"})
+    if options.instability:
+        result.append({"name": "decision-instability", **both})
     return tuple(result)
 
 

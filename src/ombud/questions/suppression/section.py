@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import polars as pl
+
 from ombud.audits.result import Result
 from ombud.questions.suppression.figures import dots_figure, heat_figure, scores_figure
 from ombud.questions.suppression.lookup import (
@@ -12,6 +14,7 @@ from ombud.questions.suppression.lookup import (
     REGRESSIONS,
     about_groups,
     chief,
+    happened,
     largest,
     undecided,
 )
@@ -89,7 +92,7 @@ def suppression(result: Result) -> Section | None:
     blocks += tables
     others = (*infos_of(result, "worst-suppression"), *infos_of(result, "suppression"))
     told = frozenset(key_of_metric(one) for one in (*pooled, *others))
-    title = "Whose acceptable speech is flagged more"
+    title = f"Whose acceptable speech is {happened(info)} more"
     return Section(title, tuple(blocks), order=250, withholds=told)
 
 
@@ -123,16 +126,17 @@ def _said(result: Result, ratios: Sequence[Estimate], system: str) -> Paragraph:
     signs = by_sign(some)
     above, below = signs.get("above", ()), signs.get("below", ())
     few = signs.get("undefined", ())
+    event = happened(chief(result))
     parts: list[Part] = [Name(system), ": "]
     if above:
-        parts += [Strong("flagged more than all acceptable texts"), ": "]
+        parts += [Strong(f"{event} more than all acceptable texts"), ": "]
         for index, e in enumerate(above):
             parts += ["; " if index else "", Name(e.group), f" {estimate_text(e)} times"]
         parts.append(".")
     else:
-        parts.append("no group is clearly flagged more than all acceptable texts.")
+        parts.append(f"no group is clearly {event} more than all acceptable texts.")
     if below:
-        parts += [" Flagged less: ", *_listed(below), "."]
+        parts += [f" {event.capitalize()} less: ", *_listed(below), "."]
     if few:
         parts += [" Not enough data for a ratio: ", *_listed(few), "."]
         parts += _although_clear(result, few)
@@ -258,6 +262,8 @@ def suppression_regression(result: Result) -> Section | None:
         found = [e for e in estimates_of(result, key) if e.group]
         if found:
             blocks.append(_regression(found, key, title))
+            if (fit := result.tables.get(f"{key}-fit")) is not None:
+                blocks.append(_fit(fit, f"{key}-fit", title))
     if not blocks:
         return None
     text = paragraph(
@@ -267,6 +273,39 @@ def suppression_regression(result: Result) -> Section | None:
     )
     shows = frozenset(REGRESSIONS)
     return Section("Regressions", (text, *blocks), order=285, shows=shows)
+
+
+def _fit(table: pl.DataFrame, name: str, title: str) -> Table:
+    """Return the intercept of each model and how well it fits."""
+    logistic = "adjusted_r2" not in table.columns
+    columns = [Column("System", header=True), Column("Observations", "right")]
+    columns += [Column("Intercept", "right"), Column("Log-likelihood", "right")]
+    columns += [Column("McFadden's R²" if logistic else "R² (adjusted)", "right")]
+    columns += [Column("Likelihood ratio" if logistic else "F", "right"), Column("p", "right")]
+    rows = []
+    for row in table.to_dicts():
+        r2 = f"{row['r2']:.3f}" + ("" if logistic else f" ({row['adjusted_r2']:.3f})")
+        about = (
+            f"{row['columns']}" if logistic else f"{row['columns']}; {row['degrees_of_freedom']}"
+        )
+        statistic = "" if row["statistic"] is None else f"{row['statistic']:,.1f} (df = {about})"
+        ends = f"[{row['intercept_low']:.3f}, {row['intercept_high']:.3f}]"
+        rows.append(
+            (
+                Cell(shorten(row["system"], 60)),
+                Cell.number(row["observations"]),
+                Cell(f"{row['intercept']:.3f} {ends}", value=row["intercept"]),
+                Cell(f"{row['log_likelihood']:,.1f}", value=row["log_likelihood"]),
+                Cell(r2, value=row["r2"]),
+                Cell(statistic, value=row["statistic"]),
+                p_cell(row["p"]),
+            )
+        )
+    scale = "log odds" if logistic else "score"
+    caption = (
+        f"{title}: intercept ({scale}) and fit of the whole model; tests are the classical ones."
+    )
+    return Table(name, tuple(columns), tuple(rows), caption)
 
 
 def _regression(found: Sequence[Estimate], name: str, title: str) -> Table:
