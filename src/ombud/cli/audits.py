@@ -132,7 +132,10 @@ def report(
     from ombud.report import Report
 
     path = to or result / "report.html"
-    for written in Report(Result.load(result)).save(path):
+    made = Report(Result.load(result))
+    if made.warning:
+        say_aside(made.warning)
+    for written in made.save(path):
         say(str(written))
 
 
@@ -193,6 +196,8 @@ def check(
     An estimate without a number that the condition asks for is not judged: it neither meets the
     condition nor meets its opposite. How many there are is printed.
 
+    Estimates that were edited since the audit are judged as they stand, and it is said first.
+
     Exit codes: 0 open, 1 closed, 2 an error in use or data, 3 an unexpected error.
 
     \b
@@ -218,8 +223,11 @@ def check(
             for part in ("met", "undefined")
         }
         judged = {text: verdict.judged for text, verdict in verdicts.items()}
-        print_json({"failed": failed, **content, "judged": judged})
+        edits = {} if loaded.integrity is None else {"integrity": loaded.integrity.to_dict()}
+        print_json({"failed": failed, **content, "judged": judged, **edits})
     else:
+        if loaded.integrity is not None and loaded.integrity.said:
+            say(loaded.integrity.said)
         for text, verdict in verdicts.items():
             _show_verdict(text, verdict, len(loaded.estimates), closes=fail_if_nothing_judged)
     raise typer.Exit(FAILED_GATE if failed else 0)

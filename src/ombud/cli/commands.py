@@ -48,6 +48,10 @@ COMMANDS = {
         "audits:check",
         "Exit with 1 if any estimate meets a condition: a gate for continuous integration.",
     ),
+    "verify": CommandLine(
+        "verify:verify",
+        "Hash everything in a result again: is it still what the audit wrote?",
+    ),
     "tune": CommandLine(
         "tune:tune",
         "Search for the best parameters of a model; keep the plan's final test data out of it.",

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ombud.cli.console import FAILED_GATE, JsonOption, console, print_json, reports_errors, say
+from ombud.cli.console import (
+    FAILED_GATE,
+    JsonOption,
+    console,
+    print_json,
+    reports_errors,
+    say,
+    say_aside,
+)
 from ombud.errors import PlanError
 from ombud.report.display import count, visible
 
 if TYPE_CHECKING:
+    from ombud.audits import Result
     from ombud.audits.compare import Comparison
     from ombud.audits.watch import Watch
 
@@ -56,6 +66,7 @@ def compare(
     if len(results) < 2:
         raise PlanError("name two result folders, the earlier one first")
     loaded = [Result.load(path) for path in results]
+    _say_edits(loaded)
     if len(loaded) > 2:
         _show_series(watch_results(loaded, same_units=same_units), as_json)
         return
@@ -66,6 +77,13 @@ def compare(
         print_json({"standing": standing, "remarks": list(found.remarks), "changes": changes})
     else:
         _show_changes(found, results[0], results[1], show_all=show_all)
+
+
+def _say_edits(results: Sequence[Result]) -> None:
+    """Say first which results are not as they were written."""
+    for result in results:
+        if result.integrity is not None and result.integrity.said:
+            say_aside(f"{result.folder}: {result.integrity.said}")
 
 
 def _show_changes(found: Comparison, before: Path, after: Path, *, show_all: bool) -> None:
@@ -121,12 +139,15 @@ def watch(
       ombud watch results
       ombud watch results --false-alarms 0.05 --reference 2026-01-05
     """
+    from ombud.audits.watch import results_in
     from ombud.audits.watch import watch as watch_results
     from ombud.files import write_text
     from ombud.report.watching import watch_page
 
+    loaded = results_in(folder)
+    _say_edits(loaded)
     series = watch_results(
-        folder, false_alarms=false_alarms, reference=reference, same_units=same_units
+        loaded, false_alarms=false_alarms, reference=reference, same_units=same_units
     )
     page = to or folder / "watch.html"
     write_text(page, watch_page(series))

@@ -48,7 +48,8 @@ def summary_lines(result: Result, *, width: int = 80, most: int = MOST_LINES) ->
     """
     shown = in_words(result)
     answers = answers_of(shown)
-    lines = _wrapped(result.plan.title, width)[:2]
+    warning = "" if result.integrity is None else result.integrity.said
+    lines = [*_wrapped(warning, width), *_wrapped(result.plan.title, width)[:2]]
     for sentence in warnings_of(result):
         lines += _wrapped(f"warning: {sentence}", width, "  ", "")
     for answer in answers[:1]:
