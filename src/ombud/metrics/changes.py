@@ -171,6 +171,7 @@ def _level(maker: MetricEstimator, label: int, column: int, exact: bool) -> Esti
             method=f"{paired.method}; p by McNemar ({test})",
             p_value=float(mcnemar(up, down, test)),
             undefined_replicates=0,
+            note="",  # that of the bootstrap, which is not used
         )
     return _by_signs(estimate, a - b, maker.replicates.design.cluster[member], maker)
 

@@ -91,13 +91,14 @@ class Report:
         version = result.provenance.get("versions", {}).get("ombud")
         if version:
             facts.append(f"ombud {version}")
-        facts += [f"Warning: {sentence}" for sentence in warnings_of(result)]
         return tuple(facts)
 
     @property
     def warning(self) -> str:
-        """What must be read before all else: that stored numbers were edited; or empty."""
-        return "" if self.result.integrity is None else self.result.integrity.said
+        """What must be read before all else: numbers that were edited, input that does not fit."""
+        edited = "" if self.result.integrity is None else self.result.integrity.said
+        unfit = [f"Warning: {sentence}." for sentence in warnings_of(self.result)]
+        return " ".join(filter(None, [edited, *unfit]))
 
     def html(self, *, appendix: str = "appendix.html", interactive: bool = True) -> str:
         """Return the report as a self-contained HTML file, which loads nothing and sends nothing.

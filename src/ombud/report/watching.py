@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ombud.audits.watch import ControlChart, Point, Watch
+from ombud.report.appendix import table_rows
 from ombud.report.blocks import (
     Block,
     Bullets,
@@ -19,9 +20,9 @@ from ombud.report.blocks import (
 from ombud.report.charts import NAME_LENGTH
 from ombud.report.display import count, shorten, unique_names
 from ombud.report.format import p_text
-from ombud.report.html import Page, to_html
+from ombud.report.html import Page, to_appendix, to_html
 
-__all__ = ["watch_lines", "watch_page"]
+__all__ = ["watch_lines", "watch_pages"]
 
 _DRAWN = 8
 """How many numbers are drawn: those that alarm, then those that changed most."""
@@ -66,8 +67,31 @@ def watch_lines(series: Watch, *, most: int = 20) -> list[str]:
     return lines
 
 
-def watch_page(series: Watch, title: str = "What changed over time") -> str:
-    """Return the series as one HTML file: what alarms, charts with limits, every number."""
+def watch_pages(
+    series: Watch, title: str = "What changed over time", *, page: str = "watch.html"
+) -> dict[str, str]:
+    """Return the series as HTML files by name: what alarms with charts, and every number beside it.
+
+    Parameters
+    ----------
+    series
+        What was watched.
+    title
+        The title of the page.
+    page
+        The name of its file; that of every number is named after it.
+    """
+    beside = f"{page.removesuffix('.html')}-appendix.html"
+    sections = _sections(series)
+    about = (f"{len(series.names)} results", f"last: {shorten(series.names[-1], 80)}")
+    made = Page(title, sections, about)
+    every = Section("Every number", (_table(series),), name="every-number")
+    data = {"watch-table": table_rows(_table(series))}
+    appendix = to_appendix(Page(title, (every,), about), data, report=page)
+    return {beside: appendix, page: to_html(made, appendix=beside)}
+
+
+def _sections(series: Watch) -> tuple[Section, ...]:
     blocks: list[Block] = [paragraph(said_of(series))]
     if series.remarks:
         blocks.append(Note((Bullets(tuple(paragraph(f"{r}.") for r in series.remarks)),)))
@@ -86,12 +110,10 @@ def watch_page(series: Watch, title: str = "What changed over time") -> str:
         if series.paired
         else "Results on other data are compared as independent samples."
     )
-    sections = (
+    return (
         Section("What changed", tuple(blocks), name="changed"),
         Section("How to read it", (paragraph(how),), name="how"),
     )
-    about = (f"{len(series.names)} results", f"last: {shorten(series.names[-1], 80)}")
-    return to_html(Page(title, sections, about))
 
 
 def _known(chart: ControlChart) -> list[Point]:
@@ -158,8 +180,8 @@ def _figure(series: Watch, charts: list[ControlChart]) -> Figure:
         "columns": 2,
         "resolve": {"scale": {"y": "independent"}},
         "spec": {
-            "width": 240,
-            "height": 120,
+            "width": 190,
+            "height": 110,
             "encoding": {"x": x},
             "layer": [
                 {
