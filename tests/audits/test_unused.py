@@ -63,7 +63,7 @@ def test_groups_that_match_nothing_are_refused_and_texts_in_none_counted(folder:
     groups = pl.DataFrame({"id": ["x1", "x2"], "group": ["a", "b"]})
     groups.write_csv(folder / "groups.csv")
     data = {"texts": "texts.csv", "text_groups": "groups.csv"}
-    with pytest.raises(DataError, match="(?s)groups.*none of its 2 ids is among the texts"):
+    with pytest.raises(DataError, match=r"(?s)groups\.csv.*none of its 2 ids is among the texts"):
         Audit.from_plan(plan(folder, data=data))
     ids = [f"t{i}" for i in range(50)]
     pl.DataFrame({"id": ids, "group": ["a"] * 50}).write_csv(folder / "groups.csv")

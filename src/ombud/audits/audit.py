@@ -39,7 +39,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.items import LABEL
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
+from ombud.metrics.base import Metric, MetricBase, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.metrics.item_groups import measure_by_item
 from ombud.registry import hint
@@ -436,8 +436,8 @@ def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
     said = describe_metric(getdoc(type(metric)) or "")
-    if own := getattr(metric, "summary", ""):
-        said |= {"summary": own}
+    if isinstance(metric, MetricBase) and metric.summary:
+        said |= {"summary": metric.summary}
     return MetricInfo(
         spec_of(metric), metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
     )

@@ -18,7 +18,7 @@ from ombud.metrics.changes import estimate_changes, has_changes
 from ombud.metrics.engine import Settings
 from ombud.stats.estimate import Estimate
 
-__all__ = ["Comparison", "compare", "differing_units"]
+__all__ = ["Comparison", "compare", "differing_units", "stands"]
 
 _UNITS = {"moderator": ("texts",), "recommender": ("interactions", "test")}
 """The parts of the data that are the units of a metric, by the kind of system it measures."""

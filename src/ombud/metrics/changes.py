@@ -18,7 +18,7 @@ from ombud.metrics.base import Metric, Rows
 from ombud.metrics.comparisons import WHOLE
 from ombud.metrics.engine import correct
 from ombud.metrics.estimator import Layout, MetricEstimator, Settings
-from ombud.metrics.few_events import counts_of
+from ombud.metrics.few_events import RatioPolicy, counts_of
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
@@ -215,8 +215,9 @@ def _ratio(maker: MetricEstimator, label: int, group: int) -> Estimate:
     elif policy is not None:
         reasons = [policy.whole_is_too_rare(maker, sample) for sample in sides]
         reason = next(filter(None, reasons), "")
-    least = getattr(metric, "events", 0) if isinstance(metric.statistic, Mean) else 0
-    if not reason and least:
+    rates = isinstance(policy, RatioPolicy) and not policy.of_medians
+    least = policy.smallest if isinstance(policy, RatioPolicy) else 0
+    if not reason and rates:
         seen = [counts_of(maker, sample, here).events for sample in sides]
         if min(seen) < least:
             reason = (

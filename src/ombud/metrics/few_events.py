@@ -267,7 +267,8 @@ class RatioPolicy:
         if few := self._too_few(part, whole, independent):
             details = _both(part, whole) | {"few_events": True}
             return estimate.replace(details=details).without_value(few, null=1.0)
-        estimate = estimate.replace(note=note, details=_both(part, whole))
+        compared = counts_of(estimator, sample, other) if other else whole
+        estimate = estimate.replace(note=note, details=_both(part, compared))
         if not independent:
             if estimate.value is not None and estimate.value < 1:
                 score = _score_of(estimator, sample, here)

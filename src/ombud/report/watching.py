@@ -22,7 +22,7 @@ from ombud.report.display import count, shorten, unique_names
 from ombud.report.format import p_text
 from ombud.report.html import Page, to_appendix, to_html
 
-__all__ = ["watch_lines", "watch_pages"]
+__all__ = ["name_of", "said_of", "watch_lines", "watch_pages"]
 
 _DRAWN = 8
 """How many numbers are drawn: those that alarm, then those that changed most."""

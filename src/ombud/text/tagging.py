@@ -90,7 +90,7 @@ def _with_punctuation(tags: IdentityTags, data: Dataset, special: dict[str, str]
         told = ", ".join(sorted(there))
         raise PlanError(f"punctuation names the data set {unknown[0]!r}; there are: {told}")
     members, subs, slurs = tags.membership.copy(), tags.sub_membership.copy(), tags.has_slur.copy()
-    hits = tags.hits.tolil()
+    hits: Any = tags.hits.tolil()
     for name, characters in special.items():
         rows = np.flatnonzero(sets == name)
         some = tag_identities(

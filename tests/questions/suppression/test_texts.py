@@ -165,6 +165,23 @@ def published(realdata: Path) -> Plan:
     return Plan.from_dict(content)
 
 
+def test_the_example_is_a_plan() -> None:
+    from ombud.audits.presets import complete
+
+    plan = complete(Plan.load(EXAMPLE))
+    assert {"set-sizes", "identity-tag-counts"} <= {spec["name"] for spec in plan.analyses}
+    parts = plan.data.options["parts"]
+    assert all(Path(part["path"]).is_absolute() for part in parts)
+
+
+def test_the_published_prompt_of_llama_guard() -> None:
+    from ombud.systems.moderators import LlamaGuard
+
+    asked = LlamaGuard(prompt="published").question("some words")["messages"][0]["content"]
+    assert asked.index("O6: Regulated") < asked.index("some words") < asked.index("safety assess")
+    assert "{text}" not in asked
+
+
 PUBLISHED = {
     "stormfront": (10_944, 18, (476, 255, 1025, 727, 118, 327, 91, 1, 18)),
     "tweeteval-hate": (12_962, 21, (932, 135, 2611, 4805, 121, 332, 90, 1, 27)),

@@ -81,7 +81,7 @@ def jigsaw_bias(path: str | Path, *, named_only: bool = False) -> Dataset:
     groups = _groups(made["text"].to_list(), made["id"].to_numpy())
     dropped = []
     if named_only:
-        named = groups.members.any(axis=1)
+        named = np.asarray(groups.members.any(axis=1))
         reason = "they name none of the nine groups"
         count = int(np.count_nonzero(~named))
         dropped.append(Exclusion("texts", "phrases", count, reason, len(named)))

@@ -96,7 +96,8 @@ def jigsaw_kaggle(
     toxicity = next((name for name in ("toxicity", "target") if name in table.columns), None)
     if toxicity is None:
         raise DataError(file.name, ["neither column 'toxicity' nor 'target' is there"])
-    asked = {"toxicity": [toxicity], "any": [toxicity, *TYPES]}.get(label, [label])
+    kinds: dict[str, list[str]] = {"toxicity": [toxicity], "any": [toxicity, *TYPES]}
+    asked = kinds.get(label, [label])
     missing = [name for name in asked if name not in table.columns]
     if missing:
         types = ", ".join(("toxicity", *TYPES, "any"))

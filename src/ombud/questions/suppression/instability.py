@@ -74,7 +74,8 @@ class DecisionInstability(TextMetric):
             reason = "they have fewer than two answers"
             exclusions.append(Exclusion("texts", "texts", lacking, reason, len(texts)))
         clusters = None if texts.clusters is None else texts.clusters[kept]
-        labels, values = ("",), differ[:, None]
+        labels: tuple[str, ...] = ("",)
+        values = differ[:, None]
         if self.families:
             labels, values = by_part(texts, kept, values)
         return Rows(

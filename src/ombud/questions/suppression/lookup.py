@@ -38,8 +38,8 @@ def chief(result: Result, by: str = "flags") -> MetricInfo | None:
 
 def happened(info: MetricInfo | None) -> str:
     """Return what happened to the texts that an audit counts: flagged, refused, or either."""
-    outcome = "flagged" if info is None else info.spec.get("outcome", "flagged")
-    return EVENTS.get(outcome, "flagged")
+    outcome = "flagged" if info is None else str(info.spec.get("outcome", "flagged"))
+    return {str(key): word for key, word in EVENTS.items()}.get(outcome, "flagged")
 
 
 def largest(result: Result, system: str) -> Estimate | None:

@@ -27,13 +27,16 @@ if TYPE_CHECKING:
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
-__all__ = ["Match", "Migration", "matched_threshold"]
+__all__ = ["RIGHT", "WRONG", "Match", "Migration", "matched_threshold"]
 
 Match = Literal["flag-rate", "false-positive-rate", "none"]
 """What is made equal before decisions are compared."""
 
 WRONG = "migration/false-positive-rate"
+"""The key of changes on texts that should not be flagged."""
+
 RIGHT = "migration/true-positive-rate"
+"""The key of changes on texts that should be flagged."""
 
 
 def matched_threshold(scores: NDArray[np.floating[Any]], flagged: int) -> tuple[float, int]:

@@ -44,10 +44,11 @@ class SetSizes:
             if column is not None and (kind == "set" or len(names) > 1):
                 parts += [(kind, name, column.astype(str) == name) for name in names]
         parts.append(("all", "all texts", np.ones(len(texts), dtype=bool)))
-        groups, members = (), np.zeros((len(texts), 0), dtype=bool)
+        groups: tuple[str, ...] = ()
+        members = np.zeros((len(texts), 0), dtype=bool)
         if data.text_groups is not None:
             plain = [g for g, name in enumerate(data.text_groups.names) if " & " not in name]
-            groups = tuple(data.text_groups.names[g] for g in plain)  # type: ignore[assignment]
+            groups = tuple(data.text_groups.names[g] for g in plain)
             members = data.text_groups.aligned(texts.ids)[:, plain]
         rows = []
         for kind, name, here in parts:

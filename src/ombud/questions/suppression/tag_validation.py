@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import polars as pl
 
@@ -94,7 +94,7 @@ class TagValidation:
             hit = int((truth & tagged).sum())
             wrong, missed = int((~truth & tagged).sum()), int((truth & ~tagged).sum())
             rest = len(truth) - hit - wrong - missed
-            about = {"group": group, "unit": "text", "level": settings.level}
+            about: dict[str, Any] = {"group": group, "unit": "text", "level": settings.level}
             for name, count, of in (
                 ("recall", hit, hit + missed),
                 ("precision", hit, hit + wrong),
