@@ -115,9 +115,8 @@ def _unmatched_groups(groups: Grouping, ids: Ids, what: str, absent: str) -> lis
     rows = groups.units.codes(ids)
     here = len(np.unique(rows[rows >= 0]))
     if count and len(rows) and not here:
-        told = [
-            ", ".join(repr(one) for one in some[:2].tolist()) for some in (groups.units.ids, ids)
-        ]
+        both = (np.asarray(groups.units.ids), np.asarray(ids))
+        told = [", ".join(map(repr, some[:2].tolist())) for some in both]
         fault = f"none of its {count:,} ids is among the {what}: it has {told[0]}, they {told[1]}"
         raise DataError("groups", [fault])
     if count > here:
