@@ -232,6 +232,11 @@ class MetricBase:
         return None
 
     @property
+    def summary(self) -> str:
+        """What it is with these options, where its description says another thing; else empty."""
+        return ""
+
+    @property
     def spread(self) -> bool:
         """The spread of units is not kept."""
         return False
