@@ -428,6 +428,8 @@ def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
     said = describe_metric(getdoc(type(metric)) or "")
+    variant = getattr(metric, "variant", "")  # of a plugin's, it may have none
+    said["summary"] = " ".join(filter(None, (said["summary"], variant)))
     return MetricInfo(
         spec_of(metric), metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
     )
