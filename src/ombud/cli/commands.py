@@ -76,7 +76,7 @@ COMMANDS = {
         "Annotation projects: texts in, people invited, ratings and agreement out.",
     ),
     "text": CommandLine(
-        "text:app", "Find delicate texts in a corpus, and score texts with a detector."
+        "text:app", "Find delicate texts in a corpus, score texts, and label items by their texts."
     ),
 }
 
