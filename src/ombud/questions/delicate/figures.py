@@ -194,24 +194,23 @@ def _map_chart(values: Sequence[dict[str, Any]], small: Sequence[dict[str, Any]]
     scores = alt.LookupData(inline(values), key="id", fields=["name", "score", "decision"])
     below = alt.Legend(title="score", orient="bottom", gradientLength=200)
     viridis = alt.Scale(scheme="viridis", zero=False)
-    score = {
-        "color": alt.Color(field="score", legend=below, scale=viridis, **QUANTITY),
-        "tooltip": tooltips(name="Country", score="Score", decision="Decision"),
-    }
+    colour = alt.Color(field="score", legend=below, scale=viridis, **QUANTITY)
+    tips = tooltips(name="Country", score="Score", decision="Decision")
+    known = alt.condition("isValid(datum.score)", colour, alt.value("#d9dce3"))
     edge: dict[str, Any] = {"stroke": "#ffffff", "strokeWidth": 0.4}
+    # Every outline is drawn once: they are most of what a report with this map weighs.
     return layered(
-        alt.Chart(shapes).mark_geoshape(fill="#d9dce3", **edge),
         alt.Chart(shapes)
         .transform_lookup(lookup="id", from_=scores)
-        .transform_filter("isValid(datum.score)")
         .mark_geoshape(**edge)
-        .encode(**score),
+        .encode(color=known, tooltip=tips),
         alt.Chart(inline(small))
         .mark_circle(size=26, opacity=1, **edge)
         .encode(
             longitude=alt.Longitude(field="longitude", **QUANTITY),
             latitude=alt.Latitude(field="latitude", **QUANTITY),
-            **score,
+            color=colour,
+            tooltip=tips,
         ),
         width=620,
         height=270,
