@@ -53,7 +53,7 @@ class DataPlan(_Strict):
     texts: str | None = None
     """File with `text` and optionally `id`, `label`, `cluster`, `family`."""
     text_groups: str | None = None
-    """File with `id` and one column per attribute of the texts."""
+    """File with `id` and a column per attribute of the texts, or in long form `id` and `group`."""
 
     @field_validator("rating_scale")
     @classmethod

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check",
-    "compare",
     "load_plan",
     "report",
     "rescore",
@@ -203,35 +202,6 @@ def rescore(
 
 
 @reports_errors
-def compare(
-    before: Annotated[Path, typer.Argument(help="A result folder.", metavar="A")],
-    after: Annotated[Path, typer.Argument(help="A later result folder.", metavar="B")],
-    as_json: Annotated[bool, JsonOption] = False,
-) -> None:
-    """Show what changed from result A to result B, on the users or texts that both measured.
-
-    \b
-    Example:
-      ombud compare monday.result tuesday.result
-    """
-    from ombud.audits import Result
-    from ombud.audits.compare import compare as compare_results
-    from ombud.cli.tables import estimate_table
-
-    results = [Result.load(folder) for folder in (before, after)]
-    for folder, loaded in zip((before, after), results, strict=True):
-        if loaded.integrity is not None and loaded.integrity.said:
-            say_aside(f"{folder}: {loaded.integrity.said}")
-    changes = compare_results(*results)
-    if as_json:
-        print_json([e.to_dict() for e in changes])
-    elif all(e.value == 0 and e.interval in {None, (0.0, 0.0)} for e in changes):
-        say(f"nothing changed: {count(len(changes), 'estimate')} equal in {before} and {after}")
-    else:
-        console.print(estimate_table(changes, title=f"Change from {before} to {after}"))
-
-
-@reports_errors
 def check(
     result: Annotated[Path, _ResultArgument],
     fail_if: Annotated[
@@ -241,6 +211,13 @@ def check(
         bool,
         typer.Option(
             "--fail-if-undefined", help="Exit with 1 too if an estimate could not be judged."
+        ),
+    ] = False,
+    fail_if_nothing_judged: Annotated[
+        bool,
+        typer.Option(
+            "--fail-if-nothing-judged",
+            help="Exit with 1 too if a condition found no number to judge.",
         ),
     ] = False,
     as_json: Annotated[bool, JsonOption] = False,
@@ -271,7 +248,10 @@ def check(
         raise PlanError("no condition was given; use --fail-if EXPR")
     loaded = Result.load(result)
     verdicts = {text: Condition(text).check(loaded.estimates) for text in fail_if}
-    failed = any(v.met or (fail_if_undefined and v.undefined) for v in verdicts.values())
+    failed = any(
+        v.met or (fail_if_undefined and v.undefined) or (fail_if_nothing_judged and not v.judged)
+        for v in verdicts.values()
+    )
     if as_json:
         content = {
             part: {text: [e.to_dict() for e in getattr(v, part)] for text, v in verdicts.items()}
@@ -284,11 +264,11 @@ def check(
         if loaded.integrity is not None and loaded.integrity.said:
             say(loaded.integrity.said)
         for text, verdict in verdicts.items():
-            _show_verdict(text, verdict, len(loaded.estimates))
+            _show_verdict(text, verdict, len(loaded.estimates), closes=fail_if_nothing_judged)
     raise typer.Exit(FAILED_GATE if failed else 0)
 
 
-def _show_verdict(text: str, verdict: Verdict, total: int) -> None:
+def _show_verdict(text: str, verdict: Verdict, total: int, *, closes: bool = False) -> None:
     say(f"{len(verdict.met)} of {total} estimates meet: {visible(text)}")
     for estimate in verdict.met:
         say(f"  {_on_one_line(estimate)}")
@@ -299,7 +279,8 @@ def _show_verdict(text: str, verdict: Verdict, total: int) -> None:
     say(f"  {count(len(verdict.undefined), 'estimate')} {judged}; the first:")
     say(f"  {_on_one_line(verdict.undefined[0])}")
     if not verdict.judged:
-        say("  NOTHING WAS JUDGED: this gate is open only because there is no number to judge.")
+        open_or_not = "closed because" if closes else "open only because"
+        say(f"  NOTHING WAS JUDGED: this gate is {open_or_not} there is no number to judge.")
 
 
 def _on_one_line(estimate: Estimate) -> str:
