@@ -122,7 +122,7 @@ def test_many_labels_are_cut_and_said(large: Result) -> None:
     assert figure is not None
     rows = {d["row"] for d in figure.spec["data"]["values"]}
     assert len(rows) == 10 <= MOST_ROWS
-    said = "Shown: the 10 of 137 labels whose interval lies furthest from the line"
+    said = "Shown: the 10 clearest of 137 labels"
     assert f"{said}; 127 are not shown." in figure.caption
 
 

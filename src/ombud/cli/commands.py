@@ -41,8 +41,8 @@ COMMANDS = {
         "Show what changed from result A to result B, on the users or texts that both measured.",
     ),
     "check": CommandLine(
-        "audits:check",
-        "Exit with 1 if any estimate meets a condition: a gate for continuous integration.",
+        "check:check",
+        "Exit with 1 if a limit is broken: a gate for continuous integration.",
     ),
     "tune": CommandLine(
         "tune:tune",
