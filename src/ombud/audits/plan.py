@@ -111,6 +111,8 @@ class DataPlan(_Strict):
     """File with `text` and optionally `id`, `label`, `cluster`, `family`."""
     text_groups: str | None = None
     """File with `id` and one column per attribute of the texts."""
+    columns: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """``[data.columns.TABLE]``: by the name above, the column's name in the file of that table."""
 
 
 class StatisticsPlan(_Strict):

@@ -29,6 +29,10 @@ COMMANDS = {
     "run": CommandLine(
         "audits:run", "Run the audit that a plan describes; a stopped run goes on where it was."
     ),
+    "init": CommandLine(
+        "init:init",
+        "Write a first plan and gate for your files, from their headers; nothing is overwritten.",
+    ),
     "report": CommandLine(
         "audits:report", "Write the report of a result again: .html, .pdf, .md, .tex or .json."
     ),

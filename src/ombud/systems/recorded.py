@@ -10,13 +10,30 @@ from typing import Any
 import numpy as np
 
 from ombud.data.decisions import Decisions, Outcome
-from ombud.data.frames import Frame
+from ombud.data.frames import Frame, MappedFile
 from ombud.data.ids import Ids, Vocabulary
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
-from ombud.registry import moderator, recommender
+from ombud.errors import PlanError
+from ombud.registry import hint, moderator, recommender
 
 __all__ = ["RecordedDecisions", "RecordedRecommendations"]
+
+
+_LISTS = ("user", "item", "rank", "score")
+_DECISIONS = ("id", "outcome", "flagged", "score", "repeat", "categories")
+
+
+def _file(path: Path, columns: dict[str, str], known: tuple[str, ...]) -> Frame:
+    for ours in columns:
+        if ours not in known:
+            raise PlanError(f"{path.name}: columns names {ours!r}; {hint(ours, known)}")
+    return MappedFile(path, columns) if columns else path
+
+
+def _refuse_columns(columns: dict[str, str]) -> None:
+    if columns:
+        raise PlanError("columns are names in a file; rename those of a frame before giving it")
 
 
 @recommender("recorded")
@@ -32,6 +49,8 @@ class RecordedRecommendations:
         The file (Parquet, CSV, TSV, JSONL); from Python also a frame, or `Recommendations`.
     name
         The system's name in the report; default, the file's name, or ``recorded``.
+    columns
+        By the names above, the names of the columns in the file, where they are others.
 
     Examples
     --------
@@ -43,11 +62,13 @@ class RecordedRecommendations:
 
     path: Path
     name: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
     _lists: Recommendations | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         given: Any = self.path
         if not isinstance(given, str | PathLike):
+            _refuse_columns(self.columns)
             self._lists = (
                 given if isinstance(given, Recommendations) else Recommendations.from_frame(given)
             )
@@ -64,7 +85,7 @@ class RecordedRecommendations:
     def lists(self) -> Recommendations:
         """All recorded lists."""
         if self._lists is None:
-            self._lists = Recommendations.from_frame(self.path)
+            self._lists = Recommendations.from_frame(_file(self.path, self.columns, _LISTS))
         return self._lists
 
     @property
@@ -90,16 +111,20 @@ class RecordedDecisions:
         The system's name in the report; default, the file's name, or ``recorded``.
     threshold
         With scores only: flag when the score reaches it.
+    columns
+        By the names above, the names of the columns in the file, where they are others.
     """
 
     path: Path
     name: str = ""
     threshold: float | None = None
+    columns: dict[str, str] = field(default_factory=dict)
     _decisions: Decisions | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         given: Any = self.path
         if not isinstance(given, str | PathLike):
+            _refuse_columns(self.columns)
             if not isinstance(given, Decisions):
                 given = Decisions.from_frame(given, threshold=self.threshold)
             self._decisions = given
@@ -118,7 +143,9 @@ class RecordedDecisions:
     def decisions(self) -> Decisions:
         """All recorded decisions."""
         if self._decisions is None:
-            self._decisions = Decisions.from_frame(self.path, threshold=self.threshold)
+            self._decisions = Decisions.from_frame(
+                _file(self.path, self.columns, _DECISIONS), threshold=self.threshold
+            )
         return self._decisions
 
     @property
