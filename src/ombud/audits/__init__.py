@@ -5,8 +5,10 @@ from ombud.audits.expectations import Expectation, Gate
 from ombud.audits.gate import Condition
 from ombud.audits.plan import AboutPlan, ExpectPlan, Plan
 from ombud.audits.result import MetricInfo, Result
+from ombud.audits.tidy import TIDY_COLUMNS, tidy_frame
 
 __all__ = [
+    "TIDY_COLUMNS",
     "AboutPlan",
     "Audit",
     "Condition",
@@ -16,4 +18,5 @@ __all__ = [
     "MetricInfo",
     "Plan",
     "Result",
+    "tidy_frame",
 ]

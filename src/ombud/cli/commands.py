@@ -48,6 +48,10 @@ COMMANDS = {
         "check:check",
         "Exit with 1 if a limit is broken: a gate for continuous integration.",
     ),
+    "export": CommandLine(
+        "export:export",
+        "Write every estimate as one row of a plain table: Parquet, CSV or JSON lines.",
+    ),
     "tune": CommandLine(
         "tune:tune",
         "Search for the best parameters of a model; keep the plan's final test data out of it.",

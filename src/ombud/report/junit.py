@@ -48,9 +48,8 @@ def to_junit(
     skipped = sum(one.state == "undecided" for one in expected) if not fail_undecided else 0
     suites = ElementTree.Element("testsuites")
     counts = {"tests": len(expected), "failures": failures, "errors": 0, "skipped": skipped}
-    suite = ElementTree.SubElement(
-        suites, "testsuite", name=visible(name), **{key: str(n) for key, n in counts.items()}
-    )
+    about = {"name": visible(name)} | {key: str(number) for key, number in counts.items()}
+    suite = ElementTree.SubElement(suites, "testsuite", about)
     for one in expected:
         case = ElementTree.SubElement(
             suite, "testcase", classname=visible(name), name=visible(one.said)
