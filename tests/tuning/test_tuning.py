@@ -46,6 +46,7 @@ def bowl(monkeypatch):
         x: float = 0.0
         y: int = 1
         name: str = "bowl"
+        predicts_ratings: bool = True
 
         def fit(self, interactions, *, progress=None):
             if log["fits"] == log["stop_at"]:
@@ -96,8 +97,8 @@ def test_goes_on_after_an_interruption_as_if_there_had_been_none(bowl, tmp_path)
     with pytest.raises(KeyboardInterrupt):
         search(folder=tmp_path / "cut", trials=18)
     bowl["stop_at"] = None
-    with (tmp_path / "cut" / "trials.jsonl").open("a") as file:
-        file.write('{"number": 13, "par')  # a line that a kill has torn
+    with (tmp_path / "cut" / "trials.log").open("a") as file:
+        file.write('{"op_code": 5, "wor')  # a line that a kill has torn
     resumed = search(folder=tmp_path / "cut", trials=18)
     assert resumed.trials.drop("seconds").equals(whole.trials.drop("seconds"))
     assert bowl["fits"] == 18
@@ -105,6 +106,28 @@ def test_goes_on_after_an_interruption_as_if_there_had_been_none(bowl, tmp_path)
     assert bowl["fits"] == 18 and again.best == whole.best
     saved = json.loads((tmp_path / "cut" / "tuned.json").read_text())
     assert saved["best"] == whole.best and saved["value"] == whole.value
+
+
+def finished(path):
+    """Return how many trials Optuna's log says ended well, read as anyone would."""
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return sum(json.loads(line).get("state") == 1 for line in lines)
+
+
+def test_a_trial_that_was_killed_is_tried_again_with_the_same_parameters(bowl, tmp_path):
+    import optuna
+
+    bowl["stop_at"] = 4
+    with pytest.raises(KeyboardInterrupt):
+        search(folder=tmp_path / "a", trials=6)
+    bowl["stop_at"] = None
+    resumed = search(folder=tmp_path / "a", trials=6)
+    # Optuna's own reader finds the killed one beside the others.
+    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "a" / "trials.log"))
+    study = optuna.load_study(study_name=None, storage=optuna.storages.JournalStorage(backend))
+    assert [t.state.name for t in study.trials] == ["COMPLETE"] * 4 + ["FAIL"] + ["COMPLETE"] * 2
+    assert study.trials[4].params == study.trials[5].params
+    assert study.best_params == resumed.best and study.best_value == resumed.value
 
 
 def test_survives_kill_9(tmp_path):
@@ -121,24 +144,23 @@ def test_survives_kill_9(tmp_path):
         print(len(found.trials))
         """
     )
-    path = tmp_path / "search" / "trials.jsonl"
+    path = tmp_path / "search" / "trials.log"
     command = [sys.executable, "-c", script, str(tmp_path / "search")]
     environment = os.environ | {"OMBUD_PLUGINS": "none"}
     with subprocess.Popen([*command, "100000"], env=environment) as running:
-        for _ in range(600):
-            if path.exists() and path.read_bytes().count(b"\n") >= 3:
+        for _ in range(2_400):
+            if finished(path) >= 3:
                 break
             time.sleep(0.05)
         running.send_signal(signal.SIGKILL)
-    kept = path.read_bytes().count(b"\n")
+    kept = finished(path)
     assert kept >= 3
     done = subprocess.run(
         [*command, str(kept + 2)], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == [str(kept + 2)]
     assert "Trial" not in done.stderr  # Optuna is silent
-    first = path.read_text().splitlines()
-    assert [json.loads(line)["number"] for line in first] == list(range(kept + 2))
+    assert finished(path) == kept + 2
 
 
 def test_another_search_in_the_folder_is_refused(bowl, tmp_path):
@@ -151,9 +173,13 @@ def test_another_search_in_the_folder_is_refused(bowl, tmp_path):
     (tmp_path / "b" / "thesis.txt").write_text("x")
     with pytest.raises(ResultError, match="holds no search"):
         search(folder=tmp_path / "b")
-    with (tmp_path / "a" / "trials.jsonl").open("a") as file:
-        file.write("garbage\n")
-    with pytest.raises(ResultError, match="line 3 is not a trial"):
+    log = tmp_path / "a" / "trials.log"
+    lines = log.read_text().count("\n")
+    log.write_text(log.read_text() + "garbage\n")
+    with pytest.raises(ResultError, match=f"line {lines + 1} is not a step of a trial"):
+        search(folder=tmp_path / "a")
+    log.write_text('{"op_code": 99}\n{}\n')
+    with pytest.raises(ResultError, match="is not the log of a search"):
         search(folder=tmp_path / "a")
 
 
@@ -246,6 +272,7 @@ def test_declining_to_predict_does_not_pay(monkeypatch):
 
     class Shy:
         name = "shy"
+        predicts_ratings = True
 
         def predict(self, users, items):
             return np.full(len(users), np.nan, np.float32)

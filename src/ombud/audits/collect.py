@@ -25,6 +25,7 @@ from ombud.systems.base import (
     RatingPredictor,
     Recommender,
     Recorded,
+    ShowsSeen,
     TrainableRecommender,
 )
 from ombud.systems.moderators.quote import CostQuote
@@ -225,7 +226,7 @@ class OutputCollector:
             told = system.recommend(users, depth)
             # Systems of ombud leave seen items out; a record says what was shown.
             plain = isinstance(system, OwnRecommender) or not isinstance(told, Recommendations)
-            meant = getattr(system, "recommends_seen", False)
+            meant = isinstance(system, ShowsSeen) and system.recommends_seen
             seen = self.data.interactions if plain and not meant else None
             answer = read_lists(name, told, users, depth, seen)
             if len(answer) != len(users):

@@ -41,9 +41,6 @@ class _Exposure(MetricBase):
     def __post_init__(self) -> None:
         if self.k < 1:
             raise PlanError(f"k is {self.k}; a list has at least 1 place")
-        users = getattr(self, "users", None)
-        if users is not None and users < 1:
-            raise PlanError(f"users is {users}; at least 1 was expected")
 
     @property
     def depth(self) -> int:
@@ -87,6 +84,11 @@ class _Rarefied(_Exposure):
     """Adds the number of users to which distinct items are scaled."""
 
     users: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.users is not None and self.users < 1:
+            raise PlanError(f"users is {self.users}; at least 1 was expected")
 
     def _note(self) -> str:
         return super()._note() if self.users is None else f"expected for {self.users:,} users"

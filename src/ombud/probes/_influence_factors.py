@@ -113,21 +113,22 @@ class ExplicitInfluence(Influence):
     """
 
     def __init__(self, model: ExplicitALS | SVD) -> None:
+        from ombud.systems.recommenders import SVD, ExplicitALS
+
         self.model, self.data = model, model.interactions
         matrix = self.data.matrix
         columns = matrix.tocsc()
         users, items = (f.astype(np.float64) for f in (model.user_factors, model.item_factors))
         assert model.user_bias is not None and model.item_bias is not None
         user_bias, item_bias = model.user_bias.astype(float), model.item_bias.astype(float)
-        settings: Any = model
-        self.biased = hasattr(model, "epochs")
+        self.biased = isinstance(model, SVD)
         self.offset = item_bias + model.mean
         self.ridge = float(model.regularization)
         self.early = 0.0
-        self.damping = getattr(model, "damping", 0.0)
+        self.damping = model.damping if isinstance(model, ExplicitALS) else 0.0
         self.user_bias = user_bias
-        if self.biased:
-            self.early = 1 / (settings.epochs * settings.learning_rate)
+        if isinstance(model, SVD):
+            self.early = 1 / (model.epochs * model.learning_rate)
             one = np.ones((max(len(users), len(items)), 1))
             self.design = np.hstack([users, one[: len(users)]])
             self.items = np.hstack([items, item_bias[:, None]])

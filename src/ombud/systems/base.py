@@ -20,6 +20,7 @@ __all__ = [
     "RatingPredictor",
     "Recommender",
     "Recorded",
+    "ShowsSeen",
     "TrainableRecommender",
 ]
 
@@ -80,6 +81,16 @@ class RatingPredictor(Protocol):
 
     def predict(self, users: Ids, items: Ids) -> NDArray[Any]:
         """Return the number for each pair of a user and an item."""
+        ...
+
+
+@runtime_checkable
+class ShowsSeen(Protocol):
+    """A recommender that says whether its lists may hold items of the user's own history."""
+
+    @property
+    def recommends_seen(self) -> bool:
+        """Whether seen items are meant to be there; without it they are refused."""
         ...
 
 

@@ -16,7 +16,7 @@ from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, OmbudError, PlanError
-from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.base import Moderator, Progress, Recommender, ShowsSeen
 from ombud.systems.recommenders.adapters.answers import as_answer, gather
 from ombud.systems.recorded import RecordedDecisions
 
@@ -85,13 +85,17 @@ class _OwnTrainable(OwnRecommender):
     """An object without a name that can be trained."""
 
     def __init__(self, system: Any, name: str) -> None:
-        super().__init__(system.recommend, name, getattr(system, "recommends_seen", False))
+        super().__init__(system.recommend, name, _shows_seen(system))
         self._system = system
 
     def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
         """Train the object on interactions."""
         self._system.fit(interactions)
         return self
+
+
+def _shows_seen(system: object) -> bool:
+    return isinstance(system, ShowsSeen) and system.recommends_seen
 
 
 def as_system(
@@ -113,7 +117,7 @@ def as_system(
     if callable(getattr(system, "recommend", None)):
         if callable(getattr(system, "fit", None)):
             return _OwnTrainable(system, name)
-        return OwnRecommender(system.recommend, name, getattr(system, "recommends_seen", False))
+        return OwnRecommender(system.recommend, name, _shows_seen(system))
     if callable(getattr(system, "moderate", None)):
         return OwnModerator(system.moderate, name)
     if not callable(system) or isinstance(system, type):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +16,9 @@ from ombud.data.predictions import Predictions
 from ombud.data.splits import Split
 from ombud.errors import AuditedSystemError, DataError, PlanError, RegistryError
 from ombud.rng import generator
-from ombud.systems.base import Progress, TrainableRecommender
+from ombud.systems.base import Progress, RatingPredictor, TrainableRecommender
 from ombud.tuning.spaces import Space
-from ombud.tuning.trials import Journal, Trial
+from ombud.tuning.trials import Trial, Trials
 
 __all__ = ["Objective", "Search", "no_longer_improves"]
 
@@ -64,10 +63,9 @@ class Objective:
         """Return the metric of a fitted model on the held-out interactions of some users."""
         name, k = self._parts()
         if name in _ERRORS:
-            predict = getattr(model, "predict", None)
-            if predict is None:
+            if not isinstance(model, RatingPredictor):
                 raise PlanError(f"{model.name} predicts no ratings; tune it on a metric of lists")
-            answer = Predictions.of_held_out(parts.test, predict, users, model.name)
+            answer = Predictions.of_held_out(parts.test, model.predict, users, model.name)
             mean = np.float32(parts.train.matrix.data.mean())
             filled = np.where(np.isnan(answer.predicted), mean, answer.predicted)
             metric: Any = registry.create("metric", name)
@@ -127,7 +125,7 @@ class Search:
         What to train and test on, and whom to measure.
     seed
         The seed of the proposals.
-    journal
+    trials
         The trials so far.
     """
 
@@ -138,12 +136,12 @@ class Search:
     parts: Split
     users: Any
     seed: int
-    journal: Journal
+    trials: Trials
 
     @property
     def done(self) -> list[Trial]:
         """The trials that succeeded."""
-        return [trial for trial in self.journal.trials if trial.value is not None]
+        return [trial for trial in self.trials.finished if trial.value is not None]
 
     def run(
         self,
@@ -167,20 +165,19 @@ class Search:
                     f"the best five improved by less than {tolerance:.1%} over the last "
                     f"{window} trials"
                 )
-            if len(self.journal.trials) >= trials:
+            if len(self.trials.finished) >= trials:
                 return f"the budget of {trials} trials is used up"
-            if seconds is not None and sum(t.seconds for t in self.journal.trials) >= seconds:
+            if seconds is not None and sum(t.seconds for t in self.trials.finished) >= seconds:
                 return f"the budget of {seconds:g} seconds is used up"
-            if not done and len(self.journal.trials) >= _HOPELESS:
-                reasons = "; ".join(dict.fromkeys(t.reason for t in self.journal.trials))
+            if not done and len(self.trials.finished) >= _HOPELESS:
+                reasons = "; ".join(dict.fromkeys(t.reason for t in self.trials.finished))
                 raise AuditedSystemError(
-                    f"the first {len(self.journal.trials)} trials of {self.model} all failed: "
+                    f"the first {len(self.trials.finished)} trials of {self.model} all failed: "
                     f"{reasons}"
                 )
             trial = self._try()
-            self.journal.add(trial)
             if progress is not None:
-                progress(len(self.journal.trials), trials, self._note(trial))
+                progress(len(self.trials.finished), trials, self._note(trial))
 
     def _note(self, trial: Trial) -> str:
         what = trial.reason if trial.value is None else f"{trial.value:.5g}"
@@ -188,13 +185,16 @@ class Search:
         return f"trial {trial.number}: {self.objective.metric} {what}{best}"
 
     def _try(self) -> Trial:
-        number = len(self.journal.trials)
-        parameters = self._propose(number)
+        number = str(len(self.trials.finished))
+        seed = int(generator(self.seed, "tuning", number).integers(2**31))
+        proposal = self.trials.propose(self.space, seed)
         started = time.perf_counter()
         value: float | None = None
         reason = ""
         try:
-            made = registry.create("recommender", self.model, self.fixed | parameters)
+            made = registry.create(
+                "recommender", self.model, self.fixed | dict(proposal.parameters)
+            )
             if not isinstance(made, TrainableRecommender):
                 raise PlanError(f"{self.model} is not trained by ombud, so it cannot be tuned")
             made.fit(self.parts.train)
@@ -205,41 +205,9 @@ class Search:
                 reason = "the metric is undefined"
         except (AuditedSystemError, DataError, RegistryError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
-        return Trial(number, parameters, value, time.perf_counter() - started, reason)
-
-    def _propose(self, number: int) -> dict[str, Any]:
-        """Return the parameters of a trial, from the seed and the trials before it alone."""
-        import optuna
-
-        with _quiet(optuna):
-            draw = int(generator(self.seed, "tuning", str(number)).integers(2**31))
-            study = optuna.create_study(
-                direction="minimize" if self.objective.lower_is_better else "maximize",
-                sampler=optuna.samplers.TPESampler(seed=draw),
-            )
-            for trial in self.done:
-                probe = optuna.trial.FixedTrial(dict(trial.parameters))
-                for name, part in self.space.items():
-                    part.suggest(probe, name)
-                study.add_trial(
-                    optuna.trial.create_trial(
-                        params=probe.params, distributions=probe.distributions, value=trial.value
-                    )
-                )
-            asked = study.ask()
-            return {name: part.suggest(asked, name) for name, part in self.space.items()}
+        return self.trials.add(proposal, value, time.perf_counter() - started, reason)
 
     def best(self) -> Trial:
         """Return the best trial; of equal ones, the first."""
         sign = 1 if self.objective.lower_is_better else -1
         return min(self.done, key=lambda trial: (sign * (trial.value or 0.0), trial.number))
-
-
-@contextmanager
-def _quiet(optuna: Any) -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)

@@ -21,7 +21,7 @@ from ombud.rng import generator
 from ombud.systems.base import Progress, TrainableRecommender
 from ombud.tuning.search import Objective, Search
 from ombud.tuning.spaces import space_for
-from ombud.tuning.trials import Journal
+from ombud.tuning.trials import Trials
 
 __all__ = ["Tuned", "tune"]
 
@@ -104,7 +104,8 @@ def tune(
     users
         Measure on a random sample of this many users; default, all with a held-out item.
     folder
-        Where trials are kept; a search goes on from there. Default: in memory only.
+        Where trials are kept, in Optuna's storage; a search goes on from there. Default: in
+        memory only.
     seed
         The seed of split, sample and search.
     progress
@@ -142,8 +143,9 @@ def tune(
         "data": fingerprint_data(Dataset(interactions)),
     }
     index = None if folder is None else Path(folder)
-    with Journal(index, _plain(identity)) as journal:
-        search = Search(model, objective, chosen, fixed, parts, asked, seed, journal)
+    lower = objective.lower_is_better
+    with Trials(index, _plain(identity), lower_is_better=lower) as kept:
+        search = Search(model, objective, chosen, fixed, parts, asked, seed, kept)
         stopped = search.run(trials, seconds, window, tolerance, progress)
     result = _result(search, stopped)
     if index is not None:
@@ -154,14 +156,14 @@ def tune(
 
 def _result(search: Search, stopped: str) -> Tuned:
     if not search.done:
-        reasons = "; ".join(dict.fromkeys(t.reason for t in search.journal.trials))
+        reasons = "; ".join(dict.fromkeys(t.reason for t in search.trials.finished))
         raise AuditedSystemError(f"no trial of {search.model} succeeded: {reasons}")
     best = search.best()
     assert best.value is not None  # only successful trials are done
     rows = [
         {"number": t.number, "value": t.value, "seconds": t.seconds, "reason": t.reason}
         | dict(t.parameters)
-        for t in search.journal.trials
+        for t in search.trials.finished
     ]
     frame = pl.DataFrame(rows, infer_schema_length=None)
     result = search.fixed | dict(best.parameters)

@@ -17,6 +17,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
+from ombud.files import write_parquet
 from ombud.rng import generator
 from ombud.worlds.catalogue import Catalogue, draw_catalogue, numbered
 from ombud.worlds.creators import Creators, draw_creators
@@ -194,8 +195,7 @@ class World:
             frames[f"decisions/{moderator.name}"] = moderator.moderate(self.texts).to_frame()
         written = {name: Path(folder) / f"{name}.parquet" for name in frames}
         for name, frame in frames.items():
-            written[name].parent.mkdir(parents=True, exist_ok=True)
-            frame.write_parquet(written[name])
+            write_parquet(written[name], frame)
         return written
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ombud.data.ids import Vocabulary
 from ombud.errors import AuditedSystemError, PlanError, ResultError
-from ombud.probes.blackbox.systems import HistorySystem, TryAgainError, check_writes
+from ombud.probes.blackbox.systems import HistorySystem, ManyHistories, TryAgainError, check_writes
 from ombud.probes.budget import QueryBudget
 from ombud.probes.edits import History
 from ombud.systems.recommenders.adapters.answers import as_answer
@@ -142,7 +142,7 @@ class Questions:
         return [self._codes(known[key]) if key in known else None for key in keys]
 
     def _send(self, todo: list[tuple[bytes, History]], known: dict[bytes, list[Any]]) -> None:
-        many = getattr(self.system, "recommend_many", None)
+        many = self.system if isinstance(self.system, ManyHistories) else None
         size = _PORTION if many is not None else 1
         portions = [todo[start : start + size] for start in range(0, len(todo), size)]
 
@@ -154,7 +154,7 @@ class Questions:
             for attempt in range(self.retries + 1):
                 try:
                     answers = (
-                        many(asked, self.n)
+                        many.recommend_many(asked, self.n)
                         if many is not None
                         else [self.system.recommend(asked[0], self.n)]
                     )

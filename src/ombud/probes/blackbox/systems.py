@@ -17,6 +17,7 @@ __all__ = [
     "FunctionSystem",
     "HistoryOf",
     "HistorySystem",
+    "ManyHistories",
     "TryAgainError",
     "check_writes",
 ]
@@ -62,6 +63,15 @@ class HistorySystem(Protocol):
 
     def recommend(self, history: HistoryOf, n: int) -> Sequence[Any]:
         """Return the n best item ids for a history, best first."""
+        ...
+
+
+@runtime_checkable
+class ManyHistories(Protocol):
+    """A system that answers many histories at once, faster than one by one."""
+
+    def recommend_many(self, histories: Sequence[HistoryOf], n: int) -> list[Sequence[Any]]:
+        """Return a list for each history."""
         ...
 
 

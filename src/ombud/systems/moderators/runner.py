@@ -58,6 +58,8 @@ class Asker(Endpoint, Protocol):
         What a question costs.
     prompt_characters
         What the prompt adds to each text.
+    known_categories
+        The categories that its documentation names; empty when any may come.
     """
 
     name: str
@@ -72,6 +74,9 @@ class Asker(Endpoint, Protocol):
 
     @property
     def prompt_characters(self) -> int: ...  # noqa: D102
+
+    @property
+    def known_categories(self) -> tuple[str, ...]: ...  # noqa: D102
 
     def parse(self, status: int, body: bytes) -> Answer:
         """Return what a reply to one text means; never raises."""
@@ -282,7 +287,7 @@ class Runner:
             )
         if work.repaired:
             notices.append(f"{work.repaired:,} texts held lone surrogates, sent as U+FFFD")
-        known = getattr(self.asker, "known_categories", ())
+        known = self.asker.known_categories
         if known and (new := sorted(set(decisions.categories) - set(known))):
             notices.append(
                 f"the service named categories that are new to ombud: {', '.join(new)}; they are "

@@ -79,6 +79,7 @@ class Model(ABC):
     predicts_ratings = True  # whether scores are on the scale of the ratings
     registered_name = "model"
     threads: int | None = None
+    factors: int = 0  # of a factor model
 
     def __post_init__(self) -> None:
         self.name: str = type(self).registered_name
@@ -127,7 +128,7 @@ class Model(ABC):
             faults.append("there is no interaction to learn from")
         if self.needs_ratings and not interactions.explicit:
             faults.append(f"{self.name} needs ratings, and there is no column `rating`")
-        factors = getattr(self, "factors", 0)
+        factors = self.factors
         most = min(interactions.n_users, interactions.n_items)
         if factors > most:
             faults.append(

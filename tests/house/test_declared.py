@@ -1,0 +1,50 @@
+"""What code asks of an object is declared: attributes are not looked up by their names."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import ombud
+
+SOURCE = Path(ombud.__file__).parent
+
+# Objects of others, told apart by what they have: users' own systems, frames and registered
+# things, libraries, and what a thread keeps for itself.
+FOREIGN = {
+    "app/store.py": {"db"},
+    "audits/audit.py": {"name", "__name__"},
+    "audits/collect.py": {"predict"},
+    "audits/faults.py": {"model_fields"},
+    "audits/result.py": {"spec"},
+    "cli/data.py": {"exclusions"},
+    "cli/describe.py": {"of"},
+    "probes/distances.py": {"name"},
+    "probes/training.py": {"fit", "score"},
+    "questions/warnings/preset.py": {"fit"},
+    "registry.py": {"model_fields", "options", "value"},
+    "report/pdf.py": {"geteuid"},
+    "systems/detectors/transformer.py": {"model_max_length"},
+    "systems/moderators/service.py": {"registered_name"},
+    "systems/moderators/sklearn_pipeline.py": {"predict_proba"},
+    "systems/own.py": {"recommend", "moderate", "fit", "columns"},
+    "testing/_options.py": {"registered_name"},
+    "testing/metrics.py": {"frozen", "__dataclass_params__"},
+    "text/matching.py": {"to_list", "tolist", "to_pylist"},
+}
+
+
+def test_attributes_of_our_own_objects_are_declared() -> None:
+    looked_up: dict[str, set[str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in {"getattr", "hasattr"}
+                and isinstance(node.args[1], ast.Constant)
+            ):
+                looked_up.setdefault(name, set()).add(node.args[1].value)
+    undeclared = {name: seen - FOREIGN.get(name, set()) for name, seen in looked_up.items()}
+    assert {name: seen for name, seen in undeclared.items() if seen} == {}
