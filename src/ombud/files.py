@@ -18,6 +18,8 @@ from ombud.errors import ResultError
 __all__ = [
     "hash_file",
     "inside",
+    "is_leftover",
+    "is_plain_file",
     "read_json",
     "read_parquet",
     "write_atomically",
@@ -53,6 +55,11 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         neighbour.unlink(missing_ok=True)
 
 
+def is_leftover(path: Path, name: str) -> bool:
+    """Whether a file is what a killed write of a file of this name left behind."""
+    return path.name.startswith(f".{name}.") and path.name.endswith(".part")
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write JSON with sorted keys, atomically; NaN and infinity are refused."""
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
@@ -75,6 +82,7 @@ def write_parquet(path: Path, frame: pl.DataFrame) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, with an error that names the file."""
+    _check_plain(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
@@ -90,12 +98,19 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def _check_plain(path: Path) -> None:
+    """Refuse a pipe or a device, which might never end."""
+    if path.exists() and not path.is_dir() and not is_plain_file(path):
+        raise ResultError(f"{path} is no ordinary file")
+
+
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no number of JSON")
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
     """Read a Parquet file of a result, with an error that names the file."""
+    _check_plain(path)
     try:
         return pl.read_parquet(path)
     except FileNotFoundError:
@@ -106,14 +121,37 @@ def read_parquet(path: Path) -> pl.DataFrame:
         raise ResultError(f"{path} is not Parquet, or is damaged: {error}") from None
 
 
-def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file; a file that has not changed is read once."""
+def hash_file(path: Path, *, afresh: bool = False) -> str:
+    """Return the SHA-256 of a file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    afresh
+        Read it even if it seems unchanged (size, time and inode) since it was last read: times
+        can be set back.
+    """
+    if afresh:
+        return _digest(path)
     seen = path.stat()
     return _hashed(path.resolve(), seen.st_size, seen.st_mtime_ns, seen.st_ino)
 
 
+def is_plain_file(path: Path) -> bool:
+    """Whether there is a file that can be read to its end: no pipe, no device, no folder."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a loop of links, a name that no file can have
+        return False
+
+
 @lru_cache(maxsize=256)
 def _hashed(path: Path, *state: int) -> str:
+    return _digest(path)
+
+
+def _digest(path: Path) -> str:
     digest = sha256()
     with path.open("rb") as source:
         while block := source.read(1 << 20):

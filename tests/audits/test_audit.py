@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,11 +19,15 @@ import pytest
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.compare import compare
 from ombud.audits.rescore import rescore
+from ombud.audits.run_folder import RunFolder
 from ombud.data import Interactions, Recommendations
 from ombud.errors import AuditedSystemError, PlanError, ResultError
+from ombud.files import read_json
 from ombud.metrics import LabelShare, ShareGap
 from ombud.systems import RecordedRecommendations
 from ombud.worlds import World, small_world
+
+LISTS = Recommendations.from_frame({"user": [1, 1], "item": ["a", "b"], "rank": [1, 2]})
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +98,39 @@ def test_another_run_does_not_overwrite(world: World, tmp_path: Path) -> None:
     (tmp_path / "mine" / "letter.txt").write_text("dear diary")
     with pytest.raises(ResultError, match="not empty and holds no run"):
         audit(world).run(tmp_path / "mine")
+
+
+@pytest.mark.parametrize("at", range(1, 5))
+def test_killed_during_any_of_the_first_writes_a_folder_can_be_used_again(
+    at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a kill leaves of a file that was being written is the neighbour, half full."""
+
+    class Killed(BaseException):
+        pass
+
+    real, count = os.replace, 0
+
+    def replace_or_die(source: Any, target: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == at:
+            shutil.copy(source, f"{source}.kept")
+            Path(f"{source}.kept").write_bytes(b"half")
+            raise Killed
+        real(source, target)
+
+    folder = tmp_path / "r"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", replace_or_die)
+        with pytest.raises(Killed):
+            RunFolder(folder, {"a": 1}, "title = 'x'").store_outputs("s", LISTS)
+    for kept in folder.rglob("*.kept"):
+        kept.rename(kept.with_suffix(""))
+    assert any(path.suffix == ".part" for path in folder.rglob(".*"))
+    again = RunFolder(folder, {"a": 1}, "title = 'x'")
+    again.store_outputs("s", LISTS)
+    assert again.outputs("s") is not None and read_json(folder / "run.json")["a"] == 1
 
 
 SCRIPT = """

@@ -23,7 +23,7 @@ runner = CliRunner()
 def ombud(*words: object, code: int = 0) -> str:
     result = runner.invoke(app, [str(word) for word in words])
     assert result.exit_code == code, result.output
-    return result.output
+    return result.stdout if "--json" in words else result.output
 
 
 @pytest.fixture(scope="module")

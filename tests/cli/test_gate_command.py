@@ -22,7 +22,7 @@ HOSTILE = "\x1b[31mred\u202egnp\x9b31m"
 def ombud(*words: object, code: int = 0) -> str:
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == code, result.output
-    return result.output
+    return result.stdout if "--json" in words else result.output
 
 
 def one(label: str, value: float | None = 0.2) -> Estimate:

@@ -62,6 +62,9 @@ HOSTILE = (
     "line\nbreak\u2028sep\tab\0nul",
     "&lt;b&gt; &amp; ]]> --> <!--",
     "x" * 500,
+    "constructor",
+    "__proto__",
+    "toString",
 )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ombud.audits.result import Result
+from ombud.audits.plan import Plan
+from ombud.audits.result import MetricInfo, Result
 from ombud.report import Report
 from ombud.report.blocks import Table, tables_in
 from ombud.report.charts import LEAST_RATIO, NAME_LENGTH
@@ -18,6 +19,7 @@ from ombud.report.format import estimate_text, shared_decimals
 from ombud.report.images import to_png, to_svg
 from ombud.report.tables import detail_table, wide_table
 from ombud.report.themes import DARK, LIGHT
+from ombud.stats.estimate import Estimate
 
 
 def table(result: Result, name: str) -> Table:
@@ -213,3 +215,22 @@ def test_tooltips_name_which_p_they_show(ordinary: Result) -> None:
     assert '"title": "p, not corrected"' in text
     assert '"title": "p, corrected"' in text
     assert '"title": "p"' not in text
+
+
+@pytest.mark.parametrize("about", ["label", "system", "group"])
+def test_names_that_every_object_of_javascript_has_are_drawn(about: str) -> None:
+    """Vega stumbles over them in an expression, and the report ended there."""
+    names = ("constructor", "toString", "valueOf", "__proto__", "hasOwnProperty", "ordinary")
+    other = {"kind": "gap", "against": "the rest"} if about == "group" else {}
+    estimates = [
+        Estimate(
+            metric="m", value=0.2, interval=(0.1, 0.3), method="x", n=99, null=0.0, p_value=0.01,
+            **({"system": "s", "label": "l"} | other | {about: name}),  # type: ignore[arg-type]
+        )
+        for name in names
+    ]  # fmt: skip
+    info = MetricInfo({"name": "share-gap"}, "m", null=0.0)
+    figures = Report(Result(Plan(), tuple(estimates), metrics=(info,))).figures()
+    pictures = [to_svg(spec) for spec in figures.values()]
+    assert any(all(f">{name}<" in picture for name in names) for picture in pictures)
+    assert '"sort": ["' not in json.dumps(list(figures.values()))

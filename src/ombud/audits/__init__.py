@@ -6,6 +6,7 @@ from ombud.audits.gate import Condition
 from ombud.audits.plan import AboutPlan, ExpectPlan, Plan
 from ombud.audits.result import MetricInfo, Result
 from ombud.audits.tidy import TIDY_COLUMNS, tidy_frame
+from ombud.audits.verify import Verification, verify
 
 __all__ = [
     "TIDY_COLUMNS",
@@ -18,5 +19,7 @@ __all__ = [
     "MetricInfo",
     "Plan",
     "Result",
+    "Verification",
     "tidy_frame",
+    "verify",
 ]

@@ -220,7 +220,7 @@ class Audit:
         result = self.score(answers, store, progress)
         result = self._signed(result, started, None if folder is None else Path(folder))
         if store is not None:
-            store.finish(result)
+            result = store.finish(result)
         return result
 
     def rescored(
@@ -239,7 +239,7 @@ class Audit:
                     store.store_predictions(name, answer.predictions)
         result = self._signed(self.score(answers, store, progress), started, folder)
         if store is not None:
-            store.finish(result)
+            result = store.finish(result)
         return result
 
     def score(

@@ -17,10 +17,17 @@ from ombud.audits.plan import Plan
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.recommendations import Recommendations
-from ombud.files import hash_file
+from ombud.files import hash_file, is_plain_file
 from ombud.systems.base import Recorded
 
-__all__ = ["fingerprint_data", "fingerprint_system", "input_hashes", "now", "versions"]
+__all__ = [
+    "fingerprint_data",
+    "fingerprint_system",
+    "input_files",
+    "input_hashes",
+    "now",
+    "versions",
+]
 
 _PACKAGES = ("ombud", "numpy", "scipy", "polars", "pyarrow", "narwhals", "numba")
 
@@ -43,15 +50,21 @@ def now() -> str:
 
 def input_hashes(plan: Plan) -> dict[str, str]:
     """Return the SHA-256 of every file that a plan names, by the place that names it."""
-    named = plan.model_dump(mode="json", include={"data", "systems", "metrics"})
+    return {place: hash_file(path) for place, path in input_files(plan).items()}
+
+
+def input_files(plan: Plan) -> dict[str, Path]:
+    """Return every file that a plan names and that is there, by the place that names it."""
+    parts = {"data", "systems", "metrics", "analyses", "options"}
+    named = plan.model_dump(mode="json", include=parts)
     return {
-        index: hash_file(path)
+        index: path
         for index, value in _leaves(named)
         # An answer cache is no input: it grows while services are asked.
         if not index.endswith(".cache")
         and isinstance(value, str)
         and (path := Path(value)).is_absolute()
-        and path.is_file()
+        and is_plain_file(path)
     }
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from ombud.audits.audit import Audit
 from ombud.audits.collect import SystemOutputs
+from ombud.audits.integrity import read_integrity
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_hashes
-from ombud.audits.result import Result
+from ombud.audits.result import Result, check_provenance
 from ombud.audits.run_folder import read_outputs, read_predictions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError, ResultError
@@ -78,6 +79,17 @@ def _check_unchanged(folder: Path, stored: Plan) -> None:
         raise ResultError(
             f"files have changed or gone since {folder} was made: {', '.join(changed)}; "
             "the stored answers belong to the old ones. Run the audit again: ombud run PLAN"
+        )
+    if not (folder / "provenance.json").exists():
+        return  # it was never finished, and nothing is recorded
+    provenance = read_json(folder / "provenance.json")
+    check_provenance(folder / "provenance.json", provenance)
+    kept = [n for n in provenance.get("files", {}) if n.startswith(("outputs/", "predictions/"))]
+    edited = read_integrity(folder, provenance, kept).changed
+    if edited:
+        raise ResultError(
+            f"stored answers of {folder} were edited after the audit: {', '.join(edited[:3])}; "
+            "measuring them would give numbers that no system gave. ombud verify says what changed"
         )
 
 

@@ -7,7 +7,7 @@
     predictions/<system>.parquet     its predictions of held-out ratings, if asked for
     rows/<metric>/<system>.parquet   what was measured on each unit
     estimates.json               every number of the report, with its uncertainty
-    provenance.json              versions, seeds, hashes, times; written last
+    provenance.json              versions, seeds, hashes (of all the above too), times; written last
     inputs/*.parquet             the data, when it did not come from files
 
 Nothing in the folder is ever executed: it is read as TOML, JSON and Parquet.
@@ -20,11 +20,12 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_type_hints
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from ombud.audits.integrity import Integrity, read_integrity
 from ombud.audits.plan import Plan
 from ombud.audits.tidy import tidy_frame
 from ombud.data.card import Card
@@ -33,7 +34,10 @@ from ombud.errors import MissingExtraError, PlanError, ResultError
 from ombud.files import inside, read_json, read_parquet, write_atomically, write_parquet
 from ombud.stats.estimate import Estimate
 
-__all__ = ["RESULT_SCHEMA", "MetricInfo", "Result"]
+if TYPE_CHECKING:
+    from ombud.audits.verify import Verification
+
+__all__ = ["RESULT_SCHEMA", "MetricInfo", "Result", "check_provenance"]
 
 _DEEPEST = 50
 
@@ -100,6 +104,8 @@ class Result:
         Further tables by name (columns as plain lists), made by presets.
     folder
         Where it is stored, or None.
+    integrity
+        Whether the files it was read from are those that the audit wrote; None if it was not read.
     """
 
     plan: Plan
@@ -110,6 +116,7 @@ class Result:
     card: Card = field(default_factory=lambda: Card(name="unnamed"))
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     folder: Path | None = None
+    integrity: Integrity | None = None
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -200,6 +207,20 @@ class Result:
             f"<tbody>{rows}</tbody></table>{more}"
         )
 
+    def verify(self) -> Verification:
+        """Hash everything that the result consists of again; see `ombud.audits.verify.verify`.
+
+        Raises
+        ------
+        ResultError
+            If the result is not stored, or holds no hashes.
+        """
+        from ombud.audits.verify import verify
+
+        if self.folder is None:
+            raise ResultError("only a stored result can be verified; give run() a folder")
+        return verify(self.folder)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what `estimates.json` holds."""
         return {
@@ -232,8 +253,13 @@ class Result:
         content = read_json(folder / "estimates.json")
         for name, result in (("provenance", provenance), ("estimates", content)):
             _check_version(folder / f"{name}.json", result)
-        _check_provenance(folder / "provenance.json", provenance)
+        check_provenance(folder / "provenance.json", provenance)
         try:
+            read = [
+                "estimates.json",
+                "plan.toml",
+                *(f"tables/{n}.parquet" for n in content["tables"]),
+            ]
             return cls(
                 plan=Plan.load(folder / "plan.toml"),
                 estimates=tuple(_checked(Estimate.from_dict(e)) for e in content["estimates"]),
@@ -246,6 +272,7 @@ class Result:
                     for name in content["tables"]
                 },
                 folder=folder,
+                integrity=read_integrity(folder, provenance, read),
             )
         except (KeyError, OSError, RecursionError, TypeError, ValueError) as error:
             raise ResultError(f"{folder / 'estimates.json'} is damaged: {error}") from None
@@ -300,10 +327,15 @@ def _checked(record: _T) -> _T:
     return record
 
 
-def _check_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
+def check_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
+    """Refuse a provenance whose parts are not of the form that ombud writes."""
     versions = provenance.get("versions", {})
     if not (isinstance(versions, dict) and all(isinstance(v, str) for v in versions.values())):
         raise ResultError(f"{path} is damaged: versions must name packages, each with a word")
+    for part in ("files", "inputs"):
+        hashes = provenance.get(part, {})
+        if not (isinstance(hashes, dict) and all(isinstance(v, str) for v in hashes.values())):
+            raise ResultError(f"{path} is damaged: {part} must name files, each with its hash")
     if _is_deeper(provenance, _DEEPEST):
         raise ResultError(f"{path} is damaged: it is nested more than {_DEEPEST} deep")
 

@@ -7,13 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ombud.audits.integrity import file_hashes
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import ResultError
-from ombud.files import inside, read_json, read_parquet, write_json, write_parquet, write_text
+from ombud.files import (
+    inside,
+    is_leftover,
+    read_json,
+    read_parquet,
+    write_json,
+    write_parquet,
+    write_text,
+)
 from ombud.metrics.base import Outputs, Rows
 
 __all__ = ["RunFolder", "read_outputs", "read_predictions"]
@@ -64,7 +73,7 @@ class RunFolder:
                     f"{path} holds another run (different: {', '.join(differing)}). "
                     "Choose another folder, or delete this one."
                 )
-        elif path.exists() and any(path.iterdir()):
+        elif path.exists() and not all(is_leftover(p, marker.name) for p in path.iterdir()):
             raise ResultError(f"{path} is not empty and holds no run; choose another folder")
         write_json(marker, {**fingerprint, "schema_version": RESULT_SCHEMA})
         write_text(path / "plan.toml", plan)
@@ -113,9 +122,16 @@ class RunFolder:
         path = inside(self.path, "rows", f"{metric:02d}", f"{system}.parquet")
         write_parquet(path, rows.to_frame())
 
-    def finish(self, result: Result) -> None:
-        """Store estimates and tables, and the provenance last: then the result is complete."""
+    def finish(self, result: Result) -> Result:
+        """Store estimates and tables, and the provenance last: then the result is complete.
+
+        Returns
+        -------
+        The result with the hashes of its files in its provenance.
+        """
         for name, table in result.tables.items():
             write_parquet(inside(self.path, "tables", f"{name}.parquet"), table)
         write_json(self.path / "estimates.json", result.to_dict())
-        write_json(self.path / "provenance.json", dict(result.provenance))
+        provenance = {**result.provenance, "files": file_hashes(self.path)}
+        write_json(self.path / "provenance.json", provenance)
+        return replace(result, provenance=provenance)

@@ -144,7 +144,10 @@ def report(
 
     path = to or result / "report.html"
     limits = None if gate is None else Gate.load(gate)
-    for written in Report(Result.load(result), limits).save(path):
+    made = Report(Result.load(result), limits)
+    if made.warning:
+        say_aside(made.warning)
+    for written in made.save(path):
         say(str(written))
 
 
@@ -191,7 +194,11 @@ def compare(
     from ombud.audits.compare import compare as compare_results
     from ombud.cli.tables import estimate_table
 
-    changes = compare_results(Result.load(before), Result.load(after))
+    results = [Result.load(folder) for folder in (before, after)]
+    for folder, loaded in zip((before, after), results, strict=True):
+        if loaded.integrity is not None and loaded.integrity.said:
+            say_aside(f"{folder}: {loaded.integrity.said}")
+    changes = compare_results(*results)
     if as_json:
         print_json([e.to_dict() for e in changes])
     elif all(e.value == 0 and e.interval in {None, (0.0, 0.0)} for e in changes):

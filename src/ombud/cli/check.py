@@ -62,6 +62,8 @@ def check(
     An estimate without a number that the condition asks for is not judged: it neither meets the
     condition nor meets its opposite. How many there are is printed.
 
+    Estimates that were edited since the audit are judged as they stand, and it is said first.
+
     Exit codes: 0 open, 1 closed, 2 an error in use or data, 3 an unexpected error.
 
     \b
@@ -96,8 +98,11 @@ def check(
         }
         judged = {text: verdict.judged for text, verdict in verdicts.items()}
         told = [one.to_dict() for one in expected]
-        print_json({"failed": failed, **content, "judged": judged, "expected": told})
+        edits = {} if loaded.integrity is None else {"integrity": loaded.integrity.to_dict()}
+        print_json({"failed": failed, **content, "judged": judged, "expected": told, **edits})
     else:
+        if loaded.integrity is not None and loaded.integrity.said:
+            say(loaded.integrity.said)
         for one in expected:
             _show_limit(one)
         for text, verdict in verdicts.items():

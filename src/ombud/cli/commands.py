@@ -52,6 +52,10 @@ COMMANDS = {
         "export:export",
         "Write every estimate as one row of a plain table: Parquet, CSV or JSON lines.",
     ),
+    "verify": CommandLine(
+        "verify:verify",
+        "Hash everything in a result again: is it still what the audit wrote?",
+    ),
     "tune": CommandLine(
         "tune:tune",
         "Search for the best parameters of a model; keep the plan's final test data out of it.",

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 FAILED_GATE = 1
-"""Exit code when a gate is closed, and of nothing else."""
+"""Exit code when a gate is closed or a result is not as it was written, and of nothing else."""
 
 UNUSABLE = 2
 """Exit code of errors of use, of data and of files."""

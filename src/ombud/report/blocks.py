@@ -201,6 +201,30 @@ class Figure:
     alt: str
     table: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spec", _ordered_by_domain(self.spec))
+
+
+def _ordered_by_domain(part: Any) -> Any:
+    """Return a specification in which an order of names is the domain of a scale.
+
+    From ``"sort": names``, Vega-Lite makes an expression with the names in it, and Vega stumbles
+    over a name such as ``constructor`` there, which every object of JavaScript has. In a domain
+    names are data.
+    """
+    if isinstance(part, list):
+        return [_ordered_by_domain(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    made = {key: _ordered_by_domain(v) for key, v in part.items() if key != "values"}
+    made |= {"values": part["values"]} if "values" in part else {}
+    for channel in {"x", "y", "xOffset", "yOffset", "color", "shape"} & made.keys():
+        place = made[channel]
+        if isinstance(place, dict) and isinstance(place.get("sort"), list):
+            scale = {"domain": place["sort"], **(place.get("scale") or {})}
+            made[channel] = {**place, "sort": None, "scale": scale}
+    return made
+
 
 @dataclass(frozen=True)
 class Definitions:

@@ -52,11 +52,14 @@ class Page:
         The content.
     about
         Short facts under the title.
+    warning
+        What must be read before all else, such as that the numbers were edited; or empty.
     """
 
     title: str
     sections: Sequence[Section]
     about: Sequence[str] = ()
+    warning: str = ""
 
 
 def to_html(
@@ -100,6 +103,7 @@ def to_html(
         .get_template("report.html")
         .render(
             title=page.title,
+            warning=page.warning,
             about=page.about,
             sections=page.sections,
             answers=answers,
@@ -135,6 +139,7 @@ def to_appendix(page: Page, data: Mapping[str, Any], *, report: str = "report.ht
         .get_template("appendix.html")
         .render(
             title=f"{page.title}: appendix",
+            warning=page.warning,
             about=page.about,
             sections=page.sections,
             report=report,

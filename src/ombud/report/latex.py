@@ -57,17 +57,26 @@ def escape_latex(text: str) -> str:
     return visible(text).translate(_TABLE)
 
 
-def to_latex(sections: Sequence[Section]) -> str:
+def to_latex(sections: Sequence[Section], warning: str = "") -> str:
     r"""Return every table with rules of ``booktabs``; long ones as ``longtable``.
 
     The text goes into a document with ``\usepackage{booktabs,longtable,amssymb,textcomp}`` and
     ``\usepackage[T1]{fontenc}``.
+
+    Parameters
+    ----------
+    sections
+        What holds the tables.
+    warning
+        What must be read before all else; or empty.
     """
     head = (
         "% Tables of an audit report, made by ombud.\n"
         "% Needs: \\usepackage[T1]{fontenc} \\usepackage{booktabs,longtable,amssymb,textcomp}\n"
         "% Names in other scripts than Latin need XeLaTeX or LuaLaTeX and a font that has them.\n"
     )
+    if warning:
+        head += f"\n\\par\\textbf{{{escape_latex(warning)}}}\\par\n"
     return head + "".join(f"\n{_table(table)}" for table in tables_in(sections))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ombud.audits.expectations import Expectation, Gate
+from ombud.audits.integrity import record_reports
 from ombud.audits.result import Result
 from ombud.errors import PlanError
 from ombud.files import write_atomically, write_text
@@ -108,6 +109,11 @@ class Report:
             facts.append(f"ombud {version}")
         return tuple(facts)
 
+    @property
+    def warning(self) -> str:
+        """What must be read before all else: that stored numbers were edited; or empty."""
+        return "" if self.result.integrity is None else self.result.integrity.said
+
     def html(self, *, appendix: str = "appendix.html", interactive: bool = True) -> str:
         """Return the report as a self-contained HTML file, which loads nothing and sends nothing.
 
@@ -119,7 +125,7 @@ class Report:
             Whether figures answer to the pointer; without it the file is smaller and has no
             script.
         """
-        page = Page(self.result.plan.title, self.sections, self.about)
+        page = Page(self.result.plan.title, self.sections, self.about, self.warning)
         return to_html(
             page, self.answers, self.expected, appendix=appendix, interactive=interactive
         )
@@ -134,7 +140,8 @@ class Report:
         """
         sections = appendix_sections(self._shown, self._all)
         data = table_data(self._shown, sections)
-        return to_appendix(Page(self.result.plan.title, sections, self.about), data, report=report)
+        page = Page(self.result.plan.title, sections, self.about, self.warning)
+        return to_appendix(page, data, report=report)
 
     def markdown(self, *, pictures: str = "") -> str:
         """Return the report and its appendix as Markdown.
@@ -145,11 +152,12 @@ class Report:
             The folder of the figures (see `save_figures`), relative to the document.
         """
         sections = (*_as_sections(self.answers), *self.sections, *self.appendix)
-        return to_markdown(self.result.plan.title, sections, self.about, pictures=pictures)
+        about = (self.warning, *self.about) if self.warning else self.about
+        return to_markdown(self.result.plan.title, sections, about, pictures=pictures)
 
     def latex(self) -> str:
         """Return the tables of the report and of its appendix as LaTeX."""
-        return to_latex(self._all)
+        return to_latex(self._all, self.warning)
 
     def json(self) -> str:
         """Return every estimate, what it says, and the answers in words, as JSON."""
@@ -174,6 +182,8 @@ class Report:
             "plan": shown_plan(self.result.plan),
             "provenance": dict(self.result.provenance),
         }
+        if self.result.integrity is not None:
+            content["integrity"] = self.result.integrity.to_dict()
         return json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
 
     def figures(self) -> dict[str, dict[str, Any]]:
@@ -196,9 +206,15 @@ class Report:
 
         Returns
         -------
-        The files that were written; an appendix stands behind its report.
+        The files that were written; an appendix stands behind its report. Those that lie in the
+        folder of the result are noted there with their hashes.
         """
-        path = Path(path)
+        written = self._save(Path(path), formats)
+        if self.result.folder is not None:
+            record_reports(self.result.folder, written)
+        return written
+
+    def _save(self, path: Path, formats: Iterable[str] | None) -> tuple[Path, ...]:
         endings = {ending: name for name, ending in FORMATS.items()}
         if formats is None and path.suffix in endings:
             return self._write(path, endings[path.suffix])

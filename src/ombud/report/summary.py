@@ -54,7 +54,8 @@ def summary_lines(
     """
     shown = in_words(result)
     answers = answers_of(shown)
-    lines = _wrapped(result.plan.title, width)[:2]
+    warning = "" if result.integrity is None else result.integrity.said
+    lines = [*_wrapped(warning, width), *_wrapped(result.plan.title, width)[:2]]
     expected = _expected(gate or Gate.of(result.plan), result, width)
     for answer in answers[:1]:
         lines += _answer(answer, width, most - len(lines) - len(expected) - _ROOM_FOR_NUMBERS)

@@ -32,7 +32,8 @@ def provenance(result: Result) -> Section:
         for name, value in sorted(card.facts.items())
     ]
     blocks: list[Block] = [Section("The data", (Definitions(tuple(about)),))]
-    rows = [*_flat("", result.provenance), *_flat("data file", card.hashes)]
+    told = {key: value for key, value in result.provenance.items() if key != "files"}
+    rows = [*_flat("", told), *_flat("data file", card.hashes)]
     if rows:
         table = Table(
             "provenance-table",
@@ -41,6 +42,16 @@ def provenance(result: Result) -> Section:
             "Versions, seeds, times, and SHA-256 hashes of the inputs.",
         )
         blocks.append(Section("The run", (table,)))
+    files = result.provenance.get("files", {})
+    if files:
+        table = Table(
+            "files-table",
+            (Column("File of the result", header=True), Column("SHA-256")),
+            tuple((Cell(name), Cell(digest)) for name, digest in sorted(files.items())),
+            "What the audit wrote: ombud verify hashes it again.",
+            folded=True,
+        )
+        blocks.append(Section("The files", (table,)))
     rows = [row for row in _flat("", shown_plan(result.plan)) if row[1]]
     table = Table(
         "plan-table",

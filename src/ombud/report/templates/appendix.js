@@ -1,6 +1,6 @@
 (function () {
   "use strict";
-  var tables = JSON.parse(document.getElementById("tables").textContent);
+  var tables = Object.assign(Object.create(null), JSON.parse(document.getElementById("tables").textContent));
   var PAGE = 100;
   var collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
@@ -29,7 +29,7 @@
     if (!table || holder.dataset.built) { return; }
     holder.dataset.built = "yes";
     var total = length(table);
-    var state = { sort: -1, down: false, shown: PAGE, text: "", chosen: {} };
+    var state = { sort: -1, down: false, shown: PAGE, text: "", chosen: Object.create(null) };
     var title = holder.querySelector("summary").textContent;
     var controls = make("div", "", { "class": "controls" });
     var label = make("label", "Find ");

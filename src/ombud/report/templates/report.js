@@ -1,13 +1,15 @@
 (function () {
   "use strict";
   var content = JSON.parse(document.getElementById("specs").textContent);
+  // A figure is looked up by name, and every plain object "has" a constructor.
+  var figures = Object.assign(Object.create(null), content.figures);
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
   var views = [];
 
   function draw() {
     views.splice(0).forEach(function (view) { view.finalize(); });
     document.querySelectorAll(".live").forEach(function (place) {
-      var spec = content.figures[place.dataset.figure];
+      var spec = figures[place.dataset.figure];
       if (!spec) { return; }
       var figure = place.closest("figure");
       place.hidden = false;

@@ -1,0 +1,217 @@
+"""Is a stored result still what the audit wrote? Everything in it is hashed again.
+
+Hashes find what was changed by mistake, by a disk, or by someone who did not change the provenance
+too. Who can write the whole folder can make it agree with itself: against that, note the
+fingerprint (the SHA-256 of ``provenance.json``) where others can read it, such as in a paper, and
+give it as what is expected; or compute the numbers again (``recompute``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isclose
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from ombud.audits.integrity import REPORTS, file_hashes, place_of
+from ombud.audits.plan import Plan
+from ombud.audits.provenance import input_files
+from ombud.audits.result import check_provenance
+from ombud.errors import OmbudError, ResultError
+from ombud.files import hash_file, is_plain_file, read_json
+from ombud.systems.base import Progress
+
+__all__ = ["Check", "State", "Verification", "recompute", "verify"]
+
+State: TypeAlias = Literal["intact", "changed", "missing", "not reachable", "not recorded"]
+_BAD = ("changed", "missing")
+_KINDS = {"plan.toml": "plan", "run.json": "run", "estimates.json": "estimates"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """What became of one file.
+
+    Parameters
+    ----------
+    kind
+        What it is: ``plan``, ``run``, ``estimates``, ``outputs``, ``predictions``, ``rows``,
+        ``tables``, ``inputs``, ``reports`` or ``provenance``.
+    name
+        Its place in the folder; of an input, the place in the plan that names it.
+    state
+        Whether it is as recorded. *Not reachable* is an input that is not on this machine, *not
+        recorded* a file that no hash is known of.
+    """
+
+    kind: str
+    name: str
+    state: State
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What became of each file of a result.
+
+    Parameters
+    ----------
+    folder
+        The result.
+    fingerprint
+        The SHA-256 of its ``provenance.json``, which holds the hashes of all else.
+    checks
+        One for each file.
+    """
+
+    folder: Path
+    fingerprint: str
+    checks: tuple[Check, ...]
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether nothing changed and nothing is missing; inputs may be out of reach."""
+        return not any(check.state in _BAD for check in self.checks)
+
+    def select(self, *states: State) -> tuple[Check, ...]:
+        """Return the checks that ended in one of some states."""
+        return tuple(check for check in self.checks if check.state in states)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "folder": str(self.folder),
+            "intact": self.is_intact,
+            "fingerprint": self.fingerprint,
+            "checks": [vars(check) for check in self.checks],
+        }
+
+
+def verify(folder: Path | str, *, expect: str | None = None) -> Verification:
+    """Hash everything that a result consists of again.
+
+    Parameters
+    ----------
+    folder
+        A finished result.
+    expect
+        The fingerprint that was noted when it was made.
+
+    Returns
+    -------
+    What is intact, changed, missing, or not reachable.
+
+    Raises
+    ------
+    ResultError
+        If it is no finished result, or holds no hashes.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ResultError(f"there is no result folder {folder}")
+    source = folder / "provenance.json"
+    provenance = read_json(source)
+    check_provenance(source, provenance)
+    files = provenance.get("files")
+    if not files:
+        raise ResultError(
+            f"{folder} holds no hashes of its files: an older ombud wrote it, or they were taken "
+            "out. ombud rescore makes a new result that has them"
+        )
+    fingerprint = hash_file(source, afresh=True)
+    checks: list[Check] = []
+    if expect is not None:
+        same = expect.strip().lower() == fingerprint
+        checks.append(Check("provenance", source.name, "intact" if same else "changed"))
+    checks += [
+        Check(_kind(name), name, _state(folder, name, digest)) for name, digest in files.items()
+    ]
+    checks += [
+        Check(_kind(name), name, "not recorded")
+        for name in file_hashes(folder)
+        if name not in files
+    ]
+    checks += _inputs(folder, provenance)
+    checks += _reports(folder)
+    return Verification(folder, fingerprint, tuple(checks))
+
+
+def _kind(name: str) -> str:
+    return _KINDS.get(name) or name.partition("/")[0]
+
+
+def _state(folder: Path, name: str, digest: str) -> State:
+    try:
+        path = place_of(folder, name)
+        if not is_plain_file(path):
+            return "changed" if path.exists() else "missing"
+        return "intact" if hash_file(path, afresh=True) == digest else "changed"
+    except (ResultError, OSError):  # it leads out of the folder, or cannot be read
+        return "changed"
+
+
+def _inputs(folder: Path, provenance: Mapping[str, Any]) -> Iterator[Check]:
+    recorded = provenance.get("inputs", {})
+    try:
+        there = input_files(Plan.load(folder / "plan.toml"))
+    except OmbudError:  # the plan is damaged, which is said of the plan
+        there = {}
+    for place, digest in recorded.items():
+        path = there.get(place)
+        state: State = "not reachable"
+        if path is not None:
+            try:
+                state = "intact" if hash_file(path, afresh=True) == digest else "changed"
+            except OSError:
+                state = "not reachable"
+        yield Check("inputs", place, state)
+
+
+def _reports(folder: Path) -> Iterator[Check]:
+    try:
+        files = read_json(folder / REPORTS).get("files")
+    except ResultError:
+        return
+    for name, digest in files.items() if isinstance(files, dict) else ():
+        yield Check("reports", name, _state(folder, name, str(digest)))
+
+
+def recompute(folder: Path | str, progress: Progress | None = None) -> tuple[str, ...]:
+    """Measure the stored outputs again, and name the estimates that come out otherwise.
+
+    Parameters
+    ----------
+    folder
+        A finished result whose data can be reached.
+    progress
+        Called with (done, total, note) during long work.
+
+    Returns
+    -------
+    The stored estimates that are not those computed now, each on one line; empty when all agree
+    to nine digits.
+    """
+    from ombud.audits.rescore import rescore
+    from ombud.audits.result import Result
+
+    stored = Result.load(folder)
+    again = rescore(folder, progress=progress)
+    result = []
+    for number in range(max(len(stored.estimates), len(again.estimates))):
+        pair = [
+            all_[number] if number < len(all_) else None
+            for all_ in (stored.estimates, again.estimates)
+        ]
+        if None in pair or not _agree(*(e.to_dict() for e in pair if e is not None)):
+            result.append(str(pair[0] or pair[1]))
+    return tuple(result)
+
+
+def _agree(one: Any, other: Any) -> bool:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_agree(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_agree, one, other))
+    if isinstance(one, float | int) and isinstance(other, float | int):
+        return one == other or isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(one == other)
