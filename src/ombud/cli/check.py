@@ -45,6 +45,12 @@ def check(
             "--report", help="Write the report too, with what was judged on its first screen."
         ),
     ] = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option(
+            "--summary", help="Write the answer and what was judged as Markdown, for a build page."
+        ),
+    ] = None,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Exit with 1 if a limit is broken: a gate for continuous integration.
@@ -91,6 +97,8 @@ def check(
         write_text(junit, to_junit(everything, name=name, fail_undecided=fail_if_undefined))
     if report is not None:
         Report(loaded, everything).save(report)
+    if summary is not None:
+        write_text(summary, Report(loaded, everything).summary())
     if as_json:
         content = {
             part: {text: [e.to_dict() for e in getattr(v, part)] for text, v in verdicts.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from ombud.errors import PlanError
 from ombud.files import write_atomically, write_text
 from ombud.report.answer import Answer, answers_of
 from ombud.report.appendix import appendix_sections, table_data
-from ombud.report.blocks import Block, Bullets, Section, figures_in
+from ombud.report.blocks import Block, Bullets, Figure, Section, figures_in
 from ombud.report.compose import sections_of
 from ombud.report.expected import expected_section
 from ombud.report.findings import families, reading
@@ -155,6 +155,17 @@ class Report:
         about = (self.warning, *self.about) if self.warning else self.about
         return to_markdown(self.result.plan.title, sections, about, pictures=pictures)
 
+    def summary(self) -> str:
+        """Return the answers and what was expected as a page of Markdown, without figures.
+
+        It is what a build server shows beside a run (GitHub: the step summary).
+        """
+        expected = expected_section(self.expected)
+        answers = tuple(_without_figures(section) for section in _as_sections(self.answers))
+        sections = (*answers, *(() if expected is None else (expected,)))
+        about = (*((self.warning,) if self.warning else ()), *self.about)
+        return to_markdown(self.result.plan.title, sections, about, pictures="")
+
     def latex(self) -> str:
         """Return the tables of the report and of its appendix as LaTeX."""
         return to_latex(self._all, self.warning)
@@ -290,6 +301,10 @@ def _as_sections(answers: tuple[Answer, ...]) -> tuple[Section, ...]:
             blocks.append(answer.figure)
         made.append(Section(answer.question, tuple(blocks), name=f"answer-{answer.name}"))
     return tuple(made)
+
+
+def _without_figures(section: Section) -> Section:
+    return replace(section, blocks=tuple(b for b in section.blocks if not isinstance(b, Figure)))
 
 
 def _first(answers: tuple[Answer, ...]) -> str:
