@@ -26,6 +26,10 @@ COMMANDS = {
     "demo": CommandLine(
         "demo:demo", "Audit three simulated recommenders; two of them show too much of some label."
     ),
+    "size": CommandLine(
+        "size:size",
+        "Say how many users or texts a plan needs for a wanted precision, by simulation.",
+    ),
     "run": CommandLine(
         "audits:run", "Run the audit that a plan describes; a stopped run goes on where it was."
     ),

@@ -8,6 +8,7 @@ from ombud.registry import section
 from ombud.report.blocks import Block, Definitions, Name, Paragraph, Part, Section, paragraph
 from ombud.report.display import count, joined, plural
 from ombud.report.findings import key_of_estimate, key_of_metric
+from ombud.report.sections.could_see import smallest_sentence
 from ombud.report.wording import support
 
 __all__ = ["measures", "scope", "who_audits"]
@@ -39,6 +40,8 @@ def scope(result: Result) -> Section:
     overall = [e for e in result.estimates if not e.group]
     if any(e.value is not None for e in overall):
         blocks.append(paragraph(f"Behind each number stand {support(overall)}."))
+    if (smallest := smallest_sentence(result)) is not None:
+        blocks.append(smallest)
     # Analyses put other names there too, such as the columns of a regression.
     keys = {key_of_metric(info) for info in result.metrics}
     groups = tuple(
