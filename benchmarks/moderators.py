@@ -1,7 +1,12 @@
 """How fast the runner asks a service that answers in 20 ms.
 
 Everything counts: questions written to disk before they are sent, replies written before they
-count, decisions built. The stub service runs in a process of its own on the same machine.
+count, decisions built. The stub service runs in a process of its own on the same machine, so a
+connection costs both sides.
+
+`echoed`: the service repeats the name of the text, each reply is checked, and connections are
+kept. `texts_per_second`: it does not, so every question has a connection of its own: a surplus
+reply could otherwise be taken for the answer to another text.
 
     python benchmarks/moderators.py [--quick]
 """
@@ -15,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,11 +49,10 @@ def measure(service: Service, texts: Texts) -> tuple[float, float]:
     return len(texts) / wall, cpu
 
 
-async def carry(url: str, n: int, at_once: int, reuse: bool) -> float:
+async def carry(url: str, n: int, at_once: int, kept: bool) -> float:
     """Requests a second of the client alone."""
     numbers = iter(range(n))
-    client = Client(url, {"Content-Type": "application/json"}, 30)
-    client.reuse = reuse
+    client = Client(url, {"Content-Type": "application/json"}, 30, kept=kept)
 
     async def work() -> None:
         for i in numbers:
@@ -87,6 +92,15 @@ def main() -> None:
             figures["texts_per_cpu_second"] = n / cpu
             rate, _ = measure(plain, texts)
             figures["texts_per_second_from_cache"] = rate
+            echoed = replace(
+                plain,
+                template={"text": "{text}", "id": "{id}"},
+                echo_path="id",
+                cache=Path(folder) / "echoed.sqlite",
+            )
+            rate, cpu = measure(echoed, texts)
+            figures["texts_per_second_echoed"] = rate
+            figures["texts_per_cpu_second_echoed"] = n / cpu
             batched = OpenAIModeration(
                 base_url=f"{address}/v1",
                 key_env="",
@@ -95,8 +109,8 @@ def main() -> None:
             )
             figures["texts_per_second_openai_batch_16"], _ = measure(batched, texts)
         url, few = f"{address}/plain", n // 4
-        for name, reuse in (("client", True), ("client_without_reuse", False)):
-            rate = asyncio.run(carry(url, few, options.at_once, reuse))
+        for name, kept in (("client_kept", True), ("client_own_connection", False)):
+            rate = asyncio.run(carry(url, few, options.at_once, kept))
             figures[f"{name}_per_second"] = rate
     finally:
         server.terminate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from ombud.worlds import NeutralRecommender, PlantedRecommender, small_world
 
 pytestmark = pytest.mark.simulation
 
-WORLDS = 120
+WORLDS = 120 if os.environ.get("OMBUD_SLOW") == "1" else 40
 ALPHA = 0.05
 LABEL, FACTOR = "violence", 1.25
 

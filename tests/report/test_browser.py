@@ -235,8 +235,17 @@ setTimeout(function () {
 """
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["ordinary", "hostile", "moderator"])
+@pytest.mark.parametrize(
+    ("name", "dark"),
+    [
+        ("ordinary", False),
+        ("moderator", True),
+        pytest.param("ordinary", True, marks=pytest.mark.slow),
+        pytest.param("moderator", False, marks=pytest.mark.slow),
+        pytest.param("hostile", False, marks=pytest.mark.slow),
+        pytest.param("hostile", True, marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_no_violation(
     chromium: str, name: str, dark: bool, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

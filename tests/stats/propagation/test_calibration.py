@@ -46,9 +46,9 @@ def worst(found: np.ndarray) -> float:
 
 
 def test_ranks_are_uniform_in_a_few_worlds(made: Make) -> None:
-    found, refused = ranks(made, 24, 60, 1)
+    found, refused = ranks(made, 18, 60, 1)
     assert refused <= 2
-    assert len(found) >= 15
+    assert len(found) >= 12
     # 2.0 is passed by chance once in 600 times five parameters.
     assert worst(found) < 2.0
 

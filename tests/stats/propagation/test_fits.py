@@ -88,10 +88,13 @@ def test_planted_parameters_are_recovered(made: Make, changes: dict[str, object]
             assert away < 3.5, (values, a, away)
 
 
-def test_twenty_systems(made: Make, rng: np.random.Generator) -> None:
-    slopes = np.linspace(0.1, 1.2, 20)
-    counts = made(rng, 800, b=(0.1,) * 20, s=tuple(slopes), v=(0.4,) * 20)
-    fit = fit_propagation(**counts, systems=[f"s{a}" for a in range(20)])
+@pytest.mark.parametrize(
+    ("systems", "users"), [(6, 300), pytest.param(20, 800, marks=pytest.mark.slow)]
+)
+def test_many_systems(made: Make, rng: np.random.Generator, systems: int, users: int) -> None:
+    slopes = np.linspace(0.1, 1.2, systems)
+    counts = made(rng, users, b=(0.1,) * systems, s=tuple(slopes), v=(0.4,) * systems)
+    fit = fit_propagation(**counts, systems=[f"s{a}" for a in range(systems)])
     assert fit.diagnostics is not None and fit.diagnostics.converged, fit.reason
     z = [
         (fit.posterior.average(d) - true) / fit.posterior.sd(d)
@@ -133,11 +136,11 @@ def test_predictions_follow_the_model(fit: PropagationFit, rng: np.random.Genera
 
 
 def test_data_of_the_model_fit_and_two_peaks_do_not(made: Make, rng: np.random.Generator) -> None:
-    counts = made(rng, 500)
-    peaks = rng.random(500) < 0.5
+    counts = made(rng, 300)
+    peaks = rng.random(300) < 0.5
     size = counts["list_known"][:, 1]
     counts["list_count"][:, 1] = np.where(peaks, size, rng.binomial(size, 0.3))
-    fit = fit_propagation(**counts, systems=["line", "peaks"])
+    fit = fit_propagation(**counts, systems=["line", "peaks"], draws=512)
     line, peak = fit.misfit("line"), fit.misfit("peaks")
     assert line is not None and line.describes and not line.words
     assert peak is not None and peak.p_value < 0.01

@@ -72,7 +72,8 @@ def chat(question: Any) -> tuple[list[str], Any]:
 
 
 def plain(question: Any) -> tuple[list[str], Any]:
-    return [question["text"]], {"score": score_of(question["text"]), "model": {"v": "7"}}
+    answer = {"score": score_of(question["text"]), "model": {"v": "7"}}
+    return [question["text"]], answer | ({"id": question["id"]} if "id" in question else {})
 
 
 ROUTES = {
