@@ -166,7 +166,7 @@ def _plain(name: str) -> str:
 def _meanings(schema: pl.Schema, path: Path) -> dict[str, str]:
     """Return the column for each meaning; the spelling that stands first in the list wins."""
     found: dict[str, str] = {}
-    plain = {}
+    plain: dict[str, str] = {}
     for name in schema.names():
         plain.setdefault(_plain(name), name)
     for meaning, words in _MEANS.items():

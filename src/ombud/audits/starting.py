@@ -307,7 +307,8 @@ class Start:
                 "name your own (ombud describe recorded)"
             )
             return {"popular": {"type": "popular"}}, _LENGTH
-        systems, lengths = {}, []
+        systems: dict[str, Any] = {}
+        lengths: list[int] = []
         for role in roles:
             if "rank" not in role.columns and "score" not in role.columns:
                 self.assumed.append(f"{role.path.name} has no rank: lists are in the order of rows")

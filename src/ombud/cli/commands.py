@@ -52,6 +52,10 @@ COMMANDS = {
         "check:check",
         "Exit with 1 if a limit is broken: a gate for continuous integration.",
     ),
+    "pack": CommandLine(
+        "pack:pack",
+        "Write a result as one archive for an auditor: plan, card, numbers, methods, hashes.",
+    ),
     "export": CommandLine(
         "export:export",
         "Write every estimate as one row of a plain table: Parquet, CSV or JSON lines.",
