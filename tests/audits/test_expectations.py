@@ -172,3 +172,20 @@ def test_what_is_declared_is_stored_and_stays_when_measured_again(tmp_path: Path
         rescore(tmp_path / "result", plan=later)
     with pytest.raises(PlanError, match="the audit: 1 fault"):
         Audit(world.dataset, world.recommenders(), [ShareGap()], about={"auditer": "Ada"})
+
+
+def test_by_nothing_compares_nothing(tmp_path: Path) -> None:
+    files = small_world(seed=1, users=60).write(tmp_path, 10)
+    plan = {
+        "by": [],
+        "data": {name: str(files[name]) for name in ("interactions", "labels")},
+        "systems": {"a": {"type": "recorded", "path": str(files["recommendations/neutral"])}},
+        "metrics": [{"name": "share-gap", "k": 10}],
+        "statistics": {"replicates": 100},
+    }
+    assert {e.group for e in Audit.from_plan(Plan.from_dict(plan)).run().estimates} == {""}
+    small = plan | {"data": {"source": "small"}, "systems": {"p": {"type": "popular"}}}
+    assert {e.group for e in Audit.from_plan(Plan.from_dict(small)).run().estimates} == {""}
+    grouped = plan | {"data": {**plan["data"], "users": str(files["users"])}}  # type: ignore[dict-item]
+    with pytest.raises(PlanError, match="compares no groups"):
+        Audit.from_plan(Plan.from_dict(grouped))

@@ -320,7 +320,10 @@ def test_limits_are_named_where_there_is_room_and_counted_where_not() -> None:
     assert [one.said for one in shown] == ["b c", "a0", "a1"] and rest == "1 more met"
     shown, rest = first_expected(gate, room=7)
     assert [one.said for one in shown] == ["b c"] and rest == "3 more met"
-    assert first_expected(gate, room=6) == ((), "1 not met and 3 met")
+    shown, rest = first_expected(gate, room=6)
+    assert [one.said for one in shown] == ["b c"] and rest == "3 more"
+    long = [Expectation("met", "a"), Expectation("not met", "so much said of it")]
+    assert first_expected(long, room=6) == ((), "1 not met and 1 met")
     assert first_expected(gate, room=0) == ((), "1 not met, of 4")
     assert first_expected([], room=9) == ((), "")
 

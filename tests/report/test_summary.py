@@ -136,3 +136,11 @@ def test_limits_stand_after_the_findings_within_the_lines(width: int) -> None:
     assert lines[place + 1].startswith("  not met: limit 0 that was agreed (of ")
     assert any("more met" in line or "more not met" in line for line in lines)
     assert any(line.startswith("  ▲") for line in lines[:place])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_row_over_all_labels_has_a_name(width: int) -> None:
+    found = (gap(0.2, p=0.001, system="glin"), gap(0.1, p=0.5, system="glin", label="traditional"))
+    info = MetricInfo({"name": "share-gap"}, "share gap@10", key="share-gap")
+    lines = summary_lines(Result(Plan(title="Ours"), found, (info,)), width=width)
+    assert any("all together" in line for line in lines)

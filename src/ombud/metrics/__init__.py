@@ -1,8 +1,12 @@
 """Metrics: what is measured on each user or text, and how one number is made of many.
 
-Metrics that answer one question only stand in its folder of `ombud.questions`.
+Metrics that answer one question only stand in its folder of `ombud.questions`; every registered
+metric, those of plugins too, can be imported from here by the name of its class.
 """
 
+from typing import Any
+
+from ombud import registry
 from ombud.metrics.accuracy import F1, MAE, MRR, NDCG, RMSE, HitRate, Precision, Recall, Relevance
 from ombud.metrics.base import Metric, Outputs, Rows, spec_of
 from ombud.metrics.calibration import Miscalibration
@@ -40,3 +44,13 @@ __all__ = [
     "label_share",
     "spec_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a metric that is registered elsewhere, such as `Suppression`."""
+    if not name.startswith("_"):
+        for registered in registry.names("metric"):
+            made = registry.get("metric", registered)
+            if made.__name__ == name:
+                return made
+    raise AttributeError(f"module 'ombud.metrics' has no attribute {name!r}")

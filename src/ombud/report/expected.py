@@ -49,6 +49,8 @@ def first_expected(
         words = len(rest.split()) + sum(len(f"{o.state} {o.said}".split()) for o in ordered[:most])
         if words <= room:
             return tuple(ordered[:most]), rest
+    if len(ordered) > 1 and len(f"{ordered[0].state} {ordered[0].said}".split()) + 2 <= room:
+        return (ordered[0],), f"{len(ordered) - 1:,} more"
     counts = _counted(ordered, "")
     if len(counts.split()) <= room or not ordered:
         return (), counts

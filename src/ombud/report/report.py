@@ -193,7 +193,7 @@ class Report:
             "plan": shown_plan(self.result.plan),
             "provenance": dict(self.result.provenance),
         }
-        if self.result.integrity is not None:
+        if self.result.integrity is not None and self.result.integrity.said:
             content["integrity"] = self.result.integrity.to_dict()
         return json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
 

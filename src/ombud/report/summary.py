@@ -165,7 +165,8 @@ def _family(family: EstimateSet, most: int, notes: Notes, width: int) -> list[st
             told = f"{told}; {rest}" if told else rest
     heading = f"{family.metric.title} ({told})" if told else family.metric.title
     texts = [cell.text for cell in number_cells(chosen, notes)]
-    names = [", ".join(filter(None, (e.system, e.label))) or "value" for e in chosen]
+    whole = "all together" if len(family.labels) > 1 else ""
+    names = [", ".join(filter(None, (e.system, e.label or whole))) or "value" for e in chosen]
     return [*_wrapped(heading, width), *_listed(names, texts, width)]
 
 
