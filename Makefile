@@ -29,11 +29,13 @@ check: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+SUITE := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
 test: check
-	OMBUD_PLUGINS=none $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	OMBUD_PLUGINS=none $(SUITE)
 
 test-all: check
-	OMBUD_PLUGINS=none OMBUD_SLOW=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	OMBUD_PLUGINS=none OMBUD_SLOW=1 $(SUITE)
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py $(NAME)

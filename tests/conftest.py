@@ -27,14 +27,20 @@ def realdata() -> Path:
     return folder
 
 
+WHOLE = os.environ.get("OMBUD_SLOW", "") not in {"", "0"}
+
 # A shared machine may be slow at any moment; no test is about time.
-settings.register_profile("ombud", deadline=None)
+settings.register_profile("ombud", deadline=None, max_examples=200 if WHOLE else 50)
 settings.load_profile("ombud")
+
+# Files whose tests are few and long: begun first, so that both workers end at the same time.
+LONG = ("docs/", "_browser", "_simulation", "_kills", "_realdata", "propagation/", "test_load")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what takes minutes, unless ``OMBUD_SLOW=1`` (`make test-all`) asks for it."""
-    if os.environ.get("OMBUD_SLOW", "") not in {"", "0"}:
+    items.sort(key=lambda item: not any(part in item.nodeid for part in LONG))
+    if WHOLE:
         return
     for item in items:
         if item.get_closest_marker("slow"):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ombud.audits import Audit as Audit
     from ombud.audits import Plan as Plan
     from ombud.audits import Result as Result
-    from ombud.audits import verify as verify
+    from ombud.audits.verify import verify as verify
     from ombud.data import Card as Card
     from ombud.data import Dataset as Dataset
     from ombud.data import Decisions as Decisions

@@ -80,6 +80,25 @@ def test_importing_ombud_loads_no_other_package() -> None:
     assert {m for m in modules if m.startswith("ombud")} == {"ombud"}
 
 
+def test_an_audit_without_a_report_does_not_load_what_draws() -> None:
+    code = """
+import sys
+import ombud._builtins
+from ombud.audits import Audit
+from ombud.metrics import LabelShare
+from ombud.worlds import small_world
+
+world = small_world(seed=1)
+result = Audit(world.dataset, world.recommenders(), [LabelShare(k=10)]).run()
+assert not {"altair", "vl_convert"} & set(sys.modules)
+from ombud.report import Report
+
+assert Report(result).figures()
+assert "altair" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_table_says_what_the_docstring_says(name: str) -> None:
     group = typer.main.get_command(app)

@@ -99,7 +99,7 @@ def test_specifications_are_valid_vegalite(name: str, request: pytest.FixtureReq
     assert figures
     for spec in figures.values():
         json.dumps(spec, allow_nan=False)
-        altair.LayerChart.from_dict(spec)
+        altair.Root.validate(spec)
 
 
 def test_forest_draws_what_the_result_holds(ordinary: Result) -> None:

@@ -14,12 +14,11 @@ import polars as pl
 import ombud
 from ombud.errors import DataError
 from ombud.files import hash_file, write_json, write_text
+from ombud.link.isbn import extract_isbns, isbn_texts
 from ombud.link.items import cluster_tables, largest_clusters, read_exclusions
 from ombud.link.names import placeholders
 from ombud.link.problems import Problems
-from ombud.link.ratings import link_ratings
 from ombud.link.readers import READERS, ReaderOptions
-from ombud.link.report import outcome_table
 from ombud.link.resolution import (
     creator_shares,
     homonym_facts,
@@ -27,10 +26,111 @@ from ombud.link.resolution import (
     resolve_items,
     write_people,
 )
-from ombud.link.store import KINDS_OF_ISBN, LinkTables, Store
+from ombud.link.store import KINDS_OF_ISBN, LinkTables, RatingSet, Store
 from ombud.link.vocabulary import IdentityMapping, normalised_terms, read_mapping
 
-__all__ = ["FORMAT", "LinkOptions", "build_links"]
+__all__ = ["FORMAT", "LinkOptions", "build_links", "link_ratings", "outcome_table"]
+
+
+def _ids_to_items(tables: LinkTables, known: RatingSet) -> pl.DataFrame:
+    """Return `id`, `item`, `cluster` (missing: the id is in no record) of all rated ids."""
+    ratings = tables.scan(f"ratings/{known.source}")
+    ids = ratings.select(id="item").unique().collect(engine="streaming")
+    names = tables.scan("cluster_items").select("cluster", named="item")
+    if known.refers:
+        books = tables.scan("books").filter(pl.col("source") == known.refers)
+        keyed = books.select("record", id="key").join(
+            tables.scan("clusters").select("record", "cluster"), on="record"
+        )
+        keyed = keyed.group_by("id").agg(pl.col("cluster").first())
+        found = ids.lazy().join(keyed, on="id", how="left").join(names, on="cluster", how="left")
+        own = pl.format("{}:{}", pl.lit(known.refers), pl.col("id"))
+        return found.select("id", "cluster", item=pl.coalesce("named", own)).collect()
+    isbns = extract_isbns(ids["id"]).unique("row", keep="first")
+    keyed_ids = (
+        ids.with_row_index("row")
+        .join(isbns.select("row", "isbn"), on="row", how="left")
+        .lazy()
+        .join(tables.scan("isbn_clusters"), on="isbn", how="left")
+        .join(names, on="cluster", how="left")
+    )
+    item = pl.coalesce("named", isbn_texts(pl.col("isbn")), "id")
+    return keyed_ids.select("id", "cluster", item=item).collect()
+
+
+def link_ratings(tables: LinkTables, known: RatingSet, folder: Path) -> dict[str, Any]:
+    """Write the interactions of one source on items; return counts.
+
+    Writes ``SOURCE-explicit.parquet`` (where there are ratings) and ``SOURCE-implicit.parquet`` to
+    the folder, and the table ``ids/SOURCE``.
+    """
+    ids = _ids_to_items(tables, known)
+    (tables.folder / "ids").mkdir(exist_ok=True)
+    tables.write(f"ids/{known.source}", ids.sort("id"))
+    rows = tables.scan(f"ratings/{known.source}").rename({"item": "id"})
+    rows = rows.join(ids.select("id", "item").lazy(), on="id")
+    has_times = rows.select(pl.col("time").is_not_null().any()).collect().item()
+    time = [pl.col("time").max()] if has_times else []
+    pair = ["user", "item"]
+    implicit = rows.group_by(pair).agg(*time, n=pl.len()) if has_times else None
+    folder.mkdir(parents=True, exist_ok=True)
+    facts: dict[str, Any] = {"rows": known.rows, "ids": ids.height}
+    facts["ids_in_no_record"] = int(ids["cluster"].is_null().sum())
+    every = implicit.drop("n") if implicit is not None else rows.select(pair).unique()
+    for kind, frame in (
+        ("implicit", every),
+        (
+            "explicit",
+            rows.drop_nulls("rating").group_by(pair).agg(pl.col("rating").median(), *time),
+        ),
+    ):
+        table = frame.collect(engine="streaming").sort(pair)
+        if not table.height:
+            continue
+        table.write_parquet(folder / f"{known.source}-{kind}.parquet", compression="zstd")
+        facts[kind] = {
+            "interactions": table.height,
+            "users": table["user"].n_unique(),
+            "items": table["item"].n_unique(),
+        }
+    return facts
+
+
+def outcome_table(
+    tables: LinkTables, items: pl.DataFrame, interactions: Path, attribute: str
+) -> pl.DataFrame:
+    """Return `set`, `outcome`, `items`, `interactions` for catalogues and data sets of ratings.
+
+    An outcome is one of the five without an identity, or the identity itself.
+    """
+    status = f"{attribute}_status"
+    outcome = pl.when(pl.col(status) == "known").then(pl.col(attribute)).otherwise(status)
+    named = items.select("item", "cluster", "flagged", outcome=outcome)
+    parts = []
+    members = (
+        tables.scan("books")
+        .select("record", "source")
+        .join(tables.scan("clusters").select("record", "cluster"), on="record")
+    )
+    pairs = members.select("source", "cluster").unique().collect(engine="streaming")
+    counted = (
+        pairs.join(named, on="cluster")
+        .group_by(set="source", outcome="outcome")
+        .agg(items=pl.len(), flagged=pl.col("flagged").sum())
+    )
+    parts.append(counted.with_columns(interactions=pl.lit(None, dtype=pl.UInt32)))
+    for file in sorted(interactions.glob("*.parquet")) if interactions.is_dir() else []:
+        rated = pl.scan_parquet(file).group_by("item").agg(n=pl.len()).collect(engine="streaming")
+        joined = (
+            rated.join(named, on="item")
+            .group_by("outcome")
+            .agg(items=pl.len(), flagged=pl.col("flagged").sum(), interactions=pl.col("n").sum())
+        )
+        parts.append(joined.with_columns(set=pl.lit(file.stem)))
+    columns = ["set", "outcome", "items", "interactions", "flagged"]
+    whole = [p.select(columns).with_columns(pl.col(columns[2:]).cast(pl.Int64)) for p in parts]
+    return pl.concat(whole).sort("set", "items", descending=[False, True])
+
 
 FORMAT = 1
 """The version of the link folder."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias
 
-from ombud.report.display import shorten, visible
+from ombud.report.display import drawable, shorten, visible
 
 __all__ = [
     "Block",
@@ -202,22 +202,24 @@ class Figure:
     table: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "spec", _ordered_by_domain(self.spec))
+        object.__setattr__(self, "spec", _names_as_data(self.spec))
 
 
-def _ordered_by_domain(part: Any) -> Any:
+def _names_as_data(part: Any) -> Any:
     """Return a specification in which an order of names is the domain of a scale.
+
+    Titles are made drawable.
 
     From ``"sort": names``, Vega-Lite makes an expression with the names in it, and Vega stumbles
     over a name such as ``constructor`` there, which every object of JavaScript has. In a domain
     names are data.
     """
     if isinstance(part, list):
-        return [_ordered_by_domain(one) for one in part]
+        return [_names_as_data(one) for one in part]
     if not isinstance(part, dict):
         return part
-    made = {key: _ordered_by_domain(v) for key, v in part.items() if key != "values"}
-    made |= {"values": part["values"]} if "values" in part else {}
+    made = {key: v if key == "values" else _names_as_data(v) for key, v in part.items()}
+    made |= {key: drawable(v) for key in ("title", "text") if isinstance(v := made.get(key), str)}
     for channel in {"x", "y", "xOffset", "yOffset", "color", "shape"} & made.keys():
         place = made[channel]
         if isinstance(place, dict) and isinstance(place.get("sort"), list):

@@ -1,15 +1,29 @@
-"""Points with intervals, as Vega-Lite without colours: the theme brings them."""
+"""Points with intervals."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ombud.report.display import shorten, unique_names
+from ombud.report.drawing import (
+    NOMINAL,
+    QUANTITY,
+    by_series,
+    choice,
+    inline,
+    layered,
+    null_line,
+    page,
+    panel_title,
+    tooltips,
+)
 from ombud.report.format import estimate_text, p_text
-from ombud.report.themes import SHAPES
 from ombud.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    import altair as alt
 
 __all__ = ["LEAST_RATIO", "NAME_LENGTH", "ROOM", "interval_chart", "row_height"]
 
@@ -22,10 +36,7 @@ LEAST_RATIO = 0.1
 ROOM = 400
 """How high a figure may be, in pixels; it has as many rows as fit."""
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-_WIDTH = 560
-_X_AXIS = {"tickCount": 6, "grid": True}
-_LEGEND_CHARACTERS = 50
+_PANEL_WIDTH = 250
 
 
 def interval_chart(
@@ -36,8 +47,9 @@ def interval_chart(
     pick: tuple[Sequence[str], str] | None = None,
     break_at: str = "",
     ratio: float | None = None,
-) -> dict[str, Any]:
-    """Return points with intervals, as Vega-Lite.
+    panel: str = "",
+) -> alt.LayerChart:
+    """Return points with intervals.
 
     Parameters
     ----------
@@ -54,7 +66,11 @@ def interval_chart(
     ratio
         For ratios, what must be added to a value to get the ratio: 0, or 1 where 1 was
         subtracted. Their axis is logarithmic. None for what is no ratio.
+    panel
+        The heading, where the chart stands beside others and is narrower for it.
     """
+    import altair as alt
+
     wanted = set(order)
     rows = [row for row in rows if row[1] in wanted]
     names = unique_names((name or "all" for name in order), NAME_LENGTH * (2 if break_at else 1))
@@ -70,38 +86,29 @@ def interval_chart(
             for end in {"value", "low", "high"} & set(datum):
                 datum[end] = _rounded(max(datum[end] + ratio, LEAST_RATIO))
     kinds = list(series.values())
-    coloured = len(kinds) > 1
     axis: dict[str, Any] = {"title": None, "grid": True, "ticks": False}
     if break_at:
         axis |= {"labelExpr": f"split(datum.label, '{break_at}')", "labelLineHeight": 13}
     sort = [names[name or "all"] for name in order]
-    encoding: dict[str, Any] = {
-        "y": {"field": "row", "type": "nominal", "sort": sort, "axis": axis}
-    }
+    about: dict[str, Any] = {"y": alt.Y(field="row", sort=sort, axis=alt.Axis(**axis), **NOMINAL)}
     if len(kinds) > 1:
-        encoding["yOffset"] = {"field": "series", "type": "nominal", "sort": kinds}
-    step = row_height(len(kinds), two_lines=bool(break_at))
-    null = next((e.null for e, _, _ in rows if e.null is not None), None)
+        about["yOffset"] = alt.YOffset(field="series", sort=kinds, **NOMINAL)
     look = _x_axis(ratio)
-    marks = {"encoding": encoding, "layer": _layers(kinds if coloured else [], x_title, look, data)}
-    spec: dict[str, Any] = {
-        "$schema": _SCHEMA,
-        "width": _WIDTH,
-        "height": step * len(order),
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": data},
-        "layer": [marks] if null is None else [_null_line(null + (ratio or 0.0), look), marks],
-    }
+    layers = _layers(kinds if len(kinds) > 1 else [], x_title, look, data, about)
+    null = next((e.null for e, _, _ in rows if e.null is not None), None)
+    if null is not None:
+        layers.insert(0, null_line("x", null + (ratio or 0.0), **look))
+    more: dict[str, Any] = {}
     if pick is not None:
         options, first = pick
-        choice = {
-            "input": "select",
-            "options": [labels[o or "all"] for o in options],
-            "name": "Label ",
-        }
-        spec["params"] = [{"name": "label_shown", "value": labels[first or "all"], "bind": choice}]
-        spec["transform"] = [{"filter": "datum.label === label_shown"}]
-    return spec
+        offered = [labels[o or "all"] for o in options]
+        more = choice("label_shown", offered, labels[first or "all"], "Label")
+        more["transform"] = [alt.FilterTransform("datum.label === label_shown")]
+    height = row_height(len(kinds), two_lines=bool(break_at)) * len(order)
+    if panel:
+        more |= {"width": _PANEL_WIDTH, "title": panel_title(panel)}
+        return layered(*layers, data=inline(data), height=height, **more)
+    return page(layers, height, data, **more)
 
 
 def row_height(series: int, *, two_lines: bool = False) -> int:
@@ -112,12 +119,15 @@ def row_height(series: int, *, two_lines: bool = False) -> int:
 
 
 def _x_axis(ratio: float | None) -> dict[str, Any]:
+    import altair as alt
+
     if ratio is None:
-        return {"scale": {"zero": False}, "axis": _X_AXIS}
-    axis: dict[str, Any] = {**_X_AXIS, "format": "~g"}
+        return {"scale": alt.Scale(zero=False), "axis": alt.Axis(tickCount=6, grid=True)}
+    more: dict[str, Any] = {}
     if ratio:
-        axis |= {"labelExpr": f"format(datum.value - {ratio:g}, '+~p')"}
-    return {"scale": {"type": "log", "nice": False}, "axis": axis}
+        more = {"labelExpr": f"format(datum.value - {ratio:g}, '+~p')"}
+    axis = alt.Axis(tickCount=6, grid=True, format="~g", **more)
+    return {"scale": alt.Scale(type="log", nice=False), "axis": axis}
 
 
 def _finite_ends(estimates: Sequence[Estimate]) -> tuple[float, float]:
@@ -151,55 +161,36 @@ def _rounded(value: float) -> float:
 
 
 def _layers(
-    coloured: Sequence[str], x_title: str, look: dict[str, Any], data: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    colour: dict[str, Any] = {}
-    shape: dict[str, Any] = {}
-    if coloured:
-        columns = max(1, _LEGEND_CHARACTERS // (max(map(len, coloured)) + 4))
-        legend = {"title": None, "orient": "top", "direction": "horizontal", "columns": columns}
-        names = list(coloured)
-        by = {"field": "series", "type": "nominal", "legend": legend}
-        colour = {"color": {**by, "scale": {"domain": names}}}
-        shapes = {"domain": names, "range": list(SHAPES[: len(names)])}
-        shape = {"shape": {**by, "scale": shapes}}
-    x = {"type": "quantitative", "title": x_title, **look}
-    tooltip = [
-        {"field": "row", "type": "nominal", "title": "About"},
-        {"field": "series", "type": "nominal", "title": "System"},
-        {"field": "text", "type": "nominal", "title": "Estimate"},
-        {"field": "n", "type": "nominal", "title": "n"},
-    ]
-    for field, title in (("p", "p, not corrected"), ("corrected", "p, corrected")):
-        if any(field in datum for datum in data):
-            tooltip.append({"field": field, "type": "nominal", "title": title})
-    defined = [{"filter": "isValid(datum.value)"}]
+    coloured: Sequence[str],
+    x_title: str,
+    look: dict[str, Any],
+    data: Sequence[dict[str, Any]],
+    about: dict[str, Any],
+) -> list[alt.Chart]:
+    import altair as alt
+
+    colour, shape = by_series("series", coloured) if coloured else ({}, {})
+    x = {"title": x_title, **QUANTITY, **look}
+    tips = tooltips(row="About", series="System", text="Estimate", n="n")
+    corrected = {"p": "p, not corrected", "corrected": "p, corrected"}
+    there = {field for datum in data for field in datum}
+    more = tooltips(**{field: title for field, title in corrected.items() if field in there})
     return [
-        {
-            "transform": [{"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.75},
-            "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, **colour},
-        },
-        {
-            "transform": defined,
-            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
-            "encoding": {"x": {"field": "value", **x}, **colour, **shape, "tooltip": tooltip},
-        },
-        {
-            "transform": [{"filter": "isValid(datum.why)"}],
-            "mark": {"type": "text", "align": "left", "dx": 4, "fontStyle": "italic"},
-            "encoding": {
-                "x": {"value": 0},
-                "text": {"field": "why", "type": "nominal"},
-                "tooltip": [tooltip[0], tooltip[1], tooltip[2]],
-            },
-        },
+        alt.Chart()
+        .transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=2, opacity=0.75)
+        .encode(x=alt.X(field="low", **x), x2=alt.X2(field="high"), **colour, **about),
+        alt.Chart()
+        .transform_filter("isValid(datum.value)")
+        .mark_point(filled=True, size=55, opacity=1)
+        .encode(x=alt.X(field="value", **x), tooltip=[*tips, *more], **shape, **about),
+        alt.Chart()
+        .transform_filter("isValid(datum.why)")
+        .mark_text(align="left", dx=4, fontStyle="italic")
+        .encode(
+            x=alt.PositionValueDef(value=0),
+            text=alt.Text(field="why", **NOMINAL),
+            tooltip=tips[:3],
+            **about,
+        ),
     ]
-
-
-def _null_line(null: float, look: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "data": {"values": [{}]},
-        "mark": {"type": "rule", "style": "null-line"},
-        "encoding": {"x": {"datum": null, "type": "quantitative", **look}},
-    }

@@ -5,11 +5,30 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["count", "joined", "plural", "shorten", "unique_names", "visible"]
+__all__ = ["count", "drawable", "joined", "plural", "shorten", "unique_names", "visible"]
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"
 _MARKS_IN_A_ROW = 3
+_MEMBERS = frozenset({
+    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
+    "toString", "valueOf", "__defineGetter__", "__defineSetter__", "__lookupGetter__",
+    "__lookupSetter__", "__proto__",
+})  # fmt: skip
+
+
+def drawable(text: str) -> str:
+    """Return text as Vega can draw it where it stands in an expression, as a title does.
+
+    A name that every object of JavaScript has, such as ``constructor``, gets a space: Vega takes
+    it for a signal of its own that is not there, and fails.
+
+    Examples
+    --------
+    >>> drawable("constructor"), drawable("violence")
+    ('constructor ', 'violence')
+    """
+    return f"{text} " if text in _MEMBERS else text
 
 
 def visible(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ombud.report.blocks import Figure
 from ombud.report.charts import (
@@ -15,12 +15,23 @@ from ombud.report.charts import (
     row_height,
 )
 from ombud.report.display import count, joined, shorten
+from ombud.report.drawing import specification
 from ombud.report.findings import EstimateSet, labels_of, weight
 from ombud.report.format import estimate_text
 from ombud.report.themes import MOST_COLOURS
 from ombud.stats.estimate import Estimate
 
-__all__ = ["MOST_LABELS", "MOST_ROWS", "forest", "group_contrasts", "group_levels"]
+if TYPE_CHECKING:
+    from altair.typing import ChartType
+
+__all__ = [
+    "MOST_LABELS",
+    "MOST_ROWS",
+    "few_systems",
+    "forest",
+    "group_contrasts",
+    "group_levels",
+]
 
 MOST_ROWS = 12
 """A figure shows at most this many rows, and says so."""
@@ -68,10 +79,10 @@ def forest(
         return None
     rows = [(e, row(e), series(e) if labelled else "") for e in chosen]
     ratio = ratio if ratio is not None else _ratio(family)
-    spec = interval_chart(rows, shown, x_title=x_title or _x_title(family), ratio=ratio)
+    chart = interval_chart(rows, shown, x_title=x_title or _x_title(family), ratio=ratio)
     more += _edge(chosen, ratio)
     title = f"{family.metric.title}: systems compared" if pairs else family.metric.title
-    return _figure(name, table, title, spec, chosen, [*more, *notes])
+    return _figure(name, table, title, chart, chosen, [*more, *notes])
 
 
 def group_contrasts(
@@ -86,10 +97,10 @@ def group_contrasts(
     rows = [(e, _label_group(e), _system(e)) for e in chosen]
     break_at = _BREAK if any(family.labels) else ""
     ratio = _ratio(family)
-    spec = interval_chart(rows, shown, x_title=_x_title(family), break_at=break_at, ratio=ratio)
+    chart = interval_chart(rows, shown, x_title=_x_title(family), break_at=break_at, ratio=ratio)
     more += _edge(chosen, ratio)
     title = f"{family.metric.title}: groups against the rest"
-    return _figure(name, table, title, spec, chosen, [*more, *notes])
+    return _figure(name, table, title, chart, chosen, [*more, *notes])
 
 
 def group_levels(family: EstimateSet, *, name: str, table: str) -> Figure | None:
@@ -106,7 +117,7 @@ def group_levels(family: EstimateSet, *, name: str, table: str) -> Figure | None
         notes.append(f"Shown: the first {len(groups)} of {total}; {rest:,} are not shown.")
     chosen = [e for e in estimates if e.label in set(offered)]
     many = len(labels) > 1
-    spec = interval_chart(
+    chart = interval_chart(
         [(e, e.group, _system(e)) for e in chosen],
         groups,
         x_title=_x_title(family),
@@ -119,7 +130,16 @@ def group_levels(family: EstimateSet, *, name: str, table: str) -> Figure | None
             + (f" (the {len(offered)} where groups differ most)." if labels != offered else ".")
         )
     now = [e for e in chosen if e.label == first and e.group in set(groups)]
-    return _figure(name, table, f"{family.metric.title} by group", spec, now, notes)
+    return _figure(name, table, f"{family.metric.title} by group", chart, now, notes)
+
+
+def few_systems(estimates: Sequence[Estimate]) -> tuple[list[Estimate], str]:
+    """Return the estimates of as many systems as can be told apart, and what is not shown."""
+    systems = list(dict.fromkeys(e.system for e in estimates))
+    kept = set(systems[:MOST_COLOURS])
+    rest = len(systems) - len(kept)
+    said = f" {count(rest, 'system')} {'is' if rest == 1 else 'are'} not shown." if rest else ""
+    return [e for e in estimates if e.system in kept], said
 
 
 def _label(estimate: Estimate) -> str:
@@ -231,7 +251,7 @@ def _figure(
     name: str,
     table: str,
     title: str,
-    spec: dict[str, Any],
+    chart: ChartType,
     shown: Sequence[Estimate],
     notes: Sequence[str],
 ) -> Figure:
@@ -252,7 +272,8 @@ def _figure(
         low, high = defined[0], defined[-1]
         alt += f" Highest: {_who(high)}, {estimate_text(high)}."
         alt += f" Lowest: {_who(low)}, {estimate_text(low)}."
-    return Figure(name, {**spec, "description": alt}, title, " ".join([*text, *notes]), alt, table)
+    spec = specification(chart, alt)
+    return Figure(name, spec, title, " ".join([*text, *notes]), alt, table)
 
 
 def _who(estimate: Estimate) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,17 +21,216 @@ from ombud.errors import PlanError
 from ombud.files import write_parquet
 from ombud.rng import generator
 from ombud.worlds.catalogue import Catalogue, draw_catalogue, numbered
-from ombud.worlds.creators import Creators, draw_creators
 from ombud.worlds.pools import draw_pools, history_matrix, shuffled
 from ombud.worlds.population import Population, draw_population
 from ombud.worlds.spec import WorldSpec
-from ombud.worlds.texts import TextWorld, draw_texts
 
 if TYPE_CHECKING:
     from ombud.worlds.moderators import PlantedModerator
     from ombud.worlds.recommenders import NeutralRecommender
 
-__all__ = ["World", "WorldTruth", "build_world", "card_of"]
+__all__ = [
+    "FAMILIES",
+    "IDENTITIES",
+    "Creators",
+    "TextWorld",
+    "World",
+    "WorldTruth",
+    "build_world",
+    "card_of",
+    "draw_creators",
+    "draw_texts",
+]
+
+
+FAMILIES: tuple[str, ...] = ("generative-ai", "traditional")
+
+_OPENINGS = {
+    "generative-ai": ("In episode {n}", "Scene {n}:", "In chapter {n}", "Synopsis {n}:"),
+    "traditional": ("Comment {n}:", "Reply {n}:", "Post {n}:", "As I said in thread {n}:"),
+}
+_BENIGN = (
+    "{who} open a small library by the river",
+    "a choir of {who} sings in the old station",
+    "{who} share bread with their neighbours",
+    "my cousin writes a long letter about {who}",
+    "the museum shows photographs of {who}",
+    "{who} repair the clock of the town hall",
+)
+_HARMFUL = (
+    "[placeholder for an attack] on {who}",
+    "somebody shouts [placeholder for an attack] at {who}",
+    "[placeholder for an attack], and {who} are blamed",
+)
+_NOBODY = "the people of the valley"
+
+
+@dataclass(frozen=True, eq=False)
+class TextWorld:
+    """Texts and everything that is true of them.
+
+    Parameters
+    ----------
+    texts
+        Ids, texts, labels as an auditor has them (some unknown), templates, families.
+    groups
+        Which identities each text names: several, one or none.
+    harmful
+        Whether each text should be flagged: what is the case, never unknown.
+    """
+
+    texts: Texts
+    groups: Grouping
+    harmful: NDArray[np.bool_]
+
+
+def draw_texts(
+    ids: Vocabulary,
+    templates: int,
+    identities: Mapping[str, tuple[str, ...]],
+    seed: int,
+    *stream: str,
+) -> TextWorld:
+    """Draw texts: a template, then none (15%), one (65%) or two (20%) identities named in it.
+
+    Parameters
+    ----------
+    ids
+        The text ids.
+    templates
+        How many templates there are; texts of one template are a cluster.
+    identities
+        The terms of each identity group.
+    seed, stream
+        The random stream.
+    """
+    rng = generator(seed, *stream, "texts")
+    count, names = len(ids), sorted(identities)
+    frames, family, harmful = _draw_templates(templates, rng)
+    cluster = rng.integers(templates, size=count).astype(np.int32)
+    named = np.minimum(np.searchsorted([0.15, 0.8], rng.random(count)), len(names))
+    members = np.zeros((count, len(names)), dtype=bool)
+    first = rng.integers(len(names), size=count)
+    second = (first + rng.integers(1, max(len(names), 2), size=count)) % len(names)
+    members[named > 0, first[named > 0]] = True
+    members[named > 1, second[named > 1]] = True
+    which = rng.integers(2**31, size=(count, 2)).tolist()
+    texts = np.empty(count, dtype=object)
+    pairs = zip(
+        cluster.tolist(), named.tolist(), first.tolist(), second.tolist(), which, strict=True
+    )
+    for index, (frame, number, a, b, pick) in enumerate(pairs):
+        text = [
+            identities[names[g]][p % len(identities[names[g]])]
+            for g, p in zip((a, b)[:number], pick, strict=False)
+        ]
+        texts[index] = frames[frame].replace("{who}", " and ".join(text) or _NOBODY)
+    true_label = harmful[cluster]
+    truth = np.where(rng.random(count) < 0.05, -1, true_label).astype(np.int8)
+    return TextWorld(
+        Texts(ids.ids, texts, truth, cluster, family[cluster]),
+        Grouping(ids, tuple(f"identity={n}" for n in names), members, ("identity",) * len(names)),
+        true_label,
+    )
+
+
+def _draw_templates(
+    count: int, rng: np.random.Generator
+) -> tuple[list[str], NDArray[np.object_], NDArray[np.bool_]]:
+    """Return sentences with a gap for the identity, their families, and whether each is harmful."""
+    family = np.array(FAMILIES, dtype=object)[np.arange(count) % len(FAMILIES)]
+    harmful = rng.random(count) < 0.3
+    picks = rng.integers(2**31, size=(count, 2)).tolist()
+    frames = []
+    for number in range(count):
+        openings = _OPENINGS[str(family[number])]
+        endings = _HARMFUL if harmful[number] else _BENIGN
+        opening = openings[picks[number][0] % len(openings)].format(n=number + 1)
+        frames.append(f"{opening} {endings[picks[number][1] % len(endings)]}.")
+    return frames, family, harmful
+
+
+IDENTITIES: tuple[str, ...] = ("agender", "man", "non-binary", "two-spirit", "woman")
+_SHARES = (0.02, 0.5, 0.06, 0.02, 0.4)
+
+
+@dataclass(frozen=True, eq=False)
+class Creators:
+    """Who made what, and what records say about them.
+
+    Parameters
+    ----------
+    creators
+        The creator ids.
+    true_identity
+        What is the case.
+    assertions
+        What records say: pairs of creator code and identity code. None = unknown; two different
+        ones = ambiguous.
+    links
+        Pairs of item code and creator code, first creator first; some items have no creator.
+    vocabulary
+        The identities behind the codes.
+    """
+
+    creators: Vocabulary
+    true_identity: NDArray[np.int32]
+    assertions: NDArray[np.int32]
+    links: NDArray[np.int32]
+    vocabulary: tuple[str, ...] = IDENTITIES
+
+    def resolved(self) -> NDArray[np.object_]:
+        """Return, for each creator, the asserted identity, ``"unknown"`` or ``"ambiguous"``."""
+        said = np.zeros((len(self.creators), len(self.vocabulary)), dtype=bool)
+        said[self.assertions[:, 0], self.assertions[:, 1]] = True
+        text = np.array([*self.vocabulary, "unknown", "ambiguous"], dtype=object)
+        count = said.sum(axis=1)
+        code = np.where(count == 1, said.argmax(axis=1), len(self.vocabulary) + (count > 1))
+        return np.asarray(text[code], dtype=object)
+
+    def to_frame(self, items: Vocabulary) -> pl.DataFrame:
+        """Return one row per item and creator: `item`, `creator`, `identity`."""
+        item, creator = self.links.T
+        return pl.DataFrame(
+            {
+                "item": items.take(item),
+                "creator": self.creators.take(creator),
+                "identity": self.resolved()[creator],
+            }
+        )
+
+
+def draw_creators(creators: Vocabulary, n_items: int, seed: int, *stream: str) -> Creators:
+    """Draw creators and link them to items; a few creators made many of the items.
+
+    Parameters
+    ----------
+    creators
+        The creator ids.
+    n_items
+        How many items there are.
+    seed, stream
+        The random stream.
+    """
+    rng = generator(seed, *stream, "creators")
+    count = len(creators)
+    truth = np.searchsorted(np.cumsum(_SHARES)[:-1], rng.random(count)).astype(np.int32)
+    state = rng.random(count)
+    asserted = np.flatnonzero(state > 0.2).astype(np.int32)
+    doubted = np.flatnonzero(state > 0.93).astype(np.int32)
+    other = (truth[doubted] + rng.integers(1, len(IDENTITIES), len(doubted))) % len(IDENTITIES)
+    assertions = np.stack(
+        [np.concatenate([asserted, doubted]), np.concatenate([truth[asserted], other])], axis=1
+    ).astype(np.int32)
+    # One creator for most items, two for some, none (a missing record) for few.
+    number = np.searchsorted([0.05, 0.85], rng.random(n_items))
+    made = np.repeat(np.arange(n_items), number)
+    who = np.minimum((count * rng.random(len(made)) ** 2).astype(np.int64), count - 1)
+    # The same creator twice on one item is one link; the first place is kept.
+    _, first = np.unique(made * count + who, return_index=True)
+    first.sort()
+    links = np.stack([made[first], who[first]], axis=1).astype(np.int32)
+    return Creators(creators, truth, assertions, links)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ombud.stats.propagation._pareto import pareto_fit, smooth_weights
+from ombud.stats.propagation._importance import pareto_fit, smooth_weights
 
 
 @pytest.mark.parametrize("shape", [-0.3, 0.2, 0.6, 1.0])

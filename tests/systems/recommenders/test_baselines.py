@@ -11,7 +11,7 @@ from scipy import stats
 from ombud import registry
 from ombud.data.interactions import Interactions
 from ombud.systems.recommenders import Popular, Random
-from ombud.systems.recommenders.ranking import unseen_places
+from ombud.systems.recommenders.popular import unseen_places
 
 
 def ids(data: Interactions, lists) -> list[list[str]]:

@@ -1,9 +1,9 @@
-"""Charts of the authors study, as Vega-Lite without colours: the theme brings them."""
+"""Charts of the authors study."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ombud.audits.result import Result
 from ombud.questions.authors.lookup import attribute, pipeline, told, with_source
@@ -12,10 +12,22 @@ from ombud.questions.authors.stages import STAGE
 from ombud.report.blocks import Figure
 from ombud.report.charts import NAME_LENGTH, interval_chart
 from ombud.report.display import count, shorten
+from ombud.report.drawing import (
+    NOMINAL,
+    QUANTITY,
+    WIDTH,
+    inline,
+    layered,
+    legend,
+    specification,
+)
 from ombud.report.findings import estimates_of
 from ombud.report.format import estimate_text
 from ombud.report.themes import MOST_COLOURS
 from ombud.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    import altair as alt
 
 __all__ = [
     "bins_figure",
@@ -26,7 +38,6 @@ __all__ = [
     "stage_name",
 ]
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _BASE = "as it is"
 _STAGES = {
     "catalogue": "catalogue",
@@ -76,7 +87,7 @@ def pipeline_figure(result: Result, *, name: str, table: str, small: bool = Fals
     order = list(dict.fromkeys(row for _, row, _ in rows))
     about = attribute(result)
     x = f"share among items of known {about}"
-    spec = interval_chart(rows, order, x_title=f"{names[0]}: {x}" if single else x)
+    chart = interval_chart(rows, order, x_title=f"{names[0]}: {x}" if single else x)
     base = [e for e in some if e.value is not None and e.details.get(STAGE) != "reranked"]
     alt = "Share at every stage: " + "; ".join(
         f"{stage_name(e)}{'' if single else ', ' + e.label} {estimate_text(e)}" for e in base[:12]
@@ -85,7 +96,7 @@ def pipeline_figure(result: Result, *, name: str, table: str, small: bool = Fals
     more = "" if small else " Most popular and best rated: one list for everyone, no interval."
     title = f"From the catalogue to the lists: {shorten(names[0], 40) if single else about}"
     caption = with_source(result, f"{level}, among items of known {about}.{more}")
-    return Figure(name, spec | {"description": alt}, title, caption, alt, table)
+    return Figure(name, specification(chart, alt), title, caption, alt, table)
 
 
 def coverage_figure(result: Result, *, name: str, table: str) -> Figure | None:
@@ -100,43 +111,30 @@ def coverage_figure(result: Result, *, name: str, table: str) -> Figure | None:
         {"percentile": p, "outcome": shorten(o, NAME_LENGTH), "items": n, "share": round(s, 4)}
         for p, o, n, s in frame.select("percentile", "outcome", "items", "share").iter_rows()
     ]
-    legend = {"title": None, "orient": "top", "columns": 4}
-    spec: dict[str, Any] = {
-        "$schema": _SCHEMA,
-        "width": 560,
-        "height": 170,
-        "data": {"values": values},
-        "mark": {"type": "bar", "binSpacing": 0},
-        "encoding": {
-            "x": {
-                "field": "percentile",
-                "type": "quantitative",
-                "bin": {"step": 4},
-                "title": "popularity of the item, percentile",
-            },
-            "y": {
-                "aggregate": "sum",
-                "field": "items",
-                "type": "quantitative",
-                "stack": "normalize",
-                "title": "share of items",
-            },
-            "color": {
-                "field": "outcome",
-                "type": "nominal",
-                "scale": {"domain": [shorten(o, NAME_LENGTH) for o in order]},
-                "legend": legend,
-            },
-        },
-    }
-    spec["encoding"]["order"] = {"field": "outcome", "type": "nominal"}
+    chart = _coverage_chart(values, [shorten(o, NAME_LENGTH) for o in order])
     alt = f"Stacked shares of {count(len(order), 'outcome')} by popularity of the item."
     text = (
         "Items by number of interactions, least popular left. Unlinked: no book, author or record."
     )
     title = "What is known, by popularity"
-    spec["description"] = alt
+    spec = specification(chart, alt)
     return Figure(name, spec, title, with_source(result, text), alt, table)
+
+
+def _coverage_chart(values: Sequence[dict[str, Any]], order: Sequence[str]) -> alt.Chart:
+    import altair as alt
+
+    chart = alt.Chart(inline(values), width=WIDTH, height=170)
+    bars: alt.Chart = chart.mark_bar(binSpacing=0)
+    x = {"title": "popularity of the item, percentile", **QUANTITY}
+    y = {"title": "share of items", **QUANTITY}
+    domain = alt.Scale(domain=list(order))
+    return bars.encode(
+        x=alt.X(field="percentile", bin=alt.BinParams(step=4), **x),
+        y=alt.Y(field="items", aggregate="sum", stack="normalize", **y),
+        color=alt.Color(field="outcome", scale=domain, legend=legend(columns=4), **NOMINAL),
+        order=alt.Order(field="outcome", **NOMINAL),
+    )
 
 
 def bins_figure(result: Result, *, name: str, table: str) -> Figure | None:
@@ -157,31 +155,29 @@ def bins_figure(result: Result, *, name: str, table: str) -> Figure | None:
         return None
     for v in values:
         v["part"] = round(v["n"] / max(total[v["of"]], 1), 4)
-    by = {"field": "of", "type": "nominal", "scale": {"domain": kinds}}
-    legend = {"title": None, "orient": "top", "columns": 4, "symbolStrokeWidth": 2}
-    spec: dict[str, Any] = {
-        "$schema": _SCHEMA,
-        "width": 560,
-        "height": 170,
-        "data": {"values": [v for v in values if v["of"] in kinds]},
-        "mark": {"type": "line", "interpolate": "step", "strokeWidth": 2},
-        "encoding": {
-            "x": {
-                "field": "share",
-                "type": "quantitative",
-                "scale": {"domain": [0, 1]},
-                "title": f"share of {shorten(names[0], 40)} among known items",
-            },
-            "y": {"field": "part", "type": "quantitative", "title": "share of users"},
-            "color": by | {"legend": legend},
-            "strokeDash": by | {"legend": legend},
-        },
-    }
+    shown = [v for v in values if v["of"] in kinds]
+    chart = _bins_chart(shown, kinds, f"share of {shorten(names[0], 40)} among known items")
     alt = f"How many users have each share of {names[0]}, in profiles and in lists."
     text = "Users in steps of 0.05. A narrow line means that users get much the same mix."
     title = f"How users are spread: {shorten(names[0], 40)}"
-    spec["description"] = alt
+    spec = specification(chart, alt)
     return Figure(name, spec, title, with_source(result, text), alt, table)
+
+
+def _bins_chart(values: Sequence[dict[str, Any]], kinds: Sequence[str], x_title: str) -> alt.Chart:
+    import altair as alt
+
+    chart = alt.Chart(inline(values), width=WIDTH, height=170)
+    by = {"field": "of", "scale": alt.Scale(domain=list(kinds)), **NOMINAL}
+    by["legend"] = legend(columns=4, symbolStrokeWidth=2)
+    x = alt.X(field="share", scale=alt.Scale(domain=[0, 1]), title=x_title, **QUANTITY)
+    line: alt.Chart = chart.mark_line(interpolate="step", strokeWidth=2)
+    return line.encode(
+        x=x,
+        y=alt.Y(field="part", title="share of users", **QUANTITY),
+        color=alt.Color(**by),
+        strokeDash=alt.StrokeDash(**by),
+    )
 
 
 def curves_figure(result: Result, *, name: str, table: str) -> Figure | None:
@@ -199,45 +195,12 @@ def curves_figure(result: Result, *, name: str, table: str) -> Figure | None:
     dots = [r for r in points.to_dicts() if not r["within"] and r["identity"] == identity]
     systems = list(dict.fromkeys(r["system"] for r in rows))
     shown = systems[:MOST_COLOURS]
-    scale = {"domain": [0, 1]}
-    x: dict[str, Any] = {"field": "profile", "type": "quantitative", "scale": scale}
-    x["title"] = "share in the profile"
-    y: dict[str, Any] = {"type": "quantitative", "scale": scale, "title": "share in the list"}
-    legend = {"title": None, "orient": "top", "columns": 4}
-    by = {"field": "system", "type": "nominal", "scale": {"domain": shown}, "legend": legend}
     curve = [_short(r, "system", "profile", "mean", "low", "high") for r in rows]
     curve = [r for r in curve if r["system"] in shown]
     own = [_short(r, "system", "profile", "list", "users") for r in dots if r["system"] in shown]
-    layers = [
-        {
-            "data": {"values": [{"profile": 0, "y": 0}, {"profile": 1, "y": 1}]},
-            "mark": {"type": "line", "style": "null-line"},
-            "encoding": {"x": x, "y": y | {"field": "y"}},
-        },
-        {
-            "data": {"values": curve},
-            "mark": {"type": "area", "opacity": 0.2},
-            "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": by},
-        },
-        {
-            "data": {"values": curve},
-            "mark": {"type": "line"},
-            "encoding": {"x": x, "y": y | {"field": "mean"}, "color": by},
-        },
-        {
-            "data": {"values": own},
-            "mark": {"type": "point", "filled": True, "opacity": 0.8},
-            "encoding": {
-                "x": x,
-                "y": y | {"field": "list"},
-                "size": {"field": "users", "type": "quantitative", "legend": None},
-                "color": by,
-                "shape": by,
-            },
-        },
-    ]
+    chart = _curves_chart(curve, own, shown)
     alt = f"Share of {identity} in lists against profiles, for {count(len(shown), 'system')}."
-    spec = {"$schema": _SCHEMA, "description": alt, "width": 560, "height": 260, "layer": layers}
+    spec = specification(chart, alt)
     left = len(systems) - len(shown)
     more = f" {count(left, 'more system')} in the table." if left else ""
     text = (
@@ -253,21 +216,51 @@ def _short(row: dict[str, Any], *fields: str) -> dict[str, Any]:
     return {f: round(row[f], 4) if isinstance(row[f], float) else row[f] for f in fields}
 
 
+def _curves_chart(
+    curve: Sequence[dict[str, Any]], dots: Sequence[dict[str, Any]], systems: Sequence[str]
+) -> alt.LayerChart:
+    import altair as alt
+
+    share = {"scale": alt.Scale(domain=[0, 1]), **QUANTITY}
+    x = alt.X(field="profile", title="share in the profile", **share)
+    y = {"title": "share in the list", **share}
+    by = {"field": "system", "scale": alt.Scale(domain=list(systems)), **NOMINAL}
+    by["legend"] = legend(columns=4)
+    colour = alt.Color(**by)
+    fitted, equal = inline(curve), inline([{"profile": 0, "y": 0}, {"profile": 1, "y": 1}])
+    return layered(
+        alt.Chart(equal).mark_line(style="null-line").encode(x=x, y=alt.Y(field="y", **y)),
+        alt.Chart(fitted)
+        .mark_area(opacity=0.2)
+        .encode(x=x, y=alt.Y(field="low", **y), y2=alt.Y2(field="high"), color=colour),
+        alt.Chart(fitted).mark_line().encode(x=x, y=alt.Y(field="mean", **y), color=colour),
+        alt.Chart(inline(dots))
+        .mark_point(filled=True, opacity=0.8)
+        .encode(
+            x=x,
+            y=alt.Y(field="list", **y),
+            size=alt.Size(field="users", legend=None, **QUANTITY),
+            color=colour,
+            shape=alt.Shape(**by),
+        ),
+        width=WIDTH,
+        height=260,
+    )
+
+
 def loss_figure(result: Result, *, name: str, table: str) -> Figure | None:
     """Return what each strategy costs, by system."""
     some: Sequence[Estimate] = estimates_of(result, LOSS)
     if not any(e.value is not None for e in some):
         return None
     rows = [(e, e.system, e.group) for e in some]
-    spec = interval_chart(
-        rows, list(dict.fromkeys(e.system for e in some)), x_title="relative loss of MRR"
-    )
+    order = list(dict.fromkeys(e.system for e in some))
+    chart = interval_chart(rows, order, x_title="relative loss of MRR")
     defined = [e for e in some if e.value is not None]
     alt = "Relative loss: " + "; ".join(
         f"{e.system} with {e.group} {estimate_text(e)}" for e in defined[:12]
     )
     text = "95% intervals, paired over users; above 0 is a loss; dashed: no change."
-    return Figure(
-        name, spec | {"description": alt}, "What reranking costs", with_source(result, text), alt,
-        table,
-    )  # fmt: skip
+    spec = specification(chart, alt)
+    title = "What reranking costs"
+    return Figure(name, spec, title, with_source(result, text), alt, table)

@@ -1,25 +1,27 @@
-"""Charts of a delicate-text audit, as Vega-Lite without colours: the theme brings them."""
+"""Charts of a delicate-text audit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ombud.report.blocks import Figure
 from ombud.report.charts import NAME_LENGTH, interval_chart
 from ombud.report.display import count, shorten
+from ombud.report.drawing import NOMINAL, QUANTITY, inline, layered, legend, specification, tooltips
+from ombud.report.figures import few_systems
 from ombud.report.format import estimate_text
 from ombud.report.themes import MOST_COLOURS
 from ombud.stats.estimate import Estimate
 from ombud.taxonomy import load_taxonomy
 from ombud.text.geography import countries, world_outlines
 
+if TYPE_CHECKING:
+    import altair as alt
+
 __all__ = ["curve_figure", "group_figure", "group_words", "map_figure", "swap_figure"]
-
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-
 
 _TAXONOMIES = {"topic": "delicate@1", "coarse-topic": "delicate-coarse@1"}
 
@@ -41,32 +43,21 @@ def group_words(group: str) -> str:
     return value if attribute == "length" else f"{attribute} {value}" if value else group
 
 
-def _few(estimates: Sequence[Estimate]) -> tuple[list[Estimate], str]:
-    systems = list(dict.fromkeys(e.system for e in estimates))
-    kept = set(systems[:MOST_COLOURS])
-    rest = len(systems) - len(kept)
-    said = f" {count(rest, 'system')} {'is' if rest == 1 else 'are'} not shown." if rest else ""
-    return [e for e in estimates if e.system in kept], said
-
-
 def swap_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figure | None:
     """Return the share of decisions that flip, for each test and system."""
-    shown, rest = _few(estimates)
+    shown, rest = few_systems(estimates)
     if not any(e.value is not None for e in shown):
         return None
     order = list(dict.fromkeys(e.label for e in shown))
-    spec = interval_chart(
-        [(e, e.label, e.system) for e in shown], order, x_title="share of decisions that flip"
-    )
+    rows = [(e, e.label, e.system) for e in shown]
+    chart = interval_chart(rows, order, x_title="share of decisions that flip")
     defined = [e for e in shown if e.value is not None]
     most = max(defined, key=lambda e: e.value or 0.0)
     alt = f"Flipped decisions by test and system. Most: {most.system}, {most.label}, "
     alt += f"{estimate_text(most)}."
     text = f"Of the texts or triplets that a swap changed. Lines are exact {most.level:.0%} "
-    return Figure(
-        name, spec | {"description": alt}, "Decisions that flip", f"{text}intervals.{rest}", alt,
-        table,
-    )  # fmt: skip
+    spec = specification(chart, alt)
+    return Figure(name, spec, "Decisions that flip", f"{text}intervals.{rest}", alt, table)
 
 
 def group_figure(
@@ -79,7 +70,7 @@ def group_figure(
     most: int = 10,
 ) -> Figure | None:
     """Return a rate by group and system, groups from low to high, beside that of all texts."""
-    shown, rest = _few([*whole, *estimates])
+    shown, rest = few_systems([*whole, *estimates])
     defined = [e for e in shown if e.value is not None and e.group]
     if not defined:
         return None
@@ -90,14 +81,14 @@ def group_figure(
     cut = order[:most]
     rows = [(e, group_words(e.group) if e.group else "all texts", e.system) for e in shown]
     order_shown = ["all texts", *dict.fromkeys(map(group_words, cut))]
-    spec = interval_chart(rows, order_shown, x_title=title)
+    chart = interval_chart(rows, order_shown, x_title=title)
     text = f"Lines are {defined[0].level:.0%} intervals; groups with the lowest value first.{rest}"
     if len(order) > len(cut):
         text += f" {count(len(order) - len(cut), 'group')} more in the table."
     worst = min(defined, key=lambda e: e.value or 0.0)
     lowest = f"{group_words(worst.group)} ({worst.system}), {estimate_text(worst)}"
     alt = f"{title} by group. Lowest: {lowest}."
-    return Figure(name, spec | {"description": alt}, f"{title} by group", text, alt, table)
+    return Figure(name, specification(chart, alt), f"{title} by group", text, alt, table)
 
 
 def curve_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | None:
@@ -114,27 +105,27 @@ def curve_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | N
     for row in rows:
         for key in ("precision", "recall", "threshold"):
             row[key] = round(row[key], 4)
-    axes: dict[str, Any] = {
-        key: {"field": field, "type": "quantitative", "title": field,
-              "scale": {"domain": [0, 1]}}
-        for key, field in (("x", "recall"), ("y", "precision"))
-    }  # fmt: skip
-    legend = {"title": None, "orient": "top", "direction": "horizontal"}
-    colour = {"field": "system", "type": "nominal", "legend": legend}
-    dash = {"field": "system", "type": "nominal", "legend": None}
-    tips = [{"field": f, "type": "nominal"} for f in ("system", "threshold", "precision", "recall")]
     alt = f"Precision and recall at all thresholds of {count(len(curved), 'system')}."
-    spec = {
-        "$schema": _SCHEMA,
-        "description": alt,
-        "width": 360,
-        "height": 240,
-        "data": {"values": rows},
-        "mark": {"type": "line", "point": {"size": 16}, "interpolate": "step-after"},
-        "encoding": {**axes, "color": colour, "strokeDash": dash, "tooltip": tips},
-    }
+    spec = specification(_curve_chart(rows), alt)
     text = "Each point is a threshold. The curve describes these texts; the tables have intervals."
     return Figure(name, spec, "Precision and recall at every threshold", text, alt, shown_in)
+
+
+def _curve_chart(rows: Sequence[dict[str, Any]]) -> alt.Chart:
+    import altair as alt
+
+    shares = {"scale": alt.Scale(domain=[0, 1]), **QUANTITY}
+    fields = ("system", "threshold", "precision", "recall")
+    chart = alt.Chart(inline(rows), width=360, height=240)
+    dots = alt.OverlayMarkDef(size=16)
+    line: alt.Chart = chart.mark_line(point=dots, interpolate="step-after")
+    return line.encode(
+        x=alt.X(field="recall", title="recall", **shares),
+        y=alt.Y(field="precision", title="precision", **shares),
+        color=alt.Color(field="system", legend=legend(), **NOMINAL),
+        strokeDash=alt.StrokeDash(field="system", legend=None, **NOMINAL),
+        tooltip=[alt.Tooltip(field=field, **NOMINAL) for field in fields],
+    )
 
 
 def map_figure(table: pl.DataFrame, system: str, *, name: str, shown_in: str) -> Figure | None:
@@ -164,58 +155,46 @@ def map_figure(table: pl.DataFrame, system: str, *, name: str, shown_in: str) ->
     ]  # fmt: skip
     small = [value for value in values if value["id"] not in outlined]
     low, high = min(values, key=lambda v: v["score"]), max(values, key=lambda v: v["score"])
-    legend = {"title": "score", "orient": "bottom", "gradientLength": 200}
-    colour = {"field": "score", "type": "quantitative", "legend": legend,
-              "scale": {"scheme": "viridis", "zero": False}}  # fmt: skip
-    tips = [
-        {"field": f, "type": "nominal", "title": t}
-        for f, t in (("name", "Country"), ("score", "Score"), ("decision", "Decision"))
-    ]
-    shapes = {"values": world_outlines(), "format": {"type": "topojson", "feature": "countries"}}
     alt = (
         f"World map of the scores that {system} gives to one sentence with each country in it. "
         f"Highest: {high['name']}, {high['score']:.3g}. Lowest: {low['name']}, {low['score']:.3g}."
     )
-    spec = {
-        "$schema": _SCHEMA,
-        "description": alt,
-        "width": 620,
-        "height": 300,
-        "projection": {"type": "equalEarth"},
-        "layer": [
-            {
-                "data": shapes,
-                "mark": {"type": "geoshape", "fill": "#d9dce3", "stroke": "#ffffff",
-                         "strokeWidth": 0.4},
-            },
-            {
-                "data": shapes,
-                "transform": [
-                    {"lookup": "id", "from": {"data": {"values": values}, "key": "id",
-                                              "fields": ["name", "score", "decision"]}},
-                    {"filter": "isValid(datum.score)"},
-                ],
-                "mark": {"type": "geoshape", "stroke": "#ffffff", "strokeWidth": 0.4},
-                "encoding": {"color": colour, "tooltip": tips},
-            },
-            {
-                "data": {"values": small},
-                "mark": {"type": "circle", "size": 26, "opacity": 1, "stroke": "#ffffff",
-                         "strokeWidth": 0.4},
-                "encoding": {
-                    "longitude": {"field": "longitude", "type": "quantitative"},
-                    "latitude": {"field": "latitude", "type": "quantitative"},
-                    "color": colour,
-                    "tooltip": tips,
-                },
-            },
-        ],
-    }  # fmt: skip
+    spec = specification(_map_chart(values, small), alt)
     text = (
         f"{count(rows.height, 'country')} and territories; those too small to draw are dots. "
         "The scale spans these scores only. Outlines: Natural Earth."
     )
-    return Figure(
-        name, spec, f"One sentence, every country: scores of {shorten(system, 40)}", text, alt,
-        shown_in,
-    )  # fmt: skip
+    title = f"One sentence, every country: scores of {shorten(system, 40)}"
+    return Figure(name, spec, title, text, alt, shown_in)
+
+
+def _map_chart(values: Sequence[dict[str, Any]], small: Sequence[dict[str, Any]]) -> alt.LayerChart:
+    import altair as alt
+
+    shapes = inline(world_outlines(), format={"type": "topojson", "feature": "countries"})
+    scores = alt.LookupData(inline(values), key="id", fields=["name", "score", "decision"])
+    below = alt.Legend(title="score", orient="bottom", gradientLength=200)
+    viridis = alt.Scale(scheme="viridis", zero=False)
+    score = {
+        "color": alt.Color(field="score", legend=below, scale=viridis, **QUANTITY),
+        "tooltip": tooltips(name="Country", score="Score", decision="Decision"),
+    }
+    edge: dict[str, Any] = {"stroke": "#ffffff", "strokeWidth": 0.4}
+    return layered(
+        alt.Chart(shapes).mark_geoshape(fill="#d9dce3", **edge),
+        alt.Chart(shapes)
+        .transform_lookup(lookup="id", from_=scores)
+        .transform_filter("isValid(datum.score)")
+        .mark_geoshape(**edge)
+        .encode(**score),
+        alt.Chart(inline(small))
+        .mark_circle(size=26, opacity=1, **edge)
+        .encode(
+            longitude=alt.Longitude(field="longitude", **QUANTITY),
+            latitude=alt.Latitude(field="latitude", **QUANTITY),
+            **score,
+        ),
+        width=620,
+        height=300,
+        projection=alt.Projection(type="equalEarth"),
+    )

@@ -1,26 +1,37 @@
-"""Charts of a suppression audit, as Vega-Lite without colours: the theme brings them."""
+"""Charts of a suppression audit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ombud.report.blocks import Figure
 from ombud.report.charts import LEAST_RATIO, NAME_LENGTH, ROOM, interval_chart, row_height
 from ombud.report.display import count, shorten
+from ombud.report.drawing import (
+    NOMINAL,
+    QUANTITY,
+    inline,
+    layered,
+    panel_title,
+    side_by_side,
+    specification,
+    tooltips,
+)
 from ombud.report.findings import weight
 from ombud.report.format import estimate_text, number_text
 from ombud.report.themes import MOST_COLOURS
 from ombud.stats.estimate import Estimate
 
+if TYPE_CHECKING:
+    import altair as alt
+
 __all__ = ["dots_figure", "heat_figure", "scores_figure"]
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _FURTHEST = 3.0
-_NARROW = 250
 
 
 def _order(estimates: Sequence[Estimate]) -> list[str]:
@@ -72,18 +83,11 @@ def dots_figure(
     every = _order(shown)
     order = _that_matter(shown, max(4, room // row_height(len(systems))))
     metric = shown[0].metric
-    specs = []
+    charts = []
     for panel in panels:
         rows = [(e, e.group, e.system) for e in shown if e.label == panel]
-        spec = interval_chart(rows, order, x_title=title or metric, ratio=0.0)
-        if len(panels) > 1:
-            spec = {k: v for k, v in spec.items() if k not in {"$schema", "autosize"}}
-            spec |= {"width": _NARROW, "title": {"text": panel, "fontSize": 12}}
-        specs.append(spec)
-    whole: dict[str, Any] = specs[0]
-    if len(panels) > 1:
-        whole = {"$schema": _SCHEMA, "hconcat": specs}
-        whole["resolve"] = {"scale": {"color": "shared", "shape": "shared"}}
+        x_title = title or metric
+        charts.append(interval_chart(rows, order, x_title=x_title, ratio=0.0, panel=panel))
     alt = _alt(f"{title or metric} by group and system", shown)
     text = [
         caption
@@ -99,7 +103,7 @@ def dots_figure(
     rest = len(every) - len(order)
     if rest:
         text.append(f"{count(rest, 'group')} {'is' if rest == 1 else 'are'} not shown.")
-    spec = whole | {"description": alt}
+    spec = specification(charts[0] if len(charts) == 1 else side_by_side(charts), alt)
     return Figure(name, spec, title or metric.capitalize(), " ".join(text), alt, table)
 
 
@@ -125,66 +129,50 @@ def heat_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figu
                 cell["log"] = -_FURTHEST
         values.append(cell)
     order = [shorten(group, NAME_LENGTH) for group in _order(plain)]
-    axes = {
-        "y": {"field": "group", "type": "nominal", "sort": order, "title": None},
-        "x": {
-            "field": "system",
-            "type": "nominal",
-            "title": None,
-            "sort": None,
-            "axis": {"orient": "top", "labelAngle": 0},
-        },
-    }
-    scale = {"domain": [-_FURTHEST, 0, _FURTHEST], "range": ["#2f7fb8", "#f4f4f4", "#c4600f"]}
-    legend = {
-        "title": "ratio",
-        "values": [-3, -2, -1, 0, 1, 2, 3],
-        "labelExpr": "format(pow(2, datum.value), '~g')",
-    }
-    tooltip = [
-        {"field": f, "type": "nominal", "title": t}
-        for f, t in (("group", "Group"), ("system", "System"), ("text", "Estimate"))
-    ]
-    dark = "abs(datum.log) > 1.8"
     alt = _alt(f"{plain[0].metric} as a grid of groups and systems", plain)
-    spec = {
-        "$schema": _SCHEMA,
-        "description": alt,
-        "width": {"step": 104},
-        "height": {"step": 24},
-        "data": {"values": values},
-        "encoding": axes,
-        "layer": [
-            {
-                "transform": [{"filter": "isValid(datum.log)"}],
-                "mark": {"type": "rect"},
-                "encoding": {
-                    "color": {"field": "log", "type": "quantitative", "scale": scale}
-                    | {"legend": legend},
-                    "tooltip": tooltip,
-                },
-            },
-            {
-                "mark": {"type": "text"},
-                "encoding": {
-                    "text": {"field": "shown", "type": "nominal"},
-                    "color": {
-                        "condition": [
-                            {"test": f"isValid(datum.log) && {dark}", "value": "#ffffff"},
-                            {"test": "isValid(datum.log)", "value": "#1f2430"},
-                        ],
-                        "value": "#7a8190",
-                    },
-                    "tooltip": tooltip,
-                },
-            },
-        ],
-    }
+    spec = specification(_heat_chart(values, order), alt)
     text = (
         "Each cell is a ratio, coloured by its logarithm; the grid has no intervals, which the "
         "table has. Cells without colour: not enough data."
     )
     return Figure(name, spec, f"{plain[0].metric}: overview", text, alt, table)
+
+
+def _heat_chart(values: Sequence[dict[str, Any]], order: Sequence[str]) -> alt.LayerChart:
+    import altair as alt
+
+    colours = ["#2f7fb8", "#f4f4f4", "#c4600f"]
+    ratio = alt.Color(
+        field="log",
+        scale=alt.Scale(domain=[-_FURTHEST, 0, _FURTHEST], range=colours),
+        legend=alt.Legend(
+            title="ratio",
+            values=[-3, -2, -1, 0, 1, 2, 3],
+            labelExpr="format(pow(2, datum.value), '~g')",
+        ),
+        **QUANTITY,
+    )
+    on_dark = alt.when("isValid(datum.log) && abs(datum.log) > 1.8").then(alt.value("#ffffff"))
+    on_light = on_dark.when("isValid(datum.log)").then(alt.value("#1f2430"))
+    system = alt.Axis(orient="top", labelAngle=0)
+    cell = {
+        "y": alt.Y(field="group", sort=list(order), title=None, **NOMINAL),
+        "x": alt.X(field="system", title=None, sort=None, axis=system, **NOMINAL),
+        "tooltip": tooltips(group="Group", system="System", text="Estimate"),
+    }
+    return layered(
+        alt.Chart().transform_filter("isValid(datum.log)").mark_rect().encode(color=ratio, **cell),
+        alt.Chart()
+        .mark_text()
+        .encode(
+            text=alt.Text(field="shown", **NOMINAL),
+            color=on_light.otherwise(alt.value("#7a8190")),
+            **cell,
+        ),
+        data=inline(values),
+        width=alt.Step(104),
+        height=alt.Step(24),
+    )
 
 
 def scores_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | None:
@@ -208,41 +196,45 @@ def scores_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | 
         for row in table.to_dicts()
     ]
     groups = list(dict.fromkeys(row["group"] for row in rows))
-    x = {"type": "quantitative", "title": "score", "scale": {"zero": False}}
-    panels = []
-    for system in dict.fromkeys(row["system"] for row in rows):
-        panels.append(
-            {
-                "title": {"text": system, "fontSize": 12, "anchor": "start"},
-                "width": 420,
-                "height": {"step": 18},
-                "data": {"values": [row for row in rows if row["system"] == system]},
-                "encoding": {
-                    "y": {"field": "group", "type": "nominal", "sort": groups, "title": None}
-                },
-                "layer": [
-                    {
-                        "mark": {"type": "rule", "opacity": 0.6},
-                        "encoding": {"x": {"field": "q05", **x}, "x2": {"field": "q95"}},
-                    },
-                    {
-                        "mark": {"type": "rule", "strokeWidth": 8, "opacity": 0.6},
-                        "encoding": {"x": {"field": "q25", **x}, "x2": {"field": "q75"}},
-                    },
-                    {
-                        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-                        "encoding": {"x": {"field": "q50", **x}},
-                    },
-                ],
-            }
-        )
-    alt = f"Scores of acceptable texts by group, for {count(len(panels), 'system')}."
-    spec = {"$schema": _SCHEMA, "description": alt, "vconcat": panels}
+    systems = list(dict.fromkeys(row["system"] for row in rows))
+    alt = f"Scores of acceptable texts by group, for {count(len(systems), 'system')}."
+    spec = specification(_scores_chart(rows, systems, groups), alt)
     text = (
         "Points are medians, thick lines the middle half, thin lines the middle 90% of the texts "
         "that should not be flagged. They describe these texts; scales differ between systems."
     )
     return Figure(name, spec, "Scores of acceptable texts", text, alt, shown_in)
+
+
+def _scores_chart(
+    rows: Sequence[dict[str, Any]], systems: Sequence[str], groups: Sequence[str]
+) -> alt.VConcatChart:
+    import altair as alt
+
+    x = {"title": "score", "scale": alt.Scale(zero=False), **QUANTITY}
+    y = alt.Y(field="group", sort=list(groups), title=None, **NOMINAL)
+    layers = [
+        alt.Chart()
+        .mark_rule(opacity=0.6)
+        .encode(x=alt.X(field="q05", **x), x2=alt.X2(field="q95"), y=y),
+        alt.Chart()
+        .mark_rule(strokeWidth=8, opacity=0.6)
+        .encode(x=alt.X(field="q25", **x), x2=alt.X2(field="q75"), y=y),
+        alt.Chart()
+        .mark_point(filled=True, size=60, opacity=1)
+        .encode(x=alt.X(field="q50", **x), y=y),
+    ]
+    panels = [
+        layered(
+            *layers,
+            data=inline([row for row in rows if row["system"] == system]),
+            title=panel_title(system, anchor="start"),
+            width=420,
+            height=alt.Step(18),
+        )
+        for system in systems
+    ]
+    return alt.vconcat(*panels)
 
 
 def _alt(title: str, shown: Sequence[Estimate]) -> str:

@@ -1,12 +1,26 @@
-"""Charts of the warnings experiment, as Vega-Lite without colours: the theme brings them."""
+"""Charts of the warnings experiment."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from ombud.report.themes import SHAPES
+from ombud.report.display import drawable
+from ombud.report.drawing import (
+    NOMINAL,
+    QUANTITY,
+    by_series,
+    choice,
+    inline,
+    legend,
+    null_line,
+    page,
+    tooltips,
+)
+
+if TYPE_CHECKING:
+    import altair as alt
 
 __all__ = [
     "Pick",
@@ -22,48 +36,26 @@ Pick = tuple[Sequence[str], str]
 
 Row = dict[str, Any]
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-_WIDTH = 560
 _DASHES = ([1, 0], [6, 3], [2, 2])
-_LEGEND = {"title": None, "orient": "top", "direction": "horizontal"}
-_QUANTITY = "quantitative"
-_FILL = {"type": "rect", "opacity": 0.75}
 
 
-def _spec(height: int, values: Sequence[Row], layers: list[Row], pick: Pick | None) -> Row:
-    spec: Row = {
-        "$schema": _SCHEMA,
-        "width": _WIDTH,
-        "height": height,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": list(values)},
-        "layer": layers,
-    }
-    if pick is not None:
-        options, name = pick
-        choice = {"input": "select", "options": list(options), "name": f"{name} "}
-        spec["params"] = [{"name": "shown", "value": options[0], "bind": choice}]
-    return spec
+def _page(
+    height: int, values: Sequence[Row], layers: Sequence[alt.Chart], pick: Pick | None
+) -> alt.LayerChart:
+    if pick is None:
+        return page(layers, height, values)
+    options, title = pick
+    return page(layers, height, values, **choice("shown", options, options[0], title))
 
 
-def _shown(pick: Pick | None, *more: str) -> Row:
-    """Return the transform that keeps what the reader chose."""
-    rules = [{"filter": rule} for rule in more]
-    if pick is not None:
-        rules.insert(0, {"filter": "datum.pick === shown"})
-    return {"transform": rules} if rules else {}
+def _kept(pick: Pick | None, *rules: str) -> alt.Chart:
+    """Return an empty layer that keeps what the reader chose."""
+    import altair as alt
 
-
-def _tooltip(**titles: str) -> list[Row]:
-    return [{"field": f, "type": "nominal", "title": title} for f, title in titles.items()]
-
-
-def _line_at(axis: str, value: float) -> Row:
-    return {
-        "data": {"values": [{}]},
-        "mark": {"type": "rule", "style": "null-line"},
-        "encoding": {axis: {"datum": value, "type": _QUANTITY}},
-    }
+    chart = alt.Chart()
+    for rule in rules if pick is None else ("datum.pick === shown", *rules):
+        chart = chart.transform_filter(rule)
+    return chart
 
 
 def histogram_chart(
@@ -73,7 +65,7 @@ def histogram_chart(
     x_title: str,
     pick: Pick,
     ticks: Sequence[float] = (),
-) -> Row:
+) -> alt.LayerChart:
     """Return outlines of histograms laid over each other, with a line at each mean.
 
     Parameters
@@ -90,43 +82,34 @@ def histogram_chart(
     ticks
         Where the axis has ticks, for counts: it then grows like a logarithm.
     """
+    import altair as alt
+
     names = list(sides)
-    by = {"field": "side", "type": "nominal"}
-    legend = {**_LEGEND, "symbolType": "stroke", "symbolStrokeWidth": 2, "symbolSize": 300}
+    by = {"field": "side", **NOMINAL}
+    by["legend"] = legend(symbolType="stroke", symbolStrokeWidth=2, symbolSize=300)
+    dashes = alt.Scale(domain=names, range=list(_DASHES[: len(names)]))
     look = {
-        "color": {**by, "scale": {"domain": names}, "legend": legend},
-        "strokeDash": {
-            **by,
-            "scale": {"domain": names, "range": list(_DASHES[: len(names)])},
-            "legend": legend,
-        },
+        "color": alt.Color(scale=alt.Scale(domain=names), **by),
+        "strokeDash": alt.StrokeDash(scale=dashes, **by),
     }
-    scale: Row = {"zero": False, "nice": False}
-    axis: Row = {"grid": False, "tickCount": 8}
+    x = {"title": x_title, **QUANTITY}
     if ticks:
-        scale, axis = {"type": "symlog", "nice": False}, {"grid": False, "values": list(ticks)}
-    x: Row = {"type": _QUANTITY, "title": x_title, "scale": scale, "axis": axis}
-    y: Row = {"field": "share", "type": _QUANTITY, "title": "share of items"}
-    y |= {"axis": {"format": ".0%", "tickCount": 5, "grid": True}}
-    outline = {"type": "line", "interpolate": "step-after", "strokeWidth": 2}
-    mean = {"type": "rule", "strokeWidth": 1.5, "opacity": 0.8}
-    layers: list[Row] = [
-        {
-            **_shown(pick, "isValid(datum.share)"),
-            "mark": outline,
-            "encoding": {"x": {"field": "x", **x}, "y": y, **look},
-        },
-        {
-            **_shown(pick, "isValid(datum.mean)"),
-            "mark": mean,
-            "encoding": {
-                "x": {"field": "mean", **x},
-                **look,
-                "tooltip": _tooltip(side="Items", text="Mean"),
-            },
-        },
+        x["scale"] = alt.Scale(type="symlog", nice=False)
+        x["axis"] = alt.Axis(grid=False, values=list(ticks))
+    else:
+        x["scale"] = alt.Scale(zero=False, nice=False)
+        x["axis"] = alt.Axis(grid=False, tickCount=8)
+    shares = alt.Axis(format=".0%", tickCount=5, grid=True)
+    y = alt.Y(field="share", title="share of items", axis=shares, **QUANTITY)
+    outline = _kept(pick, "isValid(datum.share)").mark_line(interpolate="step-after", strokeWidth=2)
+    mean = _kept(pick, "isValid(datum.mean)").mark_rule(strokeWidth=1.5, opacity=0.8)
+    layers = [
+        outline.encode(x=alt.X(field="x", **x), y=y, **look),
+        mean.encode(
+            x=alt.X(field="mean", **x), tooltip=tooltips(side="Items", text="Mean"), **look
+        ),
     ]
-    return _spec(260, values, layers, pick)
+    return _page(260, values, layers, pick)
 
 
 def scatter_chart(
@@ -136,7 +119,7 @@ def scatter_chart(
     titles: tuple[str, str],
     corners: tuple[str, str],
     pick: Pick,
-) -> Row:
+) -> alt.LayerChart:
     """Return one point for each user, and the diagonal where both sides are equal.
 
     Parameters
@@ -152,43 +135,36 @@ def scatter_chart(
     pick
         The labels.
     """
+    import altair as alt
+
     low, high = span
-    scale = {"domain": [low, high], "nice": False, "zero": False}
-    axis = {"tickCount": 6, "grid": True}
-    x = {"type": _QUANTITY, "title": titles[0], "scale": scale, "axis": axis}
-    y = {"type": _QUANTITY, "title": titles[1], "scale": scale, "axis": axis}
-    points = {"type": "point", "filled": True, "size": 28, "opacity": 0.45}
-    text = {"type": "text", "fontStyle": "italic", "fontSize": 12}
-    layers: list[Row] = [
-        {
-            "data": {"values": [{"x": low, "y": low}, {"x": high, "y": high}]},
-            "mark": {"type": "line", "style": "null-line"},
-            "encoding": {"x": {"field": "x", **x}, "y": {"field": "y", **y}},
-        },
-        {
-            **_shown(pick),
-            "mark": points,
-            "encoding": {"x": {"field": "x", **x}, "y": {"field": "y", **y}},
-        },
+    both = {
+        "scale": alt.Scale(domain=[low, high], nice=False, zero=False),
+        "axis": alt.Axis(tickCount=6, grid=True),
+        **QUANTITY,
+    }
+    at = {
+        "x": alt.X(field="x", title=titles[0], **both),
+        "y": alt.Y(field="y", title=titles[1], **both),
+    }
+    diagonal = alt.Chart(inline([{"x": low, "y": low}, {"x": high, "y": high}]))
+    layers = [
+        diagonal.mark_line(style="null-line").encode(**at),
+        _kept(pick).mark_point(filled=True, size=28, opacity=0.45).encode(**at),
     ]
     edge = (high - low) * 0.02
-    places = ((low + edge, high - edge, "left"), (high - edge, low + edge, "right"))
-    for words, (at_x, at_y, align) in zip(corners, places, strict=True):
-        layers.append(
-            {
-                "data": {"values": [{"x": at_x, "y": at_y, "words": words}]},
-                "mark": {**text, "align": align},
-                "encoding": {
-                    "x": {"field": "x", **x},
-                    "y": {"field": "y", **y},
-                    "text": {"field": "words", "type": "nominal"},
-                },
-            }
-        )
-    return _spec(400, values, layers, pick)
+    above = alt.Chart(inline([{"x": low + edge, "y": high - edge, "words": corners[0]}]))
+    below = alt.Chart(inline([{"x": high - edge, "y": low + edge, "words": corners[1]}]))
+    words = {"text": alt.Text(field="words", **NOMINAL), **at}
+    italic: dict[str, Any] = {"fontStyle": "italic", "fontSize": 12}
+    layers += [
+        above.mark_text(align="left", **italic).encode(**words),
+        below.mark_text(align="right", **italic).encode(**words),
+    ]
+    return _page(400, values, layers, pick)
 
 
-def share_chart(values: Sequence[Row], *, x_title: str, pick: Pick) -> Row:
+def share_chart(values: Sequence[Row], *, x_title: str, pick: Pick) -> alt.LayerChart:
     """Return how many users have which share of their interactions with a label.
 
     Parameters
@@ -200,20 +176,18 @@ def share_chart(values: Sequence[Row], *, x_title: str, pick: Pick) -> Row:
     pick
         The labels.
     """
-    axis = {"format": ".0%", "tickCount": 6, "grid": False}
-    x = {"type": _QUANTITY, "title": x_title, "scale": {"domain": [0, 1]}, "axis": axis}
-    y = {"field": "users", "type": _QUANTITY, "title": "users", "axis": {"tickCount": 5}}
-    bars = {
-        **_shown(pick),
-        "mark": {"type": "bar", "opacity": 0.75, "binSpacing": 1},
-        "encoding": {
-            "x": {"field": "low", "bin": {"binned": True}, **x},
-            "x2": {"field": "high"},
-            "y": y,
-            "tooltip": _tooltip(text="Share", users="Users"),
-        },
-    }
-    return _spec(240, values, [bars, _line_at("x", 0.5)], pick)
+    import altair as alt
+
+    axis = alt.Axis(format=".0%", tickCount=6, grid=False)
+    x = {"title": x_title, "scale": alt.Scale(domain=[0, 1]), "axis": axis, **QUANTITY}
+    bars = _kept(pick).mark_bar(opacity=0.75, binSpacing=1)
+    shares = bars.encode(
+        x=alt.X(field="low", bin=alt.BinParams(binned=True), **x),
+        x2=alt.X2(field="high"),
+        y=alt.Y(field="users", title="users", axis=alt.Axis(tickCount=5), **QUANTITY),
+        tooltip=tooltips(text="Share", users="Users"),
+    )
+    return _page(240, values, [shares, null_line("x", 0.5)], pick)
 
 
 def ridge_chart(
@@ -222,7 +196,7 @@ def ridge_chart(
     *,
     x_title: str,
     pick: Pick | None = None,
-) -> Row:
+) -> alt.LayerChart:
     """Return one histogram for each system, below each other, with a line at zero.
 
     Parameters
@@ -237,67 +211,46 @@ def ridge_chart(
     pick
         The labels.
     """
+    import altair as alt
+
     upwards = list(reversed(systems))
-    names = "[" + ",".join(json.dumps(name) for name in upwards) + "]"
-    rows = len(upwards)
-    axis = {
-        "title": None,
-        "grid": False,
-        "ticks": False,
-        "domain": False,
-        "values": [row + 0.4 for row in range(rows)],
-        "labelExpr": f"{names}[floor(datum.value)]",
-    }
-    y: Row = {"type": _QUANTITY, "scale": {"domain": [-0.05, rows], "nice": False}, "axis": axis}
-    x_axis = {"tickCount": 8, "grid": True}
-    x: Row = {"type": _QUANTITY, "title": x_title, "scale": {"zero": False, "nice": False}}
-    x |= {"axis": x_axis}
-    colour = {
-        "color": {
-            "field": "system",
-            "type": "nominal",
-            "scale": {"domain": list(systems)},
-            "legend": None,
-        }
-    }
-    shape = {
-        "field": "kind",
-        "type": "nominal",
-        "scale": {"domain": ["mean", "median"], "range": ["diamond", "triangle-up"]},
-        "legend": _LEGEND,
-    }
-    layers: list[Row] = [
-        {
-            **_shown(pick, "isValid(datum.low)"),
-            "mark": _FILL,
-            "encoding": {
-                "x": {"field": "low", **x},
-                "x2": {"field": "high"},
-                "y": {"field": "bottom", **y},
-                "y2": {"field": "top"},
-                **colour,
-                "tooltip": _tooltip(system="System", range="Amplification", users="Users"),
-            },
-        },
-        _line_at("x", 0.0),
-        {
-            **_shown(pick, "isValid(datum.at)"),
-            "mark": {
-                "type": "point",
-                "filled": True,
-                "size": 90,
-                "opacity": 1,
-                "style": "null-line",
-            },
-            "encoding": {
-                "x": {"field": "at", **x},
-                "y": {"field": "height", **y},
-                "shape": shape,
-                "tooltip": _tooltip(system="System", kind="What", text="Estimate"),
-            },
-        },
+    names = "[" + ",".join(json.dumps(drawable(name)) for name in upwards) + "]"
+    count = len(upwards)
+    axis = alt.Axis(
+        title=None,
+        grid=False,
+        ticks=False,
+        domain=False,
+        values=[row + 0.4 for row in range(count)],
+        labelExpr=f"{names}[floor(datum.value)]",
+    )
+    y = {"scale": alt.Scale(domain=[-0.05, count], nice=False), "axis": axis, **QUANTITY}
+    x = {"title": x_title, "scale": alt.Scale(zero=False, nice=False), **QUANTITY}
+    x["axis"] = alt.Axis(tickCount=8, grid=True)
+    kinds = alt.Scale(domain=["mean", "median"], range=["diamond", "triangle-up"])
+    bars = _kept(pick, "isValid(datum.low)").mark_rect(opacity=0.75)
+    marks = _kept(pick, "isValid(datum.at)").mark_point(
+        filled=True, size=90, opacity=1, style="null-line"
+    )
+    own = alt.Scale(domain=list(systems))
+    layers = [
+        bars.encode(
+            x=alt.X(field="low", **x),
+            x2=alt.X2(field="high"),
+            y=alt.Y(field="bottom", **y),
+            y2=alt.Y2(field="top"),
+            color=alt.Color(field="system", scale=own, legend=None, **NOMINAL),
+            tooltip=tooltips(system="System", range="Amplification", users="Users"),
+        ),
+        null_line("x", 0.0),
+        marks.encode(
+            x=alt.X(field="at", **x),
+            y=alt.Y(field="height", **y),
+            shape=alt.Shape(field="kind", scale=kinds, legend=legend(), **NOMINAL),
+            tooltip=tooltips(system="System", kind="What", text="Estimate"),
+        ),
     ]
-    return _spec(60 * rows, values, layers, pick)
+    return _page(60 * count, values, layers, pick)
 
 
 def tradeoff_chart(
@@ -306,7 +259,7 @@ def tradeoff_chart(
     *,
     titles: tuple[str, str],
     pick: Pick | None,
-) -> Row:
+) -> alt.LayerChart:
     """Return one point for each system with an interval in both directions.
 
     Parameters
@@ -321,44 +274,28 @@ def tradeoff_chart(
     pick
         The forms of the second number.
     """
-    names = list(systems)
-    columns = max(1, 50 // (max(map(len, names)) + 4))
-    legend = {**_LEGEND, "columns": columns}
-    by: Mapping[str, Any] = {"field": "system", "type": "nominal", "legend": legend}
-    colour = {"color": {**by, "scale": {"domain": names}}}
-    shape = {"shape": {**by, "scale": {"domain": names, "range": list(SHAPES[: len(names)])}}}
-    axis = {"tickCount": 6, "grid": True}
-    x = {"type": _QUANTITY, "title": titles[0], "scale": {"zero": False}, "axis": axis}
-    y = {"type": _QUANTITY, "title": titles[1], "scale": {"zero": False}, "axis": axis}
-    line = {"type": "rule", "strokeWidth": 2, "opacity": 0.75}
-    tooltip = _tooltip(system="System", text_x=titles[0], text_y=titles[1])
-    at_x, at_y = {"field": "x", **x}, {"field": "y", **y}
-    layers: list[Row] = [
-        _line_at("y", 0.0),
-        {
-            **_shown(pick, "isValid(datum.x_low)"),
-            "mark": line,
-            "encoding": {
-                "x": {"field": "x_low", **x},
-                "x2": {"field": "x_high"},
-                "y": at_y,
-                **colour,
-            },
-        },
-        {
-            **_shown(pick, "isValid(datum.y_low)"),
-            "mark": line,
-            "encoding": {
-                "y": {"field": "y_low", **y},
-                "y2": {"field": "y_high"},
-                "x": at_x,
-                **colour,
-            },
-        },
-        {
-            **_shown(pick),
-            "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-            "encoding": {"x": at_x, "y": at_y, **colour, **shape, "tooltip": tooltip},
-        },
+    import altair as alt
+
+    colour, shape = by_series("system", systems)
+    both = {"scale": alt.Scale(zero=False), "axis": alt.Axis(tickCount=6, grid=True), **QUANTITY}
+    x, y = {"title": titles[0], **both}, {"title": titles[1], **both}
+    at_x, at_y = alt.X(field="x", **x), alt.Y(field="y", **y)
+    line: dict[str, Any] = {"strokeWidth": 2, "opacity": 0.75}
+    layers = [
+        null_line("y", 0.0),
+        _kept(pick, "isValid(datum.x_low)")
+        .mark_rule(**line)
+        .encode(x=alt.X(field="x_low", **x), x2=alt.X2(field="x_high"), y=at_y, **colour),
+        _kept(pick, "isValid(datum.y_low)")
+        .mark_rule(**line)
+        .encode(x=at_x, y=alt.Y(field="y_low", **y), y2=alt.Y2(field="y_high"), **colour),
+        _kept(pick)
+        .mark_point(filled=True, size=90, opacity=1)
+        .encode(
+            x=at_x,
+            y=at_y,
+            tooltip=tooltips(system="System", text_x=titles[0], text_y=titles[1]),
+            **shape,
+        ),
     ]
-    return _spec(300, values, layers, pick)
+    return _page(300, values, layers, pick)

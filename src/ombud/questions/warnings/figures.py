@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -27,9 +27,13 @@ from ombud.questions.warnings.lookup import (
 from ombud.report.blocks import Figure
 from ombud.report.charts import NAME_LENGTH
 from ombud.report.display import count, joined, shorten, unique_names
+from ombud.report.drawing import specification
 from ombud.report.findings import key_of_metric
 from ombud.report.format import estimate_text, number_text
 from ombud.report.themes import MOST_COLOURS
+
+if TYPE_CHECKING:
+    from altair.typing import ChartType
 
 __all__ = [
     "MOST_LABELS",
@@ -51,8 +55,8 @@ _SIDES = {"with": "with the label", "without": "without it", "unknown": "not kno
 _BINS = 20
 
 
-def _figure(name: str, spec: dict[str, Any], title: str, caption: str, alt: str) -> Figure:
-    return Figure(name, {**spec, "description": alt}, title, caption, alt)
+def _figure(name: str, chart: ChartType, title: str, caption: str, alt: str) -> Figure:
+    return Figure(name, specification(chart, alt), title, caption, alt)
 
 
 def popularity_figure(result: Result) -> Figure | None:
@@ -90,7 +94,7 @@ def popularity_figure(result: Result) -> Figure | None:
     sides = [s for s in _SIDES.values() if any(v["side"] == s for v in values)]
     what = "interactions" if counted else "mean rating"
     ticks = [0, *(m * 10**e for e in range(7) for m in (1, 3))] if counted else []
-    spec = histogram_chart(
+    chart = histogram_chart(
         values,
         sides,
         x_title=f"{what} of an item",
@@ -113,7 +117,7 @@ def popularity_figure(result: Result) -> Figure | None:
     if any(side[1] == "unknown" for side in compared.values()):
         caption += " Where no item is known to be without a label, the others are those not known."
     title = "Popularity of items with and without a label"
-    return _figure("warnings-popularity", spec, title, caption, alt)
+    return _figure("warnings-popularity", chart, title, caption, alt)
 
 
 def preference_figure(result: Result) -> Figure | None:
@@ -136,10 +140,10 @@ def preference_figure(result: Result) -> Figure | None:
         values = [
             row for w in labels for row in _share_bins(table.filter(pl.col("label") == w), names[w])
         ]
-        spec = share_chart(values, x_title="share of a user's interactions", pick=pick)
+        chart = share_chart(values, x_title="share of a user's interactions", pick=pick)
         title = "How much of each user's history has the label"
         caption = f"The dashed line marks as much with the label as without it. {shown}"
-        return _figure("warnings-users", spec, title, caption, alt)
+        return _figure("warnings-users", chart, title, caption, alt)
     values = []
     cut = False
     for w in labels:
@@ -154,7 +158,7 @@ def preference_figure(result: Result) -> Figure | None:
         float(np.floor(min(min(v["x"], v["y"]) for v in values) * 2) / 2),
         float(np.ceil(max(max(v["x"], v["y"]) for v in values) * 2) / 2),
     )
-    spec = scatter_chart(
+    chart = scatter_chart(
         values,
         span,
         titles=("mean rating of items without the label", "mean rating of items with it"),
@@ -165,7 +169,7 @@ def preference_figure(result: Result) -> Figure | None:
     if cut:
         caption += f" At most {MOST_USERS} users are drawn; the numbers are of all sampled users."
     title = "Each user's mean rating with and without a label"
-    return _figure("warnings-users", spec, title, caption, alt)
+    return _figure("warnings-users", chart, title, caption, alt)
 
 
 def _preferred(row: dict[str, Any]) -> str:
@@ -221,7 +225,7 @@ def spread_figure(result: Result, *, by_label: bool) -> Figure | None:
         values += [about | row for row in _marks(result, infos, systems, shown, w, right)]
     pick = ([names[w] for w in labels], "Label") if by_label else None
     x_title = info.title + (" of a user" if by_label else ", a user's mean over labels")
-    spec = ridge_chart(values, [shown[s] for s in systems], x_title=x_title, pick=pick)
+    chart = ridge_chart(values, [shown[s] for s in systems], x_title=x_title, pick=pick)
     first = [e for s in systems if (e := level(result, info, s, labels[0])) is not None]
     alt = f"A histogram of users for each of {count(len(systems), 'system')}. Means: "
     alt += joined([f"{shorten(e.system, NAME_LENGTH)} {estimate_text(e)}" for e in first]) + "."
@@ -233,7 +237,7 @@ def spread_figure(result: Result, *, by_label: bool) -> Figure | None:
         caption += f" Shown first: {shorten(labels[0], NAME_LENGTH)}. {_HINT}"
     name = "warnings-spread-labels" if by_label else "warnings-spread"
     what = "one label at a time" if by_label else "users' averages over labels"
-    return _figure(name, spec, f"Amplification over users: {what}", caption, alt)
+    return _figure(name, chart, f"Amplification over users: {what}", caption, alt)
 
 
 def _spread(result: Result, info: MetricInfo) -> pl.DataFrame | None:
@@ -321,7 +325,7 @@ def tradeoff_figure(result: Result) -> Figure | None:
         return None
     pick = ([FORMS[form] for form in forms], "Form") if len(forms) > 1 else None
     y_title = "amplification, users' average"
-    spec = tradeoff_chart(
+    chart = tradeoff_chart(
         values, [names[s] for s in systems], titles=(accuracy.title, y_title), pick=pick
     )
     alt = f"{accuracy.title} and amplification of each system. {joined(drawn)}."
@@ -332,4 +336,4 @@ def tradeoff_figure(result: Result) -> Figure | None:
     if pick is not None:
         caption += f" Shown first: the {FORMS[forms[0]]}; another form can be chosen below."
     title = "Amplification against accuracy"
-    return _figure("warnings-tradeoff", spec, title, caption, alt)
+    return _figure("warnings-tradeoff", chart, title, caption, alt)

@@ -57,3 +57,60 @@ def test_a_changed_helper_changes_what_calls_it(tmp_path: Path) -> None:
     assert run(tmp_path, 10) == ["11", "1"]  # from the cache
     assert run(tmp_path, 20) == ["21", "0"]
     shutil.rmtree(tmp_path / "cache")
+
+
+LOOPS = """
+import numpy as np
+from ombud.systems.recommenders.kernels._jit import kernel, prange
+
+@kernel(parallel=True, fastmath=True)
+def sums(x, out):
+    for row in prange(x.shape[0]):
+        for column in range(x.shape[1]):
+            out[row] += x[row, column] * x[0, column]
+"""
+USE = """
+import numpy as np
+from loops import sums
+
+x = np.random.default_rng(0).normal(size=(50, 37)).astype(np.float32)
+out = np.zeros(50, np.float32)
+sums(x, out)
+print(out.tobytes().hex(), sum(sums.stats.cache_hits.values()))
+"""
+MODELS = """
+import numpy as np
+from ombud import registry
+from ombud.data.interactions import Interactions
+
+rng = np.random.default_rng(0)
+users, items = np.nonzero(rng.random((200, 120)) < 0.3)
+data = Interactions.from_arrays(users, items, rng.integers(1, 6, len(users)))
+for name in ("explicit-als", "implicit-als", "svd", "bpr"):
+    model = registry.create("recommender", name, {"factors": 16}).fit(data)
+    print(model.item_factors.tobytes().hex())
+"""
+
+
+def use(script: str, folder: Path) -> str:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    environment["PYTHONPATH"] = str(Path(kernels.__file__).parents[4])
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_first_use_is_loaded_from_the_cache_as_every_later_one(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(LOOPS)
+    first, again = use(USE, tmp_path), use(USE, tmp_path)
+    assert first == again
+    assert first.split()[1] == "1"
+
+
+@pytest.mark.slow
+def test_the_first_training_on_a_machine_gives_what_later_ones_give(tmp_path: Path) -> None:
+    first, again = use(MODELS, tmp_path), use(MODELS, tmp_path)
+    assert len(first) > 1000
+    assert first == again

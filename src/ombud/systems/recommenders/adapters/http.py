@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,17 +13,72 @@ import numpy as np
 
 from ombud.data.ids import Ids
 from ombud.data.recommendations import Recommendations
-from ombud.errors import AuditedSystemError, PlanError
+from ombud.errors import AuditedSystemError, DataError, PlanError
 from ombud.http.backlog import IN_FLIGHT, Backlog
 from ombud.http.dispatch import TRY_AGAIN, Dispatcher, Verdict
 from ombud.http.keys import check_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import AnswerStore, Call, Key, default_path, hash_of
 from ombud.registry import recommender
-from ombud.systems.recommenders.adapters.answers import Answer, Faults, gather
-from ombud.systems.recommenders.adapters.protocol import GarbledReplyError, question, read_reply
+from ombud.systems.recommenders.adapters.answers import Answer, Faults, as_answer, gather, is_text
 
-__all__ = ["HttpRecommender"]
+__all__ = ["GarbledReplyError", "HttpRecommender", "question", "read_reply"]
+
+
+class GarbledReplyError(Exception):
+    """A reply that is not what the protocol says, as a whole."""
+
+
+def question(users: Sequence[Any], n: int, exclude_seen: bool) -> bytes:
+    """Return the body of a question."""
+    asked = {"users": list(users), "n": n, "exclude_seen": exclude_seen}
+    text = json.dumps(asked, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        odd = next(user for user in users if isinstance(user, str) and not is_text(user))
+        fault = f"the id {odd!r:.60} holds half a character, which UTF-8 cannot hold"
+        raise DataError("users", [fault]) from None
+
+
+def read_reply(raw: bytes, users: Sequence[Any]) -> list[Answer | None]:
+    """Return the answer for each user asked; None where the reply has none.
+
+    Raises
+    ------
+    GarbledReplyError
+        When the reply as a whole cannot be used.
+    """
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError):
+        start = raw[:40].decode("utf-8", "replace")
+        raise GarbledReplyError(f"a reply that is not JSON; it begins {start!r}") from None
+    rows = content.get("recommendations") if isinstance(content, dict) else None
+    if not isinstance(rows, list):
+        raise GarbledReplyError("a reply without a list 'recommendations'")
+    index = {_key(user): row for row, user in enumerate(users)}
+    answers: list[Answer | None] = [None] * len(users)
+    for number, entry in enumerate(rows, 1):
+        if not isinstance(entry, dict) or "user" not in entry or "items" not in entry:
+            raise GarbledReplyError(f"entry {number} is not an object with 'user' and 'items'")
+        row = index.get(_key(entry["user"]))
+        if row is None:
+            raise GarbledReplyError(
+                f"entry {number} is for user {entry['user']!r:.60}, who was not asked for "
+                f"(the first asked for is {users[0]!r:.60})"
+            )
+        if answers[row] is not None:
+            answers[row] = Answer(fault="two lists in one reply")
+        else:
+            answers[row] = as_answer(entry["items"], entry.get("scores"))
+    return answers
+
+
+def _key(user: Any) -> Any:
+    """Return something that tells 1 from "1" and from true, and can be looked up."""
+    return (type(user).__name__, user) if isinstance(user, int | str) else None
+
 
 _MAX_BODY = 64 * 1024 * 1024
 _LONGEST_BACKOFF = 60.0
@@ -36,7 +92,7 @@ _UNCERTAIN = f"{IN_FLIGHT}; in_flight = 'ask' asks again"
 class HttpRecommender:
     """A service that answers ``POST {"users": [...], "n": 10, "exclude_seen": true}``.
 
-    The protocol is that of `ombud.systems.recommenders.adapters.protocol`. Every raw reply is
+    The protocol is that of `ombud.systems.recommenders.adapters.http`. Every raw reply is
     kept in an SQLite file, and a question that was answered is never asked again; one run at a
     time asks a service. No reply, 408, 425, 429 and most 5xx, and replies that are not the
     protocol's JSON are tried again, later each time and no sooner than a Retry-After asks; other

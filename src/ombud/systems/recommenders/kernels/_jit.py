@@ -16,6 +16,8 @@ require("numba", "models")
 
 import numba  # noqa: E402 - the install line comes first when numba is absent
 
+from ombud.systems.recommenders.kernels._first_use import FromCache  # noqa: E402
+
 __all__ = ["kernel", "prange", "workers"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -46,7 +48,8 @@ def kernel(
         Whether `prange` loops are shared between threads.
     fastmath
         Whether sums may be reordered when the code is compiled. The order is then fixed, so the
-        result still does not depend on the number of threads.
+        result still does not depend on the number of threads, nor on whether the kernel was
+        cached.
     """
 
     def decorate(function: Function) -> Function:
@@ -68,6 +71,8 @@ def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         return numba.njit(**options)(function)
     # Numba has no public way to say what else a cached function depends on.
     made._cache._cache_file._source_stamp = _stamp(Path(function.__code__.co_filename).parent)
+    if options["parallel"] and options["fastmath"]:
+        made._cache = FromCache(made._cache, function)
     return made
 
 
