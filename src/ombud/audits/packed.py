@@ -68,7 +68,7 @@ def _manifest(archive: ZipFile, path: Path) -> dict[str, Any]:
     if archive.getinfo(MANIFEST).file_size > _MOST_MANIFEST:
         raise ResultError(f"{path}: its {MANIFEST} is too large to be one")
     try:
-        content = json.loads(archive.read(MANIFEST))
+        content: dict[str, Any] = json.loads(archive.read(MANIFEST))
     except (ValueError, RecursionError) as error:
         raise ResultError(f"{path}: its {MANIFEST} is damaged: {error}") from None
     files = content.get("files") if isinstance(content, dict) else None

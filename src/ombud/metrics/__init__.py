@@ -1,7 +1,7 @@
 """Metrics: what is measured on each user or text, and how one number is made of many.
 
 Metrics that answer one question only stand in its folder of `ombud.questions`; every registered
-metric, those of plugins too, can be imported from here by the name of its class.
+metric whose class has a name of its own, those of plugins too, can be imported from here by it.
 """
 
 from typing import Any
@@ -48,9 +48,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Return a metric that is registered elsewhere, such as `Suppression`."""
-    if not name.startswith("_"):
-        for registered in registry.names("metric"):
-            made = registry.get("metric", registered)
-            if made.__name__ == name:
-                return made
-    raise AttributeError(f"module 'ombud.metrics' has no attribute {name!r}")
+    known = () if name.startswith("_") else registry.names("metric")
+    found = [made for one in known if (made := registry.get("metric", one)).__name__ == name]
+    if len(found) == 1:
+        return found[0]
+    where = " and ".join(made.__module__ for made in found)
+    fault = f"; {where} have one each" if found else ""
+    raise AttributeError(f"module 'ombud.metrics' has no attribute {name!r}{fault}")

@@ -32,7 +32,7 @@ from ombud.report.report import Report
 from ombud.report.sections.exclusions import exclusions
 from ombud.report.sections.how_to_read import how_to_read
 from ombud.report.sections.limits import limits, limits_of_measures
-from ombud.report.sections.scope import declared, measures, scope
+from ombud.report.sections.scope import measures, scope
 
 __all__ = ["pack"]
 
@@ -185,12 +185,9 @@ def _card(result: Result, report: Report) -> str:
     data += [(f"SHA-256 of {name}", digest) for name, digest in sorted(card.hashes.items())]
     data += [(name, str(value)) for name, value in sorted(card.facts.items())]
     items = tuple((name, paragraph(value)) for name, value in data)
-    made = [Section("Who audits whom", declared(result.plan.about))]
-    made = [section for section in made if section.blocks]
-    made += [scope(result), Section("The data", (Definitions(items),))]
     expected = [section for section in report.sections if section.name == "expected"]
-    left_out = exclusions(result)
-    made += [*expected, *([left_out] if left_out is not None else [])]
+    held = Section("The data", (Definitions(items),))
+    made = [scope(result), *expected, held, exclusions(result)]
     return to_markdown(f"{result.plan.title}: card", made, pictures="")
 
 

@@ -11,7 +11,7 @@ from ombud.report.findings import key_of_estimate, key_of_metric
 from ombud.report.sections.could_see import smallest_sentence
 from ombud.report.wording import support
 
-__all__ = ["declared", "measures", "scope", "who_audits"]
+__all__ = ["measures", "scope", "who_audits"]
 
 _ABOUT = (
     ("auditor", "Auditor"),
@@ -28,7 +28,7 @@ _MOST_WORDS = 20
 def scope(result: Result) -> Section:
     """Say what was asked, of which systems, on which data."""
     data = result.card.title or result.card.name
-    said = declared(result.plan.about)
+    said = _declared(result.plan.about)
     systems = result.systems
     kinds = len(_by_name(result))
     head: list[Part] = ["This audit measured "]
@@ -54,7 +54,7 @@ def scope(result: Result) -> Section:
     return Section("What was asked", (*said, *blocks), order=600)
 
 
-def declared(about: AboutPlan) -> tuple[Definitions, ...]:
+def _declared(about: AboutPlan) -> tuple[Definitions, ...]:
     """Return who audits whom, as the plan says it."""
     items = tuple(
         (title, paragraph(value)) for field, title in _ABOUT if (value := getattr(about, field))
