@@ -68,10 +68,11 @@ def _manifest(archive: ZipFile, path: Path) -> dict[str, Any]:
     if archive.getinfo(MANIFEST).file_size > _MOST_MANIFEST:
         raise ResultError(f"{path}: its {MANIFEST} is too large to be one")
     try:
-        content: dict[str, Any] = json.loads(archive.read(MANIFEST))
+        read: object = json.loads(archive.read(MANIFEST))
     except (ValueError, RecursionError) as error:
         raise ResultError(f"{path}: its {MANIFEST} is damaged: {error}") from None
-    files = content.get("files") if isinstance(content, dict) else None
+    content: dict[str, Any] = read if isinstance(read, dict) else {}
+    files = content.get("files")
     if not isinstance(files, dict) or not all(_is_entry(one) for one in files.values()):
         raise ResultError(f"{path}: its {MANIFEST} names no files")
     version = content.get("schema_version")
