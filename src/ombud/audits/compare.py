@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from ombud.audits.load import load_metrics
 from ombud.audits.result import Result
 from ombud.errors import ResultError
@@ -61,7 +63,12 @@ def _rows(result: Result, metric: int, system: str, unit: str) -> Rows | None:
     if result.folder is None:
         raise ResultError("only stored results can be compared; give run() a folder")
     path = inside(result.folder, "rows", f"{metric:02d}", f"{system}.parquet")
-    return Rows.from_frame(read_parquet(path), unit) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return Rows.from_frame(read_parquet(path), unit)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise ResultError(f"{path} is damaged: {error}") from None
 
 
 def _shared(rows: dict[str, Rows]) -> dict[str, Rows]:

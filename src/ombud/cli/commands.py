@@ -24,7 +24,8 @@ class CommandLine(NamedTuple):
 
 COMMANDS = {
     "demo": CommandLine(
-        "demo:demo", "Audit three simulated recommenders; two of them show too much of some label."
+        "demo:demo",
+        "Audit simulated recommenders and moderators, some of which treat people unlike others.",
     ),
     "size": CommandLine(
         "size:size",
@@ -91,7 +92,7 @@ COMMANDS = {
         "Annotation projects: texts in, people invited, ratings and agreement out.",
     ),
     "text": CommandLine(
-        "text:app", "Find delicate texts in a corpus, and score texts with a detector."
+        "text:app", "Find delicate texts in a corpus, score texts, and label items by their texts."
     ),
 }
 
