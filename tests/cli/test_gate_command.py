@@ -59,6 +59,7 @@ def test_a_gate_on_undefined_numbers_says_that_it_judged_nothing(
     text = ombud(*words)
     assert "1 estimate is undefined and was not judged" in text
     assert "NOTHING WAS JUDGED" in text
+    assert "closed because" in ombud(*words, "--fail-if-nothing-judged", code=1)
     ombud(*words, "--fail-if-undefined", code=1)
 
 

@@ -25,6 +25,7 @@ from ombud.audits.plan import AboutPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.audits.presets import complete
 from ombud.audits.provenance import (
     fingerprint_data,
+    fingerprint_parts,
     fingerprint_system,
     input_hashes,
     now,
@@ -32,12 +33,13 @@ from ombud.audits.provenance import (
 )
 from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
 from ombud.audits.run_folder import RunFolder
+from ombud.audits.unused import refuse_unused
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.items import LABEL
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
+from ombud.metrics.base import Metric, MetricBase, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.metrics.item_groups import measure_by_item
 from ombud.registry import hint
@@ -149,6 +151,8 @@ class Audit:
             users = self.by if "recommender" in kinds else self.data.users
             texts = self.by if "moderator" in kinds else self.data.text_groups
             self.data = replace(self.data, users=users, text_groups=texts)
+        # Ids that match nothing are refused here, before a system is asked and paid.
+        _ = self.data.exclusions
 
     @classmethod
     def from_plan(cls, plan: Plan, systems: Mapping[str, System] | None = None) -> Self:
@@ -164,6 +168,7 @@ class Audit:
         plan = complete(plan)
         check_names(plan, systems=systems is None)
         data = load_data(plan)
+        refuse_unused(plan, data)
         metrics = load_metrics(plan.metrics)
         if systems is None:
             of = what_systems_are(metrics, data)
@@ -256,6 +261,8 @@ class Audit:
             exclusions |= dict.fromkeys(_about_system(name, answer.outputs.exclusions))
         infos = []
         tables: dict[str, pl.DataFrame] = {}
+        if store is not None:
+            store.store_groups(self.data.users, self.data.text_groups)
         for number, metric in enumerate(self.metrics):
             progress(number, len(self.metrics), f"measuring {metric.title}")
             rows = self._measure(metric, answers)
@@ -407,6 +414,7 @@ class Audit:
             "seed": self.seed,
             "versions": versions(),
             "data": self._fingerprint,
+            "parts": fingerprint_parts(self.data),
             "inputs": {} if self.plan is None else input_hashes(self.plan),
         }
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})
@@ -449,6 +457,9 @@ def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
     said = describe_metric(getdoc(type(metric)) or "")
+    if isinstance(metric, MetricBase):
+        whole = " ".join(filter(None, (said["summary"], metric.variant)))
+        said |= {"summary": metric.summary or whole}
     return MetricInfo(
         spec_of(metric), metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
     )

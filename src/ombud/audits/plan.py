@@ -110,7 +110,7 @@ class DataPlan(_Strict):
     texts: str | None = None
     """File with `text` and optionally `id`, `label`, `cluster`, `family`."""
     text_groups: str | None = None
-    """File with `id` and one column per attribute of the texts."""
+    """File with `id` and a column per attribute of the texts, or in long form `id` and `group`."""
     columns: dict[str, dict[str, str]] = Field(default_factory=dict)
     """``[data.columns.TABLE]``: by the name above, the column's name in the file of that table."""
 

@@ -6,6 +6,7 @@
     outputs/<system>.parquet     what each system answered
     predictions/<system>.parquet     its predictions of held-out ratings, if asked for
     rows/<metric>/<system>.parquet   what was measured on each unit
+    groups/<unit>.parquet        who belongs to which group
     estimates.json               every number of the report, with its uncertainty
     provenance.json              versions, seeds, hashes (of all the above too), times; written last
     inputs/*.parquet             the data, when it did not come from files

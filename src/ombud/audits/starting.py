@@ -335,7 +335,7 @@ class Start:
 
     def _recorded(self, role: FileRole) -> dict[str, Any]:
         config: dict[str, Any] = {"type": "recorded", "path": self._named(role.path)}
-        return config | ({"columns": role.renamed} if role.renamed else {})
+        return config | ({"columns": dict(role.columns)} if role.renamed else {})
 
 
 _LIMITS = {

@@ -20,7 +20,7 @@ from ombud.cli.console import (
     say_aside,
 )
 from ombud.errors import PlanError
-from ombud.report.display import count, visible
+from ombud.report.display import visible
 
 if TYPE_CHECKING:
     from ombud.audits import Audit, Plan, Result
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = [
     "GateOption",
     "ResultArgument",
-    "compare",
     "load_plan",
     "report",
     "rescore",
@@ -204,32 +203,3 @@ def rescore(
     with progress_bar(quiet=quiet) as progress:
         again = rescore_result(result, plan=asked, into=folder, progress=progress)
     show_result(again, as_json, quiet=quiet, verbose=verbose)
-
-
-@reports_errors
-def compare(
-    before: Annotated[Path, typer.Argument(help="A result folder.", metavar="A")],
-    after: Annotated[Path, typer.Argument(help="A later result folder.", metavar="B")],
-    as_json: Annotated[bool, JsonOption] = False,
-) -> None:
-    """Show what changed from result A to result B, on the users or texts that both measured.
-
-    \b
-    Example:
-      ombud compare monday.result tuesday.result
-    """
-    from ombud.audits import Result
-    from ombud.audits.compare import compare as compare_results
-    from ombud.cli.tables import estimate_table
-
-    results = [Result.load(folder) for folder in (before, after)]
-    for folder, loaded in zip((before, after), results, strict=True):
-        if loaded.integrity is not None and loaded.integrity.said:
-            say_aside(f"{folder}: {loaded.integrity.said}")
-    changes = compare_results(*results)
-    if as_json:
-        print_json([e.to_dict() for e in changes])
-    elif all(e.value == 0 and e.interval in {None, (0.0, 0.0)} for e in changes):
-        say(f"nothing changed: {count(len(changes), 'estimate')} equal in {before} and {after}")
-    else:
-        console.print(estimate_table(changes, title=f"Change from {before} to {after}"))

@@ -36,6 +36,13 @@ def check(
             help="Exit with 1 too if an estimate could not be judged, or a limit is undecided.",
         ),
     ] = False,
+    fail_if_nothing_judged: Annotated[
+        bool,
+        typer.Option(
+            "--fail-if-nothing-judged",
+            help="Exit with 1 too if a condition or a limit found no number to judge.",
+        ),
+    ] = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Write a JUnit XML file for build servers too.")
     ] = None,
@@ -89,8 +96,14 @@ def check(
     expected = _expected(loaded, gate, plan_too=not conditions)
     verdicts = {text: Condition(text).check(loaded.estimates) for text in conditions}
     failing = {"not met", "undecided"} if fail_if_undefined else {"not met"}
-    failed = any(v.met or (fail_if_undefined and v.undefined) for v in verdicts.values())
-    failed = failed or any(one.state in failing for one in expected)
+    failed = any(
+        v.met or (fail_if_undefined and v.undefined) or (fail_if_nothing_judged and not v.judged)
+        for v in verdicts.values()
+    )
+    failed = failed or any(
+        one.state in failing or (fail_if_nothing_judged and not (one.kept or one.broken))
+        for one in expected
+    )
     everything = (*expected, *(_as_limit(text, v) for text, v in verdicts.items()))
     if junit is not None:
         name = loaded.plan.title
@@ -116,7 +129,7 @@ def check(
         for text, verdict in verdicts.items():
             levels = not Condition(text).names("kind", "against")
             total = sum(e.kind == "level" or not levels for e in loaded.estimates)
-            _show_verdict(text, verdict, total)
+            _show_verdict(text, verdict, total, closes=fail_if_nothing_judged)
     raise typer.Exit(FAILED_GATE if failed else 0)
 
 
@@ -167,7 +180,7 @@ def _show_limit(one: Expectation) -> None:
 _MOST = 10
 
 
-def _show_verdict(text: str, verdict: Verdict, total: int) -> None:
+def _show_verdict(text: str, verdict: Verdict, total: int, *, closes: bool = False) -> None:
     say(f"{len(verdict.met)} of {total} estimates meet: {visible(text)}")
     for estimate in verdict.met:
         say(f"  {_on_one_line(estimate)}")
@@ -178,7 +191,8 @@ def _show_verdict(text: str, verdict: Verdict, total: int) -> None:
     say(f"  {count(len(verdict.undefined), 'estimate')} {judged}; the first:")
     say(f"  {_on_one_line(verdict.undefined[0])}")
     if not verdict.judged:
-        say("  NOTHING WAS JUDGED: this gate is open only because there is no number to judge.")
+        open_or_not = "closed because" if closes else "open only because"
+        say(f"  NOTHING WAS JUDGED: this gate is {open_or_not} there is no number to judge.")
 
 
 def _on_one_line(estimate: Estimate) -> str:

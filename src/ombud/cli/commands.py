@@ -46,8 +46,12 @@ COMMANDS = {
         "Compute metrics again from stored outputs, without asking the systems again.",
     ),
     "compare": CommandLine(
-        "audits:compare",
+        "watch:compare",
         "Show what changed from result A to result B, on the users or texts that both measured.",
+    ),
+    "watch": CommandLine(
+        "watch:watch",
+        "Follow a series of results, and exit with 1 if the last one changed beyond chance.",
     ),
     "check": CommandLine(
         "check:check",

@@ -56,7 +56,7 @@ _HALF = "a text holds half a character (a lone surrogate), which UTF-8 cannot ho
 
 @dataclass(frozen=True)
 class MappedFile:
-    """A file whose columns have other names than ombud's.
+    """A file (or frame) whose columns have other names than ombud's.
 
     Parameters
     ----------
@@ -64,10 +64,13 @@ class MappedFile:
         The file (Parquet, CSV, TSV, JSONL).
     columns
         By ombud's name, the name that the column has in the file. The others keep theirs.
+    only
+        Whether the other columns are left out.
     """
 
-    path: Path | str
+    path: Frame
     columns: Mapping[str, str]
+    only: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ def _open_mapped(
     file: MappedFile, source: str, ids: Sequence[str]
 ) -> tuple[nw.LazyFrame[Any], str]:
     own = [file.columns.get(column, column) for column in ids]
-    lazy, name = _open_file(Path(file.path), source, own)
+    lazy, name = open_frame(file.path, source, own)
     try:
         found = lazy.collect_schema().names()
     except pl.exceptions.PolarsError as error:
@@ -165,13 +168,14 @@ def _open_mapped(
     given = set(file.columns.values())
     # A column that happens to have the name of another one's meaning gives way to it.
     kept = [column for column in found if column not in given and column not in file.columns]
+    kept = [] if file.only else kept
     renamed = [nw.col(theirs).alias(ours) for ours, theirs in file.columns.items()]
     return lazy.select(*renamed, *kept), name
 
 
 def _file_of(frame: Frame) -> Path | None:
     if isinstance(frame, MappedFile):
-        return Path(frame.path)
+        return _file_of(frame.path)
     return Path(frame) if isinstance(frame, str | Path) else None
 
 

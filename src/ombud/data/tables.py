@@ -144,6 +144,11 @@ def _columns(path: Frame) -> list[str]:
     return found
 
 
+def _is_unnamed(column: str) -> bool:
+    """Whether a column is the index of a frame that was written along: pandas names it so."""
+    return not column.strip() or column.startswith(("Unnamed: ", "__index_level_"))
+
+
 def _groups(path: Frame, unit: str, options: TableOptions) -> Grouping | None:
     columns = _columns(path)
     if options.by == ():
@@ -151,8 +156,16 @@ def _groups(path: Frame, unit: str, options: TableOptions) -> Grouping | None:
     if "group" in columns and "group" not in (options.by or ()):
         grouping = Grouping.from_members(path, unit=unit)
         if options.by:
+            # Attributes of the other table; one that no table has is refused later.
             grouping = grouping.select([name for name in options.by if name in grouping.attributes])
         return grouping.with_intersections() if options.intersections else grouping
+    unnamed = [place for place, c in enumerate(columns, start=1) if _is_unnamed(c)]
+    if unnamed and not options.by:
+        fault = (
+            f"column {unnamed[0]} has no name (an index that was written along?); name it, leave "
+            "it out, or say by which columns to compare: by = [...]"
+        )
+        raise DataError(_file_name(path), [fault])
     by = options.by or tuple(c for c in columns if c != unit)
     if not by:
         raise DataError(_file_name(path), [f"there is no attribute beside {unit!r} to group by"])

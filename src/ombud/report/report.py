@@ -27,6 +27,7 @@ from ombud.report.markdown import to_markdown
 from ombud.report.pdf import write_pdf
 from ombud.report.redaction import shown_plan
 from ombud.report.sections.scope import who_audits
+from ombud.report.summary import warnings_of
 from ombud.report.titles import in_words
 from ombud.report.wording import sentences_of
 
@@ -111,8 +112,10 @@ class Report:
 
     @property
     def warning(self) -> str:
-        """What must be read before all else: that stored numbers were edited; or empty."""
-        return "" if self.result.integrity is None else self.result.integrity.said
+        """What must be read before all else: numbers that were edited, input that does not fit."""
+        edited = "" if self.result.integrity is None else self.result.integrity.said
+        unfit = [f"Warning: {sentence}." for sentence in warnings_of(self.result)]
+        return " ".join(filter(None, [edited, *unfit]))
 
     def html(self, *, appendix: str = "appendix.html", interactive: bool = True) -> str:
         """Return the report as a self-contained HTML file, which loads nothing and sends nothing.

@@ -16,7 +16,7 @@ from ombud.report.terminal import largest_labels, overall_families
 from ombud.report.titles import in_words
 from ombud.stats.estimate import Estimate
 
-__all__ = ["MOST_LINES", "summary_lines"]
+__all__ = ["MOST_LINES", "summary_lines", "warnings_of"]
 
 MOST_LINES = 24
 """Lines of a summary; the line with the report's path makes 25."""
@@ -56,6 +56,8 @@ def summary_lines(
     answers = answers_of(shown)
     warning = "" if result.integrity is None else result.integrity.said
     lines = [*_wrapped(warning, width), *_wrapped(result.plan.title, width)[:2]]
+    for sentence in warnings_of(result):
+        lines += _wrapped(f"warning: {sentence}", width, "  ", "")
     expected = _expected(gate or Gate.of(result.plan), result, width)
     for answer in answers[:1]:
         lines += _answer(answer, width, most - len(lines) - len(expected) - _ROOM_FOR_NUMBERS)
@@ -69,6 +71,11 @@ def summary_lines(
     lines += _numbers(shown, width, room - needed)
     lines += _left_out(result, width, most - len(lines))
     return tuple(lines[:most])
+
+
+def warnings_of(result: Result) -> tuple[str, ...]:
+    """Return what a reader must know before anything else: what was given and does not fit."""
+    return tuple(str(e) for e in result.exclusions if e.is_warning)
 
 
 def _wrapped(text: str, width: int, indent: str = "", first: str | None = None) -> list[str]:
@@ -226,7 +233,7 @@ def _across(
 
 def _left_out(result: Result, width: int, room: int) -> list[str]:
     """Return what was left out, as many reasons as fit into so many lines, and the rest counted."""
-    some = sorted(result.exclusions, key=lambda e: -e.count)
+    some = sorted((e for e in result.exclusions if not e.is_warning), key=lambda e: -e.count)
     told = [_wrapped(str(e), width, "  ") for e in some]
     for shown in range(len(told), 0, -1):
         lines = ["", "Left out:", *(line for one in told[:shown] for line in one)]

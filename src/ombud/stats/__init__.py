@@ -8,6 +8,13 @@ from ombud.stats.agreement import (
     krippendorff_alpha,
 )
 from ombud.stats.bootstrap import estimate, resample
+from ombud.stats.clustered_rates import (
+    ClusterScore,
+    cluster_score_test,
+    design_effect,
+    intracluster_correlation,
+    score_rate_ratio,
+)
 from ombud.stats.crossed import CrossedReplicates, resample_crossed
 from ombud.stats.effects import Effect, cliffs_delta, welch
 from ombud.stats.estimate import Estimate, Kind
@@ -102,6 +109,7 @@ __all__ = [
     "YES",
     "Against",
     "Bounds",
+    "ClusterScore",
     "Contrast",
     "Correction",
     "CrossedReplicates",
@@ -145,14 +153,17 @@ __all__ = [
     "auc_estimate",
     "benjamini_hochberg",
     "cliffs_delta",
+    "cluster_score_test",
     "codes",
     "cohen_kappa",
+    "design_effect",
     "estimate",
     "exact",
     "exact_difference",
     "fisher",
     "holm",
     "intervals_of_draws",
+    "intracluster_correlation",
     "kappa_error",
     "kappa_estimate",
     "kappa_sample",
@@ -185,6 +196,7 @@ __all__ = [
     "resample_patterns",
     "risk_agreement",
     "risk_labels",
+    "score_rate_ratio",
     "sign_flip_test",
     "smallest_effect",
     "standard_error",

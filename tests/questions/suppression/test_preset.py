@@ -70,6 +70,8 @@ def test_what_the_plan_leaves_open_is_filled_in(tmp_path: Path) -> None:
     ]
     assert {spec["name"] for spec in plan.analyses} == {
         "identity-tag-counts",
+        "set-sizes",
+        "tag-validation",
         "score-spread",
         "flag-regression",
         "score-regression",
