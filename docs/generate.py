@@ -118,9 +118,14 @@ def glossary_page() -> str:
     terms = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))["term"]
     parts = ["# Glossary\n", "Words as they are used here.\n"]
     for one in sorted(terms, key=lambda one: str(one["name"]).lower()):
-        see = f" More: [{one['see']}]({one['see']})." if "see" in one else ""
+        see = f" More: [{_title(one['see'])}]({one['see']})." if "see" in one else ""
         parts.append(f"**{one['name']}**\n: {one['means']}{see}\n")
     return "\n".join(parts)
+
+
+def _title(page: str) -> str:
+    found = re.search(r"^# (.+)$", (HERE / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1].rstrip("?") if found else page
 
 
 def references_page() -> str:
