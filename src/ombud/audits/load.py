@@ -60,10 +60,11 @@ def _load(plan: Plan) -> Dataset:
 def _check_only_source(plan: Plan) -> None:
     """Refuse files and reading options beside a source: they would not be used."""
     # A stored plan states every default too: those are no wish of anyone.
+    plain = DataPlan()
     given = sorted(
         name
-        for name, field in type(plan.data).model_fields.items()
-        if name not in {"source", "options"} and getattr(plan.data, name) != field.default
+        for name in type(plan.data).model_fields
+        if name not in {"source", "options"} and getattr(plan.data, name) != getattr(plain, name)
     )
     if given:
         raise PlanError(
