@@ -4,12 +4,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 NAME ?=
 
-.PHONY: demo test test-all check bench clean help
+.PHONY: demo test test-all check docs bench fuzz versions lowest audit-packages clean help
 
 help:
-	@echo "make demo            install, run the demo audit, print where its report is"
+	@echo "make demo            install, run the demo audits, print where their reports are"
 	@echo "make test            install, then ruff, mypy strict and the test suite"
 	@echo "make test-all        the same, with what takes minutes (30 kills of each runner, ...)"
+	@echo "make docs            build the site into site/html; a warning is an error"
+	@echo "make fuzz            make up inputs for longer (EXAMPLES=2000 in each test)"
+	@echo "make versions        the smoke suite on every Python from 3.11 that is installed"
+	@echo "make lowest          the smoke suite with the lowest versions that pyproject.toml allows"
+	@echo "make audit-packages  look the installed packages up among known vulnerabilities"
 	@echo "make bench           every benchmark in quick form (NAME=core: one of them)"
 
 $(VENV)/.run: pyproject.toml
@@ -19,6 +24,10 @@ $(VENV)/.run: pyproject.toml
 
 $(VENV)/.test: $(VENV)/.run requirements-test.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-test.txt --editable '.[models,tuning]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.run requirements-docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-docs.txt --editable '.[models,app]'
 	@touch $@
 
 demo: $(VENV)/.run
@@ -37,8 +46,26 @@ test: check
 test-all: check
 	OMBUD_PLUGINS=none OMBUD_SLOW=1 $(SUITE)
 
+docs: $(VENV)/.docs
+	OMBUD_PLUGINS=none $(BIN)/python docs/site.py site
+	@echo "site/html/index.html"
+
+EXAMPLES ?= 2000
+fuzz: $(VENV)/.test
+	OMBUD_PLUGINS=none OMBUD_FUZZ=$(EXAMPLES) $(BIN)/python -m pytest tests/fuzz
+
+versions:
+	.ci/versions
+
+lowest:
+	.ci/versions lowest
+
+audit-packages: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7,<3'
+	$(BIN)/python -m pip_audit --local --skip-editable
+
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py $(NAME)
 
 clean:
-	rm -rf $(VENV) .bench-* ombud-demo
+	rm -rf $(VENV) .bench-* ombud-demo site

@@ -1,4 +1,4 @@
-"""Write the documentation that comes from the code: plans, metrics, commands, the demo's output.
+"""Write the documentation that comes from code and data: plans, metrics, systems, commands, ...
 
 python docs/generate.py            write
 python docs/generate.py --check    exit with 1 if anything would change
@@ -6,22 +6,27 @@ python docs/generate.py --check    exit with 1 if anything would change
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from inspect import getdoc
 from pathlib import Path
 from typing import Any
 
 import typer
+from bibliography import bibtex, cited, load_references, reference_page
+from docstrings import as_markdown
 from pydantic import BaseModel
 
 from ombud import registry
 from ombud.audits.plan import DataPlan, Plan, StatisticsPlan
+from ombud.cli.describe import described
 from ombud.taxonomy import load_taxonomy, taxonomy_names, taxonomy_page
 
 HERE = Path(__file__).parent
@@ -69,8 +74,62 @@ def metrics_page() -> str:
     for kind, title in (("metric", "Metrics"), ("analysis", "Analyses of the data alone")):
         parts.append(f"\n## {title}\n")
         for name in registry.names(kind):
-            parts += [f"### `{name}`\n", "```text", getdoc(registry.get(kind, name)) or "", "```\n"]
+            parts += [f"### `{name}`\n", as_markdown(getdoc(registry.get(kind, name)) or ""), ""]
     return "\n".join(parts)
+
+
+SYSTEMS = (
+    ("recommender", "Recommenders", "Given users and a length, they answer with lists of items."),
+    ("moderator", "Moderators", "Given texts, they answer with decisions, and scores if they can."),
+)
+
+
+def systems_page() -> str:
+    """Return every recommender and moderator with its arguments and an example plan."""
+    parts = [
+        "# Systems\n",
+        "What `type` under `[systems.NAME]` of a plan can be. [Recipes](recipes.md) tell how to "
+        "bring your own.\n",
+    ]
+    for kind, title, about in SYSTEMS:
+        parts += [f"\n## {title}\n", f"{about}\n"]
+        for name in registry.names(kind):
+            told = described(kind, name)
+            parts += [f"### {kind} `{name}`\n", as_markdown(told["text"]), ""]
+            if told["arguments"]:
+                parts += ["| argument | type | default |", "|---|---|---|"]
+                parts += [_argument(one) for one in told["arguments"]]
+            parts += ["", f"```text\n{told['example'].strip()}\n```", ""]
+    return "\n".join(parts)
+
+
+def _argument(one: dict[str, Any]) -> str:
+    kind = str(one["type"]).replace("|", "\\|")
+    default = "needed" if one["needed"] else f"`{one['default']}`".replace("|", "\\|")
+    return f"| `{one['name']}` | `{kind}` | {default} |"
+
+
+def glossary_page() -> str:
+    """Return the words of ombud with what they mean here."""
+    terms = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))["term"]
+    parts = ["# Glossary\n", "Words as they are used here.\n"]
+    for one in sorted(terms, key=lambda one: str(one["name"]).lower()):
+        see = f" More: [{one['see']}]({one['see']})." if "see" in one else ""
+        parts.append(f"**{one['name']}**\n: {one['means']}{see}\n")
+    return "\n".join(parts)
+
+
+def references_page() -> str:
+    """Return the references, with the functions and classes that cite each."""
+    uses: dict[str, list[str]] = {key: [] for key in load_references()}
+    source = HERE.parent / "src"
+    for path in sorted(source.rglob("*.py")):
+        module = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                for key in dict.fromkeys(cited(ast.get_docstring(node) or "")):
+                    uses[key].append(f"{module}.{node.name}")
+    return reference_page(uses)
 
 
 def _help(*words: str) -> str:
@@ -138,6 +197,10 @@ def main() -> None:
         HERE / "metrics.md": NOTE + metrics_page(),
         HERE / "cli.md": NOTE + cli_page(),
         HERE / "taxonomies.md": NOTE + taxonomies_page(),
+        HERE / "systems.md": NOTE + systems_page(),
+        HERE / "glossary.md": NOTE + glossary_page(),
+        HERE / "references.md": NOTE + references_page(),
+        HERE / "references.bib": bibtex(),
         HERE.parent / "README.md": readme(),
     }
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]

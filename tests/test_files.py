@@ -87,3 +87,9 @@ def test_json_comes_back(tmp_path: Path) -> None:
     content = {"b": [1, 2.5, None], "a": "ä"}
     write_json(tmp_path / "x.json", content)
     assert read_json(tmp_path / "x.json") == content
+
+
+def test_half_a_character_survives_as_an_escape(tmp_path: Path) -> None:
+    content = {"a": "\ud800 \u00e4"}
+    write_json(tmp_path / "a.json", content)
+    assert read_json(tmp_path / "a.json") == content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -46,7 +47,13 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     os.close(handle)
     neighbour = Path(name)
     try:
-        write(neighbour)
+        try:
+            write(neighbour)
+        except pl.exceptions.PolarsError as error:  # its word for a full disk, among others
+            raise OSError(errno.EIO, f"it could not be written: {error}", str(path)) from None
+        except OSError as error:
+            error.filename = error.filename or str(path)
+            raise
         with neighbour.open("rb") as written:
             os.fsync(written.fileno())
         neighbour.chmod(0o644)
@@ -62,7 +69,12 @@ def is_leftover(path: Path, name: str) -> bool:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write JSON with sorted keys, atomically; NaN and infinity are refused."""
-    text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    form: dict[str, Any] = {"indent": 1, "sort_keys": True, "allow_nan": False}
+    text = json.dumps(content, ensure_ascii=False, **form)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character can be written as an escape only
+        text = json.dumps(content, **form)
     write_text(path, text + "\n")
 
 

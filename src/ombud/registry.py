@@ -16,7 +16,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -245,6 +245,8 @@ def get(kind: str, name: str) -> Callable[..., Any]:
         If nothing is; the message names the nearest.
     """
     _load_builtins()
+    if not isinstance(name, str):  # a plan may hold anything
+        raise RegistryError(f"the name of a {kind} is a word; found {name!r:.80}")
     if name not in _things[kind]:
         _load_plugins()
     result = _things[kind].get(name)
@@ -367,8 +369,17 @@ def _checked(place: str, hint: Any, value: Any, faults: list[str]) -> Any:
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
-        faults += [f"{place}: {e['msg']} (found {e['input']!r:.80})" for e in error.errors()]
+        for e in error.errors():
+            inside = e["loc"] if isinstance(value, Mapping) else ()
+            where = ".".join([place, *map(str, inside)])
+            near = get_close_matches(str(inside[-1]), _fields_of(hint), n=1) if inside else []
+            meant = f"; did you mean {near[0]!r}?" if near and "nexpected" in e["msg"] else ""
+            faults.append(f"{where}: {e['msg']} (found {e['input']!r:.80}){meant}")
         return value
+
+
+def _fields_of(hint: Any) -> list[str]:
+    return [field.name for field in fields(hint)] if is_dataclass(hint) else []
 
 
 def describe(kind: str, name: str) -> str:

@@ -78,6 +78,26 @@ def test_ratings_come_back_from_label_studio(rated: Project, tmp_path: Path) -> 
         assert plain(other.store.read(ratings_table)) == plain(rated.store.read(ratings_table))
 
 
+def test_what_is_written_is_what_an_export_documents(rated: Project, tmp_path: Path) -> None:
+    """Every task and result has the fields of the published example, under their names."""
+    path = export(rated, "label-studio-export.json", tmp_path / "export.json")
+    content = json.loads(path.read_text())
+    controls = {c.attrib["name"] for c in ElementTree.fromstring(
+        labelling_config(rated.settings)).iter("Choices")}  # fmt: skip
+    assert [task["id"] for task in content] == list(range(1, 13))
+    numbers = [one["id"] for task in content for one in task["annotations"]]
+    assert len(set(numbers)) == 36
+    for task in content:
+        assert {"id", "data", "annotations"} == set(task) and task["data"]["text"]
+        for one in task["annotations"]:
+            assert one["task"] == task["id"] and isinstance(one["was_cancelled"], bool)
+            assert {"id", "email"} == set(one["completed_by"]) and one["lead_time"] >= 0
+            for part in one["result"]:
+                assert set(part) == {"id", "from_name", "to_name", "type", "value"}
+                assert part["from_name"] in controls and part["to_name"] == "text"
+                assert part["type"] == "choices" and isinstance(part["value"]["choices"], list)
+
+
 def test_the_labelling_configuration(rated: Project) -> None:
     tree = ElementTree.fromstring(labelling_config(rated.settings))
     assert tree.tag == "View"
@@ -138,6 +158,15 @@ def test_an_export_as_label_studio_documents_it(tmp_path: Path) -> None:
         annotation(completed_by={"id": 11, "email": "ben@example.org"}, result=[step, rating]),
         annotation(completed_by=12, was_cancelled=True, result=[]),
     )
+    # As in the documentation: predictions, results with ids and origin, dates of the task.
+    task = json.loads(path.read_text())[0]
+    task |= {"project": 83, "created_at": "2026-03-09T21:52:49.513742Z", "predictions": [
+        {"model_version": "model 1", "result": [step | {"score": 0.5}]}]}  # fmt: skip
+    task["annotations"][0] |= {"ground_truth": False, "result_count": 0, "task": 1,
+                               "updated_at": "2026-03-09T22:16:08.728378Z"}  # fmt: skip
+    for part in task["annotations"][0]["result"]:
+        part["origin"] = "manual"
+    path.write_text(json.dumps([task]))
     with fresh(tmp_path) as made:
         found = read_export(path, made.settings, raters={"10": "Anna", "ben@example.org": "Ben"})
         assert [(r.rater, r.answer, r.risk, r.skipped) for r in found] == [

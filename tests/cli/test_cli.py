@@ -13,7 +13,6 @@ import pytest
 from typer.testing import CliRunner
 
 from ombud.cli import app
-from ombud.cli.demo import write_demo
 from ombud.worlds import small_world
 
 COMMANDS = ["demo", "run", "report", "rescore", "compare", "check", "tune", "plugins", "doctor"]
@@ -200,8 +199,10 @@ def test_piped_output_has_no_progress_and_no_colour(folder: Path) -> None:
 
 def test_the_demo_finds_what_was_planted(tmp_path: Path) -> None:
     text = ombud("demo", "--folder", tmp_path / "demo", "--json")
-    content = json.loads(text)
-    assert (tmp_path / "demo" / "result" / "report.html").exists()
+    told = json.loads(text)
+    for name in ("recommenders", "moderators"):
+        assert (tmp_path / "demo" / name / "report.html").exists()
+    content = told["recommenders"]
     found = {
         (e["system"], e["label"])
         for e in content["estimates"]
@@ -220,7 +221,12 @@ def test_the_demo_finds_what_was_planted(tmp_path: Path) -> None:
         if isinstance(plant.amplify, float)
     }
     assert planted and planted <= found
-    assert write_demo(tmp_path / "again", 7).exists()
+    suppressed = {
+        (e["system"], e["group"])
+        for e in told["moderators"]["estimates"]
+        if e["kind"] == "ratio" and e["p_adjusted"] is not None and e["p_adjusted"] < 0.05
+    }
+    assert suppressed == {("suppressing", "identity=islanders")}
 
 
 def test_equal_results_did_not_change(folder: Path) -> None:

@@ -36,7 +36,7 @@ def test_another_seed_is_refused_before_anything_is_written(tmp_path: Path) -> N
 
 
 def test_a_changed_plan_and_other_files_are_kept(tmp_path: Path) -> None:
-    plan = write_demo(tmp_path / "demo", 7)
+    _, plan = write_demo(tmp_path / "demo", 7)
     plan.write_text(plan.read_text() + "# mine\n")
     with pytest.raises(PlanError, match="a plan that was changed"):
         write_demo(tmp_path / "demo", 7)
@@ -49,8 +49,10 @@ def test_a_changed_plan_and_other_files_are_kept(tmp_path: Path) -> None:
     assert state(tmp_path / "mine") == {"labels.parquet": sha256(b"mine").hexdigest()}
 
 
-def test_the_files_that_the_plan_names_are_written(tmp_path: Path) -> None:
-    plan = Plan.load(write_demo(tmp_path, 7))
-    named = [getattr(plan.data, name) for name in TABLES if getattr(plan.data, name)]
-    named += [system["path"] for system in plan.systems.values()]
-    assert len(named) == 6 and all(Path(path).is_file() for path in named)
+def test_the_files_that_the_plans_name_are_written(tmp_path: Path) -> None:
+    named = []
+    for path in write_demo(tmp_path, 7):
+        plan = Plan.load(path)
+        named += [getattr(plan.data, name) for name in TABLES if getattr(plan.data, name)]
+        named += [system["path"] for system in plan.systems.values()]
+    assert len(named) == 10 and all(Path(path).is_file() for path in named)

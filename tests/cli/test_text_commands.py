@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 from pathlib import Path
@@ -107,3 +108,35 @@ def test_scores_of_a_file(tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "out.parquet").height == 11
     code, output = run(*command, "--detector", tmp_path)
     assert code == 2 and "holds no detector" in output
+
+
+def test_a_full_disk_is_said_and_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores of an earlier run stay whole; nothing is left half written."""
+    pytest.importorskip("numba")
+    import pyarrow.parquet as pq
+
+    from ombud import files
+    from ombud.systems.detectors import Head, NgramDetector
+
+    texts = [f"a {word} remark, number {i}" for i, word in enumerate(["kind", "cruel"] * 20)]
+    detector = NgramDetector(head=Head(kind="binary", classes=2, cut=1))
+    detector.fit(texts, [0, 1] * 20).save(tmp_path / "model")
+    pl.DataFrame({"text": texts}).write_parquet(tmp_path / "a.parquet")
+    corpus(tmp_path / "c.jsonl")
+    score = ("text", "score", tmp_path / "a.parquet", "--to", tmp_path / "out.parquet",
+             "--detector", tmp_path / "model")  # fmt: skip
+    source = ("text", "source", tmp_path / "c.jsonl", "--to", tmp_path / "out", "--no-pilot")
+    assert run(*score)[0] == 0
+    kept = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+
+    def full(*words: object, **named: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    monkeypatch.setattr(files.os, "fsync", full)
+    for command in (score, source):
+        code, output = run(*command)
+        assert code == 2 and "No space left on device" in output
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == kept

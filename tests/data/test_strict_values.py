@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
-from ombud.data import Decisions, Interactions, Labels, Texts
+from ombud.data import Decisions, Interactions, Labels, Recommendations, Texts
 from ombud.errors import DataError
 
 REFUSED: list[tuple[str, str, Callable[[Path], Any], str]] = [
@@ -76,3 +77,25 @@ def test_dates_are_read(tmp_path: Path) -> None:
     times = Interactions.from_frame(path).times
     assert times is not None
     assert (times - times[0]).tolist() == [0.0, 11045.0, 11045.0, 11045.0]
+
+
+def test_half_a_character_is_named() -> None:
+    words = pd.Series(["\ud800"], dtype=object)
+    for read, columns in (
+        (Texts.from_frame, {"id": [1], "text": ["\ud800"]}),
+        (Texts.from_frame, pd.DataFrame({"id": [1], "text": words})),
+        (Interactions.from_frame, {"user": ["\udfff"], "item": [1]}),
+        (Labels.from_applied, {"item": [1], "label": ["a\ud83d"]}),
+    ):
+        with pytest.raises(DataError, match="half a character"):
+            read(columns)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("ranks", [[10, 20, 30], [2, 3], [1, 2, 4], [0, 1]])
+def test_ranks_that_leave_places_out_are_refused(ranks: list[int]) -> None:
+    """The first of ranks 10, 20, ..., 100 is no place 1, and ten of them are no top 10."""
+    frame = {"user": [7] * len(ranks), "item": list(range(len(ranks))), "rank": ranks}
+    with pytest.raises(DataError, match=r"larger than the length of its list|below 1"):
+        Recommendations.from_frame(frame)
+    whole = Recommendations.from_frame(frame | {"rank": list(range(len(ranks), 0, -1))})
+    assert whole.to_lists()["items"][0].to_list() == list(range(len(ranks)))[::-1]

@@ -20,7 +20,7 @@ from ombud.data import (
     Texts,
     Vocabulary,
 )
-from ombud.errors import DataError
+from ombud.errors import DataError, PlanError
 
 YES, NO, DISPUTED, UNKNOWN = 1, 0, -1, -2
 
@@ -72,7 +72,7 @@ def test_labels_refuse_what_they_must() -> None:
         Labels.from_votes(again)
     with pytest.raises(DataError, match="'yes' is below 0 in row 1"):
         Labels.from_votes({"item": [1], "label": ["a"], "yes": [-1], "no": [0]})
-    with pytest.raises(ValueError, match="threshold"):
+    with pytest.raises(PlanError, match="threshold"):
         Labels.from_votes({"item": [1], "label": ["a"], "yes": [1], "no": [0]}, threshold=0.5)
     kept = Labels.from_votes(
         {"item": [1, 2], "label": ["a", "b"], "yes": [1, 1], "no": [0, 0]}, refused=("b",)

@@ -18,7 +18,15 @@ from ombud.worlds import small_world
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-GENERATED = {"plan.md", "metrics.md", "cli.md", "taxonomies.md"}
+GENERATED = {
+    "plan.md",
+    "metrics.md",
+    "cli.md",
+    "taxonomies.md",
+    "systems.md",
+    "glossary.md",
+    "references.md",
+}
 
 
 def pages() -> list[Path]:

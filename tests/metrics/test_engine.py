@@ -7,6 +7,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from ombud.data import Dataset, Grouping
@@ -155,6 +157,43 @@ def test_corrections_cover_each_family(rng: np.random.Generator) -> None:
     raw = np.array([e.p_value for e in found])
     adjusted = np.array([e.p_adjusted for e in found])
     assert np.all(adjusted >= raw) and adjusted.min() == pytest.approx(min(1, 20 * raw.min()))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**31),
+    st.floats(0, 60),
+    st.sampled_from([50, 99, 400]),
+    st.sampled_from(["holm", "benjamini-hochberg"]),
+)
+def test_no_p_is_below_what_the_replicates_can_tell(
+    seed: int, shift: float, replicates: int, correction: Literal["holm", "benjamini-hochberg"]
+) -> None:
+    values = np.random.default_rng(seed).normal(0, 1, (30, 3)) + np.array([0.0, shift / 10, shift])
+    measured = {"a": rows(values, labels=("x", "y", "z")), "b": rows(-values, labels=tuple("xyz"))}
+    chosen = Settings(replicates=replicates, correction=correction)
+    for e in estimate_metric(Plain(), measured, None, chosen):
+        assert e.p_value is not None and e.p_adjusted is not None
+        assert 1 / (replicates + 1) <= e.p_value <= e.p_adjusted <= 1
+        assert e.p_tail is not None and e.p_value == max(e.p_tail, 1 / (replicates + 1))
+        assert "p_tail" not in e.to_dict()
+
+
+def test_a_lone_finding_is_not_lost_to_the_number_of_replicates(rng: np.random.Generator) -> None:
+    values = rng.normal(0, 1, (200, 400))
+    values[:, 7] += 1
+    labels = tuple(f"w{i}" for i in range(400))
+    chosen = Settings(replicates=200, correction="holm")
+    found = estimate_metric(Plain(), {"a": rows(values, labels=labels)}, None, chosen)
+    assert [e.label for e in found if (e.p_adjusted or 0) < 0.05] == ["w7"]
+    assert found[7].p_value == found[7].p_adjusted == 1 / 201
+
+
+def test_the_same_value_without_an_interval_is_significant_nowhere() -> None:
+    same = {name: rows([1.0] * 40) for name in ("a", "b")}
+    found = estimate_metric(Plain(), same)
+    assert [e.value for e in found] == [1.0, 1.0, 0.0]
+    assert all(e.interval is None and e.p_value is None for e in found)
 
 
 def test_the_same_seed_gives_the_same_numbers(rng: np.random.Generator) -> None:

@@ -89,26 +89,29 @@ def labelling_config(settings: ProjectSettings) -> str:
 def tasks(db: sqlite3.Connection, *, annotations: bool = False) -> list[dict[str, Any]]:
     """Return the texts of the main round as tasks, on request with what was rated here."""
     texts = texts_table(db).filter(pl.col("round") == "main")
-    found = []
+    found: list[dict[str, Any]] = []
     by_text: dict[str, list[dict[str, Any]]] = {}
     if annotations:
         rows = ratings_table(db).filter(
             pl.col("round") == "main", ~pl.col("repeat"), pl.col("attempt") == 1
         )
         numbers = {name: at for at, name in enumerate(rows["rater"].unique().sort(), start=1)}
-        for row in rows.iter_rows(named=True):
-            one = _annotation(row, numbers[row["rater"]])
+        for at, row in enumerate(rows.iter_rows(named=True), start=1):
+            one = _annotation(row, numbers[row["rater"]], at)
             by_text.setdefault(row["id"], []).append(one)
-    for row in texts.iter_rows(named=True):
+    for at, row in enumerate(texts.iter_rows(named=True), start=1):
         data = {k: v for k, v in row.items() if k not in {"round", "state"} and v is not None}
-        task: dict[str, Any] = {"data": data}
         if annotations:
-            task["annotations"] = by_text.get(row["id"], [])
-        found.append(task)
+            # Numbers as in an export: its readers ask for them. New tasks get theirs there.
+            rated = by_text.get(row["id"], [])
+            rated = [one | {"task": at} for one in rated]
+            found.append({"id": at, "data": data, "annotations": rated})
+        else:
+            found.append({"data": data})
     return found
 
 
-def _annotation(row: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _annotation(row: Mapping[str, Any], number: int, at: int) -> dict[str, Any]:
     values: dict[str, list[str]] = {}
     if not row["skipped"]:
         values["step"] = [row["answer"]]
@@ -117,12 +120,14 @@ def _annotation(row: Mapping[str, Any], number: int) -> dict[str, Any]:
             values |= {"topics": row["topics"]} if row["topics"] else {}
             values |= {"target": [row["target"]]} if row["target"] else {}
     return {
+        "id": at,
         "completed_by": {"id": number, "email": row["rater"]},
         "was_cancelled": row["skipped"],
         "created_at": row["time"].isoformat(),
         "lead_time": row["seconds"],
         "result": [
             {
+                "id": f"{at}-{name}",
                 "from_name": name,
                 "to_name": "text",
                 "type": "choices",

@@ -223,6 +223,8 @@ class OutputCollector:
     ) -> Callable[[], Recommendations]:
         def ask() -> Recommendations:
             depth = max(1, self.depth)
+            if isinstance(system, TrainableRecommender) and self.data.interactions is not None:
+                depth = min(depth, max(1, len(self.data.interactions.items)))
             told = system.recommend(users, depth)
             # Systems of ombud leave seen items out; a record says what was shown.
             plain = isinstance(system, OwnRecommender) or not isinstance(told, Recommendations)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from ombud.audits.load import load_metrics
 from ombud.audits.result import MetricInfo, Result
@@ -213,4 +214,9 @@ def _groups(before: Result, after: Result, metric: Metric) -> Grouping | None:
 def _rows(result: Result, metric: int, system: str, unit: str) -> Rows | None:
     assert result.folder is not None
     path = inside(result.folder, "rows", f"{metric:02d}", f"{system}.parquet")
-    return Rows.from_frame(read_parquet(path), unit) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return Rows.from_frame(read_parquet(path), unit)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise ResultError(f"{path} is damaged: {error}") from None

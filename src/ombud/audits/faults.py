@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from ombud import registry
 from ombud.errors import OmbudError, PlanError
 
-__all__ = ["check_names", "form_faults"]
+__all__ = ["check_names", "form_faults", "numbers_that_are_none"]
 
 
 def form_faults(model: type[BaseModel], error: ValidationError) -> list[str]:
@@ -21,8 +22,24 @@ def form_faults(model: type[BaseModel], error: ValidationError) -> list[str]:
         if one["type"] == "extra_forbidden":
             lines.append(_unknown_key(model, where))
         else:
-            lines.append(f"{'.'.join(where) or 'plan'}: {one['msg']}")
+            said = one["msg"].removeprefix("Value error, ")
+            lines.append(f"{'.'.join(where) or 'plan'}: {said}")
     return lines
+
+
+def numbers_that_are_none(content: Any) -> dict[str, float]:
+    """Return every ``inf`` and ``nan`` in nested values, however deep, by its place."""
+    found: dict[str, float] = {}
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), content)]
+    while waiting:
+        place, part = waiting.pop()
+        if isinstance(part, float) and not isfinite(part):
+            found[".".join(place)] = part
+        elif isinstance(part, dict):
+            waiting += [((*place, str(key)), value) for key, value in part.items()]
+        elif isinstance(part, list | tuple):
+            waiting += [((*place, str(at)), value) for at, value in enumerate(part)]
+    return dict(reversed(found.items()))
 
 
 def _unknown_key(model: type[BaseModel], where: list[str]) -> str:

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any, Literal
 
 from ombud.errors import PlanError
@@ -142,6 +143,8 @@ class Condition:
                 raise PlanError(f"{self.text!r}: unknown name {name!r}; known: {known}")
             case ast.Constant(value=str()):
                 return "a word"
+            case ast.Constant(value=float() as value) if not isfinite(value):
+                raise PlanError(f"{self.text!r}: a number in it is infinite")
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
                 return "a number"
             case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) if parts:

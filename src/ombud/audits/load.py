@@ -168,6 +168,8 @@ def load_system(
             f"system {name!r}: no recommender or moderator is called {kind!r}; {hint(kind, known)}"
         )
     moderates = options.pop("moderates", None)
+    if moderates is not None and not isinstance(moderates, bool):
+        raise PlanError(f"system {name!r}: moderates is {moderates!r}; expected true or false")
     if moderates is not None:
         of = "moderator" if moderates else "recommender"
     elif len(both) == 1:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from ombud import registry
 from ombud.data.tables import TABLES
-from ombud.errors import OmbudError
+from ombud.errors import OmbudError, PlanError
 
 if TYPE_CHECKING:
     from ombud.audits.plan import Plan
@@ -91,7 +91,14 @@ def _specs(
 
 def absolute_paths(plan: Plan, folder: Path) -> Plan:
     """Return the plan with its paths made absolute from a folder; ``~`` is the reader's home."""
-    return change_paths(plan, lambda path: str((folder / Path(path).expanduser()).resolve()))
+
+    def absolute(path: str) -> str:
+        try:
+            return str((folder / Path(path).expanduser()).resolve())
+        except (OSError, RuntimeError, ValueError) as error:  # no such home; a NUL in the name
+            raise PlanError(f"{path[:80]!r} cannot be a path: {error}") from None
+
+    return change_paths(plan, absolute)
 
 
 def portable_paths(plan: Plan, folder: Path) -> Plan:

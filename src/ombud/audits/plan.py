@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, cast
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ombud.errors import PlanError
 
@@ -18,7 +18,7 @@ PLAN_SCHEMA = 1
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DataPlan(_Strict):
@@ -42,9 +42,9 @@ class DataPlan(_Strict):
     """File with `item`, `label` and votes (`yes`, `no`), or `present`, or nothing more."""
     absent: Literal["no", "unknown"] | None = None
     """For applied labels: what a pair without a row means. Must be said where no row says *no*."""
-    threshold: float = 0.75
+    threshold: float = Field(default=0.75, gt=0.5, le=1, strict=True)
     """For votes: the share of votes that makes a state known."""
-    strict: bool = False
+    strict: bool = Field(default=False, strict=True)
     """For votes: whether the share must exceed the threshold rather than reach it."""
     items: str | None = None
     """File with `item`, one column per attribute, and optionally `<attribute>_status`."""
@@ -55,19 +55,26 @@ class DataPlan(_Strict):
     text_groups: str | None = None
     """File with `id` and a column per attribute of the texts, or in long form `id` and `group`."""
 
+    @field_validator("rating_scale")
+    @classmethod
+    def _rising(cls, scale: tuple[float, float] | None) -> tuple[float, float] | None:
+        if scale is not None and scale[0] >= scale[1]:
+            raise ValueError(f"the lowest rating, {scale[0]:g}, is not below the highest")
+        return scale
+
 
 class StatisticsPlan(_Strict):
     """How uncertainty is computed."""
 
-    level: float = Field(default=0.95, gt=0, lt=1)
+    level: float = Field(default=0.95, gt=0, lt=1, strict=True)
     """Coverage of the intervals."""
-    replicates: int = Field(default=2000, ge=100, le=100_000)
+    replicates: int = Field(default=2000, ge=100, le=100_000, strict=True)
     """Bootstrap replicates."""
     interval: Literal["bca", "percentile", "expanded"] = "bca"
     """How intervals are made from replicates; bca gives way to expanded below 50 units."""
     correction: Literal["benjamini-hochberg", "holm", "none"] = "benjamini-hochberg"
     """Correction for many comparisons."""
-    minimum: int = Field(default=10, ge=2)
+    minimum: int = Field(default=10, ge=2, strict=True)
     """With fewer units there is no number, but the words "not enough data"."""
 
 
@@ -77,17 +84,17 @@ class Plan(_Strict):
     A plan is a TOML file; paths in it are relative to the file. ``ombud run PLAN`` runs it.
     """
 
-    schema_version: int = Field(default=PLAN_SCHEMA, ge=1)
+    schema_version: int = Field(default=PLAN_SCHEMA, ge=1, strict=True)
     """The version of this form."""
-    title: str = "Audit"
+    title: str = Field(default="Audit", max_length=1000)
     """The title of the report."""
     preset: str | None = None
     """A registered preset that fills in what the plan leaves open."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the preset."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, strict=True)
     """The seed of everything random."""
-    sample: int | None = Field(default=None, ge=1)
+    sample: int | None = Field(default=None, ge=1, strict=True)
     """Audit a random sample of this many users; default, all."""
     data: DataPlan = DataPlan()
     """Where the data is."""
@@ -103,10 +110,18 @@ class Plan(_Strict):
     """Attributes to compare groups by; all that the data has by default, `[]` for none."""
     by_item: tuple[str, ...] = ()
     """Attributes of items to measure by; with `label`, also crossed with content labels."""
-    intersections: bool = False
+    intersections: bool = Field(default=False, strict=True)
     """Whether pairs of attributes make groups too."""
     statistics: StatisticsPlan = StatisticsPlan()
     """How uncertainty is computed."""
+
+    @field_validator("by", "by_item")
+    @classmethod
+    def _named_once(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        again = sorted({name for name in names or () if (names or ()).count(name) > 1})
+        if again:
+            raise ValueError(f"{', '.join(again)} is named twice")
+        return names
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -116,7 +131,7 @@ class Plan(_Strict):
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise PlanError(f"there is no plan {path}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # also bytes that are not UTF-8
             raise PlanError(f"{path} is not TOML: {error}") from None
         except OSError as error:
             raise PlanError(f"{path} cannot be read as a plan: {error.strerror}") from None
@@ -131,14 +146,21 @@ class Plan(_Strict):
                 f"{source} has schema version {version}; this ombud reads up to {PLAN_SCHEMA}. "
                 "Install a newer ombud: pip install --upgrade ombud"
             )
-        try:
-            return cls.model_validate(content)
-        except ValidationError as error:
-            from ombud.audits.faults import form_faults
+        from ombud.audits.faults import form_faults, numbers_that_are_none
 
-            faults = [f"  - {fault}" for fault in form_faults(cls, error)]
+        found = numbers_that_are_none(content)
+        faults = [
+            f"{place}: {value} is no number that can be computed with"
+            for place, value in found.items()
+        ]
+        try:
+            plan = cls.model_validate(content)
+        except ValidationError as error:
+            faults += [f for f in form_faults(cls, error) if f.partition(": ")[0] not in found]
+        if faults:
             count = f"{len(faults)} fault{'s' if len(faults) != 1 else ''}"
-            raise PlanError("\n".join([f"{source}: {count}", *faults])) from None
+            raise PlanError("\n".join([f"{source}: {count}", *(f"  - {f}" for f in faults)]))
+        return plan
 
     def relative_to(self, folder: Path) -> Self:
         """Return the plan with its paths made absolute from a folder."""
@@ -154,4 +176,9 @@ class Plan(_Strict):
 
     def to_toml(self) -> str:
         """Return the plan as TOML text."""
+        from ombud.audits.faults import numbers_that_are_none
+
+        if found := numbers_that_are_none(self.model_dump()):
+            told = ", ".join(f"{place} is {value}" for place, value in found.items())
+            raise PlanError(f"a plan holds finite numbers; {told}")
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))

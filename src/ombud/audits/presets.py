@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from ombud import registry
 from ombud.audits.plan import Plan
 from ombud.data.dataset import Dataset
+from ombud.errors import PlanError
 
 __all__ = ["Preset", "complete", "prepared"]
 
@@ -40,6 +41,9 @@ class Preset(ABC):
 
 def complete(plan: Plan) -> Plan:
     """Return the plan with what its preset fills in; the plan itself when it names none."""
+    if plan.preset is None and plan.options:
+        told = ", ".join(sorted(plan.options))
+        raise PlanError(f"[options] ({told}) are those of a preset, and the plan names none")
     return plan if plan.preset is None else _preset(plan.preset).complete(plan)
 
 

@@ -102,7 +102,8 @@ def fingerprint_data(data: Dataset) -> str:
         parts += [v for v in (data.labels.yes, data.labels.no) if v is not None]
     if data.texts is not None:
         parts += [data.texts.ids, data.texts.texts, data.texts.truth]
-        shared = (data.texts.clusters, data.texts.families, data.texts.sets)
+        given = data.texts
+        shared = (given.clusters, given.families, given.sets, given.languages)
         parts += [column for column in shared if column is not None]
     for groups in (data.users, data.text_groups):
         if groups is not None:

@@ -62,6 +62,8 @@ def rescore(
 def _check_unchanged(folder: Path, stored: Plan) -> None:
     """Refuse data files that are not what they were when the systems were asked."""
     before = read_json(folder / "run.json").get("files", {})
+    if not isinstance(before, dict):
+        raise ResultError(f"{folder / 'run.json'} is damaged: files must name files")
     after = input_hashes(stored)
     changed = [
         index

@@ -265,7 +265,7 @@ def _number(value: float | None, interval: tuple[float, float] | None, reason: s
 
 def _check_version(path: Path, content: Mapping[str, Any]) -> None:
     version = content.get("schema_version")
-    if not isinstance(version, int):
+    if not isinstance(version, int) or isinstance(version, bool):
         raise ResultError(f"{path} has no schema_version; it was not written by ombud")
     if version > RESULT_SCHEMA:
         raise ResultError(
@@ -296,6 +296,10 @@ def _checked(record: _T) -> _T:
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ValueError(f"{type(record).__name__}: {faults}") from None
+    for name in ("p_value", "p_adjusted"):
+        p = getattr(record, name, None)
+        if p is not None and not 0 <= p <= 1:
+            raise ValueError(f"{type(record).__name__}: {name}: {p:g} is no probability")
     if _is_deeper(getattr(record, "spec", None), _DEEPEST):
         raise ValueError(f"a spec is nested more than {_DEEPEST} deep")
     return record

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import polars as pl
+
 from ombud.audits.integrity import file_hashes
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.data.decisions import Decisions
@@ -35,10 +37,27 @@ def read_outputs(folder: Path, system: str) -> Outputs | None:
     if not path.exists():
         return None
     frame = read_parquet(path)
-    is_lists = "items" in frame.columns
-    outputs = Recommendations.from_lists(frame) if is_lists else Decisions.from_frame(frame)
-    stored = read_json(inside(folder, "outputs", f"{system}.json"))
-    return replace(outputs, exclusions=tuple(Exclusion(**e) for e in stored["exclusions"]))
+    outputs: Outputs
+    if "items" in frame.columns:
+        outputs = _read_lists(path, frame)
+    else:
+        outputs = Decisions.from_frame(frame, source=str(path))
+    left_out = _read_exclusions(inside(folder, "outputs", f"{system}.json"))
+    return replace(outputs, exclusions=left_out)
+
+
+def _read_lists(path: Path, frame: pl.DataFrame) -> Recommendations:
+    try:
+        return Recommendations.from_lists(frame)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise ResultError(f"{path} is damaged: {error}") from None
+
+
+def _read_exclusions(path: Path) -> tuple[Exclusion, ...]:
+    try:
+        return tuple(Exclusion(**e) for e in read_json(path)["exclusions"])
+    except (KeyError, TypeError) as error:
+        raise ResultError(f"{path} is damaged: {error}") from None
 
 
 def read_predictions(folder: Path, system: str) -> Predictions | None:
@@ -112,12 +131,11 @@ class RunFolder:
         """Return one stored part of a system's answers, asking for it when it is not there."""
         path = inside(self.path, "outputs", "parts", f"{system}-{number:06d}.parquet")
         if path.exists():
-            stored = read_json(path.with_suffix(".json"))
-            exclusions = tuple(Exclusion(**e) for e in stored["exclusions"])
-            return replace(Recommendations.from_lists(read_parquet(path)), exclusions=exclusions)
+            left_out = _read_exclusions(path.with_suffix(".json"))
+            return replace(_read_lists(path, read_parquet(path)), exclusions=left_out)
         answer = ask()
-        left_out = {"exclusions": [e.to_dict() for e in answer.exclusions]}
-        write_json(path.with_suffix(".json"), left_out)
+        told = {"exclusions": [e.to_dict() for e in answer.exclusions]}
+        write_json(path.with_suffix(".json"), told)
         write_parquet(path, answer.to_lists())
         return answer
 

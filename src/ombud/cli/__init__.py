@@ -22,6 +22,13 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        if "ombud.cli.console" in sys.modules:
+            from ombud.cli.console import let_go
+
+            # A pipe that was closed before the last words does not change the exit code.
+            if not let_go():
+                sys.exit(2)
 
 
 def __getattr__(name: str) -> Any:

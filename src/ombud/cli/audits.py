@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     from ombud.audits.gate import Verdict
     from ombud.stats.estimate import Estimate
 
-__all__ = ["check", "load_plan", "report", "rescore", "run", "show_result"]
+__all__ = [
+    "check",
+    "load_plan",
+    "report",
+    "rescore",
+    "run",
+    "save_report",
+    "show_result",
+    "told",
+]
 
 _FolderOption = typer.Option("--folder", "-o", help="Where to store the result.")
 _ResultArgument = typer.Argument(help="A result folder.", metavar="RESULT")
@@ -44,22 +53,48 @@ def load_plan(path: Path) -> Plan:
 
 
 def show_result(
-    result: Result, as_json: bool, *, quiet: bool = False, verbose: bool = False
+    result: Result,
+    as_json: bool,
+    *,
+    quiet: bool = False,
+    verbose: bool = False,
+    most: int | None = None,
 ) -> None:
-    """Write the report, and print what was found and where it is; or all estimates as JSON."""
-    from ombud.report import Report, summary_lines, summary_table
+    """Write the report, and print what was found and where it is; or all estimates as JSON.
+
+    With `most`, the summary has at most so many lines.
+    """
+    path = save_report(result)
+    if as_json:
+        print_json(told(result, path))
+    else:
+        _print_result(result, path, quiet, verbose, most)
+
+
+def save_report(result: Result) -> Path:
+    """Write the report and the appendix into the folder of a result."""
+    from ombud.report import Report
 
     assert result.folder is not None  # every command stores its result
     path, *_ = Report(result).save(result.folder / "report.html")
-    if as_json:
-        print_json(result.to_dict() | {"folder": str(result.folder), "report": str(path)})
-        return
+    return path
+
+
+def told(result: Result, report: Path) -> dict[str, Any]:
+    """Return a result as JSON-ready values, with where it and its report are."""
+    return result.to_dict() | {"folder": str(result.folder), "report": str(report)}
+
+
+def _print_result(result: Result, path: Path, quiet: bool, verbose: bool, most: int | None) -> None:
+    from ombud.report import summary_lines, summary_table
+    from ombud.report.summary import MOST_LINES
+
     if verbose:
         console.print(summary_table(result))
         for exclusion in result.exclusions:
             say(f"  {visible(str(exclusion))}")
     elif not quiet:
-        for line in summary_lines(result, width=console.width):
+        for line in summary_lines(result, width=console.width, most=most or MOST_LINES):
             say(line)
     say(f"report: {path}")
 

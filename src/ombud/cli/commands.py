@@ -24,7 +24,8 @@ class CommandLine(NamedTuple):
 
 COMMANDS = {
     "demo": CommandLine(
-        "demo:demo", "Audit three simulated recommenders; two of them show too much of some label."
+        "demo:demo",
+        "Audit simulated recommenders and moderators, some of which treat people unlike others.",
     ),
     "run": CommandLine(
         "audits:run", "Run the audit that a plan describes; a stopped run goes on where it was."
@@ -79,7 +80,7 @@ COMMANDS = {
         "Annotation projects: texts in, people invited, ratings and agreement out.",
     ),
     "text": CommandLine(
-        "text:app", "Find delicate texts in a corpus, and score texts with a detector."
+        "text:app", "Find delicate texts in a corpus, score texts, and label items by their texts."
     ),
 }
 

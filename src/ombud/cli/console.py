@@ -29,6 +29,7 @@ __all__ = [
     "QuietOption",
     "VerboseOption",
     "console",
+    "let_go",
     "print_json",
     "progress_bar",
     "reports_errors",
@@ -53,6 +54,9 @@ JsonOption = typer.Option("--json", help="Print JSON for a program to read.")
 QuietOption = typer.Option("--quiet", "-q", help="Print the report's path alone; no progress.")
 VerboseOption = typer.Option("--verbose", "-v", help="Print the table of values, and all left out.")
 
+_WIDEST = 700
+"""Characters of a line of an error: parts of it may come from a file."""
+
 _SECONDS_BETWEEN_LINES = 10.0
 """Where no person watches, progress is a line now and then."""
 
@@ -66,8 +70,12 @@ class _Screen:
     def __getattr__(self, name: str) -> Any:
         from rich.console import Console
 
+        class Lasting(Console):
+            def on_broken_pipe(self) -> None:
+                let_go()
+
         if "_console" not in self.__dict__:
-            self._console = Console(stderr=self._stderr)
+            self._console = Lasting(stderr=self._stderr)
         return getattr(self._console, name)
 
 
@@ -75,10 +83,35 @@ console = cast("Console", _Screen())
 _errors = cast("Console", _Screen(stderr=True))
 
 
+def let_go() -> bool:
+    """Flush; where who read the output has left, write to nowhere from here on.
+
+    The work goes on: whether a gate is open does not hang on whether anyone reads what it prints.
+
+    Returns
+    -------
+    Whether nothing was lost that someone waits for: False on a full disk, say.
+    """
+    kept = True
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError as error:
+            kept &= isinstance(error, BrokenPipeError)
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+    return kept
+
+
 def print_json(content: Any) -> None:
     """Print JSON on standard output, and nothing else; hidden characters are escaped."""
     text = json.dumps(content, indent=1, ensure_ascii=False)
-    sys.stdout.write(_STRANGE.sub(_escaped, text) + "\n")
+    try:
+        sys.stdout.write(_STRANGE.sub(_escaped, text) + "\n")
+    except BrokenPipeError:
+        let_go()
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -167,6 +200,8 @@ def reports_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
         except KeyboardInterrupt:
             _errors.print("stopped; what was finished is kept. Start it again to go on.")
             raise typer.Exit(130) from None
+        except MemoryError:
+            _fail("there is not enough memory for this on this machine", UNUSABLE)
         except OSError as error:
             about = f"{error.filename}: " if error.filename is not None else ""
             _fail(f"{about}{error.strerror or error}", UNUSABLE)
@@ -185,5 +220,8 @@ def _fail(message: str, code: int) -> NoReturn:
     if os.environ.get("OMBUD_TRACEBACK", "") not in {"", "0"}:
         _say(_errors, traceback.format_exc())
     _errors.print("error:", style="bold red", end=" ")
-    _say(_errors, message)
+    lines = [
+        line if len(line) <= _WIDEST else f"{line[:_WIDEST]} ..." for line in message.split("\n")
+    ]
+    _say(_errors, "\n".join(lines))
     raise typer.Exit(code) from None

@@ -1,45 +1,68 @@
-"""A whole audit on a simulated world, in files as a user would have them."""
+"""Two whole audits on a simulated world, in files as a user would have them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ombud.cli.audits import show_result
+from ombud.cli.audits import save_report, show_result, told
 from ombud.cli.console import (
     JsonOption,
     QuietOption,
     VerboseOption,
+    print_json,
     progress_bar,
     reports_errors,
     say,
 )
 from ombud.errors import PlanError
 
+if TYPE_CHECKING:
+    from ombud.audits import Plan
+    from ombud.worlds import World
+
 __all__ = ["demo", "write_demo"]
 
 _LENGTH = 10
+_LINES = 20
+"""Lines of each of the two summaries."""
 
 
-def write_demo(folder: Path, seed: int) -> Path:
-    """Write the files of the demo and return the path of its plan.
+def write_demo(folder: Path, seed: int) -> tuple[Path, Path]:
+    """Write the files of the demo; return the plans for its recommenders and its moderators.
 
     Raises
     ------
     PlanError
         If the folder holds anything but this demo; nothing is written then.
     """
-    from ombud.audits import Plan
     from ombud.files import write_text
     from ombud.worlds import demo_world
 
     world = demo_world(seed=seed)
-    plan = Plan.from_dict(
+    plans = {
+        folder / "recommenders.toml": _of_recommenders(world).to_toml(),
+        folder / "moderators.toml": _of_moderators(world).to_toml(),
+    }
+    for path, text in plans.items():
+        _check_room(folder, path, text)
+    # The plans come first: they mark the folder as this demo's, should the rest be stopped.
+    for path, text in plans.items():
+        write_text(path, text)
+    world.write(folder, _LENGTH)
+    first, second = plans
+    return first, second
+
+
+def _of_recommenders(world: World) -> Plan:
+    from ombud.audits import Plan
+
+    return Plan.from_dict(
         {
             "title": "Do these film recommenders show more of what people may want to avoid?",
-            "seed": seed,
+            "seed": world.seed,
             "data": {name: f"{name}.parquet" for name in ("interactions", "labels", "users")},
             "systems": {
                 system.name: {"type": "recorded", "path": f"recommendations/{system.name}.parquet"}
@@ -48,12 +71,23 @@ def write_demo(folder: Path, seed: int) -> Path:
             "metrics": [{"name": "share-gap", "k": _LENGTH}],
         }
     )
-    path, text = folder / "plan.toml", plan.to_toml()
-    _check_room(folder, path, text)
-    # The plan comes first: it marks the folder as this demo's, should the rest be stopped.
-    write_text(path, text)
-    world.write(folder, _LENGTH)
-    return path
+
+
+def _of_moderators(world: World) -> Plan:
+    from ombud.audits import Plan
+
+    return Plan.from_dict(
+        {
+            "title": "Do these moderators flag acceptable texts about some people more?",
+            "seed": world.seed,
+            "data": {name: f"{name}.parquet" for name in ("texts", "text_groups")},
+            "systems": {
+                system.name: {"type": "recorded", "path": f"decisions/{system.name}.parquet"}
+                for system in world.moderators()
+            },
+            "metrics": [{"name": "suppression"}, {"name": "false-positive-rate"}],
+        }
+    )
 
 
 def _check_room(folder: Path, path: Path, text: str) -> None:
@@ -81,22 +115,32 @@ def demo(
     verbose: Annotated[bool, VerboseOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
-    """Audit three simulated recommenders; two of them show too much of some label.
+    """Audit simulated recommenders and moderators, some of which treat people unlike others.
 
     Needs no network and no data: a world with known truth is simulated, written as Parquet
-    files, and audited with a plan that you can change and run again.
+    files, and audited with two plans that you can change and run again. One recommender shows
+    everyone too much violence, one shows the young too many animal deaths; one moderator flags
+    acceptable texts about islanders too often. The others have no effect.
 
     \b
     Examples:
       ombud demo
-      ombud run ombud-demo/plan.toml
+      ombud run ombud-demo/moderators.toml
     """
     from ombud.audits import Audit, Plan
 
-    plan = write_demo(folder, seed)
+    plans = write_demo(folder, seed)
     if not as_json and not quiet:
-        say(f"wrote data and plan to {folder}")
-    target = folder / "result"
-    with progress_bar(quiet=quiet) as progress:
-        result = Audit.from_plan(Plan.load(plan)).run(target, progress)
-    show_result(result, as_json, quiet=quiet, verbose=verbose)
+        say(f"wrote data and two plans to {folder}")
+    said: dict[str, Any] = {}
+    for plan in plans:
+        with progress_bar(quiet=quiet) as progress:
+            result = Audit.from_plan(Plan.load(plan)).run(folder / plan.stem, progress)
+        if as_json:
+            said[plan.stem] = told(result, save_report(result))
+            continue
+        if not quiet:
+            say("")
+        show_result(result, as_json, quiet=quiet, verbose=verbose, most=_LINES)
+    if as_json:
+        print_json(said)

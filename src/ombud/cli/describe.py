@@ -10,7 +10,7 @@ from ombud import registry
 from ombud.cli.console import JsonOption, print_json, reports_errors, say
 from ombud.errors import OmbudError, RegistryError
 
-__all__ = ["describe"]
+__all__ = ["describe", "described"]
 
 _KINDS = ("recommender", "moderator", "metric", "analysis", "preset", "source", "world")
 _DATA = """[data]
@@ -20,6 +20,29 @@ labels = "labels.parquet"
 _TEXTS = """[data]
 texts = "texts.csv"
 """
+_OF_TEXTS = {
+    "preset": {"delicate", "suppression"},
+    "analysis": {
+        "base-rates", "bias-tests", "decision-stability", "detector-comparison", "drift",
+        "error-terms", "flag-regression", "identity-tag-counts", "rating-labels",
+        "score-regression", "score-spread",
+    },
+    "source": {
+        "jigsaw-bias", "jigsaw-kaggle", "openai-1680", "stormfront", "synopses", "tweeteval",
+        "two-column",
+    },
+}  # fmt: skip
+"""What is about texts and moderators; the rest is about interactions and recommenders."""
+_WITH_ITEMS = {"list-balance", "balance-gap", "authors"}
+_HELD_OUT = {"f1", "hit-rate", "mrr", "ndcg", "precision", "recall"}
+_OF_RATINGS = {"mae", "rmse"}
+"""Metrics that need held-out interactions, and of those the ones that need predicted ratings."""
+_OWN = {
+    ("moderator", "http"): 'base_url = "https://..."\n',
+    ("moderator", "keyword"): 'terms = ["..."]\n',
+    ("moderator", "sklearn"): 'path = "model.skops"  # ...\n',
+}
+"""What an example says though no argument is needed: one of several must be given."""
 
 
 @reports_errors
@@ -37,11 +60,11 @@ def describe(
       ombud describe suppression
     """
     found = [kind for kind in _KINDS if name in registry.names(kind)]
-    described = [_described(kind, name) for kind in found] or [_taxonomy(name)]
+    shown = [described(kind, name) for kind in found] or [_taxonomy(name)]
     if as_json:
-        print_json(described)
+        print_json(shown)
         return
-    for number, one in enumerate(described):
+    for number, one in enumerate(shown):
         say(("\n" if number else "") + f"{one['kind']} {one['name']}\n\n{one['text']}")
         if one["arguments"]:
             say("\nArguments:")
@@ -52,7 +75,8 @@ def describe(
             say(f"\nExample plan:\n\n{one['example'].rstrip()}")
 
 
-def _described(kind: str, name: str) -> dict[str, Any]:
+def described(kind: str, name: str) -> dict[str, Any]:
+    """Return the text, the arguments and an example plan of what is registered under a name."""
     from inspect import getdoc
 
     return {
@@ -76,29 +100,39 @@ def _taxonomy(name: str) -> dict[str, Any]:
 
 def _example(kind: str, name: str) -> str:
     """Return a plan in which the name stands where it belongs; needed arguments are shown."""
-    needed = "".join(
+    needed = _OWN.get((kind, name), "") + "".join(
         f"{one.name} = {_value(one)}\n" for one in registry.arguments(kind, name) if one.needed
     )
+    texts = _is_about_texts(kind, name)
+    data, measured = (_TEXTS, "false-positive-rate") if texts else (_DATA, "share-gap")
+    if name in _WITH_ITEMS or name.startswith("creator-"):
+        data += 'items = "items.parquet"\n'
+    measure = f'[[metrics]]\nname = "{measured}"\n'
     system = '[systems.mine]\ntype = "recorded"\npath = "mine.parquet"\n'
-    measure = '[[metrics]]\nname = "share-gap"\n'
-    if kind == "recommender":
-        return f'{_DATA}\n[systems.mine]\ntype = "{name}"\n{needed}\n{measure}'
-    if kind == "moderator":
-        rate = '[[metrics]]\nname = "false-positive-rate"\n'
-        return f'{_TEXTS}\n[systems.mine]\ntype = "{name}"\n{needed}\n{rate}'
+    if kind in ("recommender", "moderator"):
+        return f'{data}\n[systems.mine]\ntype = "{name}"\n{needed}\n{measure}'
     if kind == "metric":
-        about = getattr(registry.get(kind, name), "of", "recommender")
-        data = _TEXTS if about == "moderator" else _DATA
         more = "" if needed else _more(kind, name)
+        if name in _OF_RATINGS:
+            system = '[systems.mine]\ntype = "svd"\n'
+        if name in _HELD_OUT | _OF_RATINGS:
+            data += '\n[split]\nmethod = "per-user"\n'
         return f'{data}\n{system}\n[[metrics]]\nname = "{name}"\n{needed}{more}'
     if kind == "analysis":
-        return f'{_DATA}\n{system}\n{measure}\n[[analyses]]\nname = "{name}"\n{needed}'
+        return f'{data}\n{system}\n{measure}\n[[analyses]]\nname = "{name}"\n{needed}'
     if kind == "preset":
-        data = _TEXTS if name == "suppression" else _DATA
         options = f"\n[options]\n{needed}" if needed else ""
         return f'preset = "{name}"\n\n{data}\n{system}{options}'
     options = f"\n[data.options]\n{needed}" if needed else ""
     return f'[data]\nsource = "{name}"\n{options}\n{system}\n{measure}'
+
+
+def _is_about_texts(kind: str, name: str) -> bool:
+    if kind == "moderator":
+        return True
+    if kind == "metric":
+        return getattr(registry.get(kind, name), "of", "recommender") == "moderator"
+    return name in _OF_TEXTS.get(kind, ())
 
 
 def _more(kind: str, name: str) -> str:

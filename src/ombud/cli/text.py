@@ -1,4 +1,4 @@
-"""Texts: candidates for annotation from a corpus, and scores of files of texts."""
+"""Texts: candidates for annotation from a corpus, scores of files, labels of items."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import typer
 from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
 from ombud.errors import DataError, PlanError
 
-__all__ = ["app", "score", "source"]
+__all__ = ["app", "label", "score", "source"]
 
 app = typer.Typer(
-    help="Find delicate texts in a corpus, and score texts with a detector.",
+    help="Find delicate texts in a corpus, score texts, and label items by their texts.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -179,3 +179,70 @@ def score(
             f"({model.long_texts}); cut, {found.cut_differs:,} of them would be decided otherwise"
         )
     say(f"scores in {to}")
+
+
+@app.command()
+@reports_errors
+def label(
+    items: Annotated[
+        Path, typer.Argument(help="CSV, TSV, Parquet or JSONL file with item and text.")
+    ],
+    detector: Annotated[
+        list[str],
+        typer.Option("--detector", help="LABEL=FOLDER: a label, and the detector of it."),
+    ],
+    validation: Annotated[
+        Path, typer.Option(help="File with label, text and present: texts that people labelled.")
+    ],
+    to: Annotated[Path, typer.Option("--to", help="The Parquet file of labels to write.")],
+    calibration: Annotated[
+        bool,
+        typer.Option(
+            "--calibration",
+            help="Take a yes to be right as often everywhere, not errors to be as frequent.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Label items by their texts, with the error rates of the detectors measured.
+
+    The file can stand as `labels` in a plan: shares and amplification are corrected for the errors,
+    and their intervals carry them.
+
+    \b
+    Example:
+      ombud text label synopses.csv --detector violence=my-detector \\
+        --validation watched.csv --to labels.parquet
+    """
+    from ombud.data.dataset import Dataset
+    from ombud.data.tables import write_table
+    from ombud.systems.detectors import load_detector
+    from ombud.systems.labelling import labels_from_texts
+
+    systems = {}
+    for given in detector:
+        name, equals, folder = given.partition("=")
+        if not equals or not name or not folder:
+            raise PlanError(f"--detector {given}: LABEL=FOLDER was expected")
+        if name in systems:
+            raise PlanError(f"--detector names {name} twice")
+        systems[name] = load_detector(folder)
+    labels = labels_from_texts(
+        str(items),
+        systems,
+        str(validation),
+        transport="calibration" if calibration else "error-rates",
+    )
+    to.parent.mkdir(parents=True, exist_ok=True)
+    write_table("labels", Dataset(labels=labels), to)
+    if as_json:
+        counts = labels.counts().to_dicts()
+        left = [str(exclusion) for exclusion in labels.exclusions]
+        print_json({"to": str(to), "rule": labels.rule, "labels": counts, "left_out": left})
+        return
+    for exclusion in labels.exclusions:
+        say(f"  {exclusion}")
+    for row in labels.counts().to_dicts():
+        say(f"{row['label']}: yes {row['yes']:,}, no {row['no']:,}, unknown {row['unknown']:,}")
+    say(labels.rule)
+    say(f"labels in {to}")

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Column, Frame, first_rows, read_table
+from ombud.data.frames import FLOAT32_MAX, Column, Frame, first_rows, read_table
 from ombud.errors import DataError
 
 __all__ = ["Decisions", "Outcome"]
@@ -85,7 +85,9 @@ class Decisions:
             Column("id", "id"),
             Column("outcome", "text", required=False),
             Column("flagged", "flag", required=False, nullable=True),
-            Column("score", "number", required=False, nullable=True),
+            Column(
+                "score", "number", required=False, nullable=True, low=-FLOAT32_MAX, high=FLOAT32_MAX
+            ),
             Column("repeat", "count", required=False, low=0),
             Column("categories", "text", required=False, nullable=True),
         ]
@@ -177,11 +179,11 @@ def _categories(
     try:
         rows = [json.loads(cell) if cell else {} for cell in table["categories"].to_list()]
         names = tuple(sorted({category for row in rows for category in row}))
-        matrix = np.array(
-            [[float(row.get(category, np.nan)) for category in names] for row in rows],
-            dtype=np.float32,
-        )
-    except (ValueError, TypeError, AttributeError) as error:
+        wide = np.array([[float(row.get(one, np.nan)) for one in names] for row in rows])
+        if np.any(np.abs(wide) > FLOAT32_MAX):
+            raise ValueError(f"a score is beyond {FLOAT32_MAX:.1e}")
+        matrix = wide.astype(np.float32)
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         fault = f"column 'categories' must hold JSON objects of category to score: {error}"
         raise DataError(name, [fault]) from None
     return names, matrix.reshape(len(rows), len(names))

@@ -17,8 +17,21 @@ import narwhals as nw
 import polars as pl
 
 from ombud.errors import DataError
+from ombud.files import is_plain_file
 
-__all__ = ["Column", "Frame", "first_rows", "open_frame", "read_table"]
+__all__ = [
+    "FLOAT32_MAX",
+    "Column",
+    "Frame",
+    "first_rows",
+    "open_frame",
+    "read_table",
+    "unreadable",
+    "unreadable_names",
+]
+
+FLOAT32_MAX = 3.4028234663852886e38
+"""What is stored in 32 bits becomes infinite beyond this."""
 
 Frame = Any
 """A path, or any frame that narwhals knows."""
@@ -36,6 +49,7 @@ _SCANNERS: dict[str, Callable[..., pl.LazyFrame]] = {
 _SPELLED = (".csv", ".tsv")
 # The reader's own words can hold a whole broken file.
 _LONGEST_FAULT = 300
+_HALF = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
 
 
 @dataclass(frozen=True)
@@ -93,10 +107,14 @@ def open_frame(
     if isinstance(frame, dict):
         try:
             frame = pl.DataFrame(frame)
+        except UnicodeEncodeError:
+            raise DataError(name, [_HALF]) from None
         except (TypeError, pl.exceptions.PolarsError) as error:
             raise DataError(name, [f"the columns do not make a table: {error}"]) from None
     try:
         return nw.from_native(frame).lazy(), name
+    except UnicodeEncodeError:
+        raise DataError(name, [_HALF]) from None
     except TypeError:
         fault = (
             f"a {type(frame).__name__} is not a table; give a path, or a pandas, Polars, Arrow, "
@@ -111,7 +129,7 @@ def _open_file(path: Path, source: str, ids: Sequence[str]) -> tuple[nw.LazyFram
     if scan is None:
         fault = f"files of type {path.suffix or '(none)'!r} are not read"
         raise DataError(name, [f"{fault}; use one of {', '.join(_SCANNERS)}"])
-    if not path.is_file():
+    if not is_plain_file(path):
         raise DataError(name, [f"there is no file {path}"])
     if path.stat().st_size == 0:
         raise DataError(name, ["the file is empty (0 bytes); a table with rows was expected"])
@@ -120,12 +138,19 @@ def _open_file(path: Path, source: str, ids: Sequence[str]) -> tuple[nw.LazyFram
     try:
         present = scan(path, n_rows=0).collect_schema().names()
     except pl.exceptions.PolarsError as error:
-        raise DataError(name, [_unreadable(error)]) from None
+        raise DataError(name, [unreadable(error)]) from None
     spelled = {column: pl.String for column in ids if column in present}
     return nw.from_native(scan(path, schema_overrides=spelled)), name
 
 
-def _unreadable(error: Exception) -> str:
+def unreadable_names(found: Sequence[str]) -> list[str]:
+    """Return a fault when names of columns hold what the reader puts in place of a bad byte."""
+    wrong = [name for name in found if "\ufffd" in name]
+    return [f"the name of column {name[:40]!r} is not UTF-8" for name in wrong[:3]]
+
+
+def unreadable(error: Exception) -> str:
+    """Return why a file is no table, in the reader's words, of which there may be many."""
     text = " ".join(str(error).split())
     more = "" if len(text) <= _LONGEST_FAULT else "..."
     return f"it cannot be read as a table: {text[:_LONGEST_FAULT]}{more}"
@@ -161,8 +186,10 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         present = [column for column in present if column not in mixed]
         selected = lazy.select([column.name for column in present])
         table: pl.DataFrame = selected.collect(backend="polars").to_native()
+    except UnicodeEncodeError:
+        raise DataError(name, [_HALF]) from None
     except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
-        raise DataError(name, [_unreadable(error)]) from None
+        raise DataError(name, [unreadable(error)]) from None
     if isinstance(frame, str | Path) and Path(frame).suffix.lower() in _SPELLED:
         table = _numbered(table, [column for column in ids if column in table.columns])
     if present and table.height == 0:
@@ -184,12 +211,16 @@ def _numbered(table: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
 
 
 def _missing(columns: Sequence[Column], found: Sequence[str]) -> list[str]:
-    faults = []
+    # This is how the reader tells two columns of one name apart.
+    again = [c.name for c in columns if c.name in found and f"{c.name}_duplicated_0" in found]
+    faults = [f"column {name!r} is there twice; remove or rename one" for name in again]
+    faults += unreadable_names(found)
     for column in columns:
         if column.required and column.name not in found:
             near = get_close_matches(column.name, found, n=1)
             hint = f"; is {near[0]!r} meant? rename it" if near else ""
-            names = ", ".join(found) or "no columns"
+            names = ", ".join(name[:40] for name in found[:12]) or "no columns"
+            names += f", and {len(found) - 12:,} more" if len(found) > 12 else ""
             faults.append(f"column {column.name!r} is missing (found: {names}){hint}")
     return faults
 
@@ -206,7 +237,7 @@ def _count_faults(table: pl.DataFrame, columns: Sequence[Column]) -> dict[str, i
             wanted[f"{column.name}:infinite"] = value.is_infinite().sum()
         if column.kind == "flag" and dtype.is_integer():
             wanted[f"{column.name}:flag"] = (~value.is_in([0, 1])).sum()
-        if column.kind == "count" and dtype == pl.UInt64:
+        if column.kind == "count" and _is_wide(dtype):
             wanted[f"{column.name}:large"] = (value > _LARGEST).sum()
         if column.kind == "time" and dtype == pl.String:
             wanted[f"{column.name}:time"] = (value.is_not_null() & _date(value).is_null()).sum()
@@ -220,6 +251,13 @@ def _count_faults(table: pl.DataFrame, columns: Sequence[Column]) -> dict[str, i
             ).sum()
     counts = table.select(**wanted)
     return {key: int(counts[key][0] or 0) for key in wanted}
+
+
+def _is_wide(dtype: pl.DataType) -> bool:
+    """Whether whole numbers of a type may not fit into 64 signed bits."""
+    return dtype.is_integer() and dtype not in {
+        pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32,
+    }  # fmt: skip
 
 
 def _faults_of(column: Column, table: pl.DataFrame, counts: dict[str, int]) -> list[str]:
@@ -268,7 +306,7 @@ def _wrong_type(column: Column, dtype: pl.DataType) -> str:
         "id": text or dtype.is_integer(),
         "number": dtype.is_numeric(),
         "text": text,
-        "time": dtype.is_numeric() or dtype.is_temporal() or dtype == pl.String,
+        "time": dtype.is_numeric() or dtype in {pl.Date, pl.Datetime, pl.String},
     }[column.kind]
     if accepted or (dtype == pl.Null and column.nullable):
         return ""
@@ -278,8 +316,8 @@ def _wrong_type(column: Column, dtype: pl.DataType) -> str:
 def _cast(column: Column, dtype: pl.DataType) -> pl.Expr:
     value = pl.col(column.name)
     if column.kind == "id":
-        # Unsigned 64-bit numbers need not fit; they are ids, so their digits are as good.
-        whole = dtype.is_integer() and dtype != pl.UInt64
+        # Wider numbers need not fit; they are ids, so their digits are as good.
+        whole = dtype.is_integer() and not _is_wide(dtype)
         return value.cast(pl.Int64) if whole else value.cast(pl.String)
     if column.kind == "time" and dtype == pl.String:
         return _date(value)

@@ -14,7 +14,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, Frame, first_rows, read_table
 from ombud.data.ids import Vocabulary
 from ombud.data.label_errors import LabelErrors, Transport
-from ombud.errors import DataError
+from ombud.errors import DataError, PlanError
 from ombud.taxonomy.loading import refused_anywhere
 
 __all__ = ["LabelState", "Labels", "vote_states"]
@@ -178,6 +178,8 @@ class Labels:
         if set(_MEASURED) <= set(table.columns) and table.height:
             stored = {name: table[name].to_numpy() for name in _MEASURED}
             errors = LabelErrors.from_columns(shape, rows, places, stored, _transport(table))
+            texts = int((errors.yes + errors.no).sum())
+            rule += f"; a system gave them, its errors were measured on {texts:,} texts"
         yes, no = votes.get("yes"), votes.get("no")
         return cls(items, names, states, yes, no, rule, exclusions, errors)
 
@@ -287,7 +289,7 @@ def _transport(table: pl.DataFrame) -> Transport:
 
 def _check_threshold(threshold: float) -> None:
     if not 0.5 < threshold <= 1:
-        raise ValueError(f"threshold is {threshold}; it must be above 0.5 and at most 1")
+        raise PlanError(f"threshold is {threshold}; it must be above 0.5 and at most 1")
 
 
 def _read(
@@ -313,6 +315,12 @@ def _read(
         raise DataError(name, [f"the same item and label again in {rows}; keep one row for each"])
     if table["label"].null_count() == table.height:
         raise DataError(name, ["no row names a label"])
+    blank = table.with_row_index("row", offset=1).filter(
+        pl.col("label").str.strip_chars().str.len_bytes() == 0
+    )
+    if blank.height:  # an estimate without a label is one over all of them
+        rows = first_rows(blank["row"].head(5).to_list(), blank.height)
+        raise DataError(name, [f"column 'label' is an empty word in {rows}"])
     return table, exclusions
 
 

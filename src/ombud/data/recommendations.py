@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Column, Frame, first_rows, read_table
+from ombud.data.frames import FLOAT32_MAX, Column, Frame, first_rows, read_table
 from ombud.data.ids import Ids, Vocabulary
 from ombud.errors import DataError
 
@@ -55,14 +55,15 @@ class Recommendations:
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
         """Read lists from a frame or file with `user`, `item` and `rank` (or `score`).
 
-        `rank` counts from 1, best first. Without it, lists are ordered by `score`, highest
-        first (ties by row), and without both, by row.
+        `rank` counts the places of a list from 1, best first, and leaves none out: of ranks 10,
+        20, ..., 100 the first ten places are not known. Without it, lists are ordered by `score`,
+        highest first (ties by row), and without both, by row.
         """
         columns = [
             Column("user", "id"),
             Column("item", "id"),
             Column("rank", "count", required=False, low=1),
-            Column("score", "number", required=False),
+            Column("score", "number", required=False, low=-FLOAT32_MAX, high=FLOAT32_MAX),
         ]
         table = read_table(frame, columns, source).with_row_index("row", offset=1)
         name = source or (str(frame) if isinstance(frame, str) else "recommendations")
@@ -76,6 +77,15 @@ class Recommendations:
                         f"a user's list {text} in "
                         f"{first_rows(again['row'].to_list(), again.height)}"
                     )
+        if "rank" in table.columns and not faults:
+            beyond = table.filter(pl.col("rank") > pl.len().over("user"))
+            if beyond.height:
+                faults.append(
+                    f"a rank is larger than the length of its list in "
+                    f"{first_rows(beyond['row'].to_list(), beyond.height)}, so places before it "
+                    "are left out; rank every list 1, 2, 3, ..., or leave the column 'rank' out "
+                    "where the rows stand in order"
+                )
         if faults:
             raise DataError(name, faults)
         if "rank" in table.columns:

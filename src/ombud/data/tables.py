@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
-from ombud.data.frames import Column, open_frame, read_table
+from ombud.data.frames import Column, open_frame, read_table, unreadable, unreadable_names
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
@@ -84,10 +85,22 @@ def read_labels(path: str | Path, options: TableOptions) -> Labels:
         Also when the rows only say yes and nobody said what a missing row means.
     """
     columns = _columns(path)
+    forms = [
+        [c for c in form if c in columns] for form in (("state",), ("yes", "no"), ("present",))
+    ]
+    told = [" and ".join(form) for form in forms if form]
+    if len(told) > 1 and "state" not in columns:  # what ombud stores has votes beside the states
+        fault = f"it has {' as well as '.join(told)}, which say the same in two ways; remove one"
+        raise DataError(Path(path).name, [fault])
     if "state" in columns:
         return Labels.from_states(path, rule=options.rule)
     if "yes" in columns or "no" in columns:
         return Labels.from_votes(path, threshold=options.threshold, strict=options.strict)
+    given = {"threshold": options.threshold, "strict": options.strict}
+    unused = [k for k, v in given.items() if v != getattr(TableOptions, k)]
+    if unused:
+        fault = f"{' and '.join(unused)} are about votes, and there is no column 'yes' or 'no'"
+        raise DataError(Path(path).name, [fault])
     labels = Labels.from_applied(path, absent=options.absent or "unknown")
     if options.absent is None and not (labels.states == LabelState.NO).any():
         raise DataError(
@@ -103,7 +116,14 @@ def read_labels(path: str | Path, options: TableOptions) -> Labels:
 
 
 def _columns(path: str | Path) -> list[str]:
-    return list(open_frame(path)[0].collect_schema().names())
+    lazy, name = open_frame(path)
+    try:
+        found = list(lazy.collect_schema().names())
+    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
+        raise DataError(name, [unreadable(error)]) from None
+    if faults := unreadable_names(found):
+        raise DataError(name, faults)
+    return found
 
 
 def _is_unnamed(column: str) -> bool:
@@ -129,13 +149,26 @@ def _groups(path: str | Path, unit: str, options: TableOptions) -> Grouping | No
         )
         raise DataError(Path(path).name, [fault])
     by = options.by or tuple(c for c in columns if c != unit)
+    if not by:
+        raise DataError(Path(path).name, [f"there is no attribute beside {unit!r} to group by"])
     return Grouping.from_frame(path, unit=unit, by=by, intersections=options.intersections)
 
 
+def _interactions(path: str | Path, options: TableOptions) -> Interactions:
+    read = Interactions.from_frame(
+        path,
+        rating_scale=options.rating_scale,
+        duplicates=options.duplicates,
+        missing=options.missing,
+    )
+    if options.rating_scale is not None and not read.explicit:
+        fault = "rating_scale is given, and there is no column 'rating'"
+        raise DataError(Path(path).name, [fault])
+    return read
+
+
 _READERS: dict[str, Callable[[str | Path, TableOptions], Any]] = {
-    "interactions": lambda path, o: Interactions.from_frame(
-        path, rating_scale=o.rating_scale, duplicates=o.duplicates, missing=o.missing
-    ),
+    "interactions": _interactions,
     "test": lambda path, o: Interactions.from_frame(path, rating_scale=o.rating_scale),
     "labels": read_labels,
     "items": lambda path, o: Items.from_frame(path, by=o.by_item),

@@ -39,6 +39,8 @@ class Texts:
         What was left out while reading.
     sets
         The data set that each text comes from, when several run in one audit, or None.
+    languages
+        The language of each text (None where it is unknown), or None.
     """
 
     ids: NDArray[Any]
@@ -48,6 +50,7 @@ class Texts:
     families: NDArray[np.object_] | None = None
     exclusions: tuple[Exclusion, ...] = field(default=())
     sets: NDArray[np.object_] | None = None
+    languages: NDArray[np.object_] | None = None
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
@@ -59,7 +62,7 @@ class Texts:
         ----------
         frame
             Has `text`; optionally `id` (default: the row number), `label` (true = should be
-            flagged, missing = unknown), `cluster`, `family` and `set`.
+            flagged, missing = unknown), `cluster`, `family`, `set` and `language`.
         source
             The table's name in messages.
         """
@@ -70,6 +73,7 @@ class Texts:
             Column("cluster", "id", required=False),
             Column("family", "text", required=False),
             Column("set", "text", required=False),
+            Column("language", "text", required=False, nullable=True),
         ]
         table = read_table(frame, columns, source)
         name = source or (str(frame) if isinstance(frame, str | Path) else "texts")
@@ -102,7 +106,10 @@ class Texts:
             families = table["family"].to_numpy().astype(object)
         texts = table["text"].to_numpy().astype(object)
         sets = table["set"].to_numpy().astype(object) if "set" in table.columns else None
-        return cls(ids, texts, truth, clusters, families, exclusions, sets)
+        languages = None
+        if "language" in table.columns:
+            languages = table["language"].to_numpy().astype(object)
+        return cls(ids, texts, truth, clusters, families, exclusions, sets, languages)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -124,6 +131,8 @@ class Texts:
             columns["family"] = self.families
         if self.sets is not None:
             columns["set"] = self.sets
+        if self.languages is not None:
+            columns["language"] = pl.Series(self.languages.tolist(), dtype=pl.String)
         return pl.DataFrame(columns)
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 
 import ombud
 from ombud.errors import DataError
-from ombud.files import hash_file, write_json, write_text
+from ombud.files import hash_file, write_json, write_parquet, write_text
 from ombud.link.isbn import extract_isbns, isbn_texts
 from ombud.link.items import cluster_tables, largest_clusters, read_exclusions
 from ombud.link.names import placeholders
@@ -87,7 +87,7 @@ def link_ratings(tables: LinkTables, known: RatingSet, folder: Path) -> dict[str
         table = frame.collect(engine="streaming").sort(pair)
         if not table.height:
             continue
-        table.write_parquet(folder / f"{known.source}-{kind}.parquet", compression="zstd")
+        write_parquet(folder / f"{known.source}-{kind}.parquet", table)
         facts[kind] = {
             "interactions": table.height,
             "users": table["user"].n_unique(),
@@ -297,7 +297,7 @@ def _build(
     )
     if not first_only:
         shares = creator_shares(tables, asked.attribute, asked.creators)
-        shares.write_parquet(part / "item_creators.parquet", compression="zstd")
+        write_parquet(part / "item_creators.parquet", shares)
     progress(len(inputs) + 2, steps, "linking ratings")
     linked = {
         source: link_ratings(tables, known, part / "interactions")
@@ -305,9 +305,9 @@ def _build(
     }
     items = _with_lone_ids(tables, items, sorted(store.ratings), asked.attribute)
     facts = items.drop("cluster")
-    facts.write_parquet(part / "item_facts.parquet", compression="zstd")
+    write_parquet(part / "item_facts.parquet", facts)
     table = facts.select("item", asked.attribute, f"{asked.attribute}_status")
-    table.write_parquet(part / "items.parquet", compression="zstd")
+    write_parquet(part / "items.parquet", table)
     progress(len(inputs) + 3, steps, "reporting")
     outcomes = outcome_table(tables, items, part / "interactions", asked.attribute)
     tables.write("outcomes", outcomes)

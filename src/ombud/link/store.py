@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from ombud.errors import ResultError
+from ombud.files import write_parquet
 from ombud.link.isbn import extract_isbns
 from ombud.link.problems import Problems
 from ombud.link.readers.base import RATINGS, Batch, conformed
@@ -84,7 +85,7 @@ class LinkTables:
 
     def write(self, name: str, frame: pl.DataFrame) -> None:
         """Write a table whole."""
-        frame.write_parquet(self.folder / f"{name}.parquet", compression="zstd")
+        write_parquet(self.folder / f"{name}.parquet", frame)
 
 
 @dataclass

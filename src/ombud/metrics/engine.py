@@ -113,6 +113,8 @@ def correct(estimates: Sequence[Estimate], correction: Correction) -> list[Estim
 
     Whether a small group is tested hangs on its events; left out of the count, the groups that
     happen to have many would be corrected over too few. So those count with a p-value of 1.
+    A p-value that was raised to what its replicates can tell is corrected from what the test gave;
+    the corrected one is not below it.
     """
     hidden = [bool(e.details.get("few_events")) for e in estimates]
     if any(hidden):
@@ -128,10 +130,13 @@ def _adjusted(estimates: Sequence[Estimate], correction: Correction) -> list[Est
     tested = [e for e in estimates if e.p_value is not None]
     if not tested or correction == "none":
         return list(estimates)
-    adjusted = iter(adjust(np.array([e.p_value for e in tested], dtype=np.float64), correction))
+    given = [e.p_value if e.p_tail is None else e.p_tail for e in tested]
+    adjusted = iter(adjust(np.array(given, dtype=np.float64), correction))
     text = f"{correction} over {len(tested)}"
     return [
-        e if e.p_value is None else e.replace(p_adjusted=float(next(adjusted)), correction=text)
+        e
+        if e.p_value is None
+        else e.replace(p_adjusted=max(float(next(adjusted)), e.p_value), correction=text)
         for e in estimates
     ]
 

@@ -103,7 +103,7 @@ class Coverage(_Rarefied):
     r"""Share of the catalogue that stands in at least one list.
 
     .. math:: \frac{|\bigcup_u L_u^k|}{|I|} \quad\text{or, for } m \text{ users,}\quad
-              \frac{1}{|I|} \sum_i \left(1 - \binom{n - n_i}{m} \Big/ \binom{n}{m}\right)
+              \frac{1}{|I|} \sum_i \left(1 - \binom{n - n_i}{m} / \binom{n}{m}\right)
 
     with :math:`n` lists, :math:`n_i` of which hold item :math:`i`.
 
@@ -181,7 +181,7 @@ class Gini(_Exposure):
 
     .. math:: \frac{2 \sum_r r\, x_{(r)}}{|I| \sum_i x_i} - \frac{|I| + 1}{|I|}
 
-    with exposures :math:`x_{(1)} \le x_{(2)} \le \dots` (items in no list included).
+    with exposures :math:`x_{(1)} \le x_{(2)} \le \ldots` (items in no list included).
 
     - **Unit of resampling**: the user, in linear form, as for `Coverage`.
     - **Undefined**: when there is no list.

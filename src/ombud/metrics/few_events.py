@@ -273,7 +273,7 @@ class RatioPolicy:
             if estimate.value is not None and estimate.value < 1:
                 score = _score_of(estimator, sample, here)
                 return _scored_below(estimate, part, whole, score, of_whole=not other, said=note)
-            return _with_clusters_counted(estimate, part)
+            return _with_clusters_counted(estimate, part, len(estimator.replicates.draws))
         if min(part.events, part.texts - part.events) < FEW:
             against: Against = "complement" if other else "whole"
             estimate = _closed_form(estimate, part, whole, against, _support(part, self.event))
@@ -328,7 +328,7 @@ def _scored_below(
     )
 
 
-def _with_clusters_counted(estimate: Estimate, part: Counts) -> Estimate:
+def _with_clusters_counted(estimate: Estimate, part: Counts, replicates: int) -> Estimate:
     """Say so when the flags of a group stand in few clusters."""
     count = part.with_event
     if count >= FEW:
@@ -338,12 +338,12 @@ def _with_clusters_counted(estimate: Estimate, part: Counts) -> Estimate:
         reason = f"none: events in {where}, so there is no spread between clusters"
         return estimate.replace(interval=None, method=reason, p_value=None)
     text = f"in {count} clusters only: the interval is rough and rather too short"
-    p = estimate.p_value
+    p = estimate.p_value if estimate.p_tail is None else estimate.p_tail
     if p is not None:
         # The clusters with a flag carry the test, so they set its degrees of freedom.
-        t = float(stdtrit(max(estimate.n - 1, 1), 1 - p / 2))
-        p = float(2 * stdtr(count - 1, -t))
-    return estimate.replace(p_value=p, note="; ".join(filter(None, [estimate.note, text])))
+        t = -float(stdtrit(max(estimate.n - 1, 1), p / 2))
+        estimate = estimate.resampled_p(float(2 * stdtr(count - 1, -t)), replicates)
+    return estimate.replace(note="; ".join(filter(None, [estimate.note, text])))
 
 
 def _support(part: Counts, event: str = "flagged") -> str:

@@ -46,7 +46,8 @@ class FalsePositiveRate(TextMetric):
 
     References
     ----------
-    Proebsting et al., *Identity-related Speech Suppression in Generative AI Content Moderation*.
+    Proebsting et al. (2025), *Identity-related Speech Suppression in Generative AI Content
+    Moderation*.
     """
 
     outcome: Happening = "flagged"
@@ -100,7 +101,8 @@ class UndecidedShare(TextMetric):
 
     References
     ----------
-    Proebsting et al., *Identity-related Speech Suppression in Generative AI Content Moderation*.
+    Proebsting et al. (2025), *Identity-related Speech Suppression in Generative AI Content
+    Moderation*.
     """
 
     event: ClassVar[str] = "undecided"

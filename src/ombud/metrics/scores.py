@@ -44,7 +44,8 @@ class MedianScore(TextMetric):
 
     References
     ----------
-    Proebsting et al., *Identity-related Speech Suppression in Generative AI Content Moderation*.
+    Proebsting et al. (2025), *Identity-related Speech Suppression in Generative AI Content
+    Moderation*.
     """
 
     categories: tuple[str, ...] = ()

@@ -125,8 +125,8 @@ class LabelShare(_Share):
 
     References
     ----------
-    Kovacs, Kazemian, Chee and Dean, *Datasets for Navigating Sensitive Topics in Recommendation
-    Systems*.
+    Kovacs, Kazemian, Chee and Dean (2025), *Datasets for Navigating Sensitive Topics in
+    Recommendation Systems*.
     """
 
     @property

@@ -32,7 +32,7 @@ def _choose(n: Floats, k: float) -> Floats:
 def expected_maximum(values: Floats, size: int) -> Floats:
     r"""Return the expected largest of ``size`` values drawn without replacement, column by column.
 
-    With sorted values :math:`x_{(1)} \le \dots \le x_{(m)}` it is
+    With sorted values :math:`x_{(1)} \le \ldots \le x_{(m)}` it is
     :math:`\sum_k x_{(k)} \binom{k-1}{r-1} / \binom{m}{r}`. NaN is no value; a column with fewer
     than ``size`` values has none.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -195,9 +196,15 @@ def _resource(name: str) -> str:
     return (files("ombud.report") / "templates" / name).read_text(encoding="utf-8")
 
 
+# Outlines of countries have tens of thousands of places; a tenth of a pixel is enough for them.
+_LONG_PATH = re.compile(r'\bd="[^"]{500,}"')
+_DIGITS = re.compile(r"(\.\d)\d+")
+
+
 def _picture(figure: Figure) -> str:
     """Return the static picture as a data address; inside an image, nothing in it can act."""
-    return "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure.spec).encode()).decode()
+    drawn = _LONG_PATH.sub(lambda path: _DIGITS.sub(r"\1", path[0]), to_svg(figure.spec))
+    return "data:image/svg+xml;base64," + base64.b64encode(drawn.encode()).decode()
 
 
 @lru_cache(maxsize=1)

@@ -18,6 +18,9 @@ from ombud.taxonomy import load_taxonomy, taxonomy_names
 __all__ = ["Titles", "in_words", "titles_of"]
 
 
+_IDENTITY = "identity="
+
+
 @dataclass(frozen=True)
 class Titles:
     """Words for ids; what is in no taxonomy keeps its name.
@@ -48,7 +51,8 @@ def titles_of(result: Result) -> Titles:
     """Return the words for the labels and groups of a result.
 
     The data's card says which taxonomy its labels are of; without that, it is the one that has
-    them all. Groups are those of the taxonomy that has them all.
+    them all. Groups are those of the taxonomy that has them all; of any other ``identity=NAME``
+    the name is what a reader sees.
     """
     labels = frozenset(e.label for e in result.estimates if e.label)
     groups = frozenset(part for e in result.estimates for part in e.group.split(" & ") if part)
@@ -56,7 +60,8 @@ def titles_of(result: Result) -> Titles:
     return Titles(
         _words(labels, told if isinstance(told, str) else ""),
         # Analyses put names of their own there, such as the columns of a regression.
-        {k: v for k, v in _groups().items() if k in groups},
+        {g: g.removeprefix(_IDENTITY) for g in groups if g.startswith(_IDENTITY)}
+        | {k: v for k, v in _groups().items() if k in groups},
     )
 
 

@@ -45,7 +45,8 @@ class Estimate:
         The value that would mean "no difference", where there is one.
     p_value, p_adjusted, correction
         Two-sided p-value of `null`, the same after correction, and the name of the correction
-        with the size of its family.
+        with the size of its family. Where p rests on resampling, neither is below one over the
+        number of replicates plus one: so many replicates tell nothing smaller.
     undefined_replicates
         In how many bootstrap replicates the statistic did not exist.
     reason
@@ -58,6 +59,11 @@ class Estimate:
         of an analysis its name and the quantity, such as ``drift/false-positive-rate``.
     details
         What `note` tells in words, as plain values (numbers, strings, lists) by name.
+    p_tail
+        What the test gave before `p_value` was raised to the least that its replicates can tell.
+        Corrections for many comparisons start from it, so that a lone finding among hundreds is
+        not lost to the number of replicates. It is neither stored nor compared, and goes when
+        `p_value` is replaced.
 
     Examples
     --------
@@ -89,6 +95,7 @@ class Estimate:
     note: str = ""
     key: str = ""
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    p_tail: float | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.value is None:
@@ -138,7 +145,27 @@ class Estimate:
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed (and checked again)."""
+        if "p_value" in changes:
+            changes = {"p_tail": None} | changes
         return dataclasses.replace(self, **changes)
+
+    def resampled_p(self, p: float, replicates: int) -> Self:
+        """Return it with the p-value of a test that rests on replicates.
+
+        Parameters
+        ----------
+        p
+            What the test gave.
+        replicates
+            How many there were; `p_value` is at least one over their number plus one.
+
+        Examples
+        --------
+        >>> e = Estimate(metric="gap", value=1.0, interval=(0.9, 1.1), method="BCa", n=50, null=0.0)
+        >>> e.resampled_p(7e-267, 1999).p_value, e.resampled_p(0.04, 1999).p_value
+        (0.0005, 0.04)
+        """
+        return self.replace(p_value=max(p, 1 / (replicates + 1)), p_tail=p)
 
     def without_value(self, reason: str, **changes: Any) -> Self:
         """Return the same estimate as undefined: what it is about stays, its numbers go."""
@@ -157,6 +184,7 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""
         fields = asdict(self) | {"details": dict(self.details)}
+        del fields["p_tail"]
         if self.interval is not None:
             # JSON has no infinity; an open end is written as a word.
             fields["interval"] = [end if math.isfinite(end) else str(end) for end in self.interval]

@@ -139,7 +139,7 @@ def paired_proportion_interval(counts: PairedCounts, level: float = 0.95) -> _Di
 
     References
     ----------
-    Newcombe (1998), Statistics in Medicine 17, 2635-2650.
+    Newcombe (1998b), Statistics in Medicine 17, 2635-2650.
 
     Examples
     --------

@@ -124,7 +124,7 @@ def exact_difference(
 
     References
     ----------
-    Newcombe (1998), Statistics in Medicine 17, 873-890.
+    Newcombe (1998a), Statistics in Medicine 17, 873-890.
 
     Examples
     --------

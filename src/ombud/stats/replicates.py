@@ -170,7 +170,10 @@ class ResampledStatistic:
         null: float | None = None,
         **about: Any,
     ) -> Estimate:
-        """Return it as an estimate; with `null`, also its p-value."""
+        """Return it as an estimate; with `null`, also its p-value.
+
+        The p-value of the estimate is at least one over the number of replicates plus one.
+        """
         interval = self.interval(level=level, method=method)
         about["level"] = level
         about["undefined_replicates"] = interval.undefined
@@ -179,6 +182,7 @@ class ResampledStatistic:
                 metric=metric, reason=interval.reason, n=self.n, null=null, **about
             )
         notes = [about.pop("note", "")]
+        p: float | None = None
         if interval.ends is not None and self.smallest_n < _FEW:
             notes.append(f"{self.smallest_n} units: a bootstrap of so few is only a rough guide")
         if null is not None and interval.ends is None:
@@ -189,8 +193,8 @@ class ResampledStatistic:
             if test.reason:
                 notes.append(f"no p-value: {test.reason}")
             else:
-                about["p_value"] = test.p
-        return Estimate(
+                p = test.p
+        result = Estimate(
             metric=metric,
             value=self.point,
             interval=interval.ends,
@@ -200,6 +204,7 @@ class ResampledStatistic:
             note="; ".join(note for note in notes if note),
             **about,
         )
+        return result if p is None else result.resampled_p(p, len(self.draws))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -208,7 +208,7 @@ def best_bands(threshold: float, permutations: int) -> tuple[int, int]:
 
     References
     ----------
-    Leskovec, Rajaraman and Ullman, *Mining of Massive Datasets*, section 3.4.
+    Leskovec, Rajaraman and Ullman (2014), *Mining of Massive Datasets*, section 3.4.
 
     Examples
     --------

@@ -114,7 +114,7 @@ def tag_quality(
 
     References
     ----------
-    Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927.
+    Wilson (1927), Probable inference, the law of succession, and statistical inference, JASA.
 
     Examples
     --------

@@ -31,7 +31,6 @@ from ombud.questions.delicate import (
 )
 from ombud.questions.delicate.groups import dictionary_of, text_groups
 from ombud.questions.delicate.ratings import read_ratings
-from ombud.questions.delicate.side_by_side import best_f1
 from ombud.report.answer import MOST_WORDS, answers_of
 from ombud.report.report import Report
 
@@ -111,14 +110,16 @@ def test_undecided_texts_are_left_out_and_counted() -> None:
     assert sorted(e.count for e in rows.exclusions) == [1, 8]
 
 
-def test_best_f1_is_that_of_the_detectors_own_search() -> None:
+def test_a_threshold_with_weights_is_that_of_repeated_texts() -> None:
     from ombud.systems.detectors import best_threshold
 
     rng = np.random.default_rng(2)
     truth = rng.random(200) < 0.3
     scores = np.round(rng.random(200) * 0.6 + truth * 0.3, 2)
-    ours, _ = best_f1(scores, truth, np.ones(200))
-    assert ours == pytest.approx(best_threshold(scores, truth)[1])
+    times = rng.integers(0, 4, 200)
+    again = np.repeat(np.arange(200), times)
+    assert best_threshold(scores, truth, times) == best_threshold(scores[again], truth[again])
+    assert best_threshold(scores, truth, np.ones(200)) == best_threshold(scores, truth)
 
 
 def test_a_tuned_threshold_is_marked_and_lies_above() -> None:

@@ -10,19 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions
+from ombud.data.groups import Grouping
+from ombud.data.ids import Vocabulary
+from ombud.data.texts import Texts
+from ombud.metrics.engine import Settings, estimate_metric
 from ombud.questions.delicate import (
-    comparison_estimates,
+    Accuracy,
+    Confusion,
+    DecisionStability,
+    DetectorComparison,
+    F1Score,
+    Precision,
+    Recall,
     confusion,
-    detection_estimates,
-    error_rates,
-    group_estimates,
-    paired_f1_estimate,
     precision_at_base_rate,
     precision_recall_curve,
     recover_counts,
-    stability_estimates,
     standout_terms,
 )
+from ombud.stats.estimate import Estimate
 from ombud.stats.risk_ratings import risk_labels
 from ombud.taxonomy import load_taxonomy
 
@@ -44,6 +52,29 @@ def arrays(tp: int, fp: int, fn: int, tn: int) -> tuple[np.ndarray, np.ndarray]:
     return flags, np.repeat([1.0, 0.0, 1.0, 0.0], [tp, fp, fn, tn])
 
 
+def judge(flags: np.ndarray, truth: np.ndarray, **more: np.ndarray) -> tuple[Dataset, dict]:
+    """Return labelled texts, and the decisions of one system or more."""
+    n = len(truth)
+    words = np.array([f"text {i}" for i in range(n)], dtype=object)
+    data = Dataset(texts=Texts(np.arange(n), words, np.asarray(truth, dtype=np.int8)))
+    said = {"s": flags} | more
+    return data, {
+        name: Decisions(np.arange(n), np.asarray(f, dtype=np.int8), np.asarray(f, np.float32))
+        for name, f in said.items()
+    }
+
+
+def measured(
+    metric: object, data: Dataset, said: dict, part: np.ndarray | None = None
+) -> list[Estimate]:
+    groups = None
+    if part is not None:
+        ids = Vocabulary(np.arange(len(part)))
+        groups = Grouping(ids, ("part",), np.asarray(part, dtype=bool)[:, None], ("part",))
+    rows = {name: metric.measure(some, data) for name, some in said.items()}
+    return estimate_metric(metric, rows, groups, Settings(replicates=200))
+
+
 @pytest.mark.realdata
 def test_the_released_labels_are_the_second_rule(realdata: Path) -> None:
     path = realdata / "delicate-excerpts" / "detexd_benchmark_excerpts.csv"
@@ -62,11 +93,63 @@ def test_the_released_labels_are_the_second_rule(realdata: Path) -> None:
 @pytest.mark.parametrize("name", TABLE)
 def test_published_figures_follow_from_their_counts(name: str) -> None:
     published, counts = TABLE[name]
-    flags, truth = arrays(*counts)
-    found = detection_estimates(flags, truth, rng=np.random.default_rng(0), replicates=200)
+    data, said = judge(*arrays(*counts))
+    found = [measured(m, data, said)[0] for m in (Precision(), Recall(), F1Score())]
     # Within half a unit of the last digit: 18.75 was printed as 18.7.
-    assert [100 * (e.value or 0) for e in found[:3]] == pytest.approx(published, abs=0.0501)
-    assert found[0].details["tp"] == counts[0]
+    assert [100 * (e.value or 0) for e in found] == pytest.approx(published, abs=0.0501)
+    assert found[0].details["count of tp"] == counts[0]
+
+
+# Made by the separate functions on arrays that stood beside the engine until it was the only way.
+EARLIER = {
+    ("detection-precision", "good", ""): 0.908,
+    ("detection-recall", "good", ""): 0.9116465863453815,
+    ("detection-f1", "good", ""): 0.9098196392785571,
+    ("detection-precision", "good", "part"): 0.8793103448275862,
+    ("detection-recall", "good", "part"): 0.864406779661017,
+    ("detection-f1", "good", "part"): 0.8717948717948718,
+    ("detection-precision", "poor", ""): 0.684,
+    ("detection-recall", "poor", ""): 0.6867469879518072,
+    ("detection-f1", "poor", ""): 0.685370741482966,
+    ("detection-precision", "poor", "part"): 0.7321428571428571,
+    ("detection-recall", "poor", "part"): 0.6949152542372882,
+    ("detection-f1", "poor", "part"): 0.7130434782608696,
+}
+
+
+def two_detectors() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 2, 500)
+    good = np.where(rng.random(500) < 0.9, truth, 1 - truth)
+    return truth, good, np.where(rng.random(500) < 0.7, truth, 1 - truth)
+
+
+def test_the_engine_gives_the_numbers_of_the_functions_it_replaced() -> None:
+    truth, good, poor = two_detectors()
+    data, said = judge(good, truth, poor=poor)
+    said = {"good": said["s"], "poor": said["poor"]}
+    found, gap = {}, None
+    for metric in (Precision(), Recall(), F1Score()):
+        for e in measured(metric, data, said, np.arange(500) < 120):
+            if e.kind == "level":
+                found[e.key, e.system, e.group] = e.value
+            elif e.key == "detection-f1" and e.against == "poor":
+                gap = e
+    assert found == pytest.approx(EARLIER)
+    assert gap is not None and gap.value == pytest.approx(0.22444889779559118)
+    assert gap.interval == pytest.approx((0.17540937180139943, 0.2773358645430243), abs=0.02)
+    compared = DetectorComparison(replicates=20).analyse(data, said, Settings())
+    right = next(e for e in compared.estimates if e.key == "detection/accuracy-difference")
+    assert right.p_value == pytest.approx(6.02205483754013e-18)
+    assert right.details["only first right"] == 146 and right.details["only second right"] == 34
+    counts = confusion(good, truth)
+    for rate, value, low, high in (
+        (0.1, 0.5250368595650571, 0.43015473181354913, 0.6211900637795547),
+        (0.01, 0.09131661190800547, 0.06421702925186835, 0.12973625164987324),
+        (0.001, 0.009860597931899797, 0.006754626356797688, 0.01455831423482244),
+    ):
+        e = precision_at_base_rate(counts, rate)
+        assert (e.value, *(e.interval or ())) == pytest.approx((value, low, high))
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -103,10 +186,14 @@ def test_estimates_equal_those_of_scikit_learn(rng: np.random.Generator) -> None
     sklearn = pytest.importorskip("sklearn.metrics")
     truth = rng.integers(0, 2, 300)
     flags = np.where(rng.random(300) < 0.8, truth, 1 - truth)
-    found = {e.key: e.value for e in detection_estimates(flags, truth, rng=rng, replicates=100)}
-    assert found["delicate/precision"] == pytest.approx(sklearn.precision_score(truth, flags))
-    assert found["delicate/recall"] == pytest.approx(sklearn.recall_score(truth, flags))
-    assert found["delicate/f1"] == pytest.approx(sklearn.f1_score(truth, flags))
+    data, said = judge(flags, truth)
+    for metric, peer in (
+        (Precision(), sklearn.precision_score),
+        (Recall(), sklearn.recall_score),
+        (F1Score(), sklearn.f1_score),
+        (Accuracy(), sklearn.accuracy_score),
+    ):
+        assert measured(metric, data, said)[0].value == pytest.approx(peer(truth, flags))
     scores = rng.random(300).round(2)
     curve = precision_recall_curve(scores, truth)
     p, r, t = sklearn.precision_recall_curve(truth, scores)
@@ -116,42 +203,37 @@ def test_estimates_equal_those_of_scikit_learn(rng: np.random.Generator) -> None
 
 
 def test_undefined_is_said() -> None:
-    rng = np.random.default_rng(0)
-    none = {e.key: e for e in detection_estimates([0, 0], [0, 0], rng=rng)}
-    assert none["delicate/precision"].reason == "nothing is flagged"
-    assert none["delicate/recall"].reason == "no text is delicate"
-    assert not none["delicate/f1"].is_defined
-    zero = {e.key: e for e in detection_estimates([0, 0, 1, 0], [1, 1, 0, 0], rng=rng)}
-    assert zero["delicate/f1"].value == 0.0
+    none, said = judge(np.zeros(20), np.zeros(20))
+    for metric in (Precision(), Recall(), F1Score()):
+        e = measured(metric, none, said)[0]
+        assert not e.is_defined and e.reason
+    some, said = judge(np.array([0, 0, 1, 0] * 5), np.array([1, 1, 0, 0] * 5))
+    assert measured(F1Score(), some, said)[0].value == 0.0
     assert confusion([1, np.nan, 1], [1, 1, -1]) == (1, 0, 0, 0)
-    marked = detection_estimates([1, 0, 1], [1, 0, 0], rng=rng, tuned_here=True)
-    assert all(e.note.startswith("#") and e.details["tuned on these texts"] for e in marked)
-
-
-def test_groups_overlap() -> None:
-    flags, truth = np.array([1, 0, 1, 0]), np.array([1, 1, 0, 0])
-    groups = {"a": [True, True, False, False], "b": [True, True, True, True]}
-    found = group_estimates(flags, truth, groups, rng=np.random.default_rng(0), replicates=50)
-    recall = {e.group: e.value for e in found if e.key == "delicate/recall"}
-    assert recall == {"a": 0.5, "b": 0.5}
 
 
 def test_base_rates_by_hand() -> None:
-    flags, truth = arrays(263, 60, 73, 627)
-    found = precision_at_base_rate(flags, truth)
+    counts = Confusion(263, 60, 73, 627)
     tpr, fpr = 263 / 336, 60 / 687
-    for estimate, rate in zip(found, (0.1, 0.01, 0.001), strict=True):
+    for rate in (0.1, 0.01, 0.001):
+        estimate = precision_at_base_rate(counts, rate)
         assert estimate.value == pytest.approx(rate * tpr / (rate * tpr + (1 - rate) * fpr))
         assert estimate.interval is not None
         assert estimate.interval[0] < estimate.value < estimate.interval[1]
     # At the set's own share it is precision itself.
-    own = precision_at_base_rate(flags, truth, rates=(336 / 1023,))[0]
+    own = precision_at_base_rate(counts, 336 / 1023)
     assert own.value == pytest.approx(263 / 323)
-    none = precision_at_base_rate(*arrays(5, 0, 5, 50), rates=(0.01,))[0]
+    none = precision_at_base_rate(Confusion(5, 0, 5, 50), 0.01)
     assert none.value == 1.0 and none.interval is not None
     assert none.interval[0] < 0.5 and none.interval[1] == 1.0
-    assert not precision_at_base_rate([0, 0], [1, 0])[0].is_defined
-    assert not precision_at_base_rate([1, 1], [1, 1])[0].is_defined
+    for empty, reason in (
+        (Confusion(0, 0, 1, 1), "nothing is flagged"),
+        (Confusion(2, 0, 0, 0), "no text is not delicate"),
+        (Confusion(0, 2, 0, 0), "no text is delicate"),
+    ):
+        assert precision_at_base_rate(empty, 0.1).reason == reason
+    with pytest.raises(ValueError, match="not between 0 and 1"):
+        precision_at_base_rate(counts, 1.0)
 
 
 @pytest.mark.parametrize(("tpr", "fpr"), [(0.8, 0.09), (0.3, 0.02), (0.6, 0.005)])
@@ -161,46 +243,28 @@ def test_base_rate_intervals_cover(tpr: float, fpr: float) -> None:
     covered, total = 0, 600
     for _ in range(total):
         tp, fp = rng.binomial(336, tpr), rng.binomial(687, fpr)
-        flags, truth = arrays(tp, fp, 336 - tp, 687 - fp)
-        low, high = precision_at_base_rate(flags, truth, rates=(0.01,))[0].interval or (1, 0)
+        counts = Confusion(tp, fp, 336 - tp, 687 - fp)
+        low, high = precision_at_base_rate(counts, 0.01).interval or (1, 0)
         covered += low <= true <= high
     assert covered / total > 0.925
 
 
-def test_paired_differences() -> None:
-    rng = np.random.default_rng(3)
-    truth = rng.integers(0, 2, 500)
-    good = np.where(rng.random(500) < 0.9, truth, 1 - truth)
-    poor = np.where(rng.random(500) < 0.7, truth, 1 - truth)
-    gap = paired_f1_estimate(good, poor, truth, rng=rng)
-    assert gap.excludes_null and gap.value > 0 and gap.p_value < 0.001
-    same = paired_f1_estimate(good, good, truth, rng=rng)
-    assert same.value == 0.0 and same.p_value == 1.0 and same.interval is None
-    none = paired_f1_estimate(np.zeros(3), [1, 0, 0], np.zeros(3), rng=rng)
-    assert not none.is_defined
-    table = comparison_estimates(
-        {"good": good, "poor": poor, "none": np.zeros(500)},
-        truth,
-        reference="good",
-        rng=rng,
-        tuned_here={"poor"},
-    )
-    gaps = {e.system: e for e in table if e.key == "delicate/f1-difference"}
-    assert set(gaps) == {"poor", "none"}
-    assert gaps["poor"].p_adjusted >= gaps["poor"].p_value
-    assert gaps["poor"].details["tuned on these texts"]
-    assert not gaps["none"].details["tuned on these texts"]
-    with pytest.raises(ValueError, match="is not among"):
-        comparison_estimates({"a": good}, truth, reference="b", rng=rng)
-
-
 def test_stability_by_hand() -> None:
-    half = np.tile([1.0, 0.0], 50)
-    rows = np.vstack([half] * 10 + [np.ones(100)] * 10)
-    share, spread = stability_estimates(rows)
-    assert share.value == 0.5 and share.n == 20
-    assert spread.value == 0.5
-    assert not stability_estimates([[1.0, np.nan]])[0].is_defined
+    """Ten texts decided both ways in 100 answers, ten always alike: one half, sd one half."""
+    half = np.tile([1, 0], 50)
+    rows = np.vstack([half] * 10 + [np.ones(100, dtype=int)] * 10)
+    data, _ = judge(rows[:, 0], np.arange(20) % 2)
+    said = Decisions(
+        np.repeat(np.arange(20), 100),
+        rows.ravel().astype(np.int8),
+        np.full(2000, np.nan, dtype=np.float32),
+        repeats=np.tile(np.arange(100), 20).astype(np.int32),
+    )
+    found = DecisionStability(replicates=50).analyse(data, {"s": said}, Settings())
+    changed = next(e for e in found.estimates if e.key == "repeats/changed")
+    assert changed.value == 0.5 and changed.n == 20
+    assert changed.details["largest sd of decisions"] == 0.5
+    assert changed.details["largest sd of scores"] is None
 
 
 def test_a_planted_detector_is_seen_through() -> None:
@@ -222,12 +286,11 @@ def test_a_planted_detector_is_seen_through() -> None:
         truth.append(int(kind in ("health", "violence")))
     flags = np.array([int("frigging" in text or "murder" in text) for text in texts])
     kinds, labels = np.array(topics), np.array(truth)
-    groups = {kind: kinds == kind for kind in ("health", "swearing", "violence", "none")}
-    rates = {(e.key, e.group): e for e in error_rates(flags, labels, groups)}
-    assert rates["delicate/missed", "health"].value == 1.0
-    assert rates["delicate/missed", "violence"].value == 0.0
-    assert rates["delicate/flagged-in-error", "swearing"].value == 1.0
-    assert rates["delicate/flagged-in-error", "none"].value == 0.0
+    data, said = judge(flags, labels)
+    for kind, recall in (("health", 0.0), ("violence", 1.0)):
+        found = measured(Recall(), data, said, kinds == kind)
+        assert next(e for e in found if e.group and e.kind == "level").value == recall
+    assert flags[kinds == "swearing"].all() and not flags[kinds == "none"].any()
     missed = standout_terms(texts, (flags == 0) & (labels == 1))
     out = missed.filter(missed["stands_out"])["term"].to_list()
     assert set(out) == {"depression", "cancer", "therapy"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import pickle
 from pathlib import Path
@@ -196,6 +197,46 @@ def test_a_folder_that_is_no_detector_is_refused(tmp_path: Path) -> None:
     (folder / "weights.npz").write_bytes(b"PK broken")
     with pytest.raises(DataError, match="damaged"):
         load_detector(folder)
+
+
+def test_a_full_disk_leaves_no_half_detector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    detector = fitted()
+    write = np.savez
+
+    def full(file: object, *arrays: object, **named: object) -> None:
+        write(file, x=np.zeros(3))  # type: ignore[arg-type]
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "savez", full)
+        with pytest.raises(OSError, match="No space left"):
+            detector.save(tmp_path / "d")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "d").mkdir()
+    assert load_detector(detector.save(tmp_path / "d")).kind == "ngrams"
+    with pytest.raises(PlanError, match="not empty"):
+        detector.save(tmp_path / "d")
+
+
+def test_a_very_long_text_is_embedded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces, blocks and counts change memory and not the embedding."""
+    pytest.importorskip("wordllama")
+    from ombud.systems.detectors import embeddings
+
+    draw = np.random.default_rng(3)
+    words = ["grief", "boat", "honey,", "report", "x" * 70]
+    texts = [" ".join(draw.choice(words, n)) for n in (3, 400, 1, 90)] + ["", "y" * 300]
+    detector = EmbeddingDetector(head=BINARY)
+    whole, _ = detector.embed(texts)
+    tokens = detector._ready().tokens(texts[:4])
+    monkeypatch.setattr(embeddings, "_PIECE", 150)
+    monkeypatch.setattr(embeddings, "_MOST_TOKENS", 200)
+    assert detector._ready().tokens(texts[:4]) == tokens
+    assert max(map(len, tokens)) > 200
+    parts, _ = detector.embed(texts[:5])
+    assert parts == pytest.approx(whole[:5], abs=1e-5)
 
 
 class _Bomb:

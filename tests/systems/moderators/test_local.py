@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -270,3 +271,16 @@ def test_three_packaged_models_tell_real_hate_from_real_talk(realdata: Path) -> 
             ran += 1
     if ran < len(PACKAGED):
         pytest.skip(f"only {ran} of {len(PACKAGED)} packages are installed")
+
+
+@pytest.mark.skipif(find_spec("skops") is None, reason="skops is not installed")
+@pytest.mark.parametrize(
+    "schema",
+    [None, "[1", "[]", "5", "{}", '{"protocol": 9}', '{"__class__": "a", "__module__": "os"}'],
+)
+def test_a_damaged_skops_file_is_named(tmp_path: Path, schema: str | None) -> None:
+    with zipfile.ZipFile(tmp_path / "m.skops", "w") as archive:
+        if schema is not None:
+            archive.writestr("schema.json", schema)
+    with pytest.raises(PlanError, match=r"m\.skops (is damaged|holds types)"):
+        SklearnModerator(path=tmp_path / "m.skops").moderate(texts_of("a"))

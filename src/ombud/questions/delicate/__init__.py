@@ -1,25 +1,16 @@
 """Delicate text: which of it is found, which is missed, and what sways the finder."""
 
 from ombud.questions.delicate.answer import delicate_answer
-from ombud.questions.delicate.base_rates import BaseRates
+from ombud.questions.delicate.base_rates import BaseRates, precision_at_base_rate
 from ombud.questions.delicate.bias import BiasTests
-from ombud.questions.delicate.comparison import (
-    comparison_estimates,
-    paired_f1_estimate,
-    stability_estimates,
-)
-from ombud.questions.delicate.detection import (
-    Confusion,
-    confusion,
-    detection_estimates,
-    group_estimates,
-    precision_at_base_rate,
-    precision_recall_curve,
-)
-from ombud.questions.delicate.error_terms import ErrorTerms
-from ombud.questions.delicate.errors import error_rates, standout_terms
+from ombud.questions.delicate.detection import Confusion, confusion, precision_recall_curve
+from ombud.questions.delicate.error_terms import ErrorTerms, standout_terms
+from ombud.questions.delicate.head_comparison import HeadComparison
+from ombud.questions.delicate.long_texts import LongTexts
 from ombud.questions.delicate.metrics import Accuracy, F1Score, FlagShare, Precision, Recall
+from ombud.questions.delicate.notions import LabelCrossTable, read_notions
 from ombud.questions.delicate.preset import DelicateOptions, DelicatePreset
+from ombud.questions.delicate.published import PublishedFigures, PublishedRow, published_transfer
 from ombud.questions.delicate.recovery import recover_counts
 from ombud.questions.delicate.repeats import DecisionStability
 from ombud.questions.delicate.section import (
@@ -31,8 +22,15 @@ from ombud.questions.delicate.section import (
     detection_ratings,
     detection_stability,
 )
+from ombud.questions.delicate.section_published import (
+    detection_published,
+    detection_transfer,
+    label_agreement,
+)
+from ombud.questions.delicate.section_training import detection_heads, detection_long_texts
+from ombud.questions.delicate.seen_texts import SeenTexts
 from ombud.questions.delicate.side_by_side import DetectorComparison
-from ombud.questions.delicate.three_labels import RatingLabels
+from ombud.questions.delicate.three_labels import RatingLabels, class_agreement
 
 __all__ = [
     "Accuracy",
@@ -46,26 +44,34 @@ __all__ = [
     "ErrorTerms",
     "F1Score",
     "FlagShare",
+    "HeadComparison",
+    "LabelCrossTable",
+    "LongTexts",
     "Precision",
+    "PublishedFigures",
+    "PublishedRow",
     "RatingLabels",
     "Recall",
+    "SeenTexts",
     "bias_tests",
-    "comparison_estimates",
+    "class_agreement",
     "confusion",
     "delicate_answer",
     "detection_base_rates",
     "detection_comparison",
     "detection_errors",
-    "detection_estimates",
     "detection_groups",
+    "detection_heads",
+    "detection_long_texts",
+    "detection_published",
     "detection_ratings",
     "detection_stability",
-    "error_rates",
-    "group_estimates",
-    "paired_f1_estimate",
+    "detection_transfer",
+    "label_agreement",
     "precision_at_base_rate",
     "precision_recall_curve",
+    "published_transfer",
+    "read_notions",
     "recover_counts",
-    "stability_estimates",
     "standout_terms",
 ]

@@ -10,10 +10,11 @@ import numpy as np
 
 from ombud.audits.analyses import Analysed, decisions_in
 from ombud.errors import PlanError
-from ombud.questions.delicate.detection import precision_at_base_rate
-from ombud.questions.delicate.judged import judged
+from ombud.questions.delicate.detection import Confusion
+from ombud.questions.delicate.judged import Judged, judged
 from ombud.registry import analysis
 from ombud.rng import generator
+from ombud.stats import wilson
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
 from ombud.stats.replicates import Sample
@@ -24,7 +25,94 @@ if TYPE_CHECKING:
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
-__all__ = ["BaseRates"]
+__all__ = ["BaseRates", "precision_at_base_rate"]
+
+
+def precision_at_base_rate(
+    counts: Confusion, rate: float, *, level: float = 0.95, **about: Any
+) -> Estimate:
+    r"""Estimate what precision would be where delicate texts are rarer than in this set.
+
+    .. math:: \frac{\pi\, TPR}{\pi\, TPR + (1 - \pi)\, FPR}
+
+    The interval is that of the ratio TPR / FPR (from Wilson's intervals of the two, by Donner and
+    Zou's rule), carried through the formula. Unit: the text. Undefined without texts of both
+    kinds, or when nothing at all is flagged. It takes the errors within each kind as they are
+    here; texts met in the wild may be easier or harder.
+
+    Parameters
+    ----------
+    counts
+        The confusion matrix.
+    rate
+        The share of delicate texts.
+    level
+        Coverage of the interval.
+    about
+        Fields of the estimate.
+
+    Examples
+    --------
+    >>> found = precision_at_base_rate(Confusion(tp=80, fp=10, fn=20, tn=90), 0.1)
+    >>> round(found.value, 4)
+    0.4706
+    """
+    if not 0 < rate < 1:
+        raise ValueError(f"base rate {rate} is not between 0 and 1")
+    fields: dict[str, Any] = {
+        "metric": f"precision at a base rate of {rate:g}",
+        "key": "base-rates/precision",
+        "label": f"{rate:g}",
+        "unit": "text",
+        "level": level,
+        "n": sum(counts),
+    } | about
+    reason = _undefined(counts)
+    if reason:
+        return Estimate.undefined(reason=reason, **fields)
+    positives, negatives = counts.tp + counts.fn, counts.fp + counts.tn
+    true_rate, false_rate = counts.tp / positives, counts.fp / negatives
+    value = rate * true_rate / (rate * true_rate + (1 - rate) * false_rate)
+    ends = _ratio_interval(counts.tp, positives, counts.fp, negatives, level)
+    low, high = (_precision(end, rate) for end in ends)
+    return Estimate(
+        value=value,
+        interval=(min(low, value), max(high, value)),
+        method="Wilson, joined by MOVER-R",
+        **fields,
+    )
+
+
+def _undefined(counts: Confusion) -> str:
+    if not counts.tp + counts.fn:
+        return "no text is delicate"
+    if not counts.fp + counts.tn:
+        return "no text is not delicate"
+    return "" if counts.tp + counts.fp else "nothing is flagged"
+
+
+def _ratio_interval(first: int, n: int, second: int, m: int, level: float) -> tuple[float, float]:
+    """Return an interval of a ratio of two independent shares, from their Wilson intervals.
+
+    Donner and Zou (2012), "Closed-form confidence intervals for functions of the normal mean and
+    standard deviation", equation for ratios (MOVER-R).
+    """
+    p, q = first / n, second / m
+    (low1, high1), (low2, high2) = (
+        tuple(float(end) for end in wilson(k, size, level)) for k, size in ((first, n), (second, m))
+    )
+    product = p * q
+    under = max(product**2 - low1 * high2 * (2 * p - low1) * (2 * q - high2), 0.0)
+    below = high2 * (2 * q - high2)
+    low = (product - under**0.5) / below if abs(below) > 1e-15 else low1 / (2 * q)
+    over = max(product**2 - high1 * low2 * (2 * p - high1) * (2 * q - low2), 0.0)
+    above = low2 * (2 * q - low2)
+    high = (product + over**0.5) / above if above > 1e-15 else float("inf")
+    return max(low, 0.0), high
+
+
+def _precision(ratio: float, rate: float) -> float:
+    return 1.0 if np.isinf(ratio) else rate * ratio / (rate * ratio + 1 - rate)
 
 
 def _at(base: float) -> OfSums:
@@ -72,31 +160,36 @@ class BaseRates:
         self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
     ) -> Analysed:
         """Return the precision of each system at each base rate, and at that of the test."""
-        estimates: list[Estimate] = []
-        for name, some in decisions_in(outputs, "base-rates").items():
-            texts = judged(some, data, "base-rates")
-            here = float(texts.truth.mean()) if len(texts) else 0.0
-            for rate in self.rates:
-                about: dict[str, Any] = {
-                    "metric": f"precision at a base rate of {rate:g}",
-                    "key": "base-rates/precision",
-                    "system": name,
-                    "label": f"{rate:g}",
-                    "unit": texts.unit,
-                    "level": settings.level,
-                    "details": {"base rate": rate, "base rate of the test": here},
-                }
-                rng = generator(settings.seed, "base rates", name, str(rate))
-                if texts.independent or not texts.truth.any() or texts.truth.all():
-                    estimates += precision_at_base_rate(
-                        texts.flagged, texts.truth, (rate,), **about
-                    )
-                    continue
-                drawn = resample(
-                    [Sample(np.column_stack([texts.flagged, texts.truth]), _at(rate))],
-                    clusters=texts.clusters,
-                    replicates=settings.replicates,
-                    rng=rng,
-                )
-                estimates.append(drawn.at(0).estimate(method=settings.interval, **about))
-        return Analysed(tuple(estimates))
+        return Analysed(
+            tuple(
+                _estimate(judged(some, data, "base-rates"), name, rate, settings)
+                for name, some in decisions_in(outputs, "base-rates").items()
+                for rate in self.rates
+            )
+        )
+
+
+def _estimate(texts: Judged, name: str, rate: float, settings: Settings) -> Estimate:
+    here = float(texts.truth.mean()) if len(texts) else 0.0
+    plain = precision_at_base_rate(
+        texts.counts,
+        rate,
+        level=settings.level,
+        system=name,
+        unit=texts.unit,
+        details={"base rate": rate, "base rate of the test": here},
+    )
+    if texts.independent or not texts.truth.any() or texts.truth.all():
+        return plain
+    drawn = resample(
+        [Sample(np.column_stack([texts.flagged, texts.truth]), _at(rate))],
+        clusters=texts.clusters,
+        replicates=settings.replicates,
+        rng=generator(settings.seed, "base rates", name, str(rate)),
+    )
+    about: dict[str, Any] = {"metric": plain.metric, "key": plain.key, "system": name}
+    about["label"] = plain.label
+    return drawn.at(0).estimate(
+        method=settings.interval, level=settings.level, unit=texts.unit, details=plain.details,
+        **about,
+    )  # fmt: skip

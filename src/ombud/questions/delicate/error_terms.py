@@ -2,33 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from ombud.audits.analyses import Analysed, decisions_in
-from ombud.questions.delicate.errors import standout_terms
 from ombud.questions.delicate.groups import dictionary_of
-from ombud.questions.delicate.judged import judged, labelled_texts
+from ombud.questions.delicate.judged import Judged, judged, labelled_texts
 from ombud.registry import analysis
+from ombud.stats import benjamini_hochberg
+from ombud.text.folding import fold
 from ombud.text.masking import mask
 from ombud.text.matching import TermMatcher, as_texts
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
+    from ombud.data.texts import Texts
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
-__all__ = ["ErrorTerms"]
+__all__ = ["ErrorTerms", "standout_terms"]
 
+_WORD = re.compile(r"\w{2,}")
+_LONGEST = 400
 _COLUMNS = {
     "system": pl.String, "error": pl.String, "term": pl.String, "topics": pl.String,
     "errors_with": pl.Int64, "errors": pl.Int64, "right_with": pl.Int64, "right": pl.Int64,
     "log_odds": pl.Float64, "z": pl.Float64, "p_adjusted": pl.Float64,
 }  # fmt: skip
+
+
+def standout_terms(
+    texts: Sequence[str],
+    inside: ArrayLike,
+    *,
+    smallest: int = 5,
+    prior: float = 1000.0,
+    level: float = 0.05,
+) -> pl.DataFrame:
+    r"""Return the words that are commoner in some texts (errors) than in the others.
+
+    Log-odds ratio with an informative Dirichlet prior: with counts :math:`y` of a word in the two
+    parts, sizes :math:`n`, and prior counts :math:`a` (the word's share of both parts times
+    `prior`),
+
+    .. math:: \delta = \log\frac{y_1 + a}{n_1 + a_0 - y_1 - a} -
+              \log\frac{y_2 + a}{n_2 + a_0 - y_2 - a},
+              \quad \sigma^2 = \frac{1}{y_1 + a} + \frac{1}{y_2 + a}
+
+    A word is counted once a text. p-values are two-sided normal, corrected by Benjamini and
+    Hochberg over all words tried. Words stand for what the texts are about, not for causes; texts
+    by one author inflate them.
+
+    Parameters
+    ----------
+    texts
+        The texts.
+    inside
+        Which of them to look at, such as the texts missed.
+    smallest
+        A word must stand in so many texts.
+    prior
+        The weight of the prior, in words.
+    level
+        False discovery rate of those marked in `stands_out`.
+
+    Returns
+    -------
+    polars.DataFrame
+        `term`, `inside`, `outside` (texts), `log_odds`, `z`, `p_adjusted`, `stands_out`; strongest
+        first. Terms may offend: mask them before showing.
+
+    References
+    ----------
+    Monroe, Colaresi and Quinn (2008), Fightin' words, Political Analysis 16, 372-403.
+    """
+    member = np.asarray(inside, dtype=bool)
+    if len(member) != len(texts):
+        raise ValueError(f"{len(texts)} texts and {len(member)} marks; expected as many")
+    counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for text, mark in zip(texts, member.tolist(), strict=True):
+        counts[0 if mark else 1].update(set(_WORD.findall(fold(text))))
+    terms = [t for t, n in (counts[0] + counts[1]).items() if n >= smallest]
+    schema = {
+        "term": pl.String,
+        "inside": pl.Int64,
+        "outside": pl.Int64,
+        "log_odds": pl.Float64,
+        "z": pl.Float64,
+        "p_adjusted": pl.Float64,
+        "stands_out": pl.Boolean,
+    }
+    if not terms or not member.any() or member.all():
+        return pl.DataFrame(schema=schema)
+    y1 = np.array([counts[0][term] for term in terms], dtype=np.float64)
+    y2 = np.array([counts[1][term] for term in terms], dtype=np.float64)
+    n1, n2 = float(sum(counts[0].values())), float(sum(counts[1].values()))
+    a: NDArray[np.float64] = prior * (y1 + y2) / (n1 + n2)
+    odds = np.log((y1 + a) / (n1 + prior - y1 - a)) - np.log((y2 + a) / (n2 + prior - y2 - a))
+    z = odds / np.sqrt(1 / (y1 + a) + 1 / (y2 + a))
+    adjusted = benjamini_hochberg(2 * ndtr(-np.abs(z)))
+    frame = pl.DataFrame(
+        {
+            "term": terms,
+            "inside": y1.astype(np.int64),
+            "outside": y2.astype(np.int64),
+            "log_odds": odds,
+            "z": z,
+            "p_adjusted": adjusted,
+            "stands_out": (adjusted < level) & (z > 0),
+        },
+        schema=schema,
+    )
+    return frame.sort("z", "term", descending=[True, False])
 
 
 @analysis("error-terms")
@@ -54,6 +148,9 @@ class ErrorTerms:
         How many words of each comparison are kept, those with the largest z.
     show
         Whether offensive terms are shown in full.
+    examples
+        How many texts of each kind of error are kept, masked unless `show`: the surest errors of
+        systems that give scores, else the first. None by default: texts may hurt.
     dictionary, path
         The dictionary that comes with ombud, and a file of one's own that adds to it.
     """
@@ -61,6 +158,7 @@ class ErrorTerms:
     least: int = 5
     most: int = 15
     show: bool = False
+    examples: int = 0
     dictionary: str = "delicate@1"
     path: Path | str = ""
 
@@ -73,6 +171,7 @@ class ErrorTerms:
         texts = labelled_texts(data, "error-terms")
         words = as_texts(texts.texts)
         rows: list[dict[str, Any]] = []
+        examples: list[dict[str, Any]] = []
         for name, some in decisions_in(outputs, "error-terms").items():
             here = judged(some, data, "error-terms")
             flags = here.flagged > 0.5
@@ -80,6 +179,10 @@ class ErrorTerms:
                 ("false positive", flags & ~here.truth, ~flags & ~here.truth),
                 ("false negative", ~flags & here.truth, flags & here.truth),
             ):
+                examples += [
+                    {"system": name, "error": error, **example}
+                    for example in _surest(here, wrong, texts, self.examples)
+                ]
                 if min(wrong.sum(), right.sum()) < self.least:
                     continue
                 both = wrong | right
@@ -95,7 +198,30 @@ class ErrorTerms:
                     for row in found.head(self.most).to_dicts()
                 ]  # fmt: skip
         frame = pl.DataFrame(rows, schema={k: v for k, v in _COLUMNS.items() if k != "topics"})
-        return Analysed(tables={"error-terms": self._described(frame)})
+        tables = {"error-terms": self._described(frame)}
+        if examples:
+            columns = {"score": pl.Float64}
+            tables["error-examples"] = self._masked(
+                pl.DataFrame(examples, schema_overrides=columns)
+            )
+        return Analysed(tables=tables)
+
+    def _masked(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the examples with all terms of the three worse severities masked."""
+        if self.show:
+            return frame
+        terms = dictionary_of(self.dictionary, self.path)
+        harsh = [t.text for t in terms.terms if t.severity in set(terms.scale[:3])]
+        texts = frame["text"].to_list()
+        found = TermMatcher(harsh, suffixes=("", "s", "es")).match(texts, spans=True)
+        assert found.start is not None and found.end is not None  # spans were asked for
+        spans: list[list[tuple[int, int]]] = [[] for _ in texts]
+        for row, start, end in zip(
+            found.text_index.tolist(), found.start.tolist(), found.end.tolist(), strict=True
+        ):
+            spans[row].append((start, end))
+        shown = [mask(text, some) for text, some in zip(texts, spans, strict=True)]
+        return frame.with_columns(text=pl.Series(shown, dtype=pl.String))
 
     def _described(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the table with the topics of each word, and offensive words masked."""
@@ -115,3 +241,16 @@ class ErrorTerms:
         columns = {"term": pl.Series(shown, dtype=pl.String)}
         columns["topics"] = pl.Series(described, dtype=pl.String)
         return frame.with_columns(**columns).select(list(_COLUMNS))
+
+
+def _surest(
+    here: Judged, wrong: NDArray[np.bool_], texts: Texts, most: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the errors that a system is surest of: high scores flagged, low ones let through."""
+    which = np.flatnonzero(wrong)
+    sure = np.where(here.flagged[which] > 0.5, -1, 1) * np.nan_to_num(here.score[which])
+    for i in which[np.argsort(sure, kind="stable")][:most].tolist():
+        place, score = here.index[i], float(here.score[i])
+        text = str(texts.texts[place])[:_LONGEST]
+        known = None if np.isnan(score) else score
+        yield {"id": str(texts.ids[place]), "score": known, "text": text}

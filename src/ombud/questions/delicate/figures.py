@@ -91,9 +91,21 @@ def group_figure(
     return Figure(name, specification(chart, alt), f"{title} by group", text, alt, table)
 
 
-def curve_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | None:
-    """Return precision over recall at all thresholds, one line for each system."""
-    systems = table["system"].unique(maintain_order=True).to_list()[:MOST_COLOURS]
+def curve_figure(
+    table: pl.DataFrame, systems: Sequence[str], *, name: str, shown_in: str
+) -> Figure | None:
+    """Return precision over recall at all thresholds, one line for each system.
+
+    Parameters
+    ----------
+    table
+        `system`, `threshold`, `precision`, `recall`.
+    systems
+        All systems of the audit, in the order of the other figures: so each keeps its colour.
+    name, shown_in
+        Of the figure, and of the table with the same numbers.
+    """
+    systems = list(systems)[:MOST_COLOURS]
     # Two points are a line that nothing stands behind: the system has no scores but 0 and 1.
     curved = [s for s in systems if table.filter(pl.col("system") == s).height > 4]
     if not curved:
@@ -106,23 +118,30 @@ def curve_figure(table: pl.DataFrame, *, name: str, shown_in: str) -> Figure | N
         for key in ("precision", "recall", "threshold"):
             row[key] = round(row[key], 4)
     alt = f"Precision and recall at all thresholds of {count(len(curved), 'system')}."
-    spec = specification(_curve_chart(rows), alt)
+    named = [shorten(s, NAME_LENGTH) for s in systems]
+    spec = specification(_curve_chart(rows, named), alt)
     text = "Each point is a threshold. The curve describes these texts; the tables have intervals."
     return Figure(name, spec, "Precision and recall at every threshold", text, alt, shown_in)
 
 
-def _curve_chart(rows: Sequence[dict[str, Any]]) -> alt.Chart:
+def _curve_chart(rows: Sequence[dict[str, Any]], systems: Sequence[str]) -> alt.Chart:
     import altair as alt
 
+    shown = list(dict.fromkeys(str(row["system"]) for row in rows))
     shares = {"scale": alt.Scale(domain=[0, 1]), **QUANTITY}
     fields = ("system", "threshold", "precision", "recall")
     chart = alt.Chart(inline(rows), width=360, height=240)
     dots = alt.OverlayMarkDef(size=16)
-    line: alt.Chart = chart.mark_line(point=dots, interpolate="step-after")
+    line: alt.Chart = chart.mark_line(point=dots, interpolate="step-before")
     return line.encode(
         x=alt.X(field="recall", title="recall", **shares),
         y=alt.Y(field="precision", title="precision", **shares),
-        color=alt.Color(field="system", legend=legend(), **NOMINAL),
+        color=alt.Color(
+            field="system",
+            legend=legend(shown, values=shown),
+            scale=alt.Scale(domain=list(systems)),
+            **NOMINAL,
+        ),
         strokeDash=alt.StrokeDash(field="system", legend=None, **NOMINAL),
         tooltip=[alt.Tooltip(field=field, **NOMINAL) for field in fields],
     )
@@ -175,26 +194,25 @@ def _map_chart(values: Sequence[dict[str, Any]], small: Sequence[dict[str, Any]]
     scores = alt.LookupData(inline(values), key="id", fields=["name", "score", "decision"])
     below = alt.Legend(title="score", orient="bottom", gradientLength=200)
     viridis = alt.Scale(scheme="viridis", zero=False)
-    score = {
-        "color": alt.Color(field="score", legend=below, scale=viridis, **QUANTITY),
-        "tooltip": tooltips(name="Country", score="Score", decision="Decision"),
-    }
+    colour = alt.Color(field="score", legend=below, scale=viridis, **QUANTITY)
+    tips = tooltips(name="Country", score="Score", decision="Decision")
+    known = alt.condition("isValid(datum.score)", colour, alt.value("#d9dce3"))
     edge: dict[str, Any] = {"stroke": "#ffffff", "strokeWidth": 0.4}
+    # Every outline is drawn once: they are most of what a report with this map weighs.
     return layered(
-        alt.Chart(shapes).mark_geoshape(fill="#d9dce3", **edge),
         alt.Chart(shapes)
         .transform_lookup(lookup="id", from_=scores)
-        .transform_filter("isValid(datum.score)")
         .mark_geoshape(**edge)
-        .encode(**score),
+        .encode(color=known, tooltip=tips),
         alt.Chart(inline(small))
         .mark_circle(size=26, opacity=1, **edge)
         .encode(
             longitude=alt.Longitude(field="longitude", **QUANTITY),
             latitude=alt.Latitude(field="latitude", **QUANTITY),
-            **score,
+            color=colour,
+            tooltip=tips,
         ),
         width=620,
-        height=300,
+        height=270,
         projection=alt.Projection(type="equalEarth"),
     )

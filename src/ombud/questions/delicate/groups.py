@@ -1,4 +1,4 @@
-"""Groups of texts: topic, severity, explicitness, length, source and risk."""
+"""Groups of texts: topic, severity, explicitness, length, source, set and risk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from ombud.text.matching import TermMatcher, as_texts
 
 __all__ = ["ALL_KINDS", "LENGTHS", "GroupKind", "dictionary_of", "text_groups"]
 
-GroupKind = Literal["topic", "coarse-topic", "severity", "explicit", "length", "source", "risk"]
+GroupKind = Literal[
+    "topic", "coarse-topic", "severity", "explicit", "length", "source", "set", "language", "risk"
+]
 ALL_KINDS: tuple[GroupKind, ...] = get_args(GroupKind)
 
 LENGTHS = ((-1, 50, "up to 50 words"), (50, 200, "51 to 200 words"), (200, None, "over 200 words"))
@@ -63,18 +65,22 @@ def text_groups(
         name: (words > low) & (words <= (np.inf if high is None else high))
         for low, high, name in LENGTHS
     }
-    if texts.families is not None:
-        named = sorted({str(name) for name in texts.families})
-        members["source"] = {name: texts.families == name for name in named}
+    columns_of: tuple[tuple[GroupKind, NDArray[np.object_] | None], ...] = (
+        ("source", texts.families), ("set", texts.sets), ("language", texts.languages),
+    )  # fmt: skip
+    for column_kind, column in columns_of:
+        if column is not None:
+            named = sorted({str(name) for name in column if name is not None})
+            members[column_kind] = {name: column == name for name in named}
     if risk is not None:
         members["risk"] = {str(k): risk == k for k in range(HIGHEST_RISK + 1)}
     names, attributes, columns = [], [], []
     for kind in kinds:
-        for name, column in members.get(kind, {}).items():
-            if column.any():
+        for name, inside in members.get(kind, {}).items():
+            if inside.any():
                 names.append(f"{kind}={name}")
                 attributes.append(str(kind))
-                columns.append(np.asarray(column, dtype=bool))
+                columns.append(np.asarray(inside, dtype=bool))
     table = np.array(columns, dtype=bool).T.reshape(len(texts), len(names))
     return Grouping(Vocabulary(np.asarray(texts.ids)), tuple(names), table, tuple(attributes))
 

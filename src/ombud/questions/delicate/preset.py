@@ -15,10 +15,14 @@ from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.errors import PlanError
 from ombud.probes.swaps import COUNTRY_TEMPLATE
-from ombud.questions.delicate.groups import GroupKind, dictionary_of, text_groups
+from ombud.questions.delicate.groups import ALL_KINDS, GroupKind, dictionary_of, text_groups
+from ombud.questions.delicate.head_comparison import Model
 from ombud.questions.delicate.judged import labelled_texts
 from ombud.questions.delicate.ratings import read_ratings
 from ombud.registry import preset
+from ombud.systems.detectors.training_texts import AgainstBias
+from ombud.text.language import detect_languages
+from ombud.text.matching import as_texts
 from ombud.text.tagging import texts_of
 
 __all__ = ["DelicateOptions", "DelicatePreset"]
@@ -30,7 +34,14 @@ class DelicateOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     ratings: Path | str = ""
-    groups: tuple[GroupKind, ...] = ("coarse-topic", "explicit", "length", "source", "risk")
+    groups: tuple[GroupKind, ...] = ALL_KINDS
+    notions: Path | str = ""
+    language: Literal["", "detect"] = ""
+    train: Path | str = ""
+    model: Model = "ngrams"
+    against_bias: tuple[AgainstBias, ...] = ()
+    published: Literal["", "detexd"] = ""
+    published_file: Path | str = ""
     dictionary: str = "delicate@1"
     path: Path | str = ""
     base_rates: tuple[float, ...] = (0.1, 0.01, 0.001)
@@ -42,11 +53,17 @@ class DelicateOptions(BaseModel):
     values: tuple[str, ...] = ()
     swapped_texts: int = Field(default=5000, ge=1)
     show_terms: bool = False
+    examples: int = Field(default=0, ge=0)
 
 
 def _options(plan: Plan) -> DelicateOptions:
     try:
-        return DelicateOptions.model_validate(plan.options)
+        options = DelicateOptions.model_validate(plan.options)
+        if options.against_bias and not options.train:
+            raise PlanError("preset 'delicate': options.against_bias needs options.train")
+        if options.published and options.published_file:
+            raise PlanError("preset 'delicate': give options.published or published_file, not both")
+        return options
     except ValidationError as error:
         faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
         known = ", ".join(DelicateOptions.model_fields)
@@ -63,12 +80,14 @@ class DelicatePreset(Preset):
 
     - **labels**: texts without any label get that of their raters (`ratings`): delicate when most
       rate 3 or more.
-    - **groups**: by topic, explicitness, length, source and risk. Groups that the data brings along
-      stay.
+    - **groups**: by topic, severity, explicitness, length, source, set, language and risk, where
+      the data tells them. Groups that the data brings along stay.
     - **metrics**: F1, precision, recall, accuracy, share flagged, false-positive rate.
     - **analyses**: comparison of detectors (counts, ROC areas, tuned thresholds marked #, paired
       tests), precision at other base rates, stability under repeats, terms that stand out among
-      errors, the three labels and agreement of raters, and bias tests.
+      errors, long texts cut and in windows, texts that a detector has seen before, the three labels
+      and agreement of raters, and bias tests; with the files for it, several labels against each
+      other, heads and rules of detectors, and published figures.
 
     Options
     -------
@@ -76,7 +95,20 @@ class DelicatePreset(Preset):
         A file with `id`, `rater` and `risk` (0 to 5), as the annotation app exports it.
     groups
         Of ``topic`` (17), ``coarse-topic`` (7), ``severity``, ``explicit``, ``length``,
-        ``source``, ``risk``.
+        ``source``, ``set``, ``language``, ``risk``.
+    notions
+        A file with `id` and further labels (true or false) of the texts, such as `hate` and
+        `offensive`: how often each pair of labels agrees.
+    language
+        ``detect``: the language of texts without a column ``language`` is detected. Only English
+        has a dictionary.
+    train, model, against_bias
+        A file with `text` and `risk` (0 to 5) to train detectors of each head on, what they are
+        made of (``ngrams``, ``wordllama``, ``minilm``), and whether others are trained on
+        ``gender-swap`` copies or with ``countries`` replaced, to compare.
+    published, published_file
+        ``detexd`` (the paper's Table 5), or a file of published rates and class sizes: the counts
+        behind them, and intervals.
     dictionary, path
         The dictionary that comes with ombud, and a file of your own that adds to it.
     base_rates
@@ -91,6 +123,10 @@ class DelicatePreset(Preset):
         How many texts are swapped at most: a random sample of 5,000.
     show_terms
         Whether offensive words are shown in full in the table of stand-out terms.
+
+    Examples
+    --------
+        How many texts of each kind of error are shown, masked; none unless asked for.
     """
 
     options: ClassVar[type[BaseModel]] = DelicateOptions
@@ -124,6 +160,8 @@ class DelicatePreset(Preset):
             risk = labels.risk
             if not np.any(texts.truth >= 0):
                 texts = replace(texts, truth=labels.delicate.astype(np.int8))
+        if options.language == "detect" and texts.languages is None:
+            texts = replace(texts, languages=detect_languages(as_texts(texts.texts)))
         data = replace(data, texts=texts)
         labelled_texts(data, "preset 'delicate'")
         words = dictionary_of(options.dictionary, options.path)
@@ -152,10 +190,23 @@ def _analyses(options: DelicateOptions) -> tuple[dict[str, Any], ...]:
         {"name": "detector-comparison"},
         {"name": "base-rates", "rates": list(options.base_rates)},
         {"name": "decision-stability"},
-        {"name": "error-terms", "show": options.show_terms, **listed},
+        {"name": "error-terms", "show": options.show_terms, "examples": options.examples, **listed},
+        {"name": "seen-texts"},
+        {"name": "long-texts"},
     ]
     if options.ratings:
         result.append({"name": "rating-labels", "ratings": str(options.ratings)})
+    if options.notions:
+        result.append({"name": "label-cross-table", "labels": str(options.notions)})
+    if options.train:
+        heads: dict[str, Any] = {"train": str(options.train), "model": options.model}
+        heads |= {"against_bias": list(options.against_bias)} if options.against_bias else {}
+        heads |= {"ratings": str(options.ratings)} if options.ratings else {}
+        result.append({"name": "head-comparison", **heads})
+    if options.published:
+        result.append({"name": "published-figures"})
+    if options.published_file:
+        result.append({"name": "published-figures", "figures": str(options.published_file)})
     if options.bias != "none":
         tests: dict[str, Any] = {"ask": options.bias, "sentence": options.sentence}
         tests |= {"most": options.swapped_texts}

@@ -13,12 +13,12 @@ from ombud.audits.analyses import Analysed, decisions_in
 from ombud.data.decisions import Decisions
 from ombud.data.ids import Vocabulary
 from ombud.metrics.text_rows import was_flagged
-from ombud.questions.delicate.comparison import stability_estimates
 from ombud.questions.delicate.judged import labelled_texts
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
+from ombud.stats.proportions import proportion
 from ombud.stats.replicates import Sample
 
 if TYPE_CHECKING:
@@ -70,38 +70,21 @@ class DecisionStability:
             again = asked >= 2
             if not again.any():
                 continue
-            changed, spread = stability_estimates(table[again], **about)
+            share = np.nanmean(table[again], axis=1)
+            clusters = None if texts.clusters is None else texts.clusters[again]
             details = {
-                **changed.details,
-                "largest sd of decisions": spread.value,
+                "texts": int(again.sum()),
+                "repeats": int(asked[again].min()),
+                "changed": int(_mixed(share).sum()),
+                "largest sd of decisions": float(np.sqrt(share * (1 - share)).max()),
                 "largest sd of scores": _score_sd(some, np.asarray(texts.ids)),
             }
-            if texts.clusters is not None:
-                mixed = table[again].min(axis=1, initial=1, where=~np.isnan(table[again])) != table[
-                    again
-                ].max(axis=1, initial=0, where=~np.isnan(table[again]))
-                changed = self._clustered(mixed, texts.clusters[again], changed, settings)
-            estimates.append(changed.replace(key="repeats/changed", details=details))
+            estimates.append(_changed(share, clusters, settings, about | {"details": details}))
             estimates.append(self._f1(table, texts, about, settings))
             rows.append({"system": name} | details)
         return Analysed(
             tuple(estimates), {"decision-stability": pl.DataFrame(rows)} if rows else {}
         )
-
-    def _clustered(
-        self, mixed: Any, clusters: Any, plain: Estimate, settings: Settings
-    ) -> Estimate:
-        """Return the share of texts that change, with clusters resampled."""
-        drawn = resample(
-            [Sample(mixed.astype(np.float64))],
-            clusters=clusters,
-            replicates=settings.replicates,
-            rng=generator(settings.seed, "repeats", plain.system),
-        )
-        return drawn.at(0).estimate(
-            metric=plain.metric, method=settings.interval, system=plain.system, unit="cluster",
-            level=settings.level,
-        )  # fmt: skip
 
     def _f1(self, table: Any, texts: Any, about: dict[str, Any], settings: Settings) -> Estimate:
         about = about | {"metric": "F1 of one answer", "key": "repeats/f1-one-answer"}
@@ -134,6 +117,27 @@ class DecisionStability:
             undefined_replicates=int(np.isnan(draws).sum()),
             **about,
         )
+
+
+def _mixed(share: Any) -> Any:
+    """Return whether a text was decided both ways."""
+    return (share > 0) & (share < 1)
+
+
+def _changed(share: Any, clusters: Any, settings: Settings, about: dict[str, Any]) -> Estimate:
+    """Return the share of texts that were decided both ways."""
+    mixed = _mixed(share)
+    about = about | {"metric": "texts decided both ways when asked again"}
+    about["key"] = "repeats/changed"
+    if clusters is None:
+        return proportion(int(mixed.sum()), len(mixed), **about)
+    drawn = resample(
+        [Sample(mixed.astype(np.float64))],
+        clusters=clusters,
+        replicates=settings.replicates,
+        rng=generator(settings.seed, "repeats", about["system"]),
+    )
+    return drawn.at(0).estimate(method=settings.interval, **about)
 
 
 def _places(some: Decisions, ids: Any) -> tuple[Any, Any, int]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
 from ombud.audits.result import Result
 from ombud.questions.delicate.figures import curve_figure, group_figure, map_figure, swap_figure
+from ombud.questions.delicate.section_tables import by_system, grid, plain_table
+from ombud.questions.delicate.section_training import seen_before, seen_systems
 from ombud.registry import section
 from ombud.report.blocks import (
     Block,
@@ -24,7 +26,7 @@ from ombud.report.blocks import (
 )
 from ombud.report.display import count, shorten
 from ombud.report.findings import estimates_of, infos_of, key_of_metric
-from ombud.report.format import estimate_text, number_text, p_text
+from ombud.report.format import estimate_text, p_text
 from ombud.report.natural import counted, out_of
 from ombud.report.tables import Notes, number_cells, p_cell
 from ombud.stats.estimate import Estimate
@@ -54,35 +56,6 @@ def levels(result: Result, name: str) -> list[Estimate]:
     return [e for e in found if e.kind == "level" and not e.group]
 
 
-def _grid(
-    name: str,
-    caption: str,
-    rows: Sequence[str],
-    columns: Sequence[tuple[str, Callable[[str], Estimate | None]]],
-    head: str = "System",
-    folded: bool = False,
-) -> Table:
-    """Return named rows by columns of estimates."""
-    notes = Notes()
-    body: list[list[Cell]] = [[Cell(shorten(row, 60))] for row in rows]
-    level = 0.95
-    for _, get in columns:
-        found = [get(row) for row in rows]
-        given = [e.replace(note="") for e in found if e is not None]
-        cells = iter(number_cells(given, notes))
-        level = given[0].level if given else level
-        for line, e in zip(body, found, strict=True):
-            line.append(Cell("not measured", "undefined") if e is None else next(cells))
-    titles = (Column(head, header=True), *(Column(title, "right") for title, _ in columns))
-    text = f"{caption} ({level:.0%} interval in brackets)."
-    return Table(name, titles, tuple(map(tuple, body)), text, notes.lines(), folded)
-
-
-def _by(estimates: Sequence[Estimate]) -> Callable[[str], Estimate | None]:
-    at = {e.system: e for e in estimates}
-    return at.get
-
-
 @section("delicate")
 def detection_comparison(result: Result) -> Section | None:
     """Compare detectors: the paper's Table 5 for the data given, tuned thresholds and tests."""
@@ -92,16 +65,18 @@ def detection_comparison(result: Result) -> Section | None:
     systems = [e.system for e in f1]
     compared = estimates_of(result, "detection/auc")
     columns = [
-        (title, _by(levels(result, name)))
+        (title, by_system(levels(result, name)))
         for name, title in zip(_CHIEF, ("Precision", "Recall", "F1", "Accuracy"), strict=True)
     ]
-    columns.append(("ROC area", _by([e for e in compared if e.kind == "level"])))
-    columns.append(("F1, tuned on the test #", _by(estimates_of(result, "detection/tuned-f1"))))
-    lines = [_said(result, system) for system in systems]
-    blocks: list[Block] = [Bullets(tuple(lines))]
-    blocks.append(
-        _grid("detection-table", "How well each system finds the texts", systems, columns)
+    columns.append(("ROC area", by_system([e for e in compared if e.kind == "level"])))
+    columns.append(
+        ("F1, tuned on the test #", by_system(estimates_of(result, "detection/tuned-f1")))
     )
+    lines = [_said(result, system) for system in systems]
+    blocks: list[Block] = [Bullets(tuple(lines)), *seen_before(result)]
+    caption = "How well each system finds the texts"
+    seen = seen_systems(result)
+    blocks.append(grid("detection-table", caption, systems, columns, marked=seen))
     blocks.append(
         paragraph(
             "# The threshold is the one that does best on these very texts, as in the paper: too "
@@ -110,14 +85,16 @@ def detection_comparison(result: Result) -> Section | None:
     )
     curves = result.tables.get("precision-recall")
     if curves is not None and curves.height:
-        figure = curve_figure(curves, name="precision-recall", shown_in="precision-recall-table")
+        figure = curve_figure(
+            curves, systems, name="precision-recall", shown_in="precision-recall-table"
+        )
         blocks += [figure] if figure is not None else []
-        blocks.append(_plain_table("precision-recall-table", curves, "Precision and recall", True))
+        blocks.append(plain_table("precision-recall-table", curves, "Precision and recall", True))
     blocks += [t for t in (_tests(result),) if t is not None]
     counts = result.tables.get("detection-counts")
     if counts is not None:
         caption = "Counts: flagged rightly and wrongly, let through wrongly and rightly"
-        blocks.append(_plain_table("detection-counts-table", counts, caption, True))
+        blocks.append(plain_table("detection-counts-table", counts, caption, True))
     shows = frozenset(key_of_metric(i) for name in (*_CHIEF, "flag-share")
                       for i in infos_of(result, name))  # fmt: skip
     keys = {"detection/auc", "detection/tuned-f1", "detection/accuracy-difference"}
@@ -131,7 +108,7 @@ def detection_comparison(result: Result) -> Section | None:
 def _said(result: Result, system: str) -> Paragraph:
     """Return what one system finds and flags wrongly, in counts."""
     parts: list[Part] = [Name(system), ": "]
-    at = {name: _by(levels(result, name))(system) for name in _CHIEF}
+    at = {name: by_system(levels(result, name))(system) for name in _CHIEF}
     counts = next(
         (e.details for e in at.values() if e is not None and "count of tp" in e.details), {}
     )
@@ -166,7 +143,7 @@ def _tests(result: Result) -> Table | None:
     body = [[Cell(shorten(a, 60)), Cell(shorten(b, 60))] for a, b in pairs]
     for title, estimates in some.items():
         at = {(e.system, e.against): e for e in estimates}
-        columns += [Column(title, "right"), Column("p corrected", "right")]
+        columns += [Column(title, "right"), Column("p", "right")]
         cells = iter(number_cells([at[p].replace(note="") for p in pairs if p in at], notes))
         for row, pair in zip(body, pairs, strict=True):
             e = at.get(pair)
@@ -174,29 +151,7 @@ def _tests(result: Result) -> Table | None:
             row.append(p_cell(None if e is None else e.p_adjusted))
     caption = "Differences on the same texts: McNemar for right decisions, bootstrap for F1, DeLong"
     return Table("detection-tests", tuple(columns), tuple(map(tuple, body)),
-                 f"{caption} for the ROC area.", notes.lines())  # fmt: skip
-
-
-def _plain_table(name: str, frame: pl.DataFrame, caption: str, folded: bool = False) -> Table:
-    """Return a stored table as it is."""
-    words = [frame.schema[c] == pl.String for c in frame.columns]
-    columns = tuple(
-        Column(c.replace("_", " ").capitalize() if c not in {"tp", "fp", "fn", "tn"} else c.upper(),
-               "left" if word else "right", header=k == 0)
-        for k, (c, word) in enumerate(zip(frame.columns, words, strict=True))
-    )  # fmt: skip
-    rows = []
-    for row in frame.iter_rows():
-        rows.append(tuple(_cell(value) for value in row))
-    return Table(name, columns, tuple(rows), f"{caption}.", (), folded)
-
-
-def _cell(value: object) -> Cell:
-    if value is None:
-        return Cell("none", "undefined")
-    if isinstance(value, float):
-        return Cell(number_text(value, 3), value=value)
-    return Cell.number(value) if isinstance(value, int) else Cell(shorten(str(value), 60))
+                 f"{caption} for the ROC area (p corrected).", notes.lines())  # fmt: skip
 
 
 @section("delicate-groups")
@@ -224,7 +179,7 @@ def detection_groups(result: Result) -> Section | None:
             at = {e.group: e for e in found if e.kind == "level" and e.system == system}
             columns.append((title, at.get))
         caption = f"{shorten(system, 40)} by topic, length, source and risk"
-        blocks.append(_grid(_group_name(number), caption, order, columns, "Group", folded=True))
+        blocks.append(grid(_group_name(number), caption, order, columns, "Group", folded=True))
     blocks.append(
         paragraph(
             "A text counts in each of its topics, which dictionary terms tell; a topic without "
@@ -260,7 +215,11 @@ def detection_errors(result: Result) -> Section | None:
     shown = table.select("system", "error", "term", "topics", "errors_with", "errors",
                          "right_with", "right", "log_odds", "z", "p_adjusted")  # fmt: skip
     caption = "Words that stand out among errors (log odds ratio; p corrected)"
-    blocks.append(_plain_table("error-terms-table", shown, caption, True))
+    blocks.append(plain_table("error-terms-table", shown, caption, True))
+    examples = result.tables.get("error-examples")
+    if examples is not None:
+        caption = "The surest errors; offensive words are masked unless the plan says otherwise"
+        blocks.append(plain_table("error-examples-table", examples, caption, True, longest=400))
     return Section("What goes with errors", tuple(blocks), order=220)
 
 
@@ -271,7 +230,7 @@ def detection_base_rates(result: Result) -> Section | None:
     if not found:
         return None
     systems = list(dict.fromkeys(e.system for e in found))
-    columns = [(f"{float(rate):.3g}", _by([e for e in found if e.label == rate]))
+    columns = [(f"{float(rate):.3g}", by_system([e for e in found if e.label == rate]))
                for rate in dict.fromkeys(e.label for e in found)]  # fmt: skip
     here = next((e.details.get("base rate of the test") for e in found), None)
     said = f"In this test {out_of(float(here))} texts should be flagged. " if here else ""
@@ -279,7 +238,7 @@ def detection_base_rates(result: Result) -> Section | None:
         f"{said}Where fewer should be, more of the flags are wrong: precision by the share of "
         "texts that should be flagged."
     )
-    table = _grid("base-rates-table", "Precision by base rate", systems, columns)
+    table = grid("base-rates-table", "Precision by base rate", systems, columns)
     return Section("Flags where delicate texts are rare", (text, table), order=230,
                    shows=frozenset({"base-rates/precision"}),
                    withholds=frozenset({"base-rates/precision"}))  # fmt: skip
@@ -309,7 +268,7 @@ def bias_tests(result: Result) -> Section | None:
             if len(spread) > 1:
                 blocks.append(paragraph("The map is of the system whose scores differ most."))
         kept = countries.select("system", "iso3", "name", "continent", "region", "flagged", "score")
-        blocks.append(_plain_table("country-table", kept, "Every country and territory", True))
+        blocks.append(plain_table("country-table", kept, "Every country and territory", True))
     prefixes = ("swap/", "winogender/", "country/", "template/")
     some = [e for e in result.estimates if e.key.startswith(prefixes)]
     blocks.append(_bias_table(some))
@@ -377,8 +336,8 @@ def detection_ratings(result: Result) -> Section | None:
     labels = list(dict.fromkeys(e.label for e in f1))
     systems = list(dict.fromkeys(e.system for e in f1))
     blocks.append(
-        _grid("labels-table", "F1 against each label that ratings make", systems,
-              [(label, _by([e for e in f1 if e.label == label])) for label in labels])
+        grid("labels-table", "F1 against each label that ratings make", systems,
+              [(label, by_system([e for e in f1 if e.label == label])) for label in labels])
     )  # fmt: skip
     keys = frozenset(e.key for e in result.estimates if e.key.startswith("ratings/"))
     for name, caption in (
@@ -387,7 +346,7 @@ def detection_ratings(result: Result) -> Section | None:
     ):
         table = result.tables.get(name)
         if table is not None:
-            blocks.append(_plain_table(f"{name}-table", table, caption, True))
+            blocks.append(plain_table(f"{name}-table", table, caption, True))
     others = [e for e in result.estimates if e.key in keys - {"ratings/alpha", "ratings/f1"}]
     if others:
         cells = number_cells(others, found := Notes())
@@ -416,8 +375,8 @@ def detection_stability(result: Result) -> Section | None:
         lines.append(paragraph(*parts, "."))
     once = estimates_of(result, "repeats/f1-one-answer")
     systems = [e.system for e in changed]
-    columns = [("Texts that change", _by(changed)), ("F1 of one answer", _by(once))]
-    table = _grid("stability-table", "Stability under repeats", systems, columns)
+    columns = [("Texts that change", by_system(changed)), ("F1 of one answer", by_system(once))]
+    table = grid("stability-table", "Stability under repeats", systems, columns)
     keys = frozenset({"repeats/changed", "repeats/f1-one-answer"})
     return Section("Asked again", (Bullets(tuple(lines)), table), order=235, shows=keys,
                    withholds=keys)  # fmt: skip

@@ -22,37 +22,17 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.paired import paired_proportion_estimate
 from ombud.stats.replicates import Sample
 from ombud.stats.roc import auc_difference, auc_estimate
+from ombud.systems.detectors.heads import best_threshold
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
-__all__ = ["DetectorComparison", "best_f1"]
+__all__ = ["DetectorComparison", "accuracy_difference"]
 
 Floats = NDArray[np.float64]
 _CURVE_POINTS = 60
-
-
-def best_f1(scores: Floats, truth: NDArray[np.bool_], weights: Floats) -> tuple[float, float]:
-    """Return the best F1 that any threshold on these scores reaches, and that threshold.
-
-    Scores strictly above the threshold are flagged. `weights` counts each text.
-
-    Examples
-    --------
-    >>> f1, at = best_f1(np.array([0.9, 0.6, 0.4]), np.array([True, False, True]), np.ones(3))
-    >>> round(f1, 3), at
-    (0.8, -inf)
-    """
-    order = np.argsort(-scores, kind="stable")
-    w, t, s = weights[order], truth[order], scores[order]
-    tp, flagged = np.cumsum(w * t), np.cumsum(w)
-    last = np.append(s[1:] != s[:-1], True)
-    with np.errstate(invalid="ignore"):
-        f1 = np.where(last, 2 * tp / (flagged + tp[-1]), -1.0)
-    best = int(np.nanargmax(f1))
-    return float(f1[best]), float(s[best + 1]) if best + 1 < len(s) else -np.inf
 
 
 @analysis("detector-comparison")
@@ -95,7 +75,7 @@ class DetectorComparison:
             estimates += [self._area(texts, about), self._tuned(texts, about, settings)]
         pairs = list(combinations(found, 2))
         areas = [_area_gap(found[a], found[b], a, b, settings) for a, b in pairs]
-        right = [_accuracy_gap(found[a], found[b], a, b, settings) for a, b in pairs]
+        right = [accuracy_difference(found[a], found[b], a, b, settings) for a, b in pairs]
         estimates += correct(areas, settings.correction) + correct(right, settings.correction)
         return Analysed(
             tuple(estimates),
@@ -123,7 +103,9 @@ class DetectorComparison:
             scored = "no scored text should be flagged" if known.any() else "it gives no scores"
             return Estimate.undefined(reason=scored, n=int(known.sum()), **about)
         scores = texts.score[known]
-        f1, threshold = best_f1(scores, truth, np.ones(len(scores)))
+        if truth.all():
+            return Estimate.undefined(reason="every text should be flagged", n=len(truth), **about)
+        threshold, f1 = best_threshold(scores, truth)
         units = np.arange(len(scores)) if texts.clusters is None else texts.clusters[known]
         _, codes = np.unique(units, return_inverse=True)
         size = int(codes.max()) + 1
@@ -131,8 +113,8 @@ class DetectorComparison:
         draws = []
         for _ in range(self.replicates):
             counts = np.bincount(rng.integers(size, size=size), minlength=size)[codes]
-            if (counts * truth).any():
-                draws.append(best_f1(scores, truth, counts.astype(np.float64))[0])
+            if (counts * truth).any() and (counts * ~truth).any():
+                draws.append(best_threshold(scores, truth, counts)[1])
         tail = (1 - settings.level) / 2
         low, high = np.quantile(draws, [tail, 1 - tail])
         return Estimate(
@@ -141,7 +123,7 @@ class DetectorComparison:
             method="bootstrap, tuned again each time",
             n=size,
             note="# tuned on the test itself: too high for new texts",
-            details={"threshold": threshold if np.isfinite(threshold) else None, "tuned": True},
+            details={"threshold": threshold, "tuned": True},
             **about,
         )
 
@@ -162,7 +144,8 @@ def _area_gap(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> E
     )
 
 
-def _accuracy_gap(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> Estimate:
+def accuracy_difference(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> Estimate:
+    """Return how much more often one of two detectors is right, on the same texts."""
     at, x, y = _shared(one, two)
     truth = one.truth[x]
     about: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ombud.audits.analyses import Analysed, decisions_in
 from ombud.data.decisions import Decisions
-from ombud.metrics.text_rows import was_flagged
-from ombud.questions.delicate.detection import f1_statistic
+from ombud.metrics.engine import estimate_metric
 from ombud.questions.delicate.judged import of_texts
+from ombud.questions.delicate.metrics import F1Score, Precision, Recall
 from ombud.questions.delicate.ratings import Ratings, read_ratings
 from ombud.registry import analysis
 from ombud.rng import generator
@@ -26,7 +26,6 @@ from ombud.stats.means import mean_estimate
 from ombud.stats.proportions import proportion
 from ombud.stats.replicates import Sample
 from ombud.stats.risk_ratings import DELICATE_FROM, HIGHEST_RISK, risk_agreement
-from ombud.stats.statistics import Mean, WeightedMean
 from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
-__all__ = ["RatingLabels"]
+__all__ = ["RatingLabels", "class_agreement"]
 
 Floats = NDArray[np.float64]
 _LEAST_CHANCE = 1e-6
@@ -92,9 +91,8 @@ class RatingLabels:
         }
         confusion: list[dict[str, Any]] = []
         for name, some in decisions_in(outputs, "rating-labels").items():
-            flagged = of_texts(some, texts, was_flagged(some))
             for label, truth in targets.items():
-                estimates += _detection(flagged, truth, texts, name, label, settings)
+                estimates += _detection(some, data, truth, name, label, settings)
             estimates += _soft(some, given, texts, name, settings)
             estimates += _classes(some, labels.risk, texts, name, settings, confusion)
         tables = {"rating-counts": _counts(given)}
@@ -109,31 +107,22 @@ def _about(texts: Texts, name: str, label: str, settings: Settings) -> dict[str,
 
 
 def _detection(
-    flagged: Floats, truth: Floats, texts: Texts, name: str, label: str, settings: Settings
+    some: Decisions, data: Dataset, truth: Floats, name: str, label: str, settings: Settings
 ) -> list[Estimate]:
-    both = np.where(np.isnan(flagged) | np.isnan(truth), np.nan, truth)
-    samples = [
-        Sample(np.column_stack([flagged * both, np.abs(flagged - both)]), f1_statistic()),
-        Sample(np.column_stack([np.where(flagged > 0, both, np.nan), flagged]), WeightedMean()),
-        Sample(np.where(both == 1, flagged, np.nan), Mean()),
-    ]
-    drawn = resample(
-        samples,
-        clusters=texts.clusters,
-        replicates=settings.replicates,
-        rng=generator(settings.seed, "three labels"),
-    )
+    """Return F1, precision and recall against one of the labels, as the metrics make them."""
+    assert data.texts is not None  # analyse has checked
+    known = np.where(np.isnan(truth), -1, truth).astype(np.int8)
+    about: dict[str, Any] = {"label": label, "level": settings.level}
+    labelled = replace(data, texts=replace(data.texts, truth=known))
     result = []
-    for s, (key, metric) in enumerate(
-        (("f1", "F1"), ("precision", "precision"), ("recall", "recall"))
-    ):
-        about = _about(texts, name, label, settings) | {"key": f"ratings/{key}", "metric": metric}
-        n = int(drawn.n[s, 0])
-        if n < settings.minimum:
-            reason = f"not enough data: {n} texts, at least {settings.minimum} wanted"
-            result.append(Estimate.undefined(reason=reason, n=n, **about))
-        else:
-            result.append(drawn.at(s).estimate(method=settings.interval, **about))
+    for key, metric in (("f1", F1Score()), ("precision", Precision()), ("recall", Recall())):
+        about["key"] = f"ratings/{key}"
+        if (known < 0).all():
+            empty = {"metric": metric.title, "system": name, "unit": "text", "n": 0} | about
+            result.append(Estimate.undefined(reason="no text has this label", **empty))
+            continue
+        rows = metric.measure(some, labelled)
+        result.append(estimate_metric(metric, {name: rows}, None, settings)[0].replace(**about))
     return result
 
 
@@ -192,26 +181,56 @@ def _classes(
         ],
         axis=1,
     )
-    known = (risk >= 0) & ~np.isnan(chances).any(axis=1)
-    predicted, true = chances[known].argmax(axis=1), risk[known].astype(np.int64)
+    known = ~np.isnan(chances).any(axis=1)
+    predicted = np.where(known, np.nan_to_num(chances).argmax(axis=1), -1)
+    about = _about(texts, name, "risk class", settings)
+    estimates, rows = class_agreement(predicted, risk, "ratings", about)
+    confusion += rows
+    return estimates
+
+
+def class_agreement(
+    predicted: NDArray[Any], risk: NDArray[Any], prefix: str, about: dict[str, Any]
+) -> tuple[list[Estimate], list[dict[str, Any]]]:
+    """Return how near predicted risk classes are to those of raters, and the confusion matrix.
+
+    The share within one class (Wilson) and the quadratically weighted kappa (large sample). Unit:
+    the text. Undefined without a text that has both classes.
+
+    Parameters
+    ----------
+    predicted, risk
+        Classes from 0 to 5, -1 where there is none.
+    prefix
+        Of the keys.
+    about
+        Fields of the estimates, `system` among them.
+    """
+    known = (predicted >= 0) & (risk >= 0)
+    said, true = predicted[known].astype(np.int64), risk[known].astype(np.int64)
+    about = about | {"unit": "text"}
+    names: tuple[dict[str, Any], ...] = (
+        {"metric": "risk within one class", "key": f"{prefix}/within-one"},
+        {"metric": "quadratically weighted kappa", "key": f"{prefix}/weighted-kappa"},
+    )
+    if not len(true):
+        reason = "no text has a risk class of both raters and system"
+        return [Estimate.undefined(reason=reason, n=0, **about, **name) for name in names], []
     cells = np.zeros((HIGHEST_RISK + 1, HIGHEST_RISK + 1), dtype=np.int64)
-    np.add.at(cells, (true, predicted), 1)
-    confusion += [
-        {"system": name, "risk": k, **{f"said {j}": int(n) for j, n in enumerate(row)}}
+    np.add.at(cells, (true, said), 1)
+    rows = [
+        {"system": about["system"], "risk": k, **{f"said {j}": int(n) for j, n in enumerate(row)}}
         for k, row in enumerate(cells)
     ]
-    about = _about(texts, name, "risk class", settings) | {"unit": "text"}
-    near = int((np.abs(predicted - true) <= 1).sum())
-    return [
-        proportion(
-            near, len(true), metric="risk within one class", key="ratings/within-one", **about
-        ),
+    near = int((np.abs(said - true) <= 1).sum())
+    found = [
+        proportion(near, len(true), **about, **names[0]),
         kappa_estimate(
-            true.astype(float), predicted.astype(float), weights="quadratic",
-            categories=tuple(map(float, range(HIGHEST_RISK + 1))),
-            metric="quadratically weighted kappa", key="ratings/weighted-kappa", **about,
+            true.astype(float), said.astype(float), weights="quadratic",
+            categories=tuple(map(float, range(HIGHEST_RISK + 1))), **about, **names[1],
         ),
     ]  # fmt: skip
+    return found, rows
 
 
 def _counts(given: Ratings) -> pl.DataFrame:

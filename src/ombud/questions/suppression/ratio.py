@@ -119,7 +119,8 @@ class Suppression(RatioMetric):
 
     References
     ----------
-    Proebsting et al., *Identity-related Speech Suppression in Generative AI Content Moderation*.
+    Proebsting et al. (2025), *Identity-related Speech Suppression in Generative AI Content
+    Moderation*.
     """
 
     against: Literal["all", "outside"] = "all"

@@ -90,8 +90,8 @@ class UserPreference:
 
     References
     ----------
-    Kovacs, Kazemian, Chee and Dean, *Datasets for Navigating Sensitive Topics in Recommendation
-    Systems*, section 4 (its text and its figure caption name opposite directions).
+    Kovacs, Kazemian, Chee and Dean (2025), *Datasets for Navigating Sensitive Topics in
+    Recommendation Systems*, section 4 (its text and its figure caption name opposite directions).
     """
 
     sample: int = 1000

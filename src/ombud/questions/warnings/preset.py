@@ -13,6 +13,7 @@ from ombud.audits.presets import Preset
 from ombud.data.frames import open_frame
 from ombud.errors import PlanError
 from ombud.questions.warnings.amplification import Form, Smoothing, UnknownLabels
+from ombud.questions.warnings.measured_labels import has_measured_labels, of_measured_labels
 from ombud.registry import preset
 from ombud.systems.base import RatingPredictor
 
@@ -73,6 +74,10 @@ class WarningsPreset(Preset):
       interactions, held out or not.
     - **sample**: 1,000 users are asked for lists.
 
+    Labels that a detector gave, with its error rates (``ombud text label``): amplification is a
+    ratio of means, corrected for the errors and with their doubt in its interval; the analyses,
+    which would take the labels at their word, are left out unless the plan names them.
+
     The amplification of trained systems compares lists with the history they were trained on, the
     90% part; the paper trained a second time, on everything.
 
@@ -107,6 +112,8 @@ class WarningsPreset(Preset):
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with systems, metrics and analyses filled in."""
         options = _options(plan)
+        measured = of_measured_labels(plan, frozenset(options.model_fields_set))
+        options = options.model_copy(update=measured)
         explicit = _is_explicit(plan, options)
         systems = _systems(plan, options, explicit)
         trains = any(_is_trained(config) for config in systems.values())
@@ -117,7 +124,8 @@ class WarningsPreset(Preset):
         if not plan.metrics:
             accuracy = _accuracy(options, systems, explicit) if held_out else []
             filled["metrics"] = (*_amplification(options), *accuracy, *_leaks(options, systems))
-        if not plan.analyses:
+        # The analyses take labels at their word, and a system's word is not to be taken.
+        if not plan.analyses and not has_measured_labels(plan):
             names = ("distribution", "popularity-shift", "user-preference")
             filled["analyses"] = tuple({"name": name} for name in names)
         if plan.sample is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -89,6 +91,11 @@ class Detector(ABC):
             raise PlanError(f"rule {self.rule!r} is not one of threshold, argmax")
         if self.long_texts not in ("mean", "max", "cut"):
             raise PlanError(f"long_texts {self.long_texts!r} is not one of mean, max, cut")
+
+    @property
+    def window(self) -> int:
+        """The most tokens that are read at once; 0 where a text of any length is read whole."""
+        return 0
 
     @abstractmethod
     def outputs(self, texts: Sequence[str]) -> Scores:
@@ -207,13 +214,26 @@ class Detector(ABC):
     def save(self, folder: str | Path) -> Path:
         """Write the detector to a folder: weights as npz or safetensors, the rest as JSON.
 
-        The folder must be new or empty. ``detector.json`` is written last: a folder that has it is
-        complete. No pickle is written or ever read.
+        The folder must be new or empty. It appears when it is complete: a full disk or a kill
+        leaves nothing behind that looks like a detector. No pickle is written or ever read.
         """
         path = Path(folder)
         if path.exists() and any(path.iterdir()):
             raise PlanError(f"{path} is not empty; save a detector into a new folder")
-        path.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+        try:
+            self._write_all(part)
+            part.chmod(0o755)
+            # An empty folder is replaced; on Windows it must go first.
+            if path.exists():
+                path.rmdir()
+            part.replace(path)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        return path
+
+    def _write_all(self, path: Path) -> None:
         self._write(path)
         arrays = {
             name: np.asarray(self.facts[f"{name} keys"], dtype=np.uint64)
@@ -238,7 +258,6 @@ class Detector(ABC):
                 "model": self._settings(),
             },
         )
-        return path
 
     def _settings(self) -> dict[str, Any]:
         """Return what a kind of detector must remember beside its weights."""

@@ -25,6 +25,31 @@ Encoder = Literal["wordllama", "minilm"]
 Floats = NDArray[np.float32]
 
 
+# A very long text is cut into tokens piece by piece, or one of 10 MB would take 5 GB.
+_PIECE = 20_000
+_MOST_TOKENS = 1 << 17
+
+
+def _pieces(text: str) -> list[str]:
+    """Return a text in pieces of some thousand characters, cut at spaces where there are any."""
+    pieces, start = [], 0
+    while len(text) - start > _PIECE:
+        space = text.rfind(" ", start + 1, start + _PIECE)
+        end = space if space > 0 else start + _PIECE
+        pieces.append(text[start:end])
+        start = end + (text[end] == " ")
+    return [*pieces, text[start:]]
+
+
+def _tokens(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    """Return the tokens of each text."""
+    pieces = [_pieces(text) for text in texts]
+    found = tokenizer.encode_batch_fast([p for some in pieces for p in some],
+                                        add_special_tokens=False)  # fmt: skip
+    rest = iter(found)
+    return [[i for _ in some for i in next(rest).ids] for some in pieces]
+
+
 class _Static:
     """Mean of static token vectors (the package ``wordllama``); texts of any length."""
 
@@ -46,18 +71,35 @@ class _Static:
         self._tokenizer.no_truncation()
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [encoding.ids for encoding in found]
+        return _tokens(self._tokenizer, texts)
 
     def embed(self, tokens: Sequence[Sequence[int]]) -> Floats:
-        sizes = np.array([len(ids) for ids in tokens], dtype=np.int64)
-        flat = np.fromiter((i for ids in tokens for i in ids), dtype=np.int64, count=sizes.sum())
         result = np.zeros((len(tokens), self._vectors.shape[1]), dtype=np.float32)
-        some = np.flatnonzero(sizes)
-        if len(some):
-            begins = (np.cumsum(sizes) - sizes)[some]
-            result[some] = np.add.reduceat(self._vectors[flat], begins, axis=0)
+        block: list[int] = []
+        size = 0
+        for row, ids in enumerate(tokens):
+            if len(ids) > _MOST_TOKENS:
+                # Counted by token: the vectors of all its tokens would take gigabytes.
+                counts = np.bincount(ids, minlength=len(self._vectors)).astype(np.float32)
+                result[row] = counts @ self._vectors
+                continue
+            if size + len(ids) > _MOST_TOKENS:
+                self._add(result, block, tokens)
+                block, size = [], 0
+            if len(ids):
+                block.append(row)
+                size += len(ids)
+        self._add(result, block, tokens)
         return _unit(result)
+
+    def _add(self, result: Floats, rows: list[int], tokens: Sequence[Sequence[int]]) -> None:
+        """Put the sums of the vectors of some texts into their rows."""
+        if rows:
+            sizes = np.array([len(tokens[row]) for row in rows], dtype=np.int64)
+            every = (token for row in rows for token in tokens[row])
+            flat = np.fromiter(every, dtype=np.int64, count=sizes.sum())
+            begins = np.cumsum(sizes) - sizes
+            result[rows] = np.add.reduceat(self._vectors[flat], begins, axis=0)
 
 
 class _MiniLM:
@@ -83,8 +125,7 @@ class _MiniLM:
         self._end: Any = self._tokenizer.token_to_id("[SEP]")
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [encoding.ids for encoding in found]
+        return _tokens(self._tokenizer, texts)
 
     def embed(self, tokens: Sequence[Sequence[int]]) -> Floats:
         import torch
@@ -151,6 +192,11 @@ class EmbeddingDetector(Detector):
         if self.encoder not in _ENCODERS:
             raise PlanError(f"encoder {self.encoder!r} is not one of {', '.join(_ENCODERS)}")
         self._encoder: _Static | _MiniLM | None = None
+
+    @property
+    def window(self) -> int:
+        """The most tokens that the encoder reads at once; 0 for static vectors."""
+        return _ENCODERS[self.encoder].limit
 
     def _ready(self) -> _Static | _MiniLM:
         if self._encoder is None:

@@ -235,7 +235,9 @@ def f1_score(flagged: NDArray[Any], truth: NDArray[Any]) -> float:
     return 2 * hits / (2 * hits + wrong) if hits or wrong else float("nan")
 
 
-def best_threshold(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[float, float]:
+def best_threshold(
+    scores: NDArray[Any], truth: NDArray[Any], weights: NDArray[Any] | None = None
+) -> tuple[float, float]:
     """Return the threshold with the best F1, to be used strictly (score > threshold), and that F1.
 
     All thresholds between two neighbouring scores decide alike; the middle is returned. Of equal
@@ -245,6 +247,8 @@ def best_threshold(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[float, fl
     ----------
     scores, truth
         One entry a text.
+    weights
+        How often each text counts; None counts all once.
 
     Examples
     --------
@@ -253,14 +257,18 @@ def best_threshold(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[float, fl
     """
     values = np.asarray(scores, dtype=np.float64)
     labels = np.asarray(truth, dtype=bool)
+    if weights is not None:
+        drawn = np.flatnonzero(weights)
+        values, labels, weights = values[drawn], labels[drawn], np.asarray(weights)[drawn]
     if not labels.any() or labels.all():
         raise PlanError("a threshold needs validation texts of both kinds, delicate and not")
     order = np.argsort(-values, kind="stable")
-    ranked, hits = values[order], np.cumsum(labels[order])
+    ranked = values[order]
+    counts = np.ones(len(order)) if weights is None else weights[order]
+    hits, flagged = np.cumsum(counts * labels[order]), np.cumsum(counts)
     # Flagging the first k is possible only where the score changes after k.
     last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
-    flagged = last + 1
-    f1 = 2 * hits[last] / (flagged + labels.sum())
+    f1 = 2 * hits[last] / (flagged[last] + hits[-1])
     best = int(np.argmax(f1))
     at = int(last[best])
     below = ranked[at + 1] if at + 1 < len(ranked) else ranked[at] - 1e-6

@@ -14,7 +14,7 @@ from ombud.systems.detectors.embeddings import EmbeddingDetector
 from ombud.systems.detectors.ngrams import NgramDetector
 from ombud.systems.detectors.transformer import TransformerDetector
 
-__all__ = ["SavedDetector", "load_detector"]
+__all__ = ["SavedDetector", "detector_in", "load_detector"]
 
 _KINDS: dict[str, type[Detector]] = {
     cls.kind: cls for cls in (NgramDetector, EmbeddingDetector, TransformerDetector)
@@ -62,8 +62,20 @@ class SavedDetector:
         self.name = self.name or self.path.name
         self._detector: Detector | None = None
 
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return one outcome a text, in the order of the texts."""
+    @property
+    def detector(self) -> Detector:
+        """The detector itself, read when it is first needed."""
         if self._detector is None:
             self._detector = load_detector(self.path)
-        return self._detector.moderate(texts)
+        return self._detector
+
+    def moderate(self, texts: Texts) -> Decisions:
+        """Return one outcome a text, in the order of the texts."""
+        return self.detector.moderate(texts)
+
+
+def detector_in(system: object) -> Detector | None:
+    """Return the detector behind a system of an audit; None where it is something else."""
+    if isinstance(system, SavedDetector):
+        return system.detector
+    return system if isinstance(system, Detector) else None

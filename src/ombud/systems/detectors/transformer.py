@@ -182,12 +182,14 @@ class TransformerDetector(Detector):
             values[chosen] = logits.double().numpy()
         return windowed(self.head, values, owner, len(texts))
 
-    def _window(self) -> int:
+    @property
+    def window(self) -> int:
+        """The most tokens, with those that begin and end a text, that are read at once."""
         most = int(getattr(self._tokenizer, "model_max_length", self.recipe.length))
         return min(self.recipe.length, most)
 
     def _windows(self, texts: Sequence[str]) -> tuple[list[list[int]], NDArray[np.int64]]:
-        size = self._window()
+        size = self.window
         if not len(texts):
             return [], np.empty(0, dtype=np.int64)
         special = self._tokenizer.num_special_tokens_to_add()
@@ -244,11 +246,11 @@ class _Training:
         self.detector, self.recipe, self.folder = detector, detector.recipe, folder
         self.model = detector._model
         self.rows = [
-            row[: detector._window()]
+            row[: detector.window]
             for row in detector._tokenizer(
                 [without_surrogates(text) for text in texts],
                 truncation=True,
-                max_length=detector._window(),
+                max_length=detector.window,
             )["input_ids"]
         ]
         self.targets = torch.tensor(detector.head.targets(classes))

@@ -162,7 +162,9 @@ class Service:
     def parse(self, status: int, body: bytes) -> Answer:
         """Return what a reply to one text means; never raises."""
         try:
-            reply = json.loads(body)
+            reply = json.loads(body, object_pairs_hook=_each_once)
+        except _TwiceError as fault:
+            return unparseable(str(fault))
         except (ValueError, RecursionError):
             if status != 200:
                 return error(f"the service answered {status}")
@@ -211,6 +213,19 @@ class Service:
         """Return one outcome a text and repeat; `last_report` has reasons and notices."""
         self._last_report = self.runner().run(texts, progress=progress)
         return self._last_report.decisions
+
+
+class _TwiceError(ValueError):
+    """An object of a reply names a key twice, and which is meant is anyone's guess."""
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        again = next(name for name in names if names.count(name) > 1)
+        raise _TwiceError(f"the reply names {again!r:.60} twice")
+    return made
 
 
 def _said(reply: Any) -> str:

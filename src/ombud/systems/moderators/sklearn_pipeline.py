@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,15 +84,25 @@ class SklearnModerator:
         if self.path is None:
             raise PlanError(f"{self.name}: give the path of a .skops file, or use from_pipeline")
         require("skops", "moderators")
+        if not self.path.is_file():
+            raise PlanError(f"{self.name}: there is no file {self.path}")
+        if not is_zipfile(self.path):
+            raise PlanError(f"{self.path.name} is damaged, or is no skops file: it is no archive")
         from skops.io import get_untrusted_types, load
 
-        unknown = get_untrusted_types(file=self.path)
+        try:
+            unknown = get_untrusted_types(file=self.path)
+            pipeline = None if unknown else load(self.path)
+        except Exception as error:  # what a damaged file meets in skops can be anything
+            raise PlanError(
+                f"{self.path.name} is damaged, or is no skops file: {type(error).__name__}: {error}"
+            ) from None
         if unknown:
             raise PlanError(
                 f"{self.path.name} holds types that skops does not trust ({', '.join(unknown)}); "
                 "load it yourself and use SklearnModerator.from_pipeline"
             )
-        return load(self.path)
+        return pipeline
 
     def _score(self, texts: list[str]) -> NDArray[Any]:
         classes = list(self._pipeline.classes_)

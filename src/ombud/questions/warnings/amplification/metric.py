@@ -74,8 +74,8 @@ class Amplification(Options):
 
     References
     ----------
-    Kovacs, Kazemian, Chee and Dean, *Datasets for Navigating Sensitive Topics in Recommendation
-    Systems*.
+    Kovacs, Kazemian, Chee and Dean (2025), *Datasets for Navigating Sensitive Topics in
+    Recommendation Systems*.
 
     Examples
     --------
@@ -120,8 +120,8 @@ class UserAmplification(Options):
 
     References
     ----------
-    Kovacs, Kazemian, Chee and Dean, *Datasets for Navigating Sensitive Topics in Recommendation
-    Systems*.
+    Kovacs, Kazemian, Chee and Dean (2025), *Datasets for Navigating Sensitive Topics in
+    Recommendation Systems*.
     """
 
     word: ClassVar[str] = "user amplification"

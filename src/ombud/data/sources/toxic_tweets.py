@@ -1,0 +1,102 @@
+"""Two published sets of toxic tweets as files: OLID and that of Davidson et al."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
+from ombud.data.sources.labelled import (
+    HATE_HARMS,
+    file_in,
+    read_csv,
+    read_labels,
+    text_dataset,
+)
+from ombud.registry import source
+
+__all__ = ["davidson", "olid"]
+
+
+def _undone(texts: pl.Series) -> list[str | None]:
+    """Return the texts with HTML entities undone (&amp; is &)."""
+    return [None if text is None else unescape(text) for text in texts.to_list()]
+
+
+@source("olid")
+def olid(path: str | Path) -> Dataset:
+    """Tweets that are offensive or not (OLID, subtask A, its training file).
+
+    HTML entities are undone. Licence: see the task's page; research use. Known harms: offensive
+    language and slurs. Published figures on this file are set beside results under the name of
+    this data set, ``OLID A``; they were made on 13,240 training tweets by a model that was not
+    trained on them.
+
+    Parameters
+    ----------
+    path
+        The file with `tweet` and `subtask_a` (OFF or NOT), or its folder.
+    """
+    file = file_in(path, "olid_data.csv", "olid-training-v1.0.tsv")
+    table = read_csv(file, ["tweet", "subtask_a"], "\t" if file.suffix == ".tsv" else ",")
+    label = read_labels(table["subtask_a"], ["OFF"], ["NOT"], file.name)
+    columns = {"text": pl.Series(_undone(table["tweet"]), dtype=pl.String), "label": label}
+    return text_dataset(
+        pl.DataFrame(columns),
+        family="traditional",
+        files=[file],
+        name="OLID A",
+        title="Tweets of OLID, offensive or not",
+        source="sites.google.com/site/offensevalsharedtask/olid",
+        licence="research use; the terms of the platform",
+        citation="Zampieri et al. (2019), Predicting the Type and Target of Offensive Posts in "
+        "Social Media, NAACL.",
+        known_harms=HATE_HARMS,
+        unknowns="Authors are not given, so tweets of one author count as independent.",
+    )
+
+
+@source("davidson")
+def davidson(
+    path: str | Path, *, against: Literal["hate+offensive", "hate only"] = "hate+offensive"
+) -> Dataset:
+    """Tweets labelled hate, offensive or neither (Davidson et al. 2017), in either of two cuts.
+
+    HTML entities are undone. Licence: MIT. Known harms: hate speech and slurs.
+
+    Parameters
+    ----------
+    path
+        The file with `tweet` and `class` (0 hate, 1 offensive, 2 neither), or its folder.
+    against
+        ``hate+offensive``: both should be flagged. ``hate only``: offensive tweets are left out.
+    """
+    file = file_in(path, "labeled_data.csv")
+    table = read_csv(file, ["tweet", "class"])
+    dropped: list[Exclusion] = []
+    if against == "hate only":
+        kept = table.filter(pl.col("class").str.strip_chars() != "1")
+        gone = table.height - kept.height
+        reason = "they are offensive and not hateful"
+        dropped.append(Exclusion("texts", "texts", gone, reason, table.height))
+        table = kept
+    label = read_labels(table["class"], ["0", "1"], ["2"], file.name)
+    columns = {"text": pl.Series(_undone(table["tweet"]), dtype=pl.String), "label": label}
+    return text_dataset(
+        pl.DataFrame(columns),
+        family="traditional",
+        files=[file],
+        exclusions=dropped,
+        name=f"Davidson {against}",
+        title=f"Tweets of Davidson et al., {against} against neither",
+        source="github.com/t-davidson/hate-speech-and-offensive-language",
+        licence="MIT",
+        citation="Davidson, Warmsley, Macy and Weber (2017), Automated Hate Speech Detection and "
+        "the Problem of Offensive Language, ICWSM.",
+        known_harms=HATE_HARMS,
+        unknowns="Authors are not given, so tweets of one author count as independent.",
+    )
