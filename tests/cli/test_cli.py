@@ -224,7 +224,9 @@ def test_the_demo_finds_what_was_planted(tmp_path: Path) -> None:
     suppressed = {
         (e["system"], e["group"])
         for e in told["moderators"]["estimates"]
-        if e["kind"] == "ratio" and e["p_adjusted"] is not None and e["p_adjusted"] < 0.05
+        # Where one group is flagged more than all, the others are flagged less than all.
+        if e["kind"] == "ratio" and e["p_adjusted"] is not None and e["value"] > 1
+        if e["p_adjusted"] < 0.05
     }
     assert suppressed == {("suppressing", "identity=islanders")}
 

@@ -436,8 +436,9 @@ def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
     said = describe_metric(getdoc(type(metric)) or "")
-    if isinstance(metric, MetricBase) and metric.summary:
-        said |= {"summary": metric.summary}
+    if isinstance(metric, MetricBase):
+        whole = " ".join(filter(None, (said["summary"], metric.variant)))
+        said |= {"summary": metric.summary or whole}
     return MetricInfo(
         spec_of(metric), metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
     )

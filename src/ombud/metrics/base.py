@@ -7,7 +7,7 @@ a metric's author writes no statistics.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ombud.metrics.label_uncertainty import LabelDraws
     from ombud.stats.statistics import Statistic
 
-__all__ = ["Metric", "MetricBase", "Outputs", "Rows", "key_of", "spec_of"]
+__all__ = ["Metric", "MetricBase", "Outputs", "Rows", "key_of", "options_of", "spec_of"]
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 
@@ -237,6 +237,12 @@ class MetricBase:
         return ""
 
     @property
+    def variant(self) -> str:
+        """What the chosen options make of it, in sentences; empty for the defaults."""
+        chosen = ", ".join(f"{name} = {value}" for name, value in sorted(options_of(self).items()))
+        return f"Here with {chosen}." if chosen else ""
+
+    @property
     def spread(self) -> bool:
         """The spread of units is not kept."""
         return False
@@ -271,17 +277,26 @@ def key_of(thing: _Registered) -> str:
     >>> key_of(LabelShare(k=5)), key_of(LabelShare())
     ('label-share(k=5)', 'label-share')
     """
-    options = []
-    for option in fields(thing):  # type: ignore[arg-type]
+    options = [f"{name}={value}" for name, value in sorted(options_of(thing).items())]
+    return f"{thing.registered_name}({','.join(options)})" if options else thing.registered_name
+
+
+def options_of(thing: object) -> dict[str, str]:
+    """Return the options of a dataclass that are not the default, as plain words.
+
+    Examples
+    --------
+    >>> from ombud.metrics.shares import LabelShare
+    >>> options_of(LabelShare(k=5))
+    {'k': '5'}
+    """
+    options = {}
+    for option in fields(thing) if is_dataclass(thing) else ():
         default = option.default if option.default_factory is MISSING else option.default_factory()
         value = getattr(thing, option.name)
         if option.init and value != default:
-            options.append(f"{option.name}={_plain(value)}")
-    return (
-        f"{thing.registered_name}({','.join(sorted(options))})"
-        if options
-        else (thing.registered_name)
-    )
+            options[option.name] = _plain(value)
+    return options
 
 
 def _plain(value: Any) -> str:

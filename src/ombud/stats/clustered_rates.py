@@ -116,8 +116,7 @@ def cluster_score_test(
 
     References
     ----------
-    Donner and Donald (1988), Biometrics 44, 1063-1072 (the first variance); Guo et al. (2005),
-    Statistics in Medicine 24, 3479-3495 (the second, in score tests).
+    Guo et al. (2005), Statistics in Medicine 24, 3479-3495 (the second variance, in score tests).
 
     Examples
     --------

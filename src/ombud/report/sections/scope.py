@@ -5,7 +5,7 @@ from __future__ import annotations
 from ombud.audits.result import MetricInfo, Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Definitions, Name, Paragraph, Part, Section, paragraph
-from ombud.report.display import count, joined, plural
+from ombud.report.display import count, plural
 from ombud.report.findings import key_of_estimate, key_of_metric
 from ombud.report.wording import support
 
@@ -41,11 +41,12 @@ def scope(result: Result) -> Section:
 
 @section("measures")
 def measures(result: Result) -> Section | None:
-    """Say what each measure is, once for all its forms."""
-    items = []
-    for infos in _by_name(result).values():
-        said = " ".join(filter(None, (infos[0].summary, _other_forms(infos))))
-        items.append((infos[0].title, paragraph(said or "No description was stored.")))
+    """Say what each measure is, in each of its forms."""
+    items = [
+        (info.title, paragraph(info.summary or "No description was stored."))
+        for infos in _by_name(result).values()
+        for info in infos
+    ]
     if not items:
         return None
     blocks = (Definitions(tuple(items)),)
@@ -58,12 +59,6 @@ def _by_name(result: Result) -> dict[str, list[MetricInfo]]:
     for info in result.metrics:
         found.setdefault(str(info.spec.get("name") or info.title), []).append(info)
     return found
-
-
-def _other_forms(infos: list[MetricInfo]) -> str:
-    if len(infos) == 1:
-        return ""
-    return f"Also measured in other forms: {joined([info.title for info in infos[1:]])}."
 
 
 def _sampled(result: Result) -> str:
