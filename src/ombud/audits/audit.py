@@ -21,7 +21,7 @@ from ombud.audits.histograms import spread_tables
 from ombud.audits.inputs import data_plan, store_data
 from ombud.audits.load import load_analyses, load_data, load_metrics, load_system, what_systems_are
 from ombud.audits.metric_docs import describe_metric
-from ombud.audits.plan import Plan, StatisticsPlan
+from ombud.audits.plan import AboutPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.audits.presets import complete
 from ombud.audits.provenance import (
     fingerprint_data,
@@ -87,6 +87,10 @@ class Audit:
         The plan it was built from, if any.
     analyses
         What to compute beside the metrics: from data and answers, or by asking the systems more.
+    about
+        Who audits whom, and what for: the fields of `ombud.audits.AboutPlan`.
+    expect
+        By name, limits that are declared beforehand: the fields of `ombud.audits.ExpectPlan`.
 
     Examples
     --------
@@ -108,6 +112,8 @@ class Audit:
     title: str = "Audit"
     plan: Plan | None = None
     analyses: Sequence[Analysis | SystemAnalysis] = ()
+    about: AboutPlan | Mapping[str, str] = field(default_factory=AboutPlan)
+    expect: Mapping[str, ExpectPlan | Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.systems, Mapping):
@@ -115,6 +121,7 @@ class Audit:
             if len(named) < len(self.systems):
                 raise PlanError("two systems have the same name; give them names in a mapping")
             self.systems = named
+        self._declared()  # its faults come before any system is asked
         if not self.systems:
             raise PlanError("an audit needs at least one system")
         if not self.metrics:
@@ -176,6 +183,8 @@ class Audit:
             title=plan.title,
             plan=plan,
             analyses=load_analyses(plan.analyses),
+            about=plan.about,
+            expect=plan.expect,
         )
 
     def quote(self) -> dict[str, CostQuote]:
@@ -346,16 +355,28 @@ class Audit:
     def _as_plan(self) -> Plan:
         if self.plan is not None:
             return self.plan
+        systems = {name: {"type": type(s).__name__} for name, s in self._named().items()}
         return Plan(
             title=self.title,
+            about=self._declared().about,
+            expect=self._declared().expect,
             seed=self.seed,
             sample=self.sample,
             data=data_plan(self.data),
-            systems={name: {"type": type(s).__name__} for name, s in self._named().items()},
+            systems=systems,
             metrics=tuple(spec_of(metric) for metric in self.metrics),
             analyses=tuple(spec_of(analysis) for analysis in self.analyses),
             statistics=self.statistics,
         )
+
+    def _declared(self) -> Plan:
+        """Return what was declared beforehand, checked."""
+        about = self.about if isinstance(self.about, AboutPlan) else dict(self.about)
+        expect = {
+            name: one if isinstance(one, ExpectPlan) else dict(one)
+            for name, one in self.expect.items()
+        }
+        return Plan.from_dict({"about": about, "expect": expect}, "the audit")
 
     @cached_property
     def _fingerprint(self) -> str:

@@ -102,6 +102,7 @@ def _load_files(plan: Plan) -> Dataset:
         by=plan.by,
         intersections=plan.intersections,
         by_item=tuple(name for name in plan.by_item if name != LABEL),
+        columns=asked.columns,
     )
     tables = read_tables(paths, options)
     if "test" in tables and "interactions" not in tables:

@@ -13,6 +13,7 @@ from ombud.audits.result import Result
 from ombud.report.blocks import Block, Cell, Column, Section, Table, paragraph, tables_in
 from ombud.report.display import visible
 from ombud.report.findings import Kind, families, key_of_estimate, reading
+from ombud.stats.power import smallest_effect
 
 __all__ = ["EVERY_NUMBER", "appendix_sections", "table_data", "table_rows"]
 
@@ -157,6 +158,7 @@ def _every_number(result: Result) -> dict[str, Any]:
         "Low": [low for low, _ in ends],
         "High": [high for _, high in ends],
         "n": [e.n for e in some],
+        "Would have been found": [smallest_effect(e) for e in some],
     }
     # A p-value that rests on replicates says nothing below one in their number.
     least = 1 / (result.plan.statistics.replicates + 1)

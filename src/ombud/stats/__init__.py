@@ -50,6 +50,13 @@ from ombud.stats.permutation import (
     sign_flip_test,
 )
 from ombud.stats.pooling import Pooled, partially_pool
+from ombud.stats.power import (
+    power_of,
+    smallest_effect,
+    standard_error,
+    units_for_half_width,
+    units_for_power,
+)
 from ombud.stats.proportions import (
     Bounds,
     exact,
@@ -175,6 +182,7 @@ __all__ = [
     "paired_proportion_interval",
     "partially_pool",
     "placements",
+    "power_of",
     "proportion",
     "rate_ratio",
     "rate_ratio_estimate",
@@ -190,6 +198,10 @@ __all__ = [
     "risk_labels",
     "score_rate_ratio",
     "sign_flip_test",
+    "smallest_effect",
+    "standard_error",
+    "units_for_half_width",
+    "units_for_power",
     "welch",
     "wilson",
 ]

@@ -7,20 +7,31 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Frame, open_frame
+from ombud.data.frames import Frame, MappedFile
 from ombud.data.ids import Ids, Vocabulary
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
-from ombud.errors import DataError
-from ombud.registry import moderator, recommender
+from ombud.errors import DataError, PlanError
+from ombud.registry import hint, moderator, recommender
 
 __all__ = ["RecordedDecisions", "RecordedRecommendations"]
+
+
+_LISTS = ("user", "item", "rank", "score")
+_DECISIONS = ("id", "outcome", "flagged", "score", "repeat", "categories")
+
+
+def _mapped(frame: Frame, columns: dict[str, str], known: tuple[str, ...]) -> Frame:
+    """Return a file or frame of which only the named columns are read; as it is without names."""
+    for ours in columns:
+        if ours not in known:
+            raise PlanError(f"columns names {ours!r}; {hint(ours, known)}")
+    return MappedFile(frame, columns, only=True) if columns else frame
 
 
 @recommender("recorded")
@@ -36,6 +47,9 @@ class RecordedRecommendations:
         The file (Parquet, CSV, TSV, JSONL); from Python also a frame, or `Recommendations`.
     name
         The system's name in the report; default, the file's name, or ``recorded``.
+    columns
+        Which columns are `user`, `item`, `rank` and `score`, where they are called otherwise:
+        ``{user = "customer", item = "product"}``. Others are then not read.
 
     Examples
     --------
@@ -47,14 +61,13 @@ class RecordedRecommendations:
 
     path: Path
     name: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
     _lists: Recommendations | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         given: Any = self.path
         if not isinstance(given, str | PathLike):
-            self._lists = (
-                given if isinstance(given, Recommendations) else Recommendations.from_frame(given)
-            )
+            self._lists = given if isinstance(given, Recommendations) else self._read(given)
             self.path = Path(self.name or "recorded")
         self.path = Path(self.path)
         self.name = self.name or self.path.stem
@@ -68,8 +81,11 @@ class RecordedRecommendations:
     def lists(self) -> Recommendations:
         """All recorded lists."""
         if self._lists is None:
-            self._lists = Recommendations.from_frame(self.path)
+            self._lists = self._read(self.path)
         return self._lists
+
+    def _read(self, frame: Frame) -> Recommendations:
+        return Recommendations.from_frame(_mapped(frame, self.columns, _LISTS))
 
     @property
     def record(self) -> Recommendations:
@@ -137,18 +153,8 @@ class RecordedDecisions:
         return self._decisions
 
     def _read(self, frame: Frame) -> Decisions:
-        if not self.columns:
-            return Decisions.from_frame(frame, threshold=self.threshold)
-        lazy, name = open_frame(frame, ids=[self.columns.get("id", "id")])
-        there = lazy.collect_schema().names()
-        missing = [column for column in self.columns.values() if column not in there]
-        if missing:
-            found = ", ".join(there[:20])
-            faults = [f"column {column!r} is missing (found: {found})" for column in missing]
-            raise DataError(name, faults)
-        chosen = lazy.select(nw.col(c).alias(as_) for as_, c in self.columns.items())
-        table = chosen.collect(backend="polars").to_native()
-        return Decisions.from_frame(table, threshold=self.threshold, source=name)
+        chosen = _mapped(frame, self.columns, _DECISIONS)
+        return Decisions.from_frame(chosen, threshold=self.threshold)
 
     @property
     def record(self) -> Decisions:

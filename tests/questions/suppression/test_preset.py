@@ -185,7 +185,7 @@ def test_intersections_need_enough_texts(tmp_path: Path) -> None:
 def test_the_gate_closes_on_suppression_and_stays_open_without_it(
     stored: Path, tmp_path: Path
 ) -> None:
-    condition = 'metric == "suppression" and low > 1.25'
+    condition = 'metric == "suppression" and kind == "ratio" and low > 1.25'
     closed = CliRunner().invoke(app, ["check", str(stored), "--fail-if", condition])
     assert closed.exit_code == 1
     assert "women" in closed.output
