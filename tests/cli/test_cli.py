@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from ombud.audits import Plan
 from ombud.cli import app
 from ombud.worlds import small_world
 
@@ -102,7 +103,8 @@ def test_rescore_with_other_metrics_and_without_the_systems(folder: Path, tmp_pa
         )
     finally:
         shutil.move(hidden, lists)
-    assert {e["metric"] for e in json.loads(text)["estimates"]} == {"label share@3"}
+    names = {e["key"].partition("/")[0] for e in json.loads(text)["estimates"]}
+    assert names == {"label-share(k=3)"}
 
 
 def test_compare(folder: Path, tmp_path: Path) -> None:
@@ -164,7 +166,11 @@ type = "item-knn"
     words = ["tune", plan, "--system", "near", "--metric", "recall@10", "--trials", "2"]
     found = json.loads(ombud(*words, "--folder", tmp_path / "t", "--json"))
     assert found["best"] and 0 <= found["value"] <= 1
-    assert "stopped:" in ombud(*words, "--folder", tmp_path / "t")
+    said = ombud(*words, "--folder", tmp_path / "t")
+    assert "stopped:" in said and "plan.toml" in said
+    written = Plan.load(tmp_path / "t" / "plan.toml")
+    assert written.systems == {"near": {"type": "item-knn", **found["best"]}}
+    assert written.data.interactions == str(folder / "interactions.parquet")
     ombud("tune", plan, "--system", "far", "--folder", tmp_path / "t", code=2)
 
 

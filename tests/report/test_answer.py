@@ -158,7 +158,7 @@ def test_whose_speech(estimates: list[Estimate], said: list[str], sure: str) -> 
         (
             [lists(0.05), lists(-0.04, "ALS")],
             ["No clear difference: the lists of 2 systems do not clearly hold more or less than "
-             "histories; from \u221214% to +15% is not ruled out."],
+             "histories; below \u221214% or above +15% is ruled out for each."],
             "None of 2 comparisons is clear at 95% after correction.",
         ),
         (

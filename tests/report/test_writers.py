@@ -341,7 +341,7 @@ def test_save_by_ending_and_by_folder(moderator: Result, tmp_path: Path) -> None
     assert report.save(tmp_path / "a.json") == (tmp_path / "a.json",)
     assert report.save(tmp_path / "b.html") == (tmp_path / "b.html", tmp_path / "b-appendix.html")
     paths = report.save(tmp_path / "all", formats=[f for f in FORMATS if f != "pdf"])
-    names = ["report.html", "appendix.html", "report.md", "report.tex", "report.json"]
+    names = ["report.html", "appendix.html", "report.md", "report.tex", "report.json", "report.csv"]
     assert [p.name for p in paths] == names
     assert all(p.stat().st_size > 100 for p in paths)
     pictures = re.findall(r"\]\((figures/[^)]+)\)", paths[2].read_text(encoding="utf-8"))

@@ -59,7 +59,12 @@ def _load(plan: Plan) -> Dataset:
 
 def _check_only_source(plan: Plan) -> None:
     """Refuse files and reading options beside a source: they would not be used."""
-    given = sorted(plan.data.model_fields_set - {"source", "options"})
+    # A stored plan states every default too: those are no wish of anyone.
+    given = sorted(
+        name
+        for name, field in type(plan.data).model_fields.items()
+        if name not in {"source", "options"} and getattr(plan.data, name) != field.default
+    )
     if given:
         raise PlanError(
             f"[data] names the source {plan.data.source!r}, and beside it {', '.join(given)}, "

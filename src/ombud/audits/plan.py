@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -27,6 +27,10 @@ __all__ = [
 PLAN_SCHEMA = 1
 """The version of the plan's form that this ombud writes, and the newest it reads."""
 
+
+_Size = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Matters = _Size | dict[str, _Size] | None
+"""The smallest difference that matters: one size, or one for each named measure."""
 
 _LONGEST_NAME = 80
 
@@ -108,7 +112,7 @@ class DataPlan(_Strict):
     users: str | None = None
     """File with `user` and one column per attribute."""
     texts: str | None = None
-    """File with `text` and optionally `id`, `label`, `cluster`, `family`."""
+    """File with `text` and optionally `id`, `label`, `cluster`, `family`; votes as `yes`, `no`."""
     text_groups: str | None = None
     """File with `id` and a column per attribute of the texts, or in long form `id` and `group`."""
     columns: dict[str, dict[str, str]] = Field(default_factory=dict)
@@ -135,6 +139,8 @@ class StatisticsPlan(_Strict):
     """Correction for many comparisons."""
     minimum: int = Field(default=10, ge=2, strict=True)
     """With fewer units there is no number, but the words "not enough data"."""
+    matters: Matters = None
+    """The smallest difference that matters; of all measures, or by the name of each."""
 
 
 class _Expecting(_Strict):
@@ -186,6 +192,8 @@ class Plan(_Expecting):
     """Options of the preset."""
     seed: int = Field(default=0, ge=0, strict=True)
     """The seed of everything random."""
+    repeat: int = Field(default=1, ge=1, le=100, strict=True)
+    """Make the audit so often, with other splits (or folds) and seeds; intervals cover that too."""
     sample: int | None = Field(default=None, ge=1, strict=True)
     """Audit a random sample of this many users; default, all."""
     data: DataPlan = DataPlan()

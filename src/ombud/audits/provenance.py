@@ -103,7 +103,7 @@ def fingerprint_data(data: Dataset) -> str:
     if data.texts is not None:
         parts += [data.texts.ids, data.texts.texts, data.texts.truth]
         given = data.texts
-        shared = (given.clusters, given.families, given.sets, given.languages)
+        shared = (given.clusters, given.families, given.sets, given.languages, given.yes, given.no)
         parts += [column for column in shared if column is not None]
     for groups in (data.users, data.text_groups):
         if groups is not None:

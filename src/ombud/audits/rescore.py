@@ -9,6 +9,7 @@ from ombud.audits.collect import SystemOutputs
 from ombud.audits.integrity import read_integrity
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_hashes
+from ombud.audits.repeats import REPEATS
 from ombud.audits.result import Result, check_provenance
 from ombud.audits.run_folder import read_outputs, read_predictions
 from ombud.data.recommendations import Recommendations
@@ -51,7 +52,7 @@ def rescore(
                 "before systems are asked; judge a result by later limits with: "
                 "ombud check RESULT --gate FILE"
             )
-        fixed = ("data", "systems", "split", "seed", "about", "expect")
+        fixed = ("data", "systems", "split", "seed", "repeat", "about", "expect")
         kept = {name: getattr(stored, name) for name in fixed}
         asked = plan.model_copy(update=kept)
     _check_unchanged(folder, stored)
@@ -63,7 +64,11 @@ def rescore(
         for name, answer in answers.items()
     }
     audit = Audit.from_plan(asked, systems)
-    return audit.rescored(answers, None if into is None else Path(into), progress)
+    repeats = [
+        _answers(folder / REPEATS / str(number), tuple(stored.systems))
+        for number in range(2, stored.repeat + 1)
+    ]
+    return audit.rescored(answers, None if into is None else Path(into), progress, repeats)
 
 
 def _check_unchanged(folder: Path, stored: Plan) -> None:
@@ -86,7 +91,8 @@ def _check_unchanged(folder: Path, stored: Plan) -> None:
         return  # it was never finished, and nothing is recorded
     provenance = read_json(folder / "provenance.json")
     check_provenance(folder / "provenance.json", provenance)
-    kept = [n for n in provenance.get("files", {}) if n.startswith(("outputs/", "predictions/"))]
+    answered = ("outputs/", "predictions/", f"{REPEATS}/")
+    kept = [n for n in provenance.get("files", {}) if n.startswith(answered)]
     edited = read_integrity(folder, provenance, kept).changed
     if edited:
         raise ResultError(

@@ -136,6 +136,24 @@ class Result:
             row["low"], row["high"] = (None if end is None else float(end) for end in ends)
         return pl.DataFrame(rows, infer_schema_length=None)
 
+    def to_wide(self) -> pl.DataFrame:
+        """Return one row per measure, label and group, and four columns per system.
+
+        The columns are ``SYSTEM value``, ``SYSTEM low``, ``SYSTEM high`` and ``SYSTEM n``; values
+        that are not defined are missing. Numbers of no system, such as facts about the data, stand
+        under ``value`` and so on.
+        """
+        rows: dict[tuple[str, ...], dict[str, Any]] = {}
+        for e in self.estimates:
+            about = ("metric", "key", "kind", "label", "group", "against")
+            index = tuple(str(getattr(e, name)) for name in about)
+            row = rows.setdefault(index, dict(zip(about, index, strict=True)))
+            head = f"{e.system} " if e.system else ""
+            low, high = e.interval if e.interval is not None else (None, None)
+            row |= {f"{head}value": e.value, f"{head}low": low, f"{head}high": high}
+            row[f"{head}n"] = e.n
+        return pl.DataFrame(list(rows.values()), infer_schema_length=None)
+
     def to_polars(self) -> pl.DataFrame:
         """Return one row per estimate, as a Polars frame."""
         return self.to_frame()

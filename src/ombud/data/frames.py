@@ -25,8 +25,10 @@ __all__ = [
     "Frame",
     "MappedFile",
     "first_rows",
+    "has_columns",
     "open_frame",
     "read_table",
+    "seconds_of",
     "unreadable",
     "unreadable_names",
 ]
@@ -382,6 +384,20 @@ def _cast(column: Column, dtype: pl.DataType) -> pl.Expr:
         return value if dtype.is_float() else value.cast(pl.Float64)
     casts = {"category": pl.String, "count": pl.Int64, "flag": pl.Boolean, "text": pl.String}
     return value.cast(casts[column.kind]) if column.kind in casts else value
+
+
+def has_columns(frame: Frame | None, *names: str) -> bool:
+    """Return whether a table has some columns; False for no table."""
+    if frame is None:
+        return False
+    return set(names) <= set(open_frame(frame)[0].collect_schema().names())
+
+
+def seconds_of(times: pl.Series) -> pl.Series:
+    """Return times as seconds since 1970, whether they are dates, moments or numbers."""
+    if times.dtype.is_temporal():
+        times = times.cast(pl.Datetime("us")).dt.timestamp("us") / 1e6
+    return times.cast(pl.Float64)
 
 
 def _date(value: pl.Expr) -> pl.Expr:

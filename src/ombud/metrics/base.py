@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -67,6 +68,8 @@ class Rows:
     shared
         What would have been measured under other states of what all units share (doubtful
         labels), to be carried into the intervals; None when nothing of the kind is known.
+    undefined
+        Why none of it makes a number, such as lists that are too short; empty when it does.
     """
 
     unit: str
@@ -78,6 +81,7 @@ class Rows:
     notes: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shared: LabelDraws | None = None
+    undefined: str = ""
 
     def __post_init__(self) -> None:
         for name, values in self.columns.items():
@@ -188,6 +192,14 @@ class Metric(Protocol):
         """
         ...
 
+    @property
+    def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
+        """What lists mean for it that all end before `depth`, though the catalogue has more.
+
+        There is no number, or it is said beside the number; or it does not read lists.
+        """
+        ...
+
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return one row per unit."""
         ...
@@ -252,6 +264,11 @@ class MetricBase:
         """Groups of items are among its labels."""
         return "labels"
 
+    @property
+    def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
+        """There is no number at a depth that no list has."""
+        return "undefined"
+
 
 class _Registered(Protocol):
     registered_name: ClassVar[str]
@@ -263,6 +280,7 @@ def spec_of(thing: _Registered) -> dict[str, Any]:
     Anything that is registered as a dataclass of its options can be given.
     """
     options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
+    options = {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
     return {"name": thing.registered_name} | {k: v for k, v in options.items() if v is not None}
 
 
@@ -302,4 +320,6 @@ def options_of(thing: object) -> dict[str, str]:
 def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "+".join(_plain(one) for one in value)
+    if isinstance(value, Path):
+        return value.name  # the folder is whose machine it is
     return f"{value:g}" if isinstance(value, float) else str(value)

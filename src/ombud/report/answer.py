@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ombud import registry
 from ombud.audits.expectations import Expectation
 from ombud.audits.result import Result
+from ombud.metrics.matters import MATTERS
 from ombud.report.blocks import Figure, Paragraph, Part, Strong, paragraph
 from ombud.report.display import count
 from ombud.report.findings import nearest_end, reading
@@ -184,9 +185,19 @@ def _sure(tested: Sequence[Estimate], directions: tuple[str, str]) -> Paragraph:
         parts.append(f"{'is' if stand < 2 else 'are'} clear at {made[0].level:.0%}{after}")
         told = [f"{n:,} {word}" for n, word in zip(ways, directions, strict=True) if n]
         parts.append(f": {' and '.join(told)}." if stand > 1 else ".")
+    small = [e for e in made if reading(e) == "small"]
+    if small:
+        parts.append(f" {len(small):,} more {_smaller(small)}.")
     if few:
         parts.append(f" {few:,} had too little data.")
     return Paragraph(tuple(parts))
+
+
+def _smaller(small: Sequence[Estimate]) -> str:
+    verb = "differs" if len(small) == 1 else "differ"
+    sizes = {e.details[MATTERS] for e in small}
+    than = f"{sizes.pop():g}" if len(sizes) == 1 else "what was declared to matter"
+    return f"{verb}, but not surely by more than {than}"
 
 
 def _nothing(tested: Sequence[Estimate]) -> Paragraph:

@@ -146,6 +146,7 @@ def to_appendix(page: Page, data: Mapping[str, Any], *, report: str = "report.ht
             report=report,
             opened=[next(iter(data), "")],
             lengths={name: _length(table) for name, table in data.items()},
+            pictures={figure.name: _picture(figure) for figure in figures_in(page.sections)},
             data=script_json(data),
             style=_resource("style.css"),
             scripts=scripts,

@@ -33,7 +33,14 @@ from ombud.report.wording import sentences_of
 
 __all__ = ["FORMATS", "Report"]
 
-FORMATS = {"html": ".html", "pdf": ".pdf", "markdown": ".md", "latex": ".tex", "json": ".json"}
+FORMATS = {
+    "html": ".html",
+    "pdf": ".pdf",
+    "markdown": ".md",
+    "latex": ".tex",
+    "json": ".json",
+    "csv": ".csv",
+}
 """What a report can be written as, and how such a file ends."""
 
 
@@ -261,8 +268,17 @@ class Report:
             write_text(path, self.html(appendix=beside.name))
             return (path, beside)
         else:
-            write_text(path, self.latex() if name == "latex" else self.json())
+            write_text(path, self._text(name))
         return (path,)
+
+    def _text(self, name: str) -> str:
+        if name == "csv":
+            # A cell that a spreadsheet would take for a formula is kept from being one.
+            import polars.selectors as columns
+
+            plain = columns.string().str.replace(r"^([=+\-@\t\r])", "'$1")
+            return self.result.to_wide().with_columns(plain).write_csv()
+        return self.latex() if name == "latex" else self.json()
 
     def save_figures(
         self, folder: Path | str, formats: Iterable[str] = ("svg", "png")

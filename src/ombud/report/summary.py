@@ -95,7 +95,9 @@ def _answer(answer: Answer, width: int, room: int) -> list[str]:
     sure = _wrapped(answer.how_sure.plain, width)
     unknown = [] if answer.unknown is None else _wrapped(answer.unknown.plain, width)
     if not answer.findings:
-        return [*lines, *_wrapped(answer.said.plain, width, "  "), *unknown]
+        small = any(reading(e) == "small" for e in answer.tested)
+        told = _wrapped(answer.said.plain, width, "  ")
+        return [*lines, *told, *(sure if small else []), *unknown]
     ordered = answer.ordered
     said = 0
     for finding in ordered[:_FINDINGS]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Preset
 from ombud.data.dataset import Dataset
+from ombud.data.frames import has_columns
 from ombud.errors import PlanError
 from ombud.registry import preset
 from ombud.text.tagging import identity_groups, stated_texts, terms_of, texts_of, with_stated
@@ -146,7 +147,7 @@ class SuppressionPreset(Preset):
         if not plan.metrics:
             filled["metrics"] = _metrics(options)
         if not plan.analyses:
-            filled["analyses"] = _analyses(options)
+            filled["analyses"] = _analyses(options, has_columns(plan.data.texts, "yes", "no"))
         if plan.title == type(plan).model_fields["title"].default:
             filled["title"] = "Whose acceptable speech is flagged?"
         return plan.model_copy(update=filled)
@@ -175,12 +176,14 @@ def _metrics(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
     return tuple(result)
 
 
-def _analyses(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
+def _analyses(options: SuppressionOptions, voted: bool) -> tuple[dict[str, Any], ...]:
     listed = {"terms": options.terms} | ({"path": options.path} if options.path else {})
     result: list[dict[str, Any]] = [{"name": "set-sizes"}]
     special = {"punctuation": options.punctuation} if options.punctuation else {}
     result.append({"name": "identity-tag-counts", **listed, **special})
     result.append({"name": "tag-validation", **listed, "mode": options.mode})
+    if voted:
+        result.append({"name": "rater-agreement"})
     if options.scores:
         result.append({"name": "score-spread"})
     if options.regressions:

@@ -84,6 +84,7 @@ class Options(MetricBase):
 
     registered_name: ClassVar[str]
     of: ClassVar[Literal["recommender"]] = "recommender"
+    shallow_lists: ClassVar[Literal["said"]] = "said"
     word: ClassVar[str]
 
     def __post_init__(self) -> None:
