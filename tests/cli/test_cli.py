@@ -107,9 +107,23 @@ def test_rescore_with_other_metrics_and_without_the_systems(folder: Path, tmp_pa
 
 def test_compare(folder: Path, tmp_path: Path) -> None:
     ombud("rescore", folder / "result", "--folder", tmp_path / "again")
-    changes = json.loads(ombud("compare", folder / "result", tmp_path / "again", "--json"))
+    found = json.loads(ombud("compare", folder / "result", tmp_path / "again", "--json"))
+    changes = [e for e in found["changes"] if e["value"] is not None]
+    assert found["standing"] == 0
     assert changes and all(abs(e["value"]) < 1e-12 for e in changes)
     assert ombud("compare", folder / "result", tmp_path / "again").startswith("nothing changed: ")
+
+
+def test_watch_is_a_gate(folder: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        ombud("rescore", folder / "result", "--folder", tmp_path / "series" / name)
+    text = ombud("watch", tmp_path / "series", code=0)
+    assert "nothing changed beyond chance" in text
+    assert (tmp_path / "series" / "watch.html").read_text().startswith("<!doctype html>")
+    found = json.loads(ombud("watch", tmp_path / "series", "--json", code=0))
+    assert found["failed"] is False
+    assert found["results"] == ["a", "b"]
+    ombud("watch", folder / "result", code=2)
 
 
 def test_the_gate_closes_and_opens(folder: Path) -> None:

@@ -45,7 +45,7 @@ def test_the_traceback_can_be_had() -> None:
         (PlanError("no such thing"), 2),
         (PermissionError(13, "Permission denied", "some.csv"), 2),
         (OSError("no space"), 2),
-        (MemoryError(), 3),
+        (MemoryError(), 2),
         (RecursionError(), 3),
         (KeyboardInterrupt(), 130),
         (typer.Exit(7), 7),

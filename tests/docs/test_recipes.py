@@ -24,8 +24,12 @@ def needed(text: str) -> str:
     return found.group(1)
 
 
+@pytest.mark.filterwarnings("ignore")  # those of other libraries
 @pytest.mark.parametrize("text", BLOCKS, ids=needed)
-def test_recipe_runs_where_its_library_is(text: str) -> None:
+def test_recipe_runs_where_its_library_is(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     code = compile(text, PAGE.name, "exec")
     for library in needed(text).split(", "):
         if importlib.util.find_spec(library) is None:

@@ -21,10 +21,11 @@ from ombud.audits.histograms import spread_tables
 from ombud.audits.inputs import data_plan, store_data
 from ombud.audits.load import load_analyses, load_data, load_metrics, load_system, what_systems_are
 from ombud.audits.metric_docs import describe_metric
-from ombud.audits.plan import Plan, StatisticsPlan
+from ombud.audits.plan import AboutPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.audits.presets import complete
 from ombud.audits.provenance import (
     fingerprint_data,
+    fingerprint_parts,
     fingerprint_system,
     input_hashes,
     now,
@@ -32,12 +33,13 @@ from ombud.audits.provenance import (
 )
 from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
 from ombud.audits.run_folder import RunFolder
+from ombud.audits.unused import refuse_unused
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.items import LABEL
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
+from ombud.metrics.base import Metric, MetricBase, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.metrics.item_groups import measure_by_item
 from ombud.registry import hint
@@ -85,6 +87,10 @@ class Audit:
         The plan it was built from, if any.
     analyses
         What to compute beside the metrics: from data and answers, or by asking the systems more.
+    about
+        Who audits whom, and what for: the fields of `ombud.audits.AboutPlan`.
+    expect
+        By name, limits that are declared beforehand: the fields of `ombud.audits.ExpectPlan`.
 
     Examples
     --------
@@ -106,6 +112,8 @@ class Audit:
     title: str = "Audit"
     plan: Plan | None = None
     analyses: Sequence[Analysis | SystemAnalysis] = ()
+    about: AboutPlan | Mapping[str, str] = field(default_factory=AboutPlan)
+    expect: Mapping[str, ExpectPlan | Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.systems, Mapping):
@@ -113,6 +121,7 @@ class Audit:
             if len(named) < len(self.systems):
                 raise PlanError("two systems have the same name; give them names in a mapping")
             self.systems = named
+        self._declared()  # its faults come before any system is asked
         if not self.systems:
             raise PlanError("an audit needs at least one system")
         if not self.metrics:
@@ -142,6 +151,8 @@ class Audit:
             users = self.by if "recommender" in kinds else self.data.users
             texts = self.by if "moderator" in kinds else self.data.text_groups
             self.data = replace(self.data, users=users, text_groups=texts)
+        # Ids that match nothing are refused here, before a system is asked and paid.
+        _ = self.data.exclusions
 
     @classmethod
     def from_plan(cls, plan: Plan, systems: Mapping[str, System] | None = None) -> Self:
@@ -157,6 +168,7 @@ class Audit:
         plan = complete(plan)
         check_names(plan, systems=systems is None)
         data = load_data(plan)
+        refuse_unused(plan, data)
         metrics = load_metrics(plan.metrics)
         if systems is None:
             of = what_systems_are(metrics, data)
@@ -171,6 +183,8 @@ class Audit:
             title=plan.title,
             plan=plan,
             analyses=load_analyses(plan.analyses),
+            about=plan.about,
+            expect=plan.expect,
         )
 
     def quote(self) -> dict[str, CostQuote]:
@@ -247,6 +261,8 @@ class Audit:
             exclusions |= dict.fromkeys(_about_system(name, answer.outputs.exclusions))
         infos = []
         tables: dict[str, pl.DataFrame] = {}
+        if store is not None:
+            store.store_groups(self.data.users, self.data.text_groups)
         for number, metric in enumerate(self.metrics):
             progress(number, len(self.metrics), f"measuring {metric.title}")
             rows = self._measure(metric, answers)
@@ -339,16 +355,28 @@ class Audit:
     def _as_plan(self) -> Plan:
         if self.plan is not None:
             return self.plan
+        systems = {name: {"type": type(s).__name__} for name, s in self._named().items()}
         return Plan(
             title=self.title,
+            about=self._declared().about,
+            expect=self._declared().expect,
             seed=self.seed,
             sample=self.sample,
             data=data_plan(self.data),
-            systems={name: {"type": type(s).__name__} for name, s in self._named().items()},
+            systems=systems,
             metrics=tuple(spec_of(metric) for metric in self.metrics),
             analyses=tuple(spec_of(analysis) for analysis in self.analyses),
             statistics=self.statistics,
         )
+
+    def _declared(self) -> Plan:
+        """Return what was declared beforehand, checked."""
+        about = self.about if isinstance(self.about, AboutPlan) else dict(self.about)
+        expect = {
+            name: one if isinstance(one, ExpectPlan) else dict(one)
+            for name, one in self.expect.items()
+        }
+        return Plan.from_dict({"about": about, "expect": expect}, "the audit")
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -386,6 +414,7 @@ class Audit:
             "seed": self.seed,
             "versions": versions(),
             "data": self._fingerprint,
+            "parts": fingerprint_parts(self.data),
             "inputs": {} if self.plan is None else input_hashes(self.plan),
         }
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})
@@ -428,8 +457,9 @@ def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
     said = describe_metric(getdoc(type(metric)) or "")
-    variant = getattr(metric, "variant", "")  # of a plugin's, it may have none
-    said["summary"] = " ".join(filter(None, (said["summary"], variant)))
+    if isinstance(metric, MetricBase):
+        whole = " ".join(filter(None, (said["summary"], metric.variant)))
+        said |= {"summary": metric.summary or whole}
     return MetricInfo(
         spec_of(metric), metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from math import isfinite
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -45,9 +45,14 @@ def numbers_that_are_none(content: Any) -> dict[str, float]:
 def _unknown_key(model: type[BaseModel], where: list[str]) -> str:
     *path, key = where
     inside: Any = model
+    named = False
     for part in path:
+        if named:  # the part is a name that the plan gives, such as that of an expectation
+            named = False
+            continue
         field = getattr(inside, "model_fields", {}).get(part)
         inside = None if field is None else _model(field.annotation)
+        named = field is not None and get_origin(field.annotation) is dict
     known = list(getattr(inside, "model_fields", {}))
     place = f"[{'.'.join(path)}]" if path else "the plan"
     near = get_close_matches(key, known, n=1)

@@ -12,7 +12,7 @@ from ombud.audits.provenance import input_hashes
 from ombud.audits.result import Result, check_provenance
 from ombud.audits.run_folder import read_outputs, read_predictions
 from ombud.data.recommendations import Recommendations
-from ombud.errors import ResultError
+from ombud.errors import PlanError, ResultError
 from ombud.files import read_json
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
@@ -35,7 +35,7 @@ def rescore(
         A result folder, finished or with all its outputs stored.
     plan
         Take metrics, groups and statistics from this plan; default, the result's own. Data, its
-        split and the seed stay those of the result.
+        split, the seed and what was declared beforehand stay those of the result.
     into
         Write the new result to this folder; default, in memory only.
     progress
@@ -45,7 +45,14 @@ def rescore(
     stored = Plan.load(folder / "plan.toml")
     asked = stored
     if plan is not None:
-        kept = {name: getattr(stored, name) for name in ("data", "systems", "split", "seed")}
+        if plan.expect and plan.expect != stored.expect:
+            raise PlanError(
+                "the plan has another [expect] than the result, and what is expected is declared "
+                "before systems are asked; judge a result by later limits with: "
+                "ombud check RESULT --gate FILE"
+            )
+        fixed = ("data", "systems", "split", "seed", "about", "expect")
+        kept = {name: getattr(stored, name) for name in fixed}
         asked = plan.model_copy(update=kept)
     _check_unchanged(folder, stored)
     answers = _answers(folder, tuple(stored.systems))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -75,7 +76,7 @@ class Texts:
             Column("language", "text", required=False, nullable=True),
         ]
         table = read_table(frame, columns, source)
-        name = source or (str(frame) if isinstance(frame, str) else "texts")
+        name = source or (str(frame) if isinstance(frame, str | Path) else "texts")
         if "id" in table.columns:
             again = table.with_row_index("row", offset=1).filter(~pl.col("id").is_first_distinct())
             if again.height:
@@ -84,6 +85,14 @@ class Texts:
         else:
             # Numbered before rows are left out: groups and decisions count the rows of the file.
             table = table.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
+        for column in ("family", "set"):
+            kinds = table[column].n_unique() if column in table.columns else 0
+            if kinds > max(10, table.height // 2):
+                fault = (
+                    f"column {column!r} has {kinds:,} values for {table.height:,} texts: nearly "
+                    f"every text would be a {column} of its own"
+                )
+                raise DataError(name, [fault])
         table, exclusions = _with_texts(table, name)
         ids = table["id"].to_numpy()
         truth = np.full(table.height, -1, dtype=np.int8)

@@ -232,6 +232,11 @@ class MetricBase:
         return None
 
     @property
+    def summary(self) -> str:
+        """What it is with these options, where its description says another thing; else empty."""
+        return ""
+
+    @property
     def variant(self) -> str:
         """What the chosen options make of it, in sentences; empty for the defaults."""
         chosen = ", ".join(f"{name} = {value}" for name, value in sorted(options_of(self).items()))

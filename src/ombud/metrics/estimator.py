@@ -110,7 +110,9 @@ class MetricEstimator:
             return self.not_enough(s, group, about)
         if rare := self._rare(self.replicates, s, group):
             return self._undefined(rare, self._n(s, group), about)
-        return self._estimate(self.replicates.at(s, group), about, self.metric.null)
+        result = self._estimate(self.replicates.at(s, group), about, self.metric.null)
+        policy = self.metric.comparisons.events
+        return result if policy is None else policy.level(result, self, s, group)
 
     def group_contrast(self, system: int, label: int, group: int, against: str) -> Estimate:
         """Return a group compared with those outside it, or with the whole it is part of."""
@@ -138,9 +140,9 @@ class MetricEstimator:
         contrast = self.replicates.contrast((s, one), (s, other), how=self.metric.contrast)
         return self._estimate(contrast, about)
 
-    def system_gap(self, one: int, other: int, label: int) -> Estimate:
-        """Return the gap between two systems, on the units that both measured."""
-        about = self.about(one, label, 0)
+    def system_gap(self, one: int, other: int, label: int, group: int = 0) -> Estimate:
+        """Return the gap between two systems, on the units (of a group) that both measured."""
+        about = self.about(one, label, group)
         about |= {"kind": self._kind(), "against": self.layout.systems[other]}
         a, b = self.layout.sample(one, label), self.layout.sample(other, label)
         drawn, index = self.replicates, (one, other, label)
@@ -149,13 +151,13 @@ class MetricEstimator:
             a, b = self.shared.places[index]
             text = f"{self.shared.dropped[index]:,} {self.unit}s that only one of the two measured"
             about["note"] = "; ".join(filter(None, (about["note"], f"without {text}")))
-        if drawn.n[a, 0] == 0:
+        if drawn.n[a, group] == 0:
             return self._undefined(f"the systems measured no {self.unit} in common", 0, about)
-        if drawn.n[a, 0] < self.settings.minimum:
-            return self._few(int(drawn.n[a, 0]), about)
-        if rare := self._rare(drawn, a, 0) or self._rare(drawn, b, 0):
-            return self._undefined(rare, int(drawn.n[a, 0]), about)
-        contrast = drawn.contrast((a, 0), (b, 0), how=self.metric.contrast)
+        if drawn.n[a, group] < self.settings.minimum:
+            return self._few(int(drawn.n[a, group]), about)
+        if rare := self._rare(drawn, a, group) or self._rare(drawn, b, group):
+            return self._undefined(rare, int(drawn.n[a, group]), about)
+        contrast = drawn.contrast((a, group), (b, group), how=self.metric.contrast)
         return self._estimate(contrast, about)
 
     def _estimate(

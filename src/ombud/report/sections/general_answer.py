@@ -48,10 +48,7 @@ def general(result: Result) -> Answer | None:
         findings=tuple(findings),
         tested=tested,
         nothing=_nothing(tested) if tested else _described(found),
-        change=paragraph(
-            "Another sample moves the numbers within their intervals; wrong or missing labels "
-            "could move them further."
-        ),
+        change=paragraph("Wrong or missing labels could move the numbers beyond their intervals."),
         unknown=_unknown(result),
         figure=_figure(chosen, first[0].estimate if first else None),
         section="comparisons",
