@@ -121,7 +121,7 @@ def test_watch_is_a_gate(folder: Path, tmp_path: Path) -> None:
         ombud("rescore", folder / "result", "--folder", tmp_path / "series" / name)
     text = ombud("watch", tmp_path / "series", code=0)
     assert "nothing changed beyond chance" in text
-    assert (tmp_path / "series" / "watch.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "series" / "watch.html").read_text().startswith("<!DOCTYPE html>")
     found = json.loads(ombud("watch", tmp_path / "series", "--json", code=0))
     assert found["failed"] is False
     assert found["results"] == ["a", "b"]
@@ -230,7 +230,9 @@ def test_the_demo_finds_what_was_planted(tmp_path: Path) -> None:
     suppressed = {
         (e["system"], e["group"])
         for e in told["moderators"]["estimates"]
-        if e["kind"] == "ratio" and e["p_adjusted"] is not None and e["p_adjusted"] < 0.05
+        # Where one group is flagged more than all, the others are flagged less than all.
+        if e["kind"] == "ratio" and e["p_adjusted"] is not None and e["value"] > 1
+        if e["p_adjusted"] < 0.05
     }
     assert suppressed == {("suppressing", "identity=islanders")}
 

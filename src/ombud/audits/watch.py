@@ -315,7 +315,9 @@ def _add(
 ) -> None:
     """Add one result to each chart, its p-values corrected over all numbers."""
     keys = [key for key in points if key in changes and changes[key].p_value is not None]
-    raw = np.array([changes[key].p_value for key in keys], dtype=np.float64)
+    # A p-value of a bootstrap is shown no smaller than its replicates bear; the correction over
+    # all numbers takes it whole, as it does within a result.
+    raw = np.array([_whole_p(changes[key]) for key in keys], dtype=np.float64)
     adjusted = dict(zip(keys, adjust(raw, "holm").tolist(), strict=True)) if keys else {}
     there = _numbers(result)
     for key, series in points.items():
@@ -332,6 +334,11 @@ def _add(
                 p is not None and p < false_alarms,
             )
         )
+
+
+def _whole_p(change: Estimate) -> float:
+    p = change.p_value if change.p_tail is None else change.p_tail
+    return 1.0 if p is None else p
 
 
 def _limits(

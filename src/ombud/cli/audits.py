@@ -59,17 +59,13 @@ def show_result(
     *,
     quiet: bool = False,
     verbose: bool = False,
-    most: int | None = None,
 ) -> None:
-    """Write the report, and print what was found and where it is; or all estimates as JSON.
-
-    With `most`, the summary has at most so many lines.
-    """
+    """Write the report, and print what was found and where it is; or all estimates as JSON."""
     path = save_report(result)
     if as_json:
         print_json(told(result, path))
     else:
-        _print_result(result, path, quiet, verbose, most)
+        _print_result(result, path, quiet, verbose)
 
 
 def save_report(result: Result) -> Path:
@@ -86,16 +82,15 @@ def told(result: Result, report: Path) -> dict[str, Any]:
     return result.to_dict() | {"folder": str(result.folder), "report": str(report)}
 
 
-def _print_result(result: Result, path: Path, quiet: bool, verbose: bool, most: int | None) -> None:
+def _print_result(result: Result, path: Path, quiet: bool, verbose: bool) -> None:
     from ombud.report import summary_lines, summary_table
-    from ombud.report.summary import MOST_LINES
 
     if verbose:
         console.print(summary_table(result))
         for exclusion in result.exclusions:
             say(f"  {visible(str(exclusion))}")
     elif not quiet:
-        for line in summary_lines(result, width=console.width, most=most or MOST_LINES):
+        for line in summary_lines(result, width=console.width):
             say(line)
     say(f"report: {path}")
 

@@ -76,7 +76,7 @@ def design_effect(
 ) -> tuple[float, int]:
     r"""Return the variance of a mean over that of independent units, and how many clusters.
 
-    .. math:: \max\left(1 + \rho \Big(\frac{\sum_c n_c^2}{n} - 1\Big),
+    .. math:: \max\left(1 + \rho \left(\frac{\sum_c n_c^2}{n} - 1\right),
               \frac{\sum_c (\sum_{i \in c} r_i)^2}{\sum_i r_i^2}, 1\right)
 
     The first is what the correlation of all units makes of these cluster sizes, and stands where
@@ -104,9 +104,9 @@ def cluster_score_test(
     r"""Test that a part's rate is that of the rest, when units of a cluster are alike.
 
     .. math:: z = \frac{\sum_i (y_i - \bar y)(x_i - \bar x)}{\sqrt{\max(V_m, V_r)}}, \quad
-              V_m = s^2 \Big(\sum_i \tilde x_i^2
-              + \hat\rho \sum_{i \ne j} \tilde x_i \tilde x_j\Big), \quad
-              V_r = \sum_c \Big(\sum_{i \in c} r_i \tilde x_i\Big)^2
+              V_m = s^2 \left(\sum_i \tilde x_i^2
+              + \hat\rho \sum_{i \ne j} \tilde x_i \tilde x_j\right), \quad
+              V_r = \sum_c \left(\sum_{i \in c} r_i \tilde x_i\right)^2
 
     with x the membership, tilde and r for deviations from the means, and sums over pairs within
     clusters. The first variance holds when units of all clusters are alike to the same degree, the

@@ -138,7 +138,9 @@ class Suppression(RatioMetric):
         what = rates.get(self.outcome, "Rate of flags and refusals")
         what = what if self.by == "flags" else "Median score"
         whole = "all texts" if self.against == "all" else "the texts that do not name it"
-        return f"{what} of a group over that of {whole}, among texts that should not be flagged."
+        only = " Only texts that name some group count." if self.among == "identity" else ""
+        about = f"{what} of a group over that of {whole}"
+        return f"{about}, among texts that should not be flagged.{only}"
 
     @property
     def comparisons(self) -> Comparisons:
