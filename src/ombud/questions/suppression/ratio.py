@@ -138,7 +138,8 @@ class Suppression(RatioMetric):
         what = rates.get(self.outcome, "Rate of flags and refusals")
         what = what if self.by == "flags" else "Median score"
         whole = "all texts" if self.against == "all" else "the texts that do not name it"
-        return f"{what} of a group over that of {whole}, among texts that should not be flagged."
+        result = f"{what} of a group over that of {whole}, among texts that should not be flagged."
+        return result if self.among == "all" else f"{result} Only texts that name some group count."
 
     @property
     def comparisons(self) -> Comparisons:
