@@ -89,9 +89,14 @@ def _body(text: str) -> str:
 
 def _formula(text: str, indent: str) -> str:
     """Return a formula of its own line; what follows at its margin goes on after it."""
-    return f"{indent}$$\n{indent}{' '.join(text.split())}\n{indent}$$"
+    return f"{indent}$$\n{indent}{_plain(text)}\n{indent}$$"
+
+
+def _plain(formula: str) -> str:
+    """Return a formula on one line, without sizes of brackets, which MathML does not have."""
+    return " ".join(re.sub(r"\\[bB]igg?[lr]?(?![A-Za-z])", "", formula).split())
 
 
 def _inline(text: str) -> str:
-    text = re.sub(r":math:`([^`]*)`", lambda m: f"${' '.join(m[1].split())}$", text)
+    text = re.sub(r":math:`([^`]*)`", lambda m: f"${_plain(m[1])}$", text)
     return _ROLE.sub(r"`\1`", text).replace("``", "`")
