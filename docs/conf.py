@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -24,13 +25,22 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 
 
+# Braces that TeX leaves small would grow with what stands beside them.
+_BRACE = re.compile(r"<mo>([{}])</mo>")
+
+
+def _mathml(node: nodes.Element, *, as_block: bool) -> str:
+    written = tex2mathml(node.astext(), as_block=as_block)
+    return _BRACE.sub(r'<mo stretchy="false">\1</mo>', written)
+
+
 def _inline(writer: Any, node: nodes.math) -> None:
-    writer.body.append(tex2mathml(node.astext(), as_block=False))
+    writer.body.append(_mathml(node, as_block=False))
     raise nodes.SkipNode
 
 
 def _block(writer: Any, node: nodes.math_block) -> None:
-    writer.body.append(tex2mathml(node.astext(), as_block=True))
+    writer.body.append(_mathml(node, as_block=True))
     raise nodes.SkipNode
 
 

@@ -25,7 +25,7 @@ from docstrings import as_markdown
 from pydantic import BaseModel
 
 from ombud import registry
-from ombud.audits.plan import DataPlan, Plan, StatisticsPlan
+from ombud.audits.plan import AboutPlan, DataPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.cli.describe import described
 from ombud.taxonomy import load_taxonomy, taxonomy_names, taxonomy_page
 
@@ -39,10 +39,13 @@ def plan_page() -> str:
     parts = ["# Everything a plan can say\n", getdoc(Plan) or "", ""]
     for model, title in (
         (Plan, "The plan"),
+        (AboutPlan, "`[about]`"),
+        (ExpectPlan, '`[expect."a few words"]`'),
         (DataPlan, "`[data]`"),
         (StatisticsPlan, "`[statistics]`"),
     ):
-        parts += [f"\n## {title}\n", "| field | default | meaning |", "|---|---|---|"]
+        said = "" if model is Plan else f"{getdoc(model)}\n"
+        parts += [f"\n## {title}\n", said, "| field | default | meaning |", "|---|---|---|"]
         parts += [_field(model, name) for name in model.model_fields]
     parts += ["\n## Presets\n"]
     for name in registry.names("preset"):
@@ -52,8 +55,9 @@ def plan_page() -> str:
 
 def _field(model: type[BaseModel], name: str) -> str:
     field = model.model_fields[name]
-    default = field.get_default(call_default_factory=True)
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
     shown = "" if default is None or isinstance(default, BaseModel) else f"`{json.dumps(default)}`"
+    shown = "must be given" if field.is_required() else shown
     return f"| `{name}` | {shown} | {_doc_of(model, name)} |"
 
 
@@ -114,9 +118,14 @@ def glossary_page() -> str:
     terms = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))["term"]
     parts = ["# Glossary\n", "Words as they are used here.\n"]
     for one in sorted(terms, key=lambda one: str(one["name"]).lower()):
-        see = f" More: [{one['see']}]({one['see']})." if "see" in one else ""
+        see = f" More: [{_title(one['see'])}]({one['see']})." if "see" in one else ""
         parts.append(f"**{one['name']}**\n: {one['means']}{see}\n")
     return "\n".join(parts)
+
+
+def _title(page: str) -> str:
+    found = re.search(r"^# (.+)$", (HERE / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1].rstrip("?") if found else page
 
 
 def references_page() -> str:

@@ -5,13 +5,16 @@ python docs/site.py FOLDER    write it to FOLDER/html; any warning is an error
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import sys
 from importlib import import_module
 from inspect import Parameter, getdoc, isclass, isroutine, signature
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, get_origin
 
 from docstrings import as_markdown
 
@@ -114,10 +117,30 @@ def api_page(package: str) -> str:
         if isclass(thing) or isroutine(thing):
             parts += [_call(name, thing), _text(thing), ""]
         else:
-            parts += [f"A value of type `{type(thing).__name__}`.", ""]
+            told = _told(module, name) or _shown(thing)
+            parts += [as_markdown(told, "../references.md"), ""]
         if isclass(thing):
             parts += _members(name, thing)
     return "\n".join(parts)
+
+
+def _shown(thing: Any) -> str:
+    if get_origin(thing) is not None:
+        return f"A type: `{thing}`.".replace("typing.", "")
+    return f"A value: `{thing!r}`." if isinstance(thing, int | float | str) else "A value."
+
+
+def _told(module: ModuleType, name: str) -> str:
+    """Return the text below the assignment of a value, wherever in the package it is."""
+    home = Path(module.__file__ or "")
+    for path in sorted(home.parent.rglob("*.py")) if home.name == "__init__.py" else [home]:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        for one, after in pairwise(body):
+            targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
+            named = any(isinstance(t, ast.Name) and t.id == name for t in targets)
+            if named and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                return str(after.value.value)
+    return ""
 
 
 def _call(name: str, thing: Any) -> str:
@@ -128,6 +151,8 @@ def _call(name: str, thing: Any) -> str:
         return ""
     shown = [p.replace(default=_Shown(p.default)) for p in told.parameters.values()]
     text = str(told.replace(parameters=shown))
+    text = re.sub(r"""(: |-> )(['"])(.*?)\2""", r"\1\3", text)  # annotations are kept as strings
+    text = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", text)
     return f"```python\n{name}{text}\n```\n"
 
 

@@ -227,9 +227,12 @@ def hint(name: object, known: Iterable[str]) -> str:
     "did you mean 'amplification'?"
     >>> hint("x", ["amplification", "recall"])
     'known: amplification, recall'
+    >>> hint("als", ["explicit-als", "implicit-als", "recall"])
+    "did you mean 'explicit-als' or 'implicit-als'?"
     """
     some = list(known)
     near = get_close_matches(str(name), some, n=1, cutoff=0.85)
+    near = near or [one for one in some if str(name).lower() in one.split("-")]
     near = near or get_close_matches(str(name), some, n=3)
     if near:
         return f"did you mean {' or '.join(repr(one) for one in near)}?"

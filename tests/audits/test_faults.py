@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ombud.audits import Audit, Plan
+from ombud.audits.faults import check_names
 from ombud.errors import PlanError
 
 
@@ -38,7 +39,7 @@ def test_unknown_names_come_all_at_once() -> None:
     text = str(error.value)
     assert text.startswith("the plan: 4 faults")
     assert "no source or world is called 'smal'; did you mean 'small'" in text
-    assert "no recommender or moderator is called 'populr'; did you mean 'popular'?" in text
+    assert "no recommender is called 'populr'; did you mean 'popular'?" in text
     assert "no metric is called 'amplifcation'; did you mean 'amplification'?" in text
     assert "it does not take kk" in text
 
@@ -48,3 +49,17 @@ def test_a_key_like_no_other_gets_the_keys_there_are() -> None:
         PlanError, match=r"\[statistics\] has no key 'zzz'; it has level, replicates"
     ):
         Plan.from_dict({"statistics": {"zzz": 1}})
+
+
+def test_a_type_that_is_no_system_names_those_that_the_metrics_measure() -> None:
+    plan = {
+        "data": {"source": "small"},
+        "systems": {"x": {"type": "als"}, "y": {"type": "zzz"}},
+        "metrics": [{"name": "recall"}],
+    }
+    with pytest.raises(PlanError) as error:
+        check_names(Plan.from_dict(plan))
+    said = str(error.value)
+    assert "no recommender is called 'als'; did you mean 'explicit-als' or 'implicit-als'" in said
+    assert "no recommender is called 'zzz'; known: avoid-list" in said
+    assert "perspective" not in said

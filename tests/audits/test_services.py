@@ -109,6 +109,23 @@ def test_an_estimate_without_services_says_so(tmp_path: Path) -> None:
     assert "nothing is sent" in invoke("run", plan, "--estimate").stdout
 
 
+def test_an_estimate_counts_recommenders_behind_http(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'sample = 250\n[data]\nsource = "small"\n[systems.shop]\ntype = "http"\n'
+        'url = "http://127.0.0.1:9/lists"\nbatch = 100\ncache = "answers.sqlite"\n'
+        '[systems.kept]\ntype = "avoid-list"\nlabels = ["violence"]\n'
+        '[systems.kept.inner]\ntype = "http"\nurl = "http://127.0.0.1:9/lists"\n'
+        'batch = 100\ncache = "answers.sqlite"\n'
+        '[[metrics]]\nname = "label-share"\n'
+    )
+    said = " ".join(invoke("run", plan, "--dry-run").stdout.split())
+    assert "shop at 127.0.0.1:9: 250 of 250 users to ask in 3 requests" in said
+    assert "kept at 127.0.0.1:9: 250 of 250 users to ask in 3 requests" in said
+    told = json.loads(invoke("run", plan, "--dry-run", "--json").stdout)
+    assert told["shop"]["what"] == "users" and told["shop"]["seconds"] == 0.375
+
+
 def test_every_service_is_announced_before_the_first_is_asked(stub: Any, tmp_path: Path) -> None:
     asked_by_then: list[int] = []
     run_plan(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from ombud.audits import Plan
 from ombud.cli import app
 from ombud.worlds import small_world
 
@@ -102,14 +103,29 @@ def test_rescore_with_other_metrics_and_without_the_systems(folder: Path, tmp_pa
         )
     finally:
         shutil.move(hidden, lists)
-    assert {e["metric"] for e in json.loads(text)["estimates"]} == {"label share@3"}
+    names = {e["key"].partition("/")[0] for e in json.loads(text)["estimates"]}
+    assert names == {"label-share(k=3)"}
 
 
 def test_compare(folder: Path, tmp_path: Path) -> None:
     ombud("rescore", folder / "result", "--folder", tmp_path / "again")
-    changes = json.loads(ombud("compare", folder / "result", tmp_path / "again", "--json"))
+    found = json.loads(ombud("compare", folder / "result", tmp_path / "again", "--json"))
+    changes = [e for e in found["changes"] if e["value"] is not None]
+    assert found["standing"] == 0
     assert changes and all(abs(e["value"]) < 1e-12 for e in changes)
     assert ombud("compare", folder / "result", tmp_path / "again").startswith("nothing changed: ")
+
+
+def test_watch_is_a_gate(folder: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        ombud("rescore", folder / "result", "--folder", tmp_path / "series" / name)
+    text = ombud("watch", tmp_path / "series", code=0)
+    assert "nothing changed beyond chance" in text
+    assert (tmp_path / "series" / "watch.html").read_text().startswith("<!DOCTYPE html>")
+    found = json.loads(ombud("watch", tmp_path / "series", "--json", code=0))
+    assert found["failed"] is False
+    assert found["results"] == ["a", "b"]
+    ombud("watch", folder / "result", code=2)
 
 
 def test_the_gate_closes_and_opens(folder: Path) -> None:
@@ -150,7 +166,11 @@ type = "item-knn"
     words = ["tune", plan, "--system", "near", "--metric", "recall@10", "--trials", "2"]
     found = json.loads(ombud(*words, "--folder", tmp_path / "t", "--json"))
     assert found["best"] and 0 <= found["value"] <= 1
-    assert "stopped:" in ombud(*words, "--folder", tmp_path / "t")
+    said = ombud(*words, "--folder", tmp_path / "t")
+    assert "stopped:" in said and "plan.toml" in said
+    written = Plan.load(tmp_path / "t" / "plan.toml")
+    assert written.systems == {"near": {"type": "item-knn", **found["best"]}}
+    assert written.data.interactions == str(folder / "interactions.parquet")
     ombud("tune", plan, "--system", "far", "--folder", tmp_path / "t", code=2)
 
 
@@ -210,7 +230,9 @@ def test_the_demo_finds_what_was_planted(tmp_path: Path) -> None:
     suppressed = {
         (e["system"], e["group"])
         for e in told["moderators"]["estimates"]
-        if e["kind"] == "ratio" and e["p_adjusted"] is not None and e["p_adjusted"] < 0.05
+        # Where one group is flagged more than all, the others are flagged less than all.
+        if e["kind"] == "ratio" and e["p_adjusted"] is not None and e["value"] > 1
+        if e["p_adjusted"] < 0.05
     }
     assert suppressed == {("suppressing", "identity=islanders")}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
@@ -58,6 +59,7 @@ def test_a_gate_on_undefined_numbers_says_that_it_judged_nothing(
     text = ombud(*words)
     assert "1 estimate is undefined and was not judged" in text
     assert "NOTHING WAS JUDGED" in text
+    assert "closed because" in ombud(*words, "--fail-if-nothing-judged", code=1)
     ombud(*words, "--fail-if-undefined", code=1)
 
 
@@ -109,3 +111,92 @@ def test_nothing_from_files_acts_on_the_terminal(tmp_path: Path) -> None:
     path.write_text("user,item\n1,2\n", encoding="utf-8")
     text = ombud("data", "check", path, "--as", "interactions")
     assert is_inert(text) and text.startswith("⟨U+202E⟩.csv: ")
+
+
+EXPECT = """
+[expect."a is small"]
+limit = "value <= 0.5"
+where = 'label == "a"'
+reason = "agreed with <the> board"
+
+[expect."a is large"]
+limit = "value > 0.5"
+where = 'label == "a"'
+reason = "it was"
+
+[expect."b is small"]
+limit = "value <= 0.5"
+where = 'label == "b"'
+reason = "hoped for"
+"""
+
+
+@pytest.fixture
+def expecting(folder: Path) -> Path:
+    (folder / "plan.toml").write_text(EXPECT)
+    return folder
+
+
+def test_without_a_condition_the_plan_is_judged(expecting: Path, tmp_path: Path) -> None:
+    text = ombud("check", expecting, code=1)
+    assert "met: a is small (the one number is within the limit)" in text
+    assert "not met: a is large (the one number is beyond it)" in text
+    assert "undecided: b is small" in text and "none for b" in text
+    found = json.loads(ombud("check", expecting, "--json", code=1))
+    assert [one["state"] for one in found["expected"]] == ["met", "not met", "undecided"]
+    gate = tmp_path / "gate.toml"
+    gate.write_text(EXPECT.partition('[expect."a is large"]')[0])
+    assert "a is large" not in ombud("check", expecting, "--gate", gate)
+    assert "a is large" not in ombud("check", expecting, "--fail-if", "value > 9")
+
+
+def test_an_undecided_limit_closes_the_gate_on_request(folder: Path, tmp_path: Path) -> None:
+    gate = tmp_path / "gate.toml"
+    gate.write_text('[expect."b"]\nlimit = "value < 9"\nwhere = \'label == "b"\'\nreason = "r"\n')
+    ombud("check", folder, "--gate", gate)
+    ombud("check", folder, "--gate", gate, "--fail-if-undecided", code=1)
+    ombud("check", folder, "--gate", gate, "--fail-if-undefined", code=1)
+
+
+def test_a_gate_about_nothing_and_no_gate_are_errors(folder: Path, tmp_path: Path) -> None:
+    assert "expects nothing" in ombud("check", folder, code=2)
+    gate = tmp_path / "gate.toml"
+    gate.write_text('[expect."x"]\nlimit = "value < 9"\nwhere = \'label == "q"\'\nreason = "r"\n')
+    assert "no estimate has label == 'q'" in ombud("check", folder, "--gate", gate, code=2)
+
+
+def test_junit_is_xml_with_a_case_for_each_limit(expecting: Path, tmp_path: Path) -> None:
+    path = tmp_path / "gate.xml"
+    ombud("check", expecting, "--gate", expecting / "plan.toml", "--junit", path, code=1)
+    suite = ElementTree.parse(path).getroot()[0]
+    counts = {key: suite.get(key) for key in ("tests", "failures", "skipped", "errors")}
+    assert counts == {"tests": "3", "failures": "1", "skipped": "1", "errors": "0"}
+    kinds = [[part.tag for part in case] for case in suite]
+    assert kinds == [["system-out"], ["failure", "system-out"], ["skipped", "system-out"]]
+    assert "agreed with <the> board" in (suite[0].find("system-out").text or "")  # type: ignore[union-attr]
+    assert "0.2 [0.1, 0.3]" in (suite[1].find("failure").text or "")  # type: ignore[union-attr]
+    ombud("check", expecting, "--junit", path, "--fail-if-undecided", code=1)
+    assert ElementTree.parse(path).getroot()[0].get("failures") == "2"
+
+
+def test_junit_of_hostile_names_is_still_xml(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "gate.xml"
+    ombud("check", folder, "--fail-if", '"red" in label', "--junit", path, code=1)
+    text = path.read_text(encoding="utf-8")
+    assert is_inert(text) and len(ElementTree.fromstring(text.encode())) == 1
+
+
+def test_the_report_shows_what_was_judged(expecting: Path, tmp_path: Path) -> None:
+    ombud("report", expecting)
+    own = (expecting / "report.html").read_text()
+    assert '<span class="gate not-met">not met</span> a is large' in own
+    assert "declared before anything was measured" in own
+    gate = tmp_path / "gate.toml"
+    gate.write_text(EXPECT.partition('[expect."a is large"]')[0])
+    path = tmp_path / "judged.json"
+    ombud("report", expecting, "--gate", gate, "--to", path)
+    (other,) = json.loads(path.read_text())["expected"]
+    assert (other["state"], other["said"], other["source"]) == ("met", "a is small", "gate.toml")
+    ombud("check", expecting, "--fail-if", 'label == "a" and value > 0.1', "--report", path, code=1)
+    (given,) = json.loads(path.read_text())["expected"]
+    assert (given["state"], given["numbers"]["broken"]) == ("not met", 1)

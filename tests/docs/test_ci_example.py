@@ -20,6 +20,7 @@ def test_the_commands_of_the_example_are_understood() -> None:
     words = shlex.split(check.group())
     conditions = [words[i + 1] for i, word in enumerate(words) if word == "--fail-if"]
     assert len(conditions) == 2
+    assert "--fail-if-nothing-judged" in words
     for condition in conditions:
         Condition(condition)
         assert "p_adjusted < 0.05" in condition  # the interval alone is of one group among many

@@ -183,7 +183,7 @@ ROWS: list[tuple[Deed, tuple[str, ...], str, int]] = [
     (pipe(OUTPUTS), RESCORE, "were edited after the audit", 2),
     (link(OUTPUTS, "/etc/passwd"), RESCORE, "were edited after the audit", 2),
     (gone("outputs/mine.json"), RUN, "mine.json is missing", 2),
-    (gone(ROWS_FILE), COMPARE, "share no metric", 2),
+    (gone(ROWS_FILE), COMPARE, "no number in common", 2),
     (put(ROWS_FILE, "x"), COMPARE, "is not Parquet", 2),
     (table(ROWS_FILE, a=[1]), COMPARE, "mine.parquet is damaged", 2),
     (pipe(ROWS_FILE), COMPARE, "no ordinary file", 2),

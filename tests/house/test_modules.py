@@ -21,7 +21,7 @@ BUDGET = 700
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 UNLISTED = {
     "ombud.audits.collect": {"CHUNK"},
-    "ombud.systems.moderators.quote": {"CHARACTERS_PER_TOKEN"},
+    "ombud.systems.quote": {"CHARACTERS_PER_TOKEN"},
     "ombud.systems.moderators.hatesonar": {"CLASSES"},
     "ombud.systems.moderators.llama_guard": {"CATEGORY"},
     "ombud.systems.moderators.local": {"CHUNK"},

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
 
-from ombud.audits.plan import Plan
+from ombud.audits.expectations import State
+from ombud.audits.plan import AboutPlan, ExpectPlan, Plan
 from ombud.audits.result import MetricInfo, Result
 from ombud.data.card import Card
 from ombud.report import Report
 from ombud.report.answer import MOST_WORDS, Answer, Expectation, Finding, by_nearest_end
 from ombud.report.blocks import paragraph
+from ombud.report.expected import first_expected
 from ombud.stats.estimate import Estimate
 
 RATIO = MetricInfo(
@@ -154,7 +158,7 @@ def test_whose_speech(estimates: list[Estimate], said: list[str], sure: str) -> 
         (
             [lists(0.05), lists(-0.04, "ALS")],
             ["No clear difference: the lists of 2 systems do not clearly hold more or less than "
-             "histories; from \u221214% to +15% is not ruled out."],
+             "histories; below \u221214% or above +15% is ruled out for each."],
             "None of 2 comparisons is clear at 95% after correction.",
         ),
         (
@@ -286,3 +290,52 @@ def test_the_answer_of_the_preset_comes_first() -> None:
         answers = Report(Result(plan, estimates, (RATIO, AMPLIFICATION))).answers
         assert [a.name for a in answers][0] == preset
         assert len(answers) == 2
+
+
+def first_screen(html: str) -> list[str]:
+    """The words that stand before the list of contents."""
+    shown = html[html.index("<header>") : html.index("<nav")]
+    inline = re.sub(r"</?(?:a|bdi|span|strong)\b[^>]*>", "", shown)
+    return re.sub(r"<[^>]+>", " ", inline).split()
+
+
+@pytest.mark.parametrize("limits", [1, 3, 12])
+def test_the_first_screen_keeps_to_its_words_with_limits_on_it(
+    ordinary: Result, limits: int
+) -> None:
+    states: tuple[State, ...] = ("met", "not met", "undecided")
+    gate = tuple(
+        Expectation(states[i % 3], f"number {i} stays below what was agreed") for i in range(limits)
+    )
+    words = first_screen(Report(ordinary, gate).html(interactive=False))
+    assert len(words) <= MOST_WORDS
+    told = " ".join(words)
+    assert re.search("[14] not met", told) or ("not met number 1" in told) or limits == 1
+    assert "Expected" in told
+
+
+def test_limits_are_named_where_there_is_room_and_counted_where_not() -> None:
+    gate = [Expectation("met", f"a{i}") for i in range(3)] + [Expectation("not met", "b c")]
+    shown, rest = first_expected(gate, room=20)
+    assert [one.said for one in shown] == ["b c", "a0", "a1"] and rest == "1 more met"
+    shown, rest = first_expected(gate, room=7)
+    assert [one.said for one in shown] == ["b c"] and rest == "3 more met"
+    shown, rest = first_expected(gate, room=6)
+    assert [one.said for one in shown] == ["b c"] and rest == "3 more"
+    long = [Expectation("met", "a"), Expectation("not met", "so much said of it")]
+    assert first_expected(long, room=6) == ((), "1 not met and 1 met")
+    assert first_expected(gate, room=0) == ((), "1 not met, of 4")
+    assert first_expected([], room=9) == ((), "")
+
+
+def test_who_audits_whom_is_in_the_report_and_limits_have_their_reasons() -> None:
+    about = AboutPlan(auditor="Ada", audited="Films <Ltd>", system_version="2.1", purpose="Review.")
+    limit = ExpectPlan(limit="value <= 1.5", where='kind == "ratio"', reason="Agreed & written.")
+    plan = Plan(title="Ours", about=about, expect={"no group above 1.5": limit})
+    report = Report(Result(plan, (ratio(8.0), ratio(None, group="x")), (RATIO,)))
+    text = report.markdown()
+    for said in ("Films", "2.1", "Review.", "no group above 1.5", "Agreed", "1 beyond it"):
+        assert said in text
+    html = report.html(interactive=False)
+    assert "Films &lt;Ltd&gt;" in html and "Agreed &amp; written." in html
+    assert [one["state"] for one in json.loads(report.json())["expected"]] == ["not met"]

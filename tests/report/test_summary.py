@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ombud.audits.plan import Plan
+from ombud.audits.plan import ExpectPlan, Plan
 from ombud.audits.result import MetricInfo, Result
 from ombud.data.exclusions import Exclusion
 from ombud.report.format import estimate_text
@@ -118,3 +119,28 @@ def test_numbers_of_some_systems_are_always_there(width: int) -> None:
     assert "share gap@10" in text
     assert "[" in text
     assert re.search(r"Left out for 5 reasons|more reasons in the report", text)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_limits_stand_after_the_findings_within_the_lines(width: int) -> None:
+    limits = {
+        f"limit {i} that was agreed": ExpectPlan(limit=f"value <= {0.1 * i - 0.5}", reason="agreed")
+        for i in range(12)
+    }
+    ordinary = result(SYSTEMS[:2], LABELS[:4])
+    lines = summary_lines(
+        replace(ordinary, plan=ordinary.plan.model_copy(update={"expect": limits})), width=width
+    )
+    assert len(lines) <= MOST_LINES
+    place = lines.index("Expected:")
+    assert lines[place + 1].startswith("  not met: limit 0 that was agreed (of ")
+    assert any("more met" in line or "more not met" in line for line in lines)
+    assert any(line.startswith("  ▲") for line in lines[:place])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_row_over_all_labels_has_a_name(width: int) -> None:
+    found = (gap(0.2, p=0.001, system="glin"), gap(0.1, p=0.5, system="glin", label="traditional"))
+    info = MetricInfo({"name": "share-gap"}, "share gap@10", key="share-gap")
+    lines = summary_lines(Result(Plan(title="Ours"), found, (info,)), width=width)
+    assert any("all together" in line for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,9 +18,11 @@ from ombud.report.figures import MOST_ROWS, forest
 from ombud.report.findings import EstimateSet, Kind, families
 from ombud.report.format import estimate_text, shared_decimals
 from ombud.report.images import to_png, to_svg
+from ombud.report.sections.could_see import could_see, smallest_sentence
 from ombud.report.tables import detail_table, wide_table
 from ombud.report.themes import DARK, LIGHT
 from ombud.stats.estimate import Estimate
+from ombud.stats.power import smallest_effect
 
 
 def table(result: Result, name: str) -> Table:
@@ -124,7 +127,7 @@ def test_many_labels_are_cut_and_said(large: Result) -> None:
     assert figure is not None
     rows = {d["row"] for d in figure.spec["data"]["values"]}
     assert len(rows) == 10 <= MOST_ROWS
-    said = "Shown: the 10 of 137 labels whose interval lies furthest from the line"
+    said = "Shown: the 10 clearest of 137 labels"
     assert f"{said}; 127 are not shown." in figure.caption
 
 
@@ -234,3 +237,25 @@ def test_names_that_every_object_of_javascript_has_are_drawn(about: str) -> None
     pictures = [to_svg(spec) for spec in figures.values()]
     assert any(all(f">{name}<" in picture for name in names) for picture in pictures)
     assert '"sort": ["' not in json.dumps(list(figures.values()))
+
+
+def test_what_could_have_been_found_is_told_from_the_intervals(ordinary: Result) -> None:
+    section = could_see(ordinary)
+    assert section is not None and section.place == "appendix"
+    (table,) = tables_in((section,))
+    row = next(r for r in table.rows if (r[0].text, r[1].text) == ("share gap@10", "everyone"))
+    found = family(ordinary, "share gap@10", "overall")
+    assert found is not None
+    effects = [far for e in found.estimates if (far := smallest_effect(e)) is not None]
+    # The standard error of these is 0.012: (1.96 + 0.8416) times it.
+    assert row[4].value == pytest.approx(2.8016 * 0.012, rel=1e-3)
+    assert row[2].value == len(effects)
+    said = smallest_sentence(ordinary)
+    assert said is not None and "a difference of 0.034 or more with a chance of 80%" in said.plain
+    assert "would have shown a difference of 0.034 or more" in Report(ordinary).markdown()
+
+
+def test_without_tests_nothing_is_said_of_what_could_be_found(ordinary: Result) -> None:
+    levels = tuple(e.replace(null=None, p_value=None) for e in ordinary.estimates[:3])
+    bare = replace(ordinary, estimates=levels)
+    assert could_see(bare) is None and smallest_sentence(bare) is None

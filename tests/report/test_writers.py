@@ -85,6 +85,7 @@ def test_sections_stand_in_order(ordinary: Result) -> None:
         "The numbers",
         "What was measured",
         "Every comparison in words",
+        "What could have been found",
         "By group",
         "Systems compared",
         "Limits of each measure",
@@ -273,7 +274,7 @@ def test_markdown_escapes(text: str, escaped: str) -> None:
 def test_markdown_has_sections_and_whole_tables(hostile: Result) -> None:
     lines = Report(hostile).markdown(pictures="figures").splitlines()
     assert lines[0].startswith("# Audit \\<")
-    assert sum(line.startswith("## ") for line in lines) == 14
+    assert sum(line.startswith("## ") for line in lines) == 15
     widths = set()
     for place, line in enumerate(lines):
         if line.startswith("| ---") or line.startswith("| :--"):
@@ -340,7 +341,7 @@ def test_save_by_ending_and_by_folder(moderator: Result, tmp_path: Path) -> None
     assert report.save(tmp_path / "a.json") == (tmp_path / "a.json",)
     assert report.save(tmp_path / "b.html") == (tmp_path / "b.html", tmp_path / "b-appendix.html")
     paths = report.save(tmp_path / "all", formats=[f for f in FORMATS if f != "pdf"])
-    names = ["report.html", "appendix.html", "report.md", "report.tex", "report.json"]
+    names = ["report.html", "appendix.html", "report.md", "report.tex", "report.json", "report.csv"]
     assert [p.name for p in paths] == names
     assert all(p.stat().st_size > 100 for p in paths)
     pictures = re.findall(r"\]\((figures/[^)]+)\)", paths[2].read_text(encoding="utf-8"))

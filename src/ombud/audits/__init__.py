@@ -1,8 +1,25 @@
 """Audits: ask once, measure many times."""
 
 from ombud.audits.audit import Audit
-from ombud.audits.plan import Plan
+from ombud.audits.expectations import Expectation, Gate
+from ombud.audits.gate import Condition
+from ombud.audits.plan import AboutPlan, ExpectPlan, Plan
 from ombud.audits.result import MetricInfo, Result
+from ombud.audits.tidy import TIDY_COLUMNS, tidy_frame
 from ombud.audits.verify import Verification, verify
 
-__all__ = ["Audit", "MetricInfo", "Plan", "Result", "Verification", "verify"]
+__all__ = [
+    "TIDY_COLUMNS",
+    "AboutPlan",
+    "Audit",
+    "Condition",
+    "ExpectPlan",
+    "Expectation",
+    "Gate",
+    "MetricInfo",
+    "Plan",
+    "Result",
+    "Verification",
+    "tidy_frame",
+    "verify",
+]

@@ -15,37 +15,43 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.audits.analyses import Analysis, ListAnalysis, LiveSystems, SystemAnalysis
-from ombud.audits.collect import OutputCollector, Service, System, SystemOutputs
+from ombud.audits.collect import OutputCollector, System, SystemOutputs
 from ombud.audits.faults import check_names
 from ombud.audits.histograms import spread_tables
-from ombud.audits.inputs import data_plan, store_data
+from ombud.audits.inputs import data_plan, store_data, store_held_out
 from ombud.audits.load import load_analyses, load_data, load_metrics, load_system, what_systems_are
 from ombud.audits.metric_docs import describe_metric
-from ombud.audits.plan import Plan, StatisticsPlan
+from ombud.audits.plan import AboutPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.audits.presets import complete
 from ombud.audits.provenance import (
     fingerprint_data,
+    fingerprint_parts,
     fingerprint_system,
     input_hashes,
     now,
     versions,
 )
+from ombud.audits.repeats import REPEATS, check_repeats, repeated_plan
 from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
 from ombud.audits.run_folder import RunFolder
+from ombud.audits.unused import refuse_unused
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.items import LABEL
+from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, key_of, spec_of
+from ombud.metrics.base import Metric, MetricBase, Outputs, Rows, key_of, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.metrics.item_groups import measure_by_item
+from ombud.metrics.list_depth import with_list_depth
+from ombud.metrics.matters import check_measures, declare
 from ombud.registry import hint
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
-from ombud.systems.moderators.quote import CostQuote
 from ombud.systems.own import as_system
+from ombud.systems.quote import CostQuote
 
 __all__ = ["Audit"]
 
@@ -85,6 +91,10 @@ class Audit:
         The plan it was built from, if any.
     analyses
         What to compute beside the metrics: from data and answers, or by asking the systems more.
+    about
+        Who audits whom, and what for: the fields of `ombud.audits.AboutPlan`.
+    expect
+        By name, limits that are declared beforehand: the fields of `ombud.audits.ExpectPlan`.
 
     Examples
     --------
@@ -106,6 +116,11 @@ class Audit:
     title: str = "Audit"
     plan: Plan | None = None
     analyses: Sequence[Analysis | SystemAnalysis] = ()
+    about: AboutPlan | Mapping[str, str] = field(default_factory=AboutPlan)
+    expect: Mapping[str, ExpectPlan | Mapping[str, str]] = field(default_factory=dict)
+    _seen_places: dict[str, tuple[Outputs, NDArray[np.bool_]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.systems, Mapping):
@@ -113,6 +128,7 @@ class Audit:
             if len(named) < len(self.systems):
                 raise PlanError("two systems have the same name; give them names in a mapping")
             self.systems = named
+        self._declared()  # its faults come before any system is asked
         if not self.systems:
             raise PlanError("an audit needs at least one system")
         if not self.metrics:
@@ -134,6 +150,8 @@ class Audit:
                 f"two metrics are called {', '.join(again)}, and a reader could not tell them "
                 "apart; remove one"
             )
+        measures = [*self.metrics, *self.analyses]
+        check_measures(self.statistics.matters, [one.registered_name for one in measures])
         if self.by is not None and not isinstance(self.by, Grouping):
             self.data = _selected(self.data, tuple(self.by))
         elif self.by is not None:
@@ -142,6 +160,8 @@ class Audit:
             users = self.by if "recommender" in kinds else self.data.users
             texts = self.by if "moderator" in kinds else self.data.text_groups
             self.data = replace(self.data, users=users, text_groups=texts)
+        # Ids that match nothing are refused here, before a system is asked and paid.
+        _ = self.data.exclusions
 
     @classmethod
     def from_plan(cls, plan: Plan, systems: Mapping[str, System] | None = None) -> Self:
@@ -156,7 +176,9 @@ class Audit:
         """
         plan = complete(plan)
         check_names(plan, systems=systems is None)
+        check_repeats(plan)
         data = load_data(plan)
+        refuse_unused(plan, data)
         metrics = load_metrics(plan.metrics)
         if systems is None:
             of = what_systems_are(metrics, data)
@@ -171,15 +193,15 @@ class Audit:
             title=plan.title,
             plan=plan,
             analyses=load_analyses(plan.analyses),
+            about=plan.about,
+            expect=plan.expect,
         )
 
     def quote(self) -> dict[str, CostQuote]:
         """Return what asking each service would take and cost; asks nothing."""
-        texts = self.data.texts
-        if texts is None:
-            return {}
-        services = {n: s for n, s in self._named().items() if isinstance(s, Service)}
-        return {name: service.quote(texts) for name, service in services.items()}
+        asking = self._asking(None, _silent)
+        quotes = {name: asking.quote(name, system) for name, system in self._named().items()}
+        return {name: quote for name, quote in quotes.items() if quote is not None}
 
     def run(
         self,
@@ -208,7 +230,12 @@ class Audit:
             asking = replace(asking, notice=notice)
             asking.announce(self._named())
         answers = {name: asking.ask(name, system) for name, system in self._named().items()}
-        result = self.score(answers, store, progress)
+        others = []
+        for number, other in self._repeats():
+            where = None if folder is None else Path(folder) / REPEATS / str(number)
+            again = other._asking(None if where is None else other._open(where), progress)
+            others.append((other, {name: again.ask(name, s) for name, s in other._named().items()}))
+        result = self.score(answers, store, progress, others)
         result = self._signed(result, started, None if folder is None else Path(folder))
         if store is not None:
             result = store.finish(result)
@@ -219,16 +246,39 @@ class Audit:
         answers: Mapping[str, SystemOutputs],
         folder: Path | None = None,
         progress: Progress | None = None,
+        repeats: Sequence[Mapping[str, SystemOutputs]] = (),
     ) -> Result:
-        """Measure answers that are already there, and store the result if a folder is given."""
+        """Measure answers that are already there, and store the result if a folder is given.
+
+        Parameters
+        ----------
+        answers
+            What each system answered.
+        folder
+            Where to store the result; default, in memory only.
+        progress
+            Called with (done, total, note).
+        repeats
+            What systems answered in further repeats, where the plan has `repeat`.
+        """
         started = now()
+        others = [
+            (other, again)
+            for (_, other), again in zip(self._repeats(self._named()), repeats, strict=True)
+        ]
         store = None if folder is None else self._open(folder)
         if store is not None:
             for name, answer in answers.items():
                 store.store_outputs(name, answer.outputs)
                 if answer.predictions is not None:
                     store.store_predictions(name, answer.predictions)
-        result = self._signed(self.score(answers, store, progress), started, folder)
+            for number, (other, again) in enumerate(others, 2):
+                part = other._open(store.path / REPEATS / str(number))
+                for name, answer in again.items():
+                    part.store_outputs(name, answer.outputs)
+                    if answer.predictions is not None:
+                        part.store_predictions(name, answer.predictions)
+        result = self._signed(self.score(answers, store, progress, others), started, folder)
         if store is not None:
             result = store.finish(result)
         return result
@@ -238,8 +288,9 @@ class Audit:
         answers: Mapping[str, SystemOutputs],
         store: RunFolder | None = None,
         progress: Progress | None = None,
+        others: Sequence[tuple[Audit, Mapping[str, SystemOutputs]]] = (),
     ) -> Result:
-        """Measure and estimate from answers that are already there."""
+        """Measure and estimate from answers that are already there; `others` are repeats."""
         progress = progress or _silent
         estimates: list[Estimate] = []
         exclusions = dict.fromkeys(self.data.exclusions)
@@ -247,6 +298,8 @@ class Audit:
             exclusions |= dict.fromkeys(_about_system(name, answer.outputs.exclusions))
         infos = []
         tables: dict[str, pl.DataFrame] = {}
+        if store is not None:
+            store.store_groups(self.data.users, self.data.text_groups)
         for number, metric in enumerate(self.metrics):
             progress(number, len(self.metrics), f"measuring {metric.title}")
             rows = self._measure(metric, answers)
@@ -254,7 +307,9 @@ class Audit:
                 exclusions |= dict.fromkeys(_about_system(name, measured.exclusions))
                 if store is not None:
                     store.store_rows(number, name, measured)
-            estimates += estimate_metric(metric, rows, self._groups(metric), self._settings())
+            again = [other._measure(metric, said) for other, said in others]
+            groups = self._groups(metric)
+            estimates += estimate_metric(metric, rows, groups, self._settings(), again)
             infos.append(_info(metric, next(iter(rows.values())).unit))
             tables |= spread_tables(metric, rows)
         progress(len(self.metrics), len(self.metrics), "measured")
@@ -272,12 +327,18 @@ class Audit:
             tables |= result.tables
         return Result(
             plan=self._as_plan(),
-            estimates=tuple(estimates),
+            estimates=tuple(declare(estimates, self.statistics.matters)),
             metrics=tuple(infos),
             exclusions=tuple(exclusions),
             card=self.data.card,
             tables=tables,
         )
+
+    def _repeats(self, systems: Mapping[str, System] | None = None) -> Iterator[tuple[int, Audit]]:
+        """Yield the audits of further repeats, and their numbers from 2 on."""
+        for number in range(1, 1 if self.plan is None else self.plan.repeat):
+            assert self.plan is not None  # or there is no repeat
+            yield number + 1, Audit.from_plan(repeated_plan(self.plan, number), systems)
 
     def _measure(self, metric: Metric, answers: Mapping[str, SystemOutputs]) -> dict[str, Rows]:
         rows = {}
@@ -286,10 +347,22 @@ class Audit:
             if metric.reads == "predictions":
                 read = answers[name].predictions
             if read is not None:
-                rows[name] = self._measure_one(metric, read)
+                measured = self._measure_one(metric, read)
+                seen = self._seen(name, read)
+                rows[name] = with_list_depth(metric, measured, read, self.data, seen)
         if not rows:
             raise PlanError(f"{metric.title} reads predicted ratings; no system gives them")
         return rows
+
+    def _seen(self, name: str, outputs: Outputs) -> NDArray[np.bool_] | None:
+        """Return which places hold what the user had met; computed once a system."""
+        if not isinstance(outputs, Recommendations) or self.data.interactions is None:
+            return None
+        known = self._seen_places.get(name)
+        if known is None or known[0] is not outputs:
+            known = (outputs, outputs.seen_in(self.data.interactions))
+            self._seen_places[name] = known
+        return known[1]
 
     def _measure_one(self, metric: Metric, outputs: Outputs) -> Rows:
         by = () if self.plan is None else self.plan.by_item
@@ -339,16 +412,28 @@ class Audit:
     def _as_plan(self) -> Plan:
         if self.plan is not None:
             return self.plan
+        systems = {name: {"type": type(s).__name__} for name, s in self._named().items()}
         return Plan(
             title=self.title,
+            about=self._declared().about,
+            expect=self._declared().expect,
             seed=self.seed,
             sample=self.sample,
             data=data_plan(self.data),
-            systems={name: {"type": type(s).__name__} for name, s in self._named().items()},
+            systems=systems,
             metrics=tuple(spec_of(metric) for metric in self.metrics),
             analyses=tuple(spec_of(analysis) for analysis in self.analyses),
             statistics=self.statistics,
         )
+
+    def _declared(self) -> Plan:
+        """Return what was declared beforehand, checked."""
+        about = self.about if isinstance(self.about, AboutPlan) else dict(self.about)
+        expect = {
+            name: one if isinstance(one, ExpectPlan) else dict(one)
+            for name, one in self.expect.items()
+        }
+        return Plan.from_dict({"about": about, "expect": expect}, "the audit")
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -365,6 +450,8 @@ class Audit:
         store = RunFolder(folder, identity, plan.portable(folder).to_toml())
         if self.plan is None:
             store_data(self.data, folder)
+        elif plan.split:
+            store_held_out(self.data, folder)
         return store
 
     def _users(self) -> NDArray[Any]:
@@ -386,6 +473,7 @@ class Audit:
             "seed": self.seed,
             "versions": versions(),
             "data": self._fingerprint,
+            "parts": fingerprint_parts(self.data),
             "inputs": {} if self.plan is None else input_hashes(self.plan),
         }
         return Result(**{**vars(result), "provenance": provenance, "folder": folder})
@@ -428,6 +516,13 @@ def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]
 
 def _info(metric: Metric, unit: str) -> MetricInfo:
     said = describe_metric(getdoc(type(metric)) or "")
+    if isinstance(metric, MetricBase):
+        whole = " ".join(filter(None, (said["summary"], metric.variant)))
+        said |= {"summary": metric.summary or whole}
+    spec = spec_of(metric)
+    given = {name: getattr(metric, name, None) for name in spec}
+    # Of a file only its name: the folder is whose machine it is.
+    files = {name: value.name for name, value in given.items() if isinstance(value, Path)}
     return MetricInfo(
-        spec_of(metric), metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
+        spec | files, metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
     )

@@ -28,12 +28,12 @@ from ombud.systems.base import (
     ShowsSeen,
     TrainableRecommender,
 )
-from ombud.systems.moderators.quote import CostQuote
 from ombud.systems.moderators.runner import Runner
 from ombud.systems.own import OwnRecommender, read_decisions, read_lists
-from ombud.systems.rerankers.base import NeedsData
+from ombud.systems.quote import CostQuote
+from ombud.systems.rerankers.base import NeedsData, Reranker
 
-__all__ = ["OutputCollector", "Service", "System", "SystemOutputs"]
+__all__ = ["ListService", "OutputCollector", "Service", "System", "SystemOutputs"]
 
 System: TypeAlias = Recommender | Moderator
 CHUNK = 2000
@@ -50,6 +50,15 @@ class Service(Protocol):
 
     def quote(self, texts: Texts) -> CostQuote:
         """Return what asking about some texts would take and cost; asks nothing."""
+        ...
+
+
+@runtime_checkable
+class ListService(Protocol):
+    """A recommender behind a network, whose answers are kept in a cache."""
+
+    def quote_lists(self, users: NDArray[Any], n: int, part: int) -> CostQuote:
+        """Return what asking for some users' lists would take; asks nothing."""
         ...
 
 
@@ -120,8 +129,17 @@ class OutputCollector:
     def announce(self, systems: Mapping[str, System]) -> None:
         """Say what asking each service would take and cost, before any of them is asked."""
         for name, system in systems.items():
-            if isinstance(system, Service) and self._stored(name, system) is None:
-                self.notice(str(system.quote(self._texts())))
+            if self._stored(name, system) is None and (quote := self.quote(name, system)):
+                self.notice(str(quote))
+
+    def quote(self, name: str, system: System) -> CostQuote | None:
+        """Return what asking a service would take and cost; None if it is none. Asks nothing."""
+        if isinstance(system, Reranker):
+            # What it is put around is asked for at least as much as the lists are long.
+            return self.quote(name, system.inner)
+        if isinstance(system, ListService):
+            return replace(system.quote_lists(self.users, max(1, self.depth), CHUNK), system=name)
+        return system.quote(self._texts()) if isinstance(system, Service) else None
 
     def ask(self, name: str, system: System) -> SystemOutputs:
         """Return what a system answers, from the store where it was asked before."""

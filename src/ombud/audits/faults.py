@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from math import isfinite
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -45,9 +45,14 @@ def numbers_that_are_none(content: Any) -> dict[str, float]:
 def _unknown_key(model: type[BaseModel], where: list[str]) -> str:
     *path, key = where
     inside: Any = model
+    named = False
     for part in path:
+        if named:  # the part is a name that the plan gives, such as that of an expectation
+            named = False
+            continue
         field = getattr(inside, "model_fields", {}).get(part)
         inside = None if field is None else _model(field.annotation)
+        named = field is not None and get_origin(field.annotation) is dict
     known = list(getattr(inside, "model_fields", {}))
     place = f"[{'.'.join(path)}]" if path else "the plan"
     near = get_close_matches(key, known, n=1)
@@ -74,9 +79,10 @@ def check_names(plan: Any, systems: bool = True) -> None:
     faults: list[str] = []
     if plan.data.source is not None:
         _look_up(faults, ("source", "world"), plan.data.source, "[data] source")
+    kinds = _kinds_of_systems(plan)
     for name, config in plan.systems.items() if systems else ():
         if "type" in config:
-            _look_up(faults, ("recommender", "moderator"), config["type"], f"system {name!r}")
+            _look_up(faults, kinds, config["type"], f"system {name!r}")
     for kind, specs in (("metric", plan.metrics), ("analysis", plan.analyses)):
         for spec in specs:
             if "name" not in spec:
@@ -93,8 +99,20 @@ def check_names(plan: Any, systems: bool = True) -> None:
         raise PlanError(f"the plan: {len(faults)} faults{lines}")
 
 
+def _kinds_of_systems(plan: Any) -> tuple[str, ...]:
+    """Return what the systems of a plan can be, by what its metrics measure."""
+    both = ("recommender", "moderator")
+    known = registry.names("metric")
+    metrics: list[Any] = [
+        registry.get("metric", spec["name"]) for spec in plan.metrics if spec.get("name") in known
+    ]
+    wanted = {metric.of for metric in metrics}
+    return tuple(kind for kind in both if kind in wanted) or both
+
+
 def _look_up(faults: list[str], kinds: tuple[str, ...], name: object, where: str) -> None:
     known = sorted({one for kind in kinds for one in registry.names(kind)})
-    if name not in known:
+    every = {"recommender", "moderator"} if set(kinds) <= {"recommender", "moderator"} else kinds
+    if not any(name in registry.names(kind) for kind in every):
         what = " or ".join(kinds)
         faults.append(f"{where}: no {what} is called {name!r}; {registry.hint(name, known)}")

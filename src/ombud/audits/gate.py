@@ -3,11 +3,15 @@
 The condition is read as an expression, never executed: names of an estimate's fields, numbers and
 quoted words, ``== != < <= > >= in``, ``and or not`` and parentheses. It is true, false, or, where
 it hangs on a number that an estimate does not have, undefined (Kleene's three-valued logic).
+
+A condition that names neither ``kind`` nor ``against`` is about levels only: what a group or a
+system does, not how it compares with another. So a gate does not close because a rival improved.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +43,14 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.NotIn: lambda a, b: a not in b,
 }
 _DEEPEST = 50
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Where a number lies that is not known exactly, ends included."""
+
+    low: float
+    high: float
 
 
 def _fields(estimate: Estimate) -> dict[str, Any]:
@@ -95,9 +107,33 @@ class Condition:
         """Whether an estimate meets the condition; None when that hangs on an undefined number."""
         return self._truth(self._tree, _fields(estimate))
 
+    def judge_over(self, estimate: Estimate) -> bool | None:
+        """Whether the condition holds wherever in its interval the value lies.
+
+        None when it holds for a part of the interval only, and when there is no interval: the
+        data then do not decide.
+
+        Examples
+        --------
+        >>> e = Estimate(metric="gap", value=0.3, interval=(0.2, 0.4), method="wilson", n=50)
+        >>> [Condition(f"value <= {limit}").judge_over(e) for limit in (0.5, 0.3, 0.1)]
+        [True, None, False]
+        """
+        fields = _fields(estimate)
+        fields["value"] = None if estimate.interval is None else _Range(*estimate.interval)
+        return self._truth(self._tree, fields)
+
     def matches(self, estimate: Estimate) -> bool:
-        """Whether an estimate is known to meet the condition."""
-        return self.judge(estimate) is True
+        """Whether an estimate is known to meet the condition, and is of a kind it is about."""
+        return self.covers(estimate) and self.judge(estimate) is True
+
+    def names(self, *fields: str) -> bool:
+        """Whether the condition names any of these fields."""
+        return any(isinstance(n, ast.Name) and n.id in fields for n in ast.walk(self._tree))
+
+    def covers(self, estimate: Estimate) -> bool:
+        """Whether an estimate is of a kind that the condition is about: a level, unless it says."""
+        return estimate.kind == "level" or self.names("kind", "against")
 
     def check(self, estimates: Sequence[Estimate]) -> Verdict:
         """Return which estimates meet the condition, and which could not be judged.
@@ -108,13 +144,7 @@ class Condition:
             If the condition names a metric, system, label or group that no estimate has, or
             names them together as no estimate does: such a gate would never close.
         """
-        self._check_words(estimates)
-        about = [e for e in estimates if self._is_about(e)]
-        if not about:
-            raise PlanError(
-                f"{self.text!r} could hold for no estimate of this result, whatever its numbers; "
-                "this gate could never close"
-            )
+        about = self.about(estimates)
         judged = [(e, self.judge(e)) for e in about]
         met = tuple(e for e, verdict in judged if verdict)
         undefined = tuple(e for e, verdict in judged if verdict is None)
@@ -123,6 +153,41 @@ class Condition:
     def find(self, estimates: Sequence[Estimate]) -> tuple[Estimate, ...]:
         """Return the estimates that meet the condition; see `check`."""
         return self.check(estimates).met
+
+    def about(
+        self, estimates: Sequence[Estimate], *, any_kind: bool = False
+    ) -> tuple[Estimate, ...]:
+        """Return the estimates that could meet the condition, whatever their numbers.
+
+        Parameters
+        ----------
+        estimates
+            Those of a result.
+        any_kind
+            Whether comparisons are meant too, though the condition names no kind.
+
+        Raises
+        ------
+        PlanError
+            If there is none; see `check`.
+        """
+        self._check_words(estimates)
+        meant = [e for e in estimates if self._is_about(e)]
+        about = tuple(e for e in meant if any_kind or self.covers(e))
+        if about:
+            return about
+        if meant:
+            kinds = " or ".join(
+                f'kind == "{kind}"' for kind in dict.fromkeys(e.kind for e in meant)
+            )
+            raise PlanError(
+                f"{self.text!r} names no kind, so it is about levels only, and no level is meant; "
+                f"this gate could never close. Comparisons are meant by adding: and {kinds}"
+            )
+        raise PlanError(
+            f"{self.text!r} could hold for no estimate of this result, whatever its numbers; "
+            "this gate could never close"
+        )
 
     @cached_property
     def _tree(self) -> ast.expr:
@@ -198,10 +263,7 @@ class Condition:
             case ast.Compare(left=left, ops=ops, comparators=others):
                 values = [_value(part, fields) for part in (left, *others)]
                 pairs = zip(ops, values, values[1:], strict=False)
-                return _all(
-                    None if a is None or b is None else _COMPARE[type(op)](a, b)
-                    for op, a, b in pairs
-                )
+                return _all(_compared(op, a, b) for op, a, b in pairs)
         raise AssertionError(node)  # _type lets nothing else through
 
     def _is_about(self, estimate: Estimate) -> bool:
@@ -252,10 +314,34 @@ def _value(node: ast.expr, fields: Mapping[str, Any]) -> Any:
             return value
         case ast.UnaryOp(operand=part):
             value = _value(part, fields)
+            if isinstance(value, _Range):
+                return _Range(-value.high, -value.low)
             return None if value is None else -value
         case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
             return [_value(part, fields) for part in parts]
     raise AssertionError(node)  # Condition._type lets nothing else through
+
+
+def _compared(op: ast.cmpop, one: Any, other: Any) -> bool | None:
+    if one is None or other is None:
+        return None
+    if not isinstance(one, _Range) and not isinstance(other, _Range):
+        return bool(_COMPARE[type(op)](one, other))
+    a, b = (x if isinstance(x, _Range) else _Range(x, x) for x in (one, other))
+    match op:
+        case ast.Lt():
+            return True if a.high < b.low else False if a.low >= b.high else None
+        case ast.LtE():
+            return True if a.high <= b.low else False if a.low > b.high else None
+        case ast.Gt():
+            return _compared(ast.Lt(), b, a)
+        case ast.GtE():
+            return _compared(ast.LtE(), b, a)
+        case ast.NotEq():
+            return _not(_compared(ast.Eq(), a, b))
+    if a.high < b.low or b.high < a.low:
+        return False
+    return True if a == b and a.low == a.high and math.isfinite(a.low) else None
 
 
 def _not(truth: bool | None) -> bool | None:

@@ -8,7 +8,10 @@ from ombud.audits.plan import DataPlan
 from ombud.data.dataset import Dataset
 from ombud.data.tables import TABLES, write_table
 
-__all__ = ["data_plan", "store_data"]
+__all__ = ["HELD_OUT", "data_plan", "store_data", "store_held_out"]
+
+HELD_OUT = "held_out.parquet"
+"""What a plan's split held out, in a result folder; all the rest was trained on."""
 
 
 def data_plan(data: Dataset) -> DataPlan:
@@ -23,3 +26,9 @@ def store_data(data: Dataset, folder: Path) -> None:
         path = folder / "inputs" / f"{name}.parquet"
         if not path.exists():
             write_table(name, data, path)
+
+
+def store_held_out(data: Dataset, folder: Path) -> None:
+    """Store what was held out, so that others can measure on the same part."""
+    if data.test is not None and not (folder / HELD_OUT).exists():
+        write_table("test", data, folder / HELD_OUT)

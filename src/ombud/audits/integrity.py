@@ -15,8 +15,8 @@ __all__ = ["REPORTS", "Integrity", "file_hashes", "place_of", "read_integrity", 
 REPORTS = "reports.json"
 """Names the reports that were written into a result folder, each with its hash."""
 
-_SINGLE = ("plan.toml", "run.json", "estimates.json")
-_FOLDERS = ("outputs", "predictions", "rows", "tables", "inputs")
+_SINGLE = ("plan.toml", "run.json", "estimates.json", "held_out.parquet")
+_FOLDERS = ("outputs", "predictions", "rows", "tables", "inputs", "repeats")
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 from ombud import registry
 from ombud.audits.analyses import Analysis, SystemAnalysis
-from ombud.audits.plan import Plan
+from ombud.audits.plan import DataPlan, Plan
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.items import LABEL
 from ombud.data.splits import split
 from ombud.data.tables import TABLES, TableOptions, read_tables
-from ombud.errors import OmbudError, PlanError, RegistryError
+from ombud.errors import DataError, OmbudError, PlanError, RegistryError
 from ombud.files import hash_file
 from ombud.metrics.base import Metric
 from ombud.registry import hint
@@ -59,7 +59,12 @@ def _load(plan: Plan) -> Dataset:
 
 def _check_only_source(plan: Plan) -> None:
     """Refuse files and reading options beside a source: they would not be used."""
-    given = sorted(plan.data.model_fields_set - {"source", "options"})
+    # A stored plan states every default too: those are no wish of anyone.
+    given = sorted(
+        name
+        for name, field in type(plan.data).model_fields.items()
+        if name not in {"source", "options"} and getattr(plan.data, name) != field.default
+    )
     if given:
         raise PlanError(
             f"[data] names the source {plan.data.source!r}, and beside it {', '.join(given)}, "
@@ -102,6 +107,7 @@ def _load_files(plan: Plan) -> Dataset:
         by=plan.by,
         intersections=plan.intersections,
         by_item=tuple(name for name in plan.by_item if name != LABEL),
+        columns=asked.columns,
     )
     tables = read_tables(paths, options)
     if "test" in tables and "interactions" not in tables:
@@ -114,7 +120,20 @@ def _load_files(plan: Plan) -> Dataset:
     unknowns = tables["labels"].rule if "labels" in tables else ""
     hashes = {Path(path).name: hash_file(Path(path)) for path in paths.values()}
     card = Card(name="files", title=", ".join(hashes), hashes=hashes, unknowns=unknowns)
-    return Dataset(**tables, card=card)
+    data = Dataset(**tables, card=card)
+    _check_matches(data, asked)
+    return data
+
+
+def _check_matches(data: Dataset, asked: DataPlan) -> None:
+    """Refuse tables whose ids match nothing, by the name of the file."""
+    try:
+        _ = data.exclusions
+    except DataError as error:
+        groups = asked.text_groups if data.texts is not None else asked.users
+        files = {"groups": groups, "labels": asked.labels, "items": asked.items}
+        path = files.get(error.source)
+        raise DataError(error.source if path is None else Path(path).name, error.faults) from None
 
 
 def _by_item(data: Dataset, plan: Plan) -> Dataset:

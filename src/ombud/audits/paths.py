@@ -45,6 +45,8 @@ def _changed(kinds: tuple[str, ...], name: object, part: Mapping[str, Any], chan
 
 def _value(hint: Any, value: Any, change: Change) -> Any:
     if isinstance(value, Mapping):
+        if "source" in value and "type" not in value:  # a part of several sources
+            return _changed(("source",), value["source"], value, change)
         named = value.get("type", value.get("name"))
         return _changed(("recommender", "moderator"), named, value, change)
     if isinstance(value, list | tuple):

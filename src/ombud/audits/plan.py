@@ -4,21 +4,82 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from ombud.audits.gate import Condition
 from ombud.errors import PlanError
 
-__all__ = ["PLAN_SCHEMA", "DataPlan", "Plan", "StatisticsPlan"]
+__all__ = [
+    "PLAN_SCHEMA",
+    "AboutPlan",
+    "DataPlan",
+    "ExpectPlan",
+    "GateFile",
+    "Plan",
+    "StatisticsPlan",
+    "checked",
+    "read_toml",
+]
 
 PLAN_SCHEMA = 1
 """The version of the plan's form that this ombud writes, and the newest it reads."""
 
 
+_Size = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Matters = _Size | dict[str, _Size] | None
+"""The smallest difference that matters: one size, or one for each named measure."""
+
+_LONGEST_NAME = 80
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class AboutPlan(_Strict):
+    """Who audits whom, and what for; shown in the report and its appendix, and packed."""
+
+    auditor: str | None = Field(default=None, max_length=200)
+    """Who makes the audit."""
+    audited: str | None = Field(default=None, max_length=200)
+    """Whose system it is about: the audited party."""
+    system_version: str | None = Field(default=None, max_length=200)
+    """Which version of the system."""
+    period: str | None = Field(default=None, max_length=200)
+    """The time that the data is from."""
+    purpose: str | None = Field(default=None, max_length=1000)
+    """What the audit is for."""
+    contact: str | None = Field(default=None, max_length=200)
+    """Whom to ask about it."""
+
+
+class ExpectPlan(_Strict):
+    """A limit that is declared before anything is measured, and the reason for it.
+
+    Conditions are those of `ombud check`: names of an estimate's fields, numbers, quoted words.
+    The limit is *met* when it holds in the whole interval of every estimate that `where` is about,
+    *not met* when the whole interval of one lies beyond it, and else *undecided*.
+    """
+
+    limit: str
+    """What must hold, such as ``value <= 0.05``; `value` stands for its whole interval."""
+    where: str = ""
+    """Which estimates; those that name no `kind` are levels only. Default, every level."""
+    reason: str = Field(min_length=1, max_length=1000)
+    """Why this limit."""
+
+    @field_validator("limit", "where")
+    @classmethod
+    def _is_condition(cls, text: str, info: Any) -> str:
+        if text or info.field_name == "limit":
+            try:
+                Condition(text)
+            except PlanError as error:
+                raise ValueError(str(error)) from None
+        return text
 
 
 class DataPlan(_Strict):
@@ -51,9 +112,11 @@ class DataPlan(_Strict):
     users: str | None = None
     """File with `user` and one column per attribute."""
     texts: str | None = None
-    """File with `text` and optionally `id`, `label`, `cluster`, `family`."""
+    """File with `text` and optionally `id`, `label`, `cluster`, `family`; votes as `yes`, `no`."""
     text_groups: str | None = None
-    """File with `id` and one column per attribute of the texts."""
+    """File with `id` and a column per attribute of the texts, or in long form `id` and `group`."""
+    columns: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """``[data.columns.TABLE]``: by the name above, the column's name in the file of that table."""
 
     @field_validator("rating_scale")
     @classmethod
@@ -76,9 +139,40 @@ class StatisticsPlan(_Strict):
     """Correction for many comparisons."""
     minimum: int = Field(default=10, ge=2, strict=True)
     """With fewer units there is no number, but the words "not enough data"."""
+    matters: Matters = None
+    """The smallest difference that matters; of all measures, or by the name of each."""
 
 
-class Plan(_Strict):
+class _Expecting(_Strict):
+    """What has ``[expect]``: a plan, or the file of a gate."""
+
+    schema_version: int = Field(default=PLAN_SCHEMA, ge=1, strict=True)
+    expect: dict[str, ExpectPlan] = Field(default_factory=dict)
+
+    @field_validator("expect", mode="before")
+    @classmethod
+    def _is_named(cls, expect: Any) -> Any:
+        if isinstance(expect, dict) and not all(
+            isinstance(e, dict | ExpectPlan) for e in expect.values()
+        ):
+            raise ValueError(
+                'give each limit a name: [expect."a few words"] with limit, where and reason'
+            )
+        return expect
+
+    @field_validator("expect")
+    @classmethod
+    def _has_short_names(cls, expect: dict[str, ExpectPlan]) -> dict[str, ExpectPlan]:
+        for name in expect:
+            if not name.strip() or len(name) > _LONGEST_NAME:
+                raise ValueError(
+                    f"{name!r} stands on the first screen of the report: 1 to {_LONGEST_NAME} "
+                    "characters, please; the reason may be longer"
+                )
+        return expect
+
+
+class Plan(_Expecting):
     """What to audit: data, systems, metrics and groups.
 
     A plan is a TOML file; paths in it are relative to the file. ``ombud run PLAN`` runs it.
@@ -88,12 +182,18 @@ class Plan(_Strict):
     """The version of this form."""
     title: str = Field(default="Audit", max_length=1000)
     """The title of the report."""
+    about: AboutPlan = AboutPlan()
+    """Who audits whom, and what for."""
+    expect: dict[str, ExpectPlan] = Field(default_factory=dict)
+    """By name (a few words, for the report's first screen): a `limit` and its `reason`."""
     preset: str | None = None
     """A registered preset that fills in what the plan leaves open."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the preset."""
     seed: int = Field(default=0, ge=0, strict=True)
     """The seed of everything random."""
+    repeat: int = Field(default=1, ge=1, le=100, strict=True)
+    """Make the audit so often, with other splits (or folds) and seeds; intervals cover that too."""
     sample: int | None = Field(default=None, ge=1, strict=True)
     """Audit a random sample of this many users; default, all."""
     data: DataPlan = DataPlan()
@@ -127,40 +227,12 @@ class Plan(_Strict):
     def load(cls, path: Path | str) -> Self:
         """Read a plan from a TOML file; all its faults come in one error."""
         path = Path(path)
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise PlanError(f"there is no plan {path}") from None
-        except (ValueError, RecursionError) as error:  # also bytes that are not UTF-8
-            raise PlanError(f"{path} is not TOML: {error}") from None
-        except OSError as error:
-            raise PlanError(f"{path} cannot be read as a plan: {error.strerror}") from None
-        return cls.from_dict(content, str(path)).relative_to(path.parent)
+        return cls.from_dict(read_toml(path, "plan"), str(path)).relative_to(path.parent)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any], source: str = "the plan") -> Self:
         """Check plain values and return the plan; all faults in one error."""
-        version = content.get("schema_version", PLAN_SCHEMA)
-        if isinstance(version, int) and version > PLAN_SCHEMA:
-            raise PlanError(
-                f"{source} has schema version {version}; this ombud reads up to {PLAN_SCHEMA}. "
-                "Install a newer ombud: pip install --upgrade ombud"
-            )
-        from ombud.audits.faults import form_faults, numbers_that_are_none
-
-        found = numbers_that_are_none(content)
-        faults = [
-            f"{place}: {value} is no number that can be computed with"
-            for place, value in found.items()
-        ]
-        try:
-            plan = cls.model_validate(content)
-        except ValidationError as error:
-            faults += [f for f in form_faults(cls, error) if f.partition(": ")[0] not in found]
-        if faults:
-            count = f"{len(faults)} fault{'s' if len(faults) != 1 else ''}"
-            raise PlanError("\n".join([f"{source}: {count}", *(f"  - {f}" for f in faults)]))
-        return plan
+        return checked(cls, content, source)
 
     def relative_to(self, folder: Path) -> Self:
         """Return the plan with its paths made absolute from a folder."""
@@ -182,3 +254,51 @@ class Plan(_Strict):
             told = ", ".join(f"{place} is {value}" for place, value in found.items())
             raise PlanError(f"a plan holds finite numbers; {told}")
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+class GateFile(_Expecting):
+    """Limits in a file of their own: ``ombud check RESULT --gate FILE``."""
+
+    schema_version: int = Field(default=PLAN_SCHEMA, ge=1, strict=True)
+    """The version of this form."""
+    expect: dict[str, ExpectPlan] = Field(min_length=1)
+    """As in a plan."""
+
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Read a TOML file that a person wrote, with an error that says what it should be."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PlanError(f"there is no {what} {path}") from None
+    except (ValueError, RecursionError) as error:  # also bytes that are not UTF-8
+        raise PlanError(f"{path} is not TOML: {error}") from None
+    except OSError as error:
+        raise PlanError(f"{path} cannot be read as a {what}: {error.strerror}") from None
+
+
+def checked(form: type[_M], content: dict[str, Any], source: str) -> _M:
+    """Return the values of a form that is a plan or a part of one; all faults in one error."""
+    version = content.get("schema_version", PLAN_SCHEMA)
+    if isinstance(version, int) and version > PLAN_SCHEMA:
+        raise PlanError(
+            f"{source} has schema version {version}; this ombud reads up to {PLAN_SCHEMA}. "
+            "Install a newer ombud: pip install --upgrade ombud"
+        )
+    from ombud.audits.faults import form_faults, numbers_that_are_none
+
+    found = numbers_that_are_none(content)
+    faults = [
+        f"{place}: {value} is no number that can be computed with" for place, value in found.items()
+    ]
+    try:
+        made = form.model_validate(content)
+    except ValidationError as error:
+        faults += [f for f in form_faults(form, error) if f.partition(": ")[0] not in found]
+    if faults:
+        count = f"{len(faults)} fault{'s' if len(faults) != 1 else ''}"
+        raise PlanError("\n".join([f"{source}: {count}", *(f"  - {f}" for f in faults)]))
+    return made

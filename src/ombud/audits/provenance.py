@@ -22,6 +22,7 @@ from ombud.systems.base import Recorded
 
 __all__ = [
     "fingerprint_data",
+    "fingerprint_parts",
     "fingerprint_system",
     "input_files",
     "input_hashes",
@@ -102,7 +103,7 @@ def fingerprint_data(data: Dataset) -> str:
     if data.texts is not None:
         parts += [data.texts.ids, data.texts.texts, data.texts.truth]
         given = data.texts
-        shared = (given.clusters, given.families, given.sets, given.languages)
+        shared = (given.clusters, given.families, given.sets, given.languages, given.yes, given.no)
         parts += [column for column in shared if column is not None]
     for groups in (data.users, data.text_groups):
         if groups is not None:
@@ -114,6 +115,20 @@ def fingerprint_data(data: Dataset) -> str:
     if data.audited is not None:
         parts.append(np.asarray(data.audited))
     return _digest(parts)
+
+
+def fingerprint_parts(data: Dataset) -> dict[str, str]:
+    """Return a hash of each part of a data set, so that it can be said which of them differ.
+
+    ``texts`` and ``interactions`` are the units themselves: what is measured on them can be paired
+    only where these are the same.
+    """
+    result = {}
+    for name in ("interactions", "test", "labels", "texts", "users", "text_groups", "items"):
+        part = getattr(data, name)
+        if part is not None:
+            result[name] = fingerprint_data(Dataset(**{name: part}))
+    return result
 
 
 def _digest(parts: list[NDArray[Any]]) -> str:

@@ -9,10 +9,11 @@ from ombud.audits.collect import SystemOutputs
 from ombud.audits.integrity import read_integrity
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_hashes
+from ombud.audits.repeats import REPEATS
 from ombud.audits.result import Result, check_provenance
 from ombud.audits.run_folder import read_outputs, read_predictions
 from ombud.data.recommendations import Recommendations
-from ombud.errors import ResultError
+from ombud.errors import PlanError, ResultError
 from ombud.files import read_json
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
@@ -35,7 +36,7 @@ def rescore(
         A result folder, finished or with all its outputs stored.
     plan
         Take metrics, groups and statistics from this plan; default, the result's own. Data, its
-        split and the seed stay those of the result.
+        split, the seed and what was declared beforehand stay those of the result.
     into
         Write the new result to this folder; default, in memory only.
     progress
@@ -45,7 +46,14 @@ def rescore(
     stored = Plan.load(folder / "plan.toml")
     asked = stored
     if plan is not None:
-        kept = {name: getattr(stored, name) for name in ("data", "systems", "split", "seed")}
+        if plan.expect and plan.expect != stored.expect:
+            raise PlanError(
+                "the plan has another [expect] than the result, and what is expected is declared "
+                "before systems are asked; judge a result by later limits with: "
+                "ombud check RESULT --gate FILE"
+            )
+        fixed = ("data", "systems", "split", "seed", "repeat", "about", "expect")
+        kept = {name: getattr(stored, name) for name in fixed}
         asked = plan.model_copy(update=kept)
     _check_unchanged(folder, stored)
     answers = _answers(folder, tuple(stored.systems))
@@ -56,7 +64,11 @@ def rescore(
         for name, answer in answers.items()
     }
     audit = Audit.from_plan(asked, systems)
-    return audit.rescored(answers, None if into is None else Path(into), progress)
+    repeats = [
+        _answers(folder / REPEATS / str(number), tuple(stored.systems))
+        for number in range(2, stored.repeat + 1)
+    ]
+    return audit.rescored(answers, None if into is None else Path(into), progress, repeats)
 
 
 def _check_unchanged(folder: Path, stored: Plan) -> None:
@@ -79,7 +91,8 @@ def _check_unchanged(folder: Path, stored: Plan) -> None:
         return  # it was never finished, and nothing is recorded
     provenance = read_json(folder / "provenance.json")
     check_provenance(folder / "provenance.json", provenance)
-    kept = [n for n in provenance.get("files", {}) if n.startswith(("outputs/", "predictions/"))]
+    answered = ("outputs/", "predictions/", f"{REPEATS}/")
+    kept = [n for n in provenance.get("files", {}) if n.startswith(answered)]
     edited = read_integrity(folder, provenance, kept).changed
     if edited:
         raise ResultError(

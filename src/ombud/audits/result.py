@@ -6,6 +6,7 @@
     outputs/<system>.parquet     what each system answered
     predictions/<system>.parquet     its predictions of held-out ratings, if asked for
     rows/<metric>/<system>.parquet   what was measured on each unit
+    groups/<unit>.parquet        who belongs to which group
     estimates.json               every number of the report, with its uncertainty
     provenance.json              versions, seeds, hashes (of all the above too), times; written last
     inputs/*.parquet             the data, when it did not come from files
@@ -15,7 +16,7 @@ Nothing in the folder is ever executed: it is read as TOML, JSON and Parquet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from importlib.util import find_spec
@@ -27,10 +28,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from ombud.audits.integrity import Integrity, read_integrity
 from ombud.audits.plan import Plan
+from ombud.audits.tidy import tidy_frame
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
-from ombud.errors import MissingExtraError, ResultError
-from ombud.files import inside, read_json, read_parquet
+from ombud.errors import MissingExtraError, PlanError, ResultError
+from ombud.files import inside, read_json, read_parquet, write_atomically, write_parquet
 from ombud.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -134,6 +136,24 @@ class Result:
             row["low"], row["high"] = (None if end is None else float(end) for end in ends)
         return pl.DataFrame(rows, infer_schema_length=None)
 
+    def to_wide(self) -> pl.DataFrame:
+        """Return one row per measure, label and group, and four columns per system.
+
+        The columns are ``SYSTEM value``, ``SYSTEM low``, ``SYSTEM high`` and ``SYSTEM n``; values
+        that are not defined are missing. Numbers of no system, such as facts about the data, stand
+        under ``value`` and so on.
+        """
+        rows: dict[tuple[str, ...], dict[str, Any]] = {}
+        for e in self.estimates:
+            about = ("metric", "key", "kind", "label", "group", "against")
+            index = tuple(str(getattr(e, name)) for name in about)
+            row = rows.setdefault(index, dict(zip(about, index, strict=True)))
+            head = f"{e.system} " if e.system else ""
+            low, high = e.interval if e.interval is not None else (None, None)
+            row |= {f"{head}value": e.value, f"{head}low": low, f"{head}high": high}
+            row[f"{head}n"] = e.n
+        return pl.DataFrame(list(rows.values()), infer_schema_length=None)
+
     def to_polars(self) -> pl.DataFrame:
         """Return one row per estimate, as a Polars frame."""
         return self.to_frame()
@@ -151,6 +171,32 @@ class Result:
         import pandas  # type: ignore[import-untyped,unused-ignore]
 
         return pandas.DataFrame(self.to_frame().to_dict(as_series=False))
+
+    def to_tidy(self) -> pl.DataFrame:
+        """Return one row per estimate in plain columns, details too; see `TIDY_COLUMNS`."""
+        return tidy_frame(self.estimates)
+
+    def to_parquet(self, path: Path | str) -> Path:
+        """Write `to_tidy` as Parquet, whole or not at all, and return where."""
+        path = Path(path)
+        write_parquet(path, self.to_tidy())
+        return path
+
+    def to_table(self, path: Path | str) -> Path:
+        """Write `to_tidy` as Parquet, CSV or JSON lines, by the ending of the file."""
+        path = Path(path)
+        frame = self.to_tidy()
+        writers: dict[str, Callable[[Path], None]] = {
+            ".parquet": lambda part: frame.write_parquet(part, compression="zstd"),
+            ".csv": lambda part: frame.write_csv(part),
+            ".jsonl": lambda part: frame.write_ndjson(part),
+        }
+        if path.suffix not in writers:
+            raise PlanError(
+                f"{path} ends in {path.suffix or 'nothing'}; expected one of {', '.join(writers)}"
+            )
+        write_atomically(path, writers[path.suffix])
+        return path
 
     def __repr__(self) -> str:
         metrics = ", ".join(info.title for info in self.metrics[:3])

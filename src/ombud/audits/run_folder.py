@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -13,6 +13,7 @@ from ombud.audits.integrity import file_hashes
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
+from ombud.data.groups import Grouping
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import ResultError
@@ -27,7 +28,7 @@ from ombud.files import (
 )
 from ombud.metrics.base import Outputs, Rows
 
-__all__ = ["RunFolder", "read_outputs", "read_predictions"]
+__all__ = ["RunFolder", "read_groups", "read_outputs", "read_predictions"]
 
 
 def read_outputs(folder: Path, system: str) -> Outputs | None:
@@ -63,6 +64,12 @@ def read_predictions(folder: Path, system: str) -> Predictions | None:
     """Return what a system predicted, as stored in a result folder; None if nothing is stored."""
     path = inside(folder, "predictions", f"{system}.parquet")
     return Predictions.from_frame(read_parquet(path)) if path.exists() else None
+
+
+def read_groups(folder: Path, of: Literal["user", "text"]) -> Grouping | None:
+    """Return the groups of users or texts, as stored in a result folder; None without any."""
+    path = inside(folder, "groups", f"{of}.parquet")
+    return Grouping.from_members(read_parquet(path), unit=of) if path.exists() else None
 
 
 class RunFolder:
@@ -139,6 +146,13 @@ class RunFolder:
         """Store what a metric measured on a system."""
         path = inside(self.path, "rows", f"{metric:02d}", f"{system}.parquet")
         write_parquet(path, rows.to_frame())
+
+    def store_groups(self, users: Grouping | None, texts: Grouping | None) -> None:
+        """Store who belongs to which group, so that results can be compared by group."""
+        for name, groups in (("user", users), ("text", texts)):
+            if groups is not None:
+                path = inside(self.path, "groups", f"{name}.parquet")
+                write_parquet(path, groups.to_members(name))
 
     def finish(self, result: Result) -> Result:
         """Store estimates and tables, and the provenance last: then the result is complete.

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from ombud.audits.integrity import REPORTS, file_hashes, place_of
+from ombud.audits.packed import MANIFEST, packed_state
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_files
 from ombud.audits.result import check_provenance
@@ -37,7 +38,7 @@ class Check:
     ----------
     kind
         What it is: ``plan``, ``run``, ``estimates``, ``outputs``, ``predictions``, ``rows``,
-        ``tables``, ``inputs``, ``reports`` or ``provenance``.
+        ``tables``, ``inputs``, ``reports``, ``provenance``, or ``archive``.
     name
         Its place in the folder; of an input, the place in the plan that names it.
     state
@@ -93,9 +94,9 @@ def verify(folder: Path | str, *, expect: str | None = None) -> Verification:
     Parameters
     ----------
     folder
-        A finished result.
+        A finished result, or an archive of one (`ombud.report.pack`).
     expect
-        The fingerprint that was noted when it was made.
+        The fingerprint that was noted when it was made; of an archive, that of its manifest.
 
     Returns
     -------
@@ -107,6 +108,8 @@ def verify(folder: Path | str, *, expect: str | None = None) -> Verification:
         If it is no finished result, or holds no hashes.
     """
     folder = Path(folder)
+    if folder.is_file():
+        return _verify_packed(folder, expect)
     if not folder.is_dir():
         raise ResultError(f"there is no result folder {folder}")
     source = folder / "provenance.json"
@@ -134,6 +137,16 @@ def verify(folder: Path | str, *, expect: str | None = None) -> Verification:
     checks += _inputs(folder, provenance)
     checks += _reports(folder)
     return Verification(folder, fingerprint, tuple(checks))
+
+
+def _verify_packed(path: Path, expect: str | None) -> Verification:
+    """Hash every file of an archive again, without unpacking it."""
+    fingerprint, states = packed_state(path)
+    checks = [Check("archive", name, cast(State, state)) for name, state in states]
+    if expect is not None:
+        same = expect.strip().lower() == fingerprint
+        checks.insert(0, Check("archive", MANIFEST, "intact" if same else "changed"))
+    return Verification(path, fingerprint, tuple(checks))
 
 
 def _kind(name: str) -> str:

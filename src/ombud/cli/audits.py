@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ombud.cli.console import (
-    FAILED_GATE,
     JsonOption,
     QuietOption,
     VerboseOption,
@@ -21,16 +20,14 @@ from ombud.cli.console import (
     say_aside,
 )
 from ombud.errors import PlanError
-from ombud.report.display import count, shorten, visible
+from ombud.report.display import visible
 
 if TYPE_CHECKING:
     from ombud.audits import Audit, Plan, Result
-    from ombud.audits.gate import Verdict
-    from ombud.stats.estimate import Estimate
 
 __all__ = [
-    "check",
-    "compare",
+    "GateOption",
+    "ResultArgument",
     "load_plan",
     "report",
     "rescore",
@@ -41,7 +38,10 @@ __all__ = [
 ]
 
 _FolderOption = typer.Option("--folder", "-o", help="Where to store the result.")
-_ResultArgument = typer.Argument(help="A result folder.", metavar="RESULT")
+ResultArgument = typer.Argument(help="A result folder.", metavar="RESULT")
+GateOption = typer.Option(
+    "--gate", help="A file with [expect], as in a plan; default, what the result's plan expects."
+)
 
 
 def load_plan(path: Path) -> Plan:
@@ -59,17 +59,13 @@ def show_result(
     *,
     quiet: bool = False,
     verbose: bool = False,
-    most: int | None = None,
 ) -> None:
-    """Write the report, and print what was found and where it is; or all estimates as JSON.
-
-    With `most`, the summary has at most so many lines.
-    """
+    """Write the report, and print what was found and where it is; or all estimates as JSON."""
     path = save_report(result)
     if as_json:
         print_json(told(result, path))
     else:
-        _print_result(result, path, quiet, verbose, most)
+        _print_result(result, path, quiet, verbose)
 
 
 def save_report(result: Result) -> Path:
@@ -86,16 +82,15 @@ def told(result: Result, report: Path) -> dict[str, Any]:
     return result.to_dict() | {"folder": str(result.folder), "report": str(report)}
 
 
-def _print_result(result: Result, path: Path, quiet: bool, verbose: bool, most: int | None) -> None:
+def _print_result(result: Result, path: Path, quiet: bool, verbose: bool) -> None:
     from ombud.report import summary_lines, summary_table
-    from ombud.report.summary import MOST_LINES
 
     if verbose:
         console.print(summary_table(result))
         for exclusion in result.exclusions:
             say(f"  {visible(str(exclusion))}")
     elif not quiet:
-        for line in summary_lines(result, width=console.width, most=most or MOST_LINES):
+        for line in summary_lines(result, width=console.width):
             say(line)
     say(f"report: {path}")
 
@@ -152,10 +147,11 @@ def _show_quotes(audit: Audit, as_json: bool) -> None:
 
 @reports_errors
 def report(
-    result: Annotated[Path, _ResultArgument],
+    result: Annotated[Path, ResultArgument],
     to: Annotated[
         Path | None, typer.Option("--to", help="The file to write; its ending is the format.")
     ] = None,
+    gate: Annotated[Path | None, GateOption] = None,
 ) -> None:
     """Write the report of a result again: .html, .pdf, .md, .tex or .json.
 
@@ -163,12 +159,14 @@ def report(
     Examples:
       ombud report plan.result
       ombud report plan.result --to tables.tex
+      ombud report plan.result --gate gate.toml
     """
-    from ombud.audits import Result
+    from ombud.audits import Gate, Result
     from ombud.report import Report
 
     path = to or result / "report.html"
-    made = Report(Result.load(result))
+    limits = None if gate is None else Gate.load(gate)
+    made = Report(Result.load(result), limits)
     if made.warning:
         say_aside(made.warning)
     for written in made.save(path):
@@ -177,7 +175,7 @@ def report(
 
 @reports_errors
 def rescore(
-    result: Annotated[Path, _ResultArgument],
+    result: Annotated[Path, ResultArgument],
     folder: Annotated[Path, _FolderOption],
     plan: Annotated[
         Path | None,
@@ -200,108 +198,3 @@ def rescore(
     with progress_bar(quiet=quiet) as progress:
         again = rescore_result(result, plan=asked, into=folder, progress=progress)
     show_result(again, as_json, quiet=quiet, verbose=verbose)
-
-
-@reports_errors
-def compare(
-    before: Annotated[Path, typer.Argument(help="A result folder.", metavar="A")],
-    after: Annotated[Path, typer.Argument(help="A later result folder.", metavar="B")],
-    as_json: Annotated[bool, JsonOption] = False,
-) -> None:
-    """Show what changed from result A to result B, on the users or texts that both measured.
-
-    \b
-    Example:
-      ombud compare monday.result tuesday.result
-    """
-    from ombud.audits import Result
-    from ombud.audits.compare import compare as compare_results
-    from ombud.cli.tables import estimate_table
-
-    results = [Result.load(folder) for folder in (before, after)]
-    for folder, loaded in zip((before, after), results, strict=True):
-        if loaded.integrity is not None and loaded.integrity.said:
-            say_aside(f"{folder}: {loaded.integrity.said}")
-    changes = compare_results(*results)
-    if as_json:
-        print_json([e.to_dict() for e in changes])
-    elif all(e.value == 0 and e.interval in {None, (0.0, 0.0)} for e in changes):
-        say(f"nothing changed: {count(len(changes), 'estimate')} equal in {before} and {after}")
-    else:
-        console.print(estimate_table(changes, title=f"Change from {before} to {after}"))
-
-
-@reports_errors
-def check(
-    result: Annotated[Path, _ResultArgument],
-    fail_if: Annotated[
-        list[str], typer.Option("--fail-if", help="A condition; may be given several times.")
-    ],
-    fail_if_undefined: Annotated[
-        bool,
-        typer.Option(
-            "--fail-if-undefined", help="Exit with 1 too if an estimate could not be judged."
-        ),
-    ] = False,
-    as_json: Annotated[bool, JsonOption] = False,
-) -> None:
-    """Exit with 1 if any estimate meets a condition: a gate for continuous integration.
-
-    A condition may name metric, system, label, group, against, kind, value, low, high, n,
-    p_value and p_adjusted; low and high are the ends of the interval. A name that no estimate
-    has is an error, so that a gate cannot stay open by a spelling mistake.
-
-    An estimate without a number that the condition asks for is not judged: it neither meets the
-    condition nor meets its opposite. How many there are is printed.
-
-    Estimates that were edited since the audit are judged as they stand, and it is said first.
-
-    Exit codes: 0 open, 1 closed, 2 an error in use or data, 3 an unexpected error.
-
-    \b
-    Examples:
-      ombud check plan.result --fail-if 'metric == "share gap@10" and low > 0.02'
-      ombud check plan.result --fail-if 'kind == "gap" and p_adjusted < 0.01 and value > 0'
-      ombud check plan.result --fail-if 'label in ("blood", "gore") and low > 0'
-    """
-    from ombud.audits import Result
-    from ombud.audits.gate import Condition
-
-    if not fail_if:
-        raise PlanError("no condition was given; use --fail-if EXPR")
-    loaded = Result.load(result)
-    verdicts = {text: Condition(text).check(loaded.estimates) for text in fail_if}
-    failed = any(v.met or (fail_if_undefined and v.undefined) for v in verdicts.values())
-    if as_json:
-        content = {
-            part: {text: [e.to_dict() for e in getattr(v, part)] for text, v in verdicts.items()}
-            for part in ("met", "undefined")
-        }
-        judged = {text: verdict.judged for text, verdict in verdicts.items()}
-        edits = {} if loaded.integrity is None else {"integrity": loaded.integrity.to_dict()}
-        print_json({"failed": failed, **content, "judged": judged, **edits})
-    else:
-        if loaded.integrity is not None and loaded.integrity.said:
-            say(loaded.integrity.said)
-        for text, verdict in verdicts.items():
-            _show_verdict(text, verdict, len(loaded.estimates))
-    raise typer.Exit(FAILED_GATE if failed else 0)
-
-
-def _show_verdict(text: str, verdict: Verdict, total: int) -> None:
-    say(f"{len(verdict.met)} of {total} estimates meet: {visible(text)}")
-    for estimate in verdict.met:
-        say(f"  {_on_one_line(estimate)}")
-    if not verdict.undefined:
-        return
-    verb = "is" if len(verdict.undefined) == 1 else "are"
-    judged = f"{verb} undefined and {'was' if verb == 'is' else 'were'} not judged"
-    say(f"  {count(len(verdict.undefined), 'estimate')} {judged}; the first:")
-    say(f"  {_on_one_line(verdict.undefined[0])}")
-    if not verdict.judged:
-        say("  NOTHING WAS JUDGED: this gate is open only because there is no number to judge.")
-
-
-def _on_one_line(estimate: Estimate) -> str:
-    about = ("metric", "system", "label", "group", "against")
-    return visible(str(estimate.replace(**{f: shorten(getattr(estimate, f), 80) for f in about})))

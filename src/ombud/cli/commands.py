@@ -27,8 +27,16 @@ COMMANDS = {
         "demo:demo",
         "Audit simulated recommenders and moderators, some of which treat people unlike others.",
     ),
+    "size": CommandLine(
+        "size:size",
+        "Say how many users or texts a plan needs for a wanted precision, by simulation.",
+    ),
     "run": CommandLine(
         "audits:run", "Run the audit that a plan describes; a stopped run goes on where it was."
+    ),
+    "init": CommandLine(
+        "init:init",
+        "Write a first plan and gate for your files, from their headers; nothing is overwritten.",
     ),
     "report": CommandLine(
         "audits:report", "Write the report of a result again: .html, .pdf, .md, .tex or .json."
@@ -38,12 +46,24 @@ COMMANDS = {
         "Compute metrics again from stored outputs, without asking the systems again.",
     ),
     "compare": CommandLine(
-        "audits:compare",
+        "watch:compare",
         "Show what changed from result A to result B, on the users or texts that both measured.",
     ),
+    "watch": CommandLine(
+        "watch:watch",
+        "Follow a series of results, and exit with 1 if the last one changed beyond chance.",
+    ),
     "check": CommandLine(
-        "audits:check",
-        "Exit with 1 if any estimate meets a condition: a gate for continuous integration.",
+        "check:check",
+        "Exit with 1 if a limit is broken: a gate for continuous integration.",
+    ),
+    "pack": CommandLine(
+        "pack:pack",
+        "Write a result as one archive for an auditor: plan, card, numbers, methods, hashes.",
+    ),
+    "export": CommandLine(
+        "export:export",
+        "Write every estimate as one row of a plain table: Parquet, CSV or JSON lines.",
     ),
     "verify": CommandLine(
         "verify:verify",

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["demo", "write_demo"]
 
 _LENGTH = 10
-_LINES = 20
-"""Lines of each of the two summaries."""
 
 
 def write_demo(folder: Path, seed: int) -> tuple[Path, Path]:
@@ -141,6 +139,6 @@ def demo(
             continue
         if not quiet:
             say("")
-        show_result(result, as_json, quiet=quiet, verbose=verbose, most=_LINES)
+        show_result(result, as_json, quiet=quiet, verbose=verbose)
     if as_json:
         print_json(said)

@@ -32,7 +32,8 @@ def tune(
     """Search for the best parameters of a model; keep the plan's final test data out of it.
 
     Only the interactions that the plan trains on are used. The search stops when the best five
-    trials no longer improve by 1%, or when the budget is spent.
+    trials no longer improve by 1%, or when the budget is spent. The folder then holds plan.toml,
+    the plan with the parameters that were found, ready for ombud run.
 
     \b
     Example:
@@ -41,19 +42,25 @@ def tune(
     from rich.table import Table
 
     from ombud.audits.load import load_data
+    from ombud.audits.presets import complete
+    from ombud.files import write_text
     from ombud.tuning.tuning import tune as search
 
     asked = load_plan(plan)
-    if system not in asked.systems:
-        known = ", ".join(asked.systems) or "none"
+    systems = asked.systems if system in asked.systems else complete(asked).systems
+    if system not in systems:
+        known = ", ".join(systems) or "none"
         raise PlanError(f"the plan has no system {system!r}; it has: {known}")
-    fixed = {k: v for k, v in asked.systems[system].items() if k not in {"type", "name"}}
+    kept = {k: v for k, v in systems[system].items() if k in {"type", "name"}}
+    # Those that a preset chose may be searched; those that the plan states stand.
+    stated = asked.systems.get(system, {"seed": asked.seed})
+    fixed = {k: v for k, v in systems[system].items() if k in stated and k not in kept}
     data = load_data(asked)
     if data.interactions is None:
         raise PlanError("tuning needs interactions; the plan's data has none")
     with progress_bar() as progress:
         result = search(
-            asked.systems[system]["type"],
+            systems[system]["type"],
             data.interactions,
             metric=metric,
             fixed=fixed,
@@ -63,11 +70,16 @@ def tune(
             seed=asked.seed,
             progress=progress,
         )
+    changed = asked.model_copy(update={"systems": {**systems, system: {**kept, **result.best}}})
+    written = folder / "plan.toml"
+    write_text(written, changed.portable(folder).to_toml())
     if as_json:
-        print_json({"best": result.best, "value": result.value, "stopped": result.stopped_because})
+        told = {"best": result.best, "value": result.value, "stopped": result.stopped_because}
+        print_json({**told, "plan": str(written)})
         return
     table = Table("parameter", "best", title=f"{metric} = {result.value:.4g}", title_justify="left")
     for name, value in result.best.items():
         table.add_row(name, f"{value:.4g}" if isinstance(value, float) else str(value))
     console.print(table)
     say(f"{len(result.trials)} trials; stopped: {result.stopped_because}")
+    say(f"plan: {written}")

@@ -16,6 +16,7 @@ from ombud.cli.console import (
     reports_errors,
     say,
 )
+from ombud.errors import PlanError
 from ombud.report.display import count, visible
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ _SHOWN = 5
 
 @reports_errors
 def verify(
-    result: Annotated[Path, typer.Argument(help="A result folder.", metavar="RESULT")],
+    result: Annotated[
+        Path, typer.Argument(help="A result folder, or an archive of one.", metavar="RESULT")
+    ],
     expect: Annotated[
         str | None,
         typer.Option("--expect", help="The fingerprint that was noted when the result was made."),
@@ -46,6 +49,8 @@ def verify(
     were recorded when the result was finished. Inputs that are not on this machine are said to be
     out of reach, which is no fault.
 
+    Of an archive (ombud pack), every file is compared with its manifest; nothing is unpacked.
+
     Someone who can write the whole folder can make it agree with itself. Against that, note the
     fingerprint that this command prints where others can read it, and give it with --expect; or
     compute the numbers again with --again.
@@ -57,11 +62,14 @@ def verify(
     Examples:
       ombud verify plan.result
       ombud verify plan.result --again
+      ombud verify plan.result.zip
       ombud verify plan.result --expect 9f2c... --json
     """
     from ombud.audits.verify import recompute
     from ombud.audits.verify import verify as verify_result
 
+    if again and result.is_file():
+        raise PlanError("--again computes from a result folder; an archive is only hashed")
     found = verify_result(result, expect=expect)
     differing: tuple[str, ...] = ()
     if again:

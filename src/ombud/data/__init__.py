@@ -4,7 +4,7 @@ from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Column, read_table
+from ombud.data.frames import Column, MappedFile, read_table
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
@@ -24,6 +24,7 @@ __all__ = [
     "Items",
     "LabelState",
     "Labels",
+    "MappedFile",
     "Outcome",
     "Recommendations",
     "Texts",

@@ -68,19 +68,12 @@ class Dataset:
         if self.interactions is not None and self.items is not None:
             result += self._unmatched_items(self.interactions, self.items)
         if self.interactions is not None and self.users is not None:
-            absent = int(
-                np.count_nonzero(self.interactions.users.codes(self.users.units.arrow) < 0)
+            ids = self.interactions.users.ids
+            result += _unmatched_groups(self.users, ids, "users", "have no history")
+        if self.texts is not None and self.text_groups is not None:
+            result += _unmatched_groups(
+                self.text_groups, self.texts.ids, "texts", "are not among the texts"
             )
-            if absent:
-                reason = "they are in the table of groups but have no history"
-                result.append(Exclusion("groups", "users", absent, reason, len(self.users.units)))
-            ungrouped = ~self.users.aligned(self.interactions.users.ids).any(axis=1)
-            if ungrouped.any():
-                count = int(np.count_nonzero(ungrouped))
-                reason = "no group of theirs is known: they count among everyone, but in no group"
-                result.append(
-                    Exclusion("groups", "users", count, reason, self.interactions.n_users)
-                )
         return tuple(result)
 
     @staticmethod
@@ -107,5 +100,31 @@ class Dataset:
         absent = int(np.count_nonzero(interactions.items.codes(labels.items.arrow) < 0))
         if not absent:
             return []
+        if absent == len(labels.items) and interactions.n_items:
+            raise DataError(
+                "labels", ["none of its ids is an item of the interactions; are both of one kind?"]
+            )
         reason = "they carry labels but occur in no history (used only if recommended)"
         return [Exclusion("labels", "items", absent, reason, len(labels.items))]
+
+
+def _unmatched_groups(groups: Grouping, ids: Ids, what: str, absent: str) -> list[Exclusion]:
+    """Return ids of groups that are not in the data, and units of the data in no group."""
+    result = []
+    count = len(groups.units)
+    rows = groups.units.codes(ids)
+    here = len(np.unique(rows[rows >= 0]))
+    if count and len(rows) and not here:
+        both = (np.asarray(groups.units.ids), np.asarray(ids))
+        told = [", ".join(map(repr, some[:2].tolist())) for some in both]
+        fault = f"none of its {count:,} ids is among the {what}: it has {told[0]}, they {told[1]}"
+        raise DataError("groups", [fault])
+    if count > here:
+        reason = f"they are in the table of groups but {absent}"
+        key = "warning/unknown-ids" if 2 * here < count else ""
+        result.append(Exclusion("groups", what, count - here, reason, count, key))
+    ungrouped = int(np.count_nonzero(~groups.aligned(ids).any(axis=1)))
+    if ungrouped:
+        reason = "no group of theirs is known: they count among everyone, but in no group"
+        result.append(Exclusion("groups", what, ungrouped, reason, len(rows)))
+    return result

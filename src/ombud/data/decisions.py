@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -91,7 +92,7 @@ class Decisions:
             Column("categories", "text", required=False, nullable=True),
         ]
         table = read_table(frame, columns, source)
-        name = source or (str(frame) if isinstance(frame, str) else "decisions")
+        name = source or (str(frame) if isinstance(frame, str | Path) else "decisions")
         scores = np.full(table.height, np.nan, dtype=np.float32)
         if "score" in table.columns:
             scores = table["score"].cast(pl.Float32).fill_null(float("nan")).to_numpy()

@@ -69,6 +69,12 @@ _DOWNLOADS = (
         "c4d9eecfca2ab87c1945afe126590906",
     ),
     _movielens(
+        "movielens-100k",
+        "MovieLens 100K: 100,000 ratings; users with gender, age, occupation",
+        "ml-100k.zip",
+        "0e33842e24a9c977be4e0107933c0723",
+    ),
+    _movielens(
         "movielens-small",
         "MovieLens latest small: about 100,000 ratings; changes over time",
         "ml-latest-small.zip",

@@ -26,7 +26,9 @@ class Exclusion:
     of
         Out of how many, where that is known.
     key
-        What happened, for programs, such as ``avoid-list/emptied``; empty where none asks.
+        What happened, for programs, such as ``avoid-list/emptied``; empty where none asks. Those
+        that start with ``warning/`` stand at the top of the terminal and of the report: something
+        that was given may not be what was meant.
     system
         The audited system that it is about; empty for the data.
     """
@@ -38,6 +40,11 @@ class Exclusion:
     of: int | None = None
     key: str = ""
     system: str = ""
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether a reader must see it first."""
+        return self.key.startswith("warning/")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""

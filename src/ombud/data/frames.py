@@ -6,7 +6,7 @@ needed are brought over, once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -23,9 +23,12 @@ __all__ = [
     "FLOAT32_MAX",
     "Column",
     "Frame",
+    "MappedFile",
     "first_rows",
+    "has_columns",
     "open_frame",
     "read_table",
+    "seconds_of",
     "unreadable",
     "unreadable_names",
 ]
@@ -34,15 +37,16 @@ FLOAT32_MAX = 3.4028234663852886e38
 """What is stored in 32 bits becomes infinite beyond this."""
 
 Frame = Any
-"""A path, or any frame that narwhals knows."""
+"""A path, a `MappedFile`, or any frame that narwhals knows."""
 
 Kind = Literal["category", "count", "flag", "id", "number", "text", "time"]
 
+# A name is a name, also with brackets and stars in it (JSON lines have no such setting).
 # Types are inferred from the whole file: one odd id, or a column's first value, may stand far down.
 _SCANNERS: dict[str, Callable[..., pl.LazyFrame]] = {
-    ".parquet": pl.scan_parquet,
-    ".csv": partial(pl.scan_csv, infer_schema_length=None),
-    ".tsv": partial(pl.scan_csv, separator="\t", infer_schema_length=None),
+    ".parquet": partial(pl.scan_parquet, glob=False),
+    ".csv": partial(pl.scan_csv, infer_schema_length=None, glob=False),
+    ".tsv": partial(pl.scan_csv, separator="\t", infer_schema_length=None, glob=False),
     ".jsonl": partial(pl.scan_ndjson, infer_schema_length=None),
     ".ndjson": partial(pl.scan_ndjson, infer_schema_length=None),
 }
@@ -50,6 +54,25 @@ _SPELLED = (".csv", ".tsv")
 # The reader's own words can hold a whole broken file.
 _LONGEST_FAULT = 300
 _HALF = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
+
+
+@dataclass(frozen=True)
+class MappedFile:
+    """A file (or frame) whose columns have other names than ombud's.
+
+    Parameters
+    ----------
+    path
+        The file (Parquet, CSV, TSV, JSONL).
+    columns
+        By ombud's name, the name that the column has in the file. The others keep theirs.
+    only
+        Whether the other columns are left out.
+    """
+
+    path: Frame
+    columns: Mapping[str, str]
+    only: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +124,8 @@ def open_frame(
     ids
         Columns that are read as they are spelled, where the file has no types: 001 is not 1.
     """
+    if isinstance(frame, MappedFile):
+        return _open_mapped(frame, source, ids)
     if isinstance(frame, str | Path):
         return _open_file(Path(frame), source, ids)
     name = source or f"the {type(frame).__name__} given"
@@ -121,6 +146,39 @@ def open_frame(
             "DuckDB or PySpark frame"
         )
         raise DataError(name, [fault]) from None
+
+
+def _open_mapped(
+    file: MappedFile, source: str, ids: Sequence[str]
+) -> tuple[nw.LazyFrame[Any], str]:
+    own = [file.columns.get(column, column) for column in ids]
+    lazy, name = open_frame(file.path, source, own)
+    try:
+        found = lazy.collect_schema().names()
+    except pl.exceptions.PolarsError as error:
+        raise DataError(name, [unreadable(error)]) from None
+    absent = {ours: theirs for ours, theirs in file.columns.items() if theirs not in found}
+    if absent:
+        names = ", ".join(found)
+        raise DataError(
+            name,
+            [
+                f"column {theirs!r}, which is said to be {ours!r}, is missing (found: {names})"
+                for ours, theirs in absent.items()
+            ],
+        )
+    given = set(file.columns.values())
+    # A column that happens to have the name of another one's meaning gives way to it.
+    kept = [column for column in found if column not in given and column not in file.columns]
+    kept = [] if file.only else kept
+    renamed = [nw.col(theirs).alias(ours) for ours, theirs in file.columns.items()]
+    return lazy.select(*renamed, *kept), name
+
+
+def _file_of(frame: Frame) -> Path | None:
+    if isinstance(frame, MappedFile):
+        return _file_of(frame.path)
+    return Path(frame) if isinstance(frame, str | Path) else None
 
 
 def _open_file(path: Path, source: str, ids: Sequence[str]) -> tuple[nw.LazyFrame[Any], str]:
@@ -192,7 +250,8 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError, RecursionError
     ) as error:  # fmt: skip
         raise DataError(name, [unreadable(error)]) from None
-    if isinstance(frame, str | Path) and Path(frame).suffix.lower() in _SPELLED:
+    file = _file_of(frame)
+    if file is not None and file.suffix.lower() in _SPELLED:
         table = _numbered(table, [column for column in ids if column in table.columns])
     if present and table.height == 0:
         faults.append("the table has no rows")
@@ -327,6 +386,20 @@ def _cast(column: Column, dtype: pl.DataType) -> pl.Expr:
         return value if dtype.is_float() else value.cast(pl.Float64)
     casts = {"category": pl.String, "count": pl.Int64, "flag": pl.Boolean, "text": pl.String}
     return value.cast(casts[column.kind]) if column.kind in casts else value
+
+
+def has_columns(frame: Frame | None, *names: str) -> bool:
+    """Return whether a table has some columns; False for no table."""
+    if frame is None:
+        return False
+    return set(names) <= set(open_frame(frame)[0].collect_schema().names())
+
+
+def seconds_of(times: pl.Series) -> pl.Series:
+    """Return times as seconds since 1970, whether they are dates, moments or numbers."""
+    if times.dtype.is_temporal():
+        times = times.cast(pl.Datetime("us")).dt.timestamp("us") / 1e6
+    return times.cast(pl.Float64)
 
 
 def _date(value: pl.Expr) -> pl.Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -66,17 +67,23 @@ class Grouping:
         source
             The table's name in messages.
         """
-        name = source or (str(frame) if isinstance(frame, str) else "groups")
+        name = source or (str(frame) if isinstance(frame, str | Path) else "groups")
         columns = [Column(unit, "id"), *(Column(c, "category", nullable=True) for c in by)]
         table = read_table(frame, columns, source)
         if table[unit].n_unique() < table.height:
             raise DataError(name, [f"column {unit!r} repeats an id; one row for each is expected"])
         values = {column: table[column].to_numpy() for column in by}
-        return cls.from_values(table[unit].to_arrow(), values, intersections=intersections)
+        units = table[unit].to_arrow()
+        return cls.from_values(units, values, intersections=intersections, source=name)
 
     @classmethod
     def from_values(
-        cls, units: Ids, values: dict[str, Any], *, intersections: bool = False
+        cls,
+        units: Ids,
+        values: dict[str, Any],
+        *,
+        intersections: bool = False,
+        source: str = "groups",
     ) -> Self:
         """Build groups from one array of values per attribute; None is unknown."""
         vocabulary, codes = Vocabulary.encode(units)
@@ -89,7 +96,7 @@ class Grouping:
             kinds = sorted({value for value in ordered.tolist() if value is not None}, key=str)
             if len(kinds) > max(2, len(vocabulary) // 2):
                 raise DataError(
-                    "groups",
+                    source,
                     [
                         f"{attribute!r} has {len(kinds):,} values for {len(vocabulary):,} units: "
                         "nearly every unit would be a group of its own; choose a coarser attribute"
@@ -120,7 +127,8 @@ class Grouping:
         kinds = table.select("attribute", "group").unique(maintain_order=True)
         if kinds["group"].n_unique() < kinds.height:
             fault = "a group has two attributes; give each group one attribute"
-            raise DataError(source or "groups", [fault])
+            name = source or (str(frame) if isinstance(frame, str | Path) else "groups")
+            raise DataError(name, [fault])
         units, rows = Vocabulary.encode(table[unit].to_arrow())
         members = np.zeros((len(units), kinds.height), dtype=bool)
         places = Vocabulary(kinds["group"].to_arrow()).codes(table["group"].to_arrow())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Column, Frame, first_rows, read_table
+from ombud.data.frames import Column, Frame, first_rows, read_table, seconds_of
 from ombud.data.ids import Ids, Vocabulary
 from ombud.errors import DataError
 
@@ -256,6 +256,4 @@ def _merge(table: pl.DataFrame, duplicates: Duplicates) -> pl.DataFrame:
 
 
 def _seconds(times: pl.Series) -> NDArray[np.float64]:
-    if times.dtype.is_temporal():
-        times = times.cast(pl.Datetime("us")).dt.timestamp("us") / 1e6
-    return times.cast(pl.Float64).to_numpy()
+    return seconds_of(times).to_numpy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, Self, get_args
@@ -227,6 +228,58 @@ class Labels:
         return type(self)(
             self.items, names, self.states[:, keep], yes, no, self.rule, self.exclusions, errors
         )
+
+    def rolled_up(self, parents: Mapping[str, str]) -> Self:
+        """Return the labels gathered under their parents.
+
+        A parent applies where any of its labels does; it does not where all of them are known not
+        to; elsewhere it is disputed if none is unknown, and unknown otherwise. Labels without a
+        parent stay. Votes were about the labels, and are left behind.
+
+        Parameters
+        ----------
+        parents
+            The parent of each label, as `ombud.taxonomy.Taxonomy.to_parents` returns.
+
+        Examples
+        --------
+        >>> rows = {"item": ["a", "b"], "label": ["blood", "gun"], "present": [True, False]}
+        >>> labels = Labels.from_applied(rows)
+        >>> both = labels.rolled_up({"blood": "violence", "gun": "violence"})
+        >>> both.names, both.states.tolist()
+        (('violence',), [[1], [-2]])
+        """
+        if self.errors is not None:
+            raise DataError("labels", ["labels with measured errors cannot be rolled up"])
+        of = [parents.get(name, name) for name in self.names]
+        names = tuple(dict.fromkeys(of))
+        states = np.empty((len(self.items), len(names)), dtype=np.int8)
+        for place, parent in enumerate(names):
+            part = self.states[:, [index for index, name in enumerate(of) if name == parent]]
+            # The lowest state that is not *yes*: unknown before disputed before no.
+            states[:, place] = np.where((part == LabelState.YES).any(axis=1), 1, part.min(axis=1))
+        rule = f"{self.rule}; rolled up to parents" if self.rule else "rolled up to parents"
+        return type(self)(self.items, names, states, None, None, rule, self.exclusions)
+
+    def to_wide(self) -> pl.DataFrame:
+        """Return one row per item and a column per label: 1 yes, 0 no, missing where not known.
+
+        This is the form in which label tables are often published.
+
+        Examples
+        --------
+        >>> rows = {"item": ["a", "b"], "label": ["blood", "gun"], "present": [True, False]}
+        >>> Labels.from_applied(rows).to_wide().rows()
+        [('a', 1, None), ('b', None, 0)]
+        """
+        known = {
+            name: pl.Series(self.states[:, place]).replace_strict(
+                {0: 0, 1: 1}, default=None, return_dtype=pl.Int8
+            )
+            for place, name in enumerate(self.names)
+        }
+        first = "item" if "item" not in self.names else "item id"
+        return pl.DataFrame({first: self.items.ids, **known})
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per pair that is not UNKNOWN: `item`, `label`, `state`, and votes."""

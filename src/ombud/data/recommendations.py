@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,9 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.frames import FLOAT32_MAX, Column, Frame, first_rows, read_table
 from ombud.data.ids import Ids, Vocabulary
 from ombud.errors import DataError
+
+if TYPE_CHECKING:
+    from ombud.data.interactions import Interactions
 
 __all__ = ["Recommendations"]
 
@@ -134,6 +137,29 @@ class Recommendations:
         new = catalogue.codes(self.catalogue.arrow)
         new[new < 0] = -2
         return np.asarray(np.append(new, np.int32(-1))[self.items], dtype=np.int32)
+
+    def seen_in(self, histories: Interactions) -> NDArray[np.bool_]:
+        """Return which places hold an item of the user's own history.
+
+        Examples
+        --------
+        >>> from ombud.data.interactions import Interactions
+        >>> lists = Recommendations.from_frame({"user": ["u", "u"], "item": ["a", "b"]})
+        >>> lists.seen_in(Interactions.from_arrays(["u", "v"], ["b", "a"])).tolist()
+        [[False, True]]
+        """
+        items = self.in_catalogue(histories.items)
+        users = histories.users.codes(self.users)
+        result = np.zeros(items.shape, dtype=np.bool_)
+        rows, places = np.nonzero((items >= 0) & (users >= 0)[:, None])
+        if len(rows):
+            width = len(histories.items)
+            asked = np.unique(users[users >= 0])
+            part = histories.matrix[asked].tocoo()
+            known = asked[part.row].astype(np.int64) * width + part.col
+            shown = users[rows].astype(np.int64) * width + items[rows, places]
+            result[rows, places] = np.isin(shown, known)
+        return result
 
     def to_lists(self) -> pl.DataFrame:
         """Return one row per user, empty lists included: `user`, `items` and `scores`."""

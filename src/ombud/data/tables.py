@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,15 @@ from pydantic import ValidationError
 
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
-from ombud.data.frames import Column, open_frame, read_table, unreadable, unreadable_names
+from ombud.data.frames import (
+    Column,
+    Frame,
+    MappedFile,
+    open_frame,
+    read_table,
+    unreadable,
+    unreadable_names,
+)
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
@@ -25,8 +33,10 @@ from ombud.data.labels import Labels, LabelState
 from ombud.data.texts import Texts
 from ombud.errors import DataError, OmbudError, PlanError
 from ombud.files import hash_file, write_atomically, write_parquet
+from ombud.registry import hint
 
 __all__ = [
+    "COLUMNS",
     "TABLES",
     "TableOptions",
     "read_folder",
@@ -60,6 +70,8 @@ class TableOptions:
         Whether pairs of attributes make groups too.
     by_item
         The attributes of items to read; empty for all.
+    columns
+        By table, then by ombud's name: the name of a column in the file.
     """
 
     rating_scale: tuple[float, float] | None = None
@@ -72,9 +84,10 @@ class TableOptions:
     by: tuple[str, ...] | None = None
     intersections: bool = False
     by_item: tuple[str, ...] = ()
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def read_labels(path: str | Path, options: TableOptions) -> Labels:
+def read_labels(path: Frame, options: TableOptions) -> Labels:
     """Read labels from a file in any of the three forms, told apart by its columns.
 
     `state` (as ombud stores them), `yes` and `no` (votes), or `present` or nothing more (applied).
@@ -91,7 +104,7 @@ def read_labels(path: str | Path, options: TableOptions) -> Labels:
     told = [" and ".join(form) for form in forms if form]
     if len(told) > 1 and "state" not in columns:  # what ombud stores has votes beside the states
         fault = f"it has {' as well as '.join(told)}, which say the same in two ways; remove one"
-        raise DataError(Path(path).name, [fault])
+        raise DataError(_file_name(path), [fault])
     if "state" in columns:
         return Labels.from_states(path, rule=options.rule)
     if "yes" in columns or "no" in columns:
@@ -100,11 +113,11 @@ def read_labels(path: str | Path, options: TableOptions) -> Labels:
     unused = [k for k, v in given.items() if v != getattr(TableOptions, k)]
     if unused:
         fault = f"{' and '.join(unused)} are about votes, and there is no column 'yes' or 'no'"
-        raise DataError(Path(path).name, [fault])
+        raise DataError(_file_name(path), [fault])
     labels = Labels.from_applied(path, absent=options.absent or "unknown")
     if options.absent is None and not (labels.states == LabelState.NO).any():
         raise DataError(
-            Path(path).name,
+            _file_name(path),
             [
                 "every row says that a label applies, so what a missing row means must be said: "
                 'absent = "no" when every item was looked at for every label, or absent = '
@@ -115,7 +128,12 @@ def read_labels(path: str | Path, options: TableOptions) -> Labels:
     return labels
 
 
-def _columns(path: str | Path) -> list[str]:
+def _file_name(path: Frame) -> str:
+    file = path.path if isinstance(path, MappedFile) else path
+    return Path(file).name if isinstance(file, str | Path) else "the table"
+
+
+def _columns(path: Frame) -> list[str]:
     lazy, name = open_frame(path)
     try:
         found = list(lazy.collect_schema().names())
@@ -128,22 +146,35 @@ def _columns(path: str | Path) -> list[str]:
     return found
 
 
-def _groups(path: str | Path, unit: str, options: TableOptions) -> Grouping | None:
+def _is_unnamed(column: str) -> bool:
+    """Whether a column is the index of a frame that was written along: pandas names it so."""
+    return not column.strip() or column.startswith(("Unnamed: ", "__index_level_"))
+
+
+def _groups(path: Frame, unit: str, options: TableOptions) -> Grouping | None:
     columns = _columns(path)
     if options.by == ():
         return None
     if "group" in columns and "group" not in (options.by or ()):
         grouping = Grouping.from_members(path, unit=unit)
         if options.by:
+            # Attributes of the other table; one that no table has is refused later.
             grouping = grouping.select([name for name in options.by if name in grouping.attributes])
         return grouping.with_intersections() if options.intersections else grouping
+    unnamed = [place for place, c in enumerate(columns, start=1) if _is_unnamed(c)]
+    if unnamed and not options.by:
+        fault = (
+            f"column {unnamed[0]} has no name (an index that was written along?); name it, leave "
+            "it out, or say by which columns to compare: by = [...]"
+        )
+        raise DataError(_file_name(path), [fault])
     by = options.by or tuple(c for c in columns if c != unit)
     if not by:
-        raise DataError(Path(path).name, [f"there is no attribute beside {unit!r} to group by"])
+        raise DataError(_file_name(path), [f"there is no attribute beside {unit!r} to group by"])
     return Grouping.from_frame(path, unit=unit, by=by, intersections=options.intersections)
 
 
-def _interactions(path: str | Path, options: TableOptions) -> Interactions:
+def _interactions(path: Frame, options: TableOptions) -> Interactions:
     read = Interactions.from_frame(
         path,
         rating_scale=options.rating_scale,
@@ -152,11 +183,11 @@ def _interactions(path: str | Path, options: TableOptions) -> Interactions:
     )
     if options.rating_scale is not None and not read.explicit:
         fault = "rating_scale is given, and there is no column 'rating'"
-        raise DataError(Path(path).name, [fault])
+        raise DataError(_file_name(path), [fault])
     return read
 
 
-_READERS: dict[str, Callable[[str | Path, TableOptions], Any]] = {
+_READERS: dict[str, Callable[[Frame, TableOptions], Any]] = {
     "interactions": _interactions,
     "test": lambda path, o: Interactions.from_frame(path, rating_scale=o.rating_scale),
     "labels": read_labels,
@@ -169,8 +200,21 @@ _READERS: dict[str, Callable[[str | Path, TableOptions], Any]] = {
 TABLES = tuple(_READERS)
 """The tables that a data set can have, by the name of its file and of its field."""
 
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "interactions": ("user", "item", "rating", "time", "set"),
+    "test": ("user", "item", "rating", "time"),
+    "labels": ("item", "label", "yes", "no", "present", "state"),
+    "items": ("item",),
+    "users": ("user", "group", "attribute"),
+    "texts": ("text", "id", "label", "cluster", "family", "set"),
+    "text_groups": ("id", "group", "attribute"),
+}
+"""The columns that each table can have; items, users and text groups have attributes besides."""
 
-def read_table_file(name: str, path: str | Path, options: TableOptions | None = None) -> Any:
+_OPEN = frozenset({"items", "users", "text_groups"})
+
+
+def read_table_file(name: str, path: Frame, options: TableOptions | None = None) -> Any:
     """Read one table of a data set from a file."""
     return _READERS[name](path, options or TableOptions())
 
@@ -187,6 +231,8 @@ def read_tables(
     options
         How they are read.
     """
+    options = options or TableOptions()
+    paths = _mapped(paths, options.columns)
     tables: dict[str, Any] = {}
     faults: list[str] = []
     for name in TABLES:
@@ -208,12 +254,35 @@ def read_tables(
     return tables
 
 
-def _wants_sets(path: str | Path, options: TableOptions | None) -> bool:
-    by = None if options is None else options.by
+def _mapped(
+    paths: Mapping[str, str | Path], columns: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return the files, those with names of their own for columns as such; refuse odd names."""
+    faults = []
+    for table, names in columns.items():
+        if table not in paths:
+            known = hint(table, paths)
+            faults.append(f"[data.columns] names {table!r}, of which there is no file; {known}")
+            continue
+        known_columns = COLUMNS[table]
+        for ours in names:
+            if ours not in known_columns and table not in _OPEN:
+                told = hint(ours, known_columns)
+                faults.append(f"[data.columns.{table}]: no column is called {ours!r}; {told}")
+    if faults:
+        raise PlanError("\n".join(faults))
+    return {
+        name: MappedFile(path, columns[name]) if columns.get(name) else path
+        for name, path in paths.items()
+    }
+
+
+def _wants_sets(path: Frame, options: TableOptions) -> bool:
+    by = options.by
     return "set" in _columns(path) and (by is None or "set" in by)
 
 
-def _with_sets(path: str | Path, users: Grouping | None) -> Grouping:
+def _with_sets(path: Frame, users: Grouping | None) -> Grouping:
     """Return the groups of users with the data sets that their interactions come from."""
     table = read_table(path, [Column("user", "id"), Column("set", "category")])
     pairs = table.unique(maintain_order=True).select(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,9 @@ from ombud.data.frames import Column, Frame, first_rows, read_table
 from ombud.errors import DataError
 
 __all__ = ["Texts"]
+
+# The sum of both sides must fit 32 bits.
+_MOST_VOTES = 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,8 @@ class Texts:
         The data set that each text comes from, when several run in one audit, or None.
     languages
         The language of each text (None where it is unknown), or None.
+    yes, no
+        How many raters would flag each text, and how many would not, or None.
     """
 
     ids: NDArray[Any]
@@ -50,6 +56,8 @@ class Texts:
     exclusions: tuple[Exclusion, ...] = field(default=())
     sets: NDArray[np.object_] | None = None
     languages: NDArray[np.object_] | None = None
+    yes: NDArray[np.int32] | None = None
+    no: NDArray[np.int32] | None = None
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
@@ -61,7 +69,9 @@ class Texts:
         ----------
         frame
             Has `text`; optionally `id` (default: the row number), `label` (true = should be
-            flagged, missing = unknown), `cluster`, `family`, `set` and `language`.
+            flagged, missing = unknown), `cluster`, `family`, `set` and `language`; and `yes` and
+            `no`, how many raters would flag it and would not. With votes and without `label`, the
+            majority says whether it should be flagged; a tie is unknown.
         source
             The table's name in messages.
         """
@@ -73,9 +83,11 @@ class Texts:
             Column("family", "text", required=False),
             Column("set", "text", required=False),
             Column("language", "text", required=False, nullable=True),
+            Column("yes", "count", required=False, low=0, high=_MOST_VOTES),
+            Column("no", "count", required=False, low=0, high=_MOST_VOTES),
         ]
         table = read_table(frame, columns, source)
-        name = source or (str(frame) if isinstance(frame, str) else "texts")
+        name = source or (str(frame) if isinstance(frame, str | Path) else "texts")
         if "id" in table.columns:
             again = table.with_row_index("row", offset=1).filter(~pl.col("id").is_first_distinct())
             if again.height:
@@ -84,11 +96,22 @@ class Texts:
         else:
             # Numbered before rows are left out: groups and decisions count the rows of the file.
             table = table.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
+        for column in ("family", "set"):
+            kinds = table[column].n_unique() if column in table.columns else 0
+            if kinds > max(10, table.height // 2):
+                fault = (
+                    f"column {column!r} has {kinds:,} values for {table.height:,} texts: nearly "
+                    f"every text would be a {column} of its own"
+                )
+                raise DataError(name, [fault])
         table, exclusions = _with_texts(table, name)
         ids = table["id"].to_numpy()
         truth = np.full(table.height, -1, dtype=np.int8)
         if "label" in table.columns:
             truth = table["label"].cast(pl.Int8).fill_null(-1).to_numpy()
+        yes, no = _votes(table, name)
+        if yes is not None and no is not None and "label" not in table.columns:
+            truth = np.where(yes == no, -1, yes > no).astype(np.int8)
         clusters = None
         if "cluster" in table.columns:
             clusters = (table["cluster"].rank("dense") - 1).cast(pl.Int32).to_numpy()
@@ -100,7 +123,7 @@ class Texts:
         languages = None
         if "language" in table.columns:
             languages = table["language"].to_numpy().astype(object)
-        return cls(ids, texts, truth, clusters, families, exclusions, sets, languages)
+        return cls(ids, texts, truth, clusters, families, exclusions, sets, languages, yes, no)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -124,11 +147,27 @@ class Texts:
             columns["set"] = self.sets
         if self.languages is not None:
             columns["language"] = pl.Series(self.languages.tolist(), dtype=pl.String)
+        if self.yes is not None and self.no is not None:
+            columns |= {"yes": self.yes, "no": self.no}
         return pl.DataFrame(columns)
 
     def __repr__(self) -> str:
         known = int(np.count_nonzero(self.truth >= 0))
         return f"Texts({len(self):,} texts, {known:,} with a true label)"
+
+
+def _votes(
+    table: pl.DataFrame, name: str
+) -> tuple[NDArray[np.int32] | None, NDArray[np.int32] | None]:
+    given = [column for column in ("yes", "no") if column in table.columns]
+    if len(given) == 1:
+        lacking = "no" if given == ["yes"] else "yes"
+        raise DataError(
+            name, [f"it has a column {given[0]!r} of votes, but none called {lacking!r}"]
+        )
+    if not given:
+        return None, None
+    return tuple(table[column].to_numpy().astype(np.int32) for column in given)  # type: ignore[return-value]
 
 
 def _with_texts(table: pl.DataFrame, name: str) -> tuple[pl.DataFrame, tuple[Exclusion, ...]]:

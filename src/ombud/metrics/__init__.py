@@ -1,8 +1,12 @@
 """Metrics: what is measured on each user or text, and how one number is made of many.
 
-Metrics that answer one question only stand in its folder of `ombud.questions`.
+Metrics that answer one question only stand in its folder of `ombud.questions`; every registered
+metric whose class has a name of its own, those of plugins too, can be imported from here by it.
 """
 
+from typing import Any
+
+from ombud import registry
 from ombud.metrics.accuracy import F1, MAE, MRR, NDCG, RMSE, HitRate, Precision, Recall, Relevance
 from ombud.metrics.base import Metric, Outputs, Rows, spec_of
 from ombud.metrics.calibration import Miscalibration
@@ -40,3 +44,14 @@ __all__ = [
     "label_share",
     "spec_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a metric that is registered elsewhere, such as `Suppression`."""
+    known = () if name.startswith("_") else registry.names("metric")
+    found = [made for one in known if (made := registry.get("metric", one)).__name__ == name]
+    if len(found) == 1:
+        return found[0]
+    where = " and ".join(made.__module__ for made in found)
+    fault = f"; {where} have one each" if found else ""
+    raise AttributeError(f"module 'ombud.metrics' has no attribute {name!r}{fault}")

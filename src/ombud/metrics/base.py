@@ -7,7 +7,8 @@ a metric's author writes no statistics.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ombud.metrics.label_uncertainty import LabelDraws
     from ombud.stats.statistics import Statistic
 
-__all__ = ["Metric", "MetricBase", "Outputs", "Rows", "key_of", "spec_of"]
+__all__ = ["Metric", "MetricBase", "Outputs", "Rows", "key_of", "options_of", "spec_of"]
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 
@@ -67,6 +68,8 @@ class Rows:
     shared
         What would have been measured under other states of what all units share (doubtful
         labels), to be carried into the intervals; None when nothing of the kind is known.
+    undefined
+        Why none of it makes a number, such as lists that are too short; empty when it does.
     """
 
     unit: str
@@ -78,6 +81,7 @@ class Rows:
     notes: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shared: LabelDraws | None = None
+    undefined: str = ""
 
     def __post_init__(self) -> None:
         for name, values in self.columns.items():
@@ -188,6 +192,14 @@ class Metric(Protocol):
         """
         ...
 
+    @property
+    def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
+        """What lists mean for it that all end before `depth`, though the catalogue has more.
+
+        There is no number, or it is said beside the number; or it does not read lists.
+        """
+        ...
+
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return one row per unit."""
         ...
@@ -232,6 +244,17 @@ class MetricBase:
         return None
 
     @property
+    def summary(self) -> str:
+        """What it is with these options, where its description says another thing; else empty."""
+        return ""
+
+    @property
+    def variant(self) -> str:
+        """What the chosen options make of it, in sentences; empty for the defaults."""
+        chosen = ", ".join(f"{name} = {value}" for name, value in sorted(options_of(self).items()))
+        return f"Here with {chosen}." if chosen else ""
+
+    @property
     def spread(self) -> bool:
         """The spread of units is not kept."""
         return False
@@ -240,6 +263,11 @@ class MetricBase:
     def by_item(self) -> Literal["catalogue", "held-out", "labels"]:
         """Groups of items are among its labels."""
         return "labels"
+
+    @property
+    def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
+        """There is no number at a depth that no list has."""
+        return "undefined"
 
 
 class _Registered(Protocol):
@@ -252,6 +280,7 @@ def spec_of(thing: _Registered) -> dict[str, Any]:
     Anything that is registered as a dataclass of its options can be given.
     """
     options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
+    options = {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
     return {"name": thing.registered_name} | {k: v for k, v in options.items() if v is not None}
 
 
@@ -266,20 +295,31 @@ def key_of(thing: _Registered) -> str:
     >>> key_of(LabelShare(k=5)), key_of(LabelShare())
     ('label-share(k=5)', 'label-share')
     """
-    options = []
-    for option in fields(thing):  # type: ignore[arg-type]
+    options = [f"{name}={value}" for name, value in sorted(options_of(thing).items())]
+    return f"{thing.registered_name}({','.join(options)})" if options else thing.registered_name
+
+
+def options_of(thing: object) -> dict[str, str]:
+    """Return the options of a dataclass that are not the default, as plain words.
+
+    Examples
+    --------
+    >>> from ombud.metrics.shares import LabelShare
+    >>> options_of(LabelShare(k=5))
+    {'k': '5'}
+    """
+    options = {}
+    for option in fields(thing) if is_dataclass(thing) else ():
         default = option.default if option.default_factory is MISSING else option.default_factory()
         value = getattr(thing, option.name)
         if option.init and value != default:
-            options.append(f"{option.name}={_plain(value)}")
-    return (
-        f"{thing.registered_name}({','.join(sorted(options))})"
-        if options
-        else (thing.registered_name)
-    )
+            options[option.name] = _plain(value)
+    return options
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "+".join(_plain(one) for one in value)
+    if isinstance(value, Path):
+        return value.name  # the folder is whose machine it is
     return f"{value:g}" if isinstance(value, float) else str(value)

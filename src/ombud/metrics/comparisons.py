@@ -29,6 +29,12 @@ class EventPolicy(Protocol):
         """Return why no group can be compared; empty when it can."""
         ...
 
+    def level(
+        self, estimate: Estimate, estimator: MetricEstimator, sample: int, column: int
+    ) -> Estimate:
+        """Return the number of one column with an interval that few events bear."""
+        ...
+
     def refine(
         self, estimate: Estimate, estimator: MetricEstimator, sample: int, here: int, other: int
     ) -> Estimate:

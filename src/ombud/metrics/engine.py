@@ -7,6 +7,7 @@ a gap is never read off two separate intervals, and two systems are compared on 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
@@ -20,6 +21,7 @@ from ombud.metrics.comparisons import OUTSIDE, WHOLE
 from ombud.metrics.estimator import Correction, Layout, MetricEstimator, Settings
 from ombud.metrics.label_uncertainty import add_shared
 from ombud.metrics.paired import on_shared_units
+from ombud.metrics.repeated import over_repeats
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
@@ -38,6 +40,7 @@ def estimate_metric(
     rows: Mapping[str, Rows],
     groups: Grouping | None = None,
     settings: Settings | None = None,
+    repeats: Sequence[Mapping[str, Rows]] = (),
 ) -> list[Estimate]:
     """Return every estimate of one metric: levels, gaps between groups, gaps between systems.
 
@@ -51,41 +54,63 @@ def estimate_metric(
         Groups of units; each is also compared with the rest of its attribute.
     settings
         How uncertainty is computed.
+    repeats
+        What it measured in further repeats, with other splits and trainings: numbers are then means
+        over repeats, and intervals hold the chance of repeats too (`ombud.metrics.repeated`).
     """
-    settings = settings or Settings()
+    chosen = settings = settings or Settings()
     systems = tuple(rows)
     first = rows[systems[0]]
     labels = first.labels
-    units, _ = Vocabulary.encode(np.concatenate([rows[name].ids for name in systems]))
+    every = (rows, *repeats)
+    units, _ = Vocabulary.encode(np.concatenate([part[s].ids for part in every for s in systems]))
     if len(units) == 0:
         return [_nothing(metric, first, system, label) for system in systems for label in labels]
     members = None if groups is None else groups.aligned(units.ids)
     layout = Layout(systems, labels, () if groups is None else groups.names)
-    samples = [
-        Sample(values, metric.statistic)
-        for name in systems
-        for values in _aligned(rows[name], units, metric.statistic.columns)
+    sampled = [
+        [
+            Sample(values, metric.statistic)
+            for name in systems
+            for values in _aligned(part[name], units, metric.statistic.columns)
+        ]
+        for part in every
     ]
+    samples = sampled[0]
     wanted = metric.comparisons
     columns = _columns(members, groups, len(units), wanted.groups)
     clusters = _clusters(rows, units)
 
     def draw(some: Sequence[Sample], columns: NDArray[np.bool_] | None = None) -> Replicates:
-        return (resample_by_pattern if wanted.by_pattern else resample)(
+        # Only `resample` draws the same units whatever their values: repeats must keep in step.
+        by_pattern = wanted.by_pattern and not repeats
+        return (resample_by_pattern if by_pattern else resample)(
             some,
             groups=columns,
             clusters=clusters,
-            replicates=settings.replicates,
-            rng=generator(settings.seed, "bootstrap", metric.title),
+            replicates=chosen.replicates,
+            rng=generator(chosen.seed, "bootstrap", metric.title),
         )
 
     replicates = draw(samples, columns)
+    points = [replicates.point]
     alone = replicates.draws[:, :, 0].copy()
+    if repeats:
+        parts = [replicates, *(draw(some, columns) for some in sampled[1:])]
+        points = [part.point for part in parts]
+        alone = np.mean([part.draws[:, :, 0] for part in parts], axis=0)
+        rng = generator(settings.seed, "repeats", metric.title)
+        replicates = over_repeats(parts, settings.level, rng)
+        samples = list(replicates.samples)
+        if settings.interval == "bca":
+            settings = replace(settings, interval="expanded")
     shared = [rows[name].shared for name in systems]
     add_shared(replicates, shared, units, columns, generator(settings.seed, "shared", metric.title))
     common = np.nan_to_num(replicates.draws[:, :, 0] - alone)
     pairs = on_shared_units(samples, len(systems), len(labels), draw, common)
-    maker = MetricEstimator(metric, first.unit, rows, replicates, layout, settings, pairs)
+    maker = MetricEstimator(
+        metric, first.unit, rows, replicates, layout, settings, pairs, tuple(points)
+    )
     cells = [(s, w) for s in range(len(systems)) for w in range(len(labels))]
     families: list[list[Estimate]] = []
     if wanted.levels:
@@ -97,6 +122,11 @@ def estimate_metric(
     families.append(
         [maker.group_contrast(s, w, g, other) for s, w in cells for g, other in compared.items()]
     )
+    if wanted.levels and wanted.groups == "rest" and groups is not None:
+        attributes = _attributes(groups, compared)
+        families.append(
+            [maker.attribute_gap(s, w, a, some) for s, w in cells for a, some in attributes.items()]
+        )
     if wanted.systems:
         pairs_of = combinations(range(len(systems)), 2)
         families.append(
@@ -204,6 +234,18 @@ def _compared(
         elif len(same) > 1:
             text[g] = REST
     return text
+
+
+def _attributes(groups: Grouping, compared: Mapping[int, str]) -> dict[str, list[int]]:
+    """Return the groups of each attribute; the gap of two that share it out is made already."""
+    of: dict[str, list[int]] = {}
+    for g, attribute in enumerate(groups.attributes):
+        of.setdefault(attribute, []).append(g)
+    return {
+        attribute: some
+        for attribute, some in of.items()
+        if len(some) > 1 and all(compared.get(g) == REST for g in some)
+    }
 
 
 def _clusters(rows: Mapping[str, Rows], units: Vocabulary) -> NDArray[np.int32] | None:

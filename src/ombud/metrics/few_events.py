@@ -6,10 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from ombud.stats.clustered_rates import (
+    ClusterScore,
+    cluster_score_test,
+    design_effect,
+    intracluster_correlation,
+    score_rate_ratio,
+)
 from ombud.stats.estimate import Estimate
-from ombud.stats.proportions import exact_difference, fisher
+from ombud.stats.proportions import exact_difference, fisher, wilson
 from ombud.stats.ratios import Against, rate_ratio
 
 if TYPE_CHECKING:
@@ -76,6 +84,32 @@ def is_independent(drawn: MetricEstimator, sample: int) -> bool:
     return len(np.unique(design.cluster[known])) == int(np.count_nonzero(known))
 
 
+def _units(
+    drawn: MetricEstimator, sample: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the values, clusters and memberships of the texts that count."""
+    design = drawn.replicates.design
+    values = drawn.replicates.samples[sample].values[:, 0]
+    known = ~np.isnan(values)
+    clusters = np.arange(len(values)) if design.order is None else design.cluster
+    return values[known], clusters[known], design.member[known]
+
+
+def _score_of(drawn: MetricEstimator, sample: int, here: int) -> ClusterScore:
+    values, clusters, member = _units(drawn, sample)
+    return cluster_score_test(values, member[:, here], clusters)
+
+
+def _worth(drawn: MetricEstimator, sample: int, column: int) -> float:
+    """Return the design effect of a part's rate; without any spread, clusters count as one text."""
+    values, clusters, member = _units(drawn, sample)
+    correlation = intracluster_correlation(values, clusters)
+    if np.isnan(correlation):
+        correlation = 1.0
+    inside = member[:, column]
+    return design_effect(values[inside], clusters[inside], correlation)[0]
+
+
 def _both(part: Counts, other: Counts) -> dict[str, Any]:
     return {
         "events": part.events,
@@ -91,7 +125,7 @@ def _joined(*notes: str) -> str:
 
 @dataclass(frozen=True)
 class GapPolicy:
-    """A difference of two rates: exact where events are few, refused where clusters are.
+    """A difference of two rates: exact where events are few, by their worth where clusters are.
 
     Parameters
     ----------
@@ -129,8 +163,44 @@ class GapPolicy:
             return estimate
         if is_independent(estimator, sample):
             return _exact_gap(estimate, parts[0], parts[1], text)
-        reason = f"not enough data: {text}; {FEW} clusters with and without wanted in each part"
-        return estimate.without_value(reason, null=0.0)
+        return _worth_gap(estimate, parts[0], parts[1], _score_of(estimator, sample, here))
+
+    def level(
+        self, estimate: Estimate, estimator: MetricEstimator, sample: int, column: int
+    ) -> Estimate:
+        """Return a rate, with Wilson's interval where events (or texts without) are few."""
+        if not self.is_rate or estimate.value is None:
+            return estimate
+        part = counts_of(estimator, sample, column)
+        estimate = estimate.replace(
+            details=dict(estimate.details) | {"events": part.events, "texts": part.texts}
+        )
+        if not part.are_few:
+            return estimate
+        effect, method = 1.0, "wilson"
+        if not is_independent(estimator, sample):
+            effect = _worth(estimator, sample, column)
+            method = f"wilson on {part.texts / effect:,.4g} effective texts"
+        low, high = wilson(part.events / effect, part.texts / effect, estimate.level)
+        note = _joined(f"{part.events:,.6g} of {part.texts:,} {self.event}", estimate.note)
+        return estimate.replace(
+            interval=(float(low), float(high)), method=method, undefined_replicates=0, note=note
+        )
+
+
+def _worth_gap(estimate: Estimate, one: Counts, other: Counts, score: ClusterScore) -> Estimate:
+    """Return a gap with few clusters: each count for what it is worth in independent texts."""
+    if np.isnan(score.p):
+        reason = "no text, or every text, has the event in both parts"
+        return estimate.replace(interval=None, method=f"none: {reason}", p_value=None)
+    effect = max(score.effect, 1.0)
+    counts = [count / effect for count in (one.events, one.texts, other.events, other.texts)]
+    return estimate.replace(
+        interval=exact_difference(counts[0], counts[1], counts[2], counts[3], estimate.level),
+        method=f"Newcombe from Clopper-Pearson on texts over {effect:.3g}; p by cluster score test",
+        p_value=score.p,
+        undefined_replicates=0,
+    )
 
 
 def _exact_gap(estimate: Estimate, one: Counts, other: Counts, text: str) -> Estimate:
@@ -155,10 +225,13 @@ class RatioPolicy:
         were to be expected.
     of_medians
         Whether the ratio is of medians, not of rates.
+    event
+        What happened to a text, in a participle.
     """
 
     smallest: int = 5
     of_medians: bool = False
+    event: str = "flagged"
 
     def whole_is_too_rare(self, estimator: MetricEstimator, sample: int) -> str:
         """Return why nothing can be compared with the whole; empty when it can."""
@@ -170,7 +243,15 @@ class RatioPolicy:
         flagged = events_of(estimator, sample, 0)
         if flagged >= self.smallest:
             return ""
-        return f"not enough data: {flagged:g} flagged texts in all, at least {self.smallest} wanted"
+        seen = f"{flagged:g} {self.event} texts in all"
+        return f"not enough data: {seen}, at least {self.smallest} wanted"
+
+    def level(
+        self, estimate: Estimate, estimator: MetricEstimator, sample: int, column: int
+    ) -> Estimate:
+        """Return the number as it is: ratios have no levels."""
+        del estimator, sample, column
+        return estimate
 
     def refine(
         self, estimate: Estimate, estimator: MetricEstimator, sample: int, here: int, other: int
@@ -182,15 +263,20 @@ class RatioPolicy:
             return estimate
         independent = is_independent(estimator, sample)
         part, whole = counts_of(estimator, sample, here), counts_of(estimator, sample, 0)
-        note = _joined(_support(part), estimate.note)
+        note = _joined(_support(part, self.event), estimate.note)
         if few := self._too_few(part, whole, independent):
             details = _both(part, whole) | {"few_events": True}
             return estimate.replace(details=details).without_value(few, null=1.0)
-        estimate = estimate.replace(note=note, details=_both(part, whole))
+        compared = counts_of(estimator, sample, other) if other else whole
+        estimate = estimate.replace(note=note, details=_both(part, compared))
         if not independent:
+            if estimate.value is not None and estimate.value < 1:
+                score = _score_of(estimator, sample, here)
+                return _scored_below(estimate, part, whole, score, of_whole=not other, said=note)
             return _with_clusters_counted(estimate, part, len(estimator.replicates.draws))
         if min(part.events, part.texts - part.events) < FEW:
-            estimate = _closed_form(estimate, part, whole, "complement" if other else "whole")
+            against: Against = "complement" if other else "whole"
+            estimate = _closed_form(estimate, part, whole, against, _support(part, self.event))
         return _exactly_tested(estimate, part, whole)
 
     def _too_few(self, part: Counts, whole: Counts, independent: bool) -> str:
@@ -204,7 +290,42 @@ class RatioPolicy:
             return ""
         where = "" if independent else f" in {part.with_event} clusters"
         wanted = f"at least {self.smallest} wanted, or expected from the rate of all texts"
-        return f"not enough data: only {_support(part)}{where}, {wanted}"
+        return f"not enough data: only {_support(part, self.event)}{where}, {wanted}"
+
+
+def _scored_below(
+    estimate: Estimate,
+    part: Counts,
+    whole: Counts,
+    score: ClusterScore,
+    *,
+    of_whole: bool,
+    said: str,
+) -> Estimate:
+    """Return a ratio below 1 with the test, and where events are few the interval, of the score.
+
+    There the log ratio takes its spread from the few flags of the group, and hardly ever alarms.
+    """
+    if np.isnan(score.p):
+        return estimate
+    estimate = estimate.replace(
+        p_value=score.p, details=dict(estimate.details) | {"test": "cluster score"}
+    )
+    enough = not part.are_few and estimate.n >= 2 * FEW
+    if estimate.interval is not None and enough:
+        return estimate
+    counts = (part.events, part.texts, whole.events - part.events, whole.texts - part.texts)
+    low, high = score_rate_ratio(
+        *(count / score.effect for count in counts), level=estimate.level, of_whole=of_whole
+    )
+    if not np.isfinite([low, high]).all():
+        return estimate
+    return estimate.replace(
+        interval=(low, high),
+        method=f"score, on texts over their design effect of {score.effect:.3g}",
+        undefined_replicates=0,
+        note=_joined(said, f"in {part.with_event} clusters"),
+    )
 
 
 def _with_clusters_counted(estimate: Estimate, part: Counts, replicates: int) -> Estimate:
@@ -214,9 +335,9 @@ def _with_clusters_counted(estimate: Estimate, part: Counts, replicates: int) ->
         return estimate
     if count < 2:
         where = "1 cluster" if count else "0 clusters"
-        reason = f"none: flags in {where}, so there is no spread between clusters"
+        reason = f"none: events in {where}, so there is no spread between clusters"
         return estimate.replace(interval=None, method=reason, p_value=None)
-    text = f"flags in {count} clusters only: the interval is rough and rather too short"
+    text = f"in {count} clusters only: the interval is rough and rather too short"
     p = estimate.p_value if estimate.p_tail is None else estimate.p_tail
     if p is not None:
         # The clusters with a flag carry the test, so they set its degrees of freedom.
@@ -225,11 +346,13 @@ def _with_clusters_counted(estimate: Estimate, part: Counts, replicates: int) ->
     return estimate.replace(note="; ".join(filter(None, [estimate.note, text])))
 
 
-def _support(part: Counts) -> str:
-    return f"{part.events:,.6g} of {part.texts:,} texts flagged"
+def _support(part: Counts, event: str = "flagged") -> str:
+    return f"{part.events:,.6g} of {part.texts:,} texts {event}"
 
 
-def _closed_form(estimate: Estimate, part: Counts, whole: Counts, against: Against) -> Estimate:
+def _closed_form(
+    estimate: Estimate, part: Counts, whole: Counts, against: Against, said: str
+) -> Estimate:
     counts = (part.events, part.texts, whole.events, whole.texts)
     ratio = rate_ratio(*counts, level=estimate.level, against=against)
     low, high = float(ratio.low), float(ratio.high)
@@ -239,7 +362,7 @@ def _closed_form(estimate: Estimate, part: Counts, whole: Counts, against: Again
         interval=(low, high),
         method="log-delta" if part.events > 0 else "log-delta with one half added",
         undefined_replicates=0,
-        note=_support(part),
+        note=said,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ombud.metrics.base import Outputs, Rows
 from ombud.metrics.text_metric import TextMetric
-from ombud.metrics.text_rows import measure_texts, was_flagged, was_undecided
+from ombud.metrics.text_rows import EVENTS, HAPPENINGS, Happening, measure_texts, was_undecided
 from ombud.registry import metric
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ class FalsePositiveRate(TextMetric):
     counted. A text that was asked about several times counts with its share of flags.
 
     With fewer than 10 events, or fewer than 10 texts without, in a group or outside it, the gap has
-    an exact interval and Fisher's p-value (independent texts) or is not enough data (clusters).
+    an exact interval and Fisher's p-value; where texts share clusters, counts stand for what they
+    are worth in independent texts, and the p-value is that of a score test over clusters. A rate
+    with so few events has Wilson's interval, so that 0 of n is not taken for certainty.
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
     - **Undefined**: when no text that should not be flagged was decided.
@@ -38,6 +40,9 @@ class FalsePositiveRate(TextMetric):
     ----------
     families
         Whether each family of texts (traditional, generative) is also measured alone.
+    outcome
+        What is counted: ``flagged``; ``refused``, for systems that decline to answer acceptable
+        prompts (over-refusal; flagged and allowed count as answered); ``either``.
 
     References
     ----------
@@ -45,14 +50,29 @@ class FalsePositiveRate(TextMetric):
     Moderation*.
     """
 
+    outcome: Happening = "flagged"
+
     @property
     def title(self) -> str:
         """The name as printed."""
-        return "false-positive rate"
+        names = {"flagged": "false-positive rate", "refused": "refusal rate"}
+        return names.get(self.outcome, "rate of flags and refusals")
+
+    @property
+    def happened(self) -> str:
+        """What happened to a text that counts, in a participle."""
+        return EVENTS[self.outcome]
+
+    @property
+    def summary(self) -> str:
+        """What is counted, with these options."""
+        if self.outcome == "flagged":
+            return ""
+        return f"Share of texts that should not be flagged and are {EVENTS[self.outcome]}."
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return whether each text that should not be flagged was flagged."""
-        return measure_texts(outputs, data, was_flagged, families=self.families)
+        return measure_texts(outputs, data, HAPPENINGS[self.outcome], families=self.families)
 
 
 @metric("undecided-share")
@@ -66,7 +86,9 @@ class UndecidedShare(TextMetric):
     may refuse just those that it would have flagged.
 
     With fewer than 10 events, or fewer than 10 texts without, in a group or outside it, the gap has
-    an exact interval and Fisher's p-value (independent texts) or is not enough data (clusters).
+    an exact interval and Fisher's p-value; where texts share clusters, counts stand for what they
+    are worth in independent texts, and the p-value is that of a score test over clusters. A rate
+    with so few events has Wilson's interval, so that 0 of n is not taken for certainty.
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
     - **Undefined**: when the system was asked about no text that should not be flagged.

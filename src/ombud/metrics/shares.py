@@ -88,6 +88,7 @@ class _Share(MetricBase):
     null: ClassVar[float | None] = None
     contrast: ClassVar[Literal["difference"]] = "difference"
     statistic: ClassVar[Mean] = Mean()
+    shallow_lists: ClassVar[Literal["said", "unread"]] = "said"
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -157,6 +158,8 @@ class HistoryShare(_Share):
     unknown
         How items with an unknown or disputed label count.
     """
+
+    shallow_lists: ClassVar[Literal["unread"]] = "unread"
 
     @property
     def title(self) -> str:

@@ -30,11 +30,16 @@ class TextMetric(MetricBase):
         return Mean()
 
     @property
+    def happened(self) -> str:
+        """What happened to a text that counts, in a participle."""
+        return self.event
+
+    @property
     def comparisons(self) -> Comparisons:
         """Levels, gaps to the texts outside each group, gaps between systems."""
         return Comparisons(
             groups="outside",
             systems=self.compares_systems,
-            events=GapPolicy(self.event, is_rate=isinstance(self.statistic, Mean)),
+            events=GapPolicy(self.happened, is_rate=isinstance(self.statistic, Mean)),
             by_pattern=True,
         )

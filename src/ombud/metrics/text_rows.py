@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
 
-__all__ = ["Scope", "max_score", "measure_texts", "needs_texts", "was_flagged", "was_undecided"]
+__all__ = [
+    "EVENTS",
+    "HAPPENINGS",
+    "Happening",
+    "Scope",
+    "by_part",
+    "max_score",
+    "measure_texts",
+    "needs_texts",
+    "was_flagged",
+    "was_refused",
+    "was_stopped",
+    "was_undecided",
+]
 
 Scope = str
 """Which texts make up the whole: ``"all"``, or ``"identity"`` for those in some group."""
@@ -41,6 +54,37 @@ def needs_texts(outputs: Outputs, data: Dataset) -> tuple[Decisions, Texts]:
 def was_flagged(decisions: Decisions) -> NDArray[np.float64]:
     """Return 1 for flagged, 0 for allowed; NaN where there is no decision."""
     return np.where(decisions.decided, decisions.outcomes == Outcome.FLAGGED, np.nan)
+
+
+def was_refused(decisions: Decisions) -> NDArray[np.float64]:
+    """Return 1 for refused, 0 for flagged or allowed; NaN where there is no answer."""
+    answered = decisions.decided | (decisions.outcomes == Outcome.REFUSED)
+    return np.where(answered, decisions.outcomes == Outcome.REFUSED, np.nan)
+
+
+def was_stopped(decisions: Decisions) -> NDArray[np.float64]:
+    """Return 1 for flagged or refused, 0 for allowed; NaN where there is no answer."""
+    refused = decisions.outcomes == Outcome.REFUSED
+    flagged = decisions.outcomes == Outcome.FLAGGED
+    return np.where(decisions.decided | refused, flagged | refused, np.nan)
+
+
+Happening = Literal["flagged", "refused", "either"]
+"""What may happen to an acceptable text: a flag, a refusal to answer, or either of them."""
+
+HAPPENINGS: dict[Happening, Callable[[Decisions], NDArray[np.float64]]] = {
+    "flagged": was_flagged,
+    "refused": was_refused,
+    "either": was_stopped,
+}
+"""How each of them is read off decisions."""
+
+EVENTS: dict[Happening, str] = {
+    "flagged": "flagged",
+    "refused": "refused",
+    "either": "flagged or refused",
+}
+"""What happened to a text, in a participle."""
 
 
 def was_undecided(decisions: Decisions) -> NDArray[np.float64]:
@@ -122,7 +166,7 @@ def measure_texts(
     measured = (total[kept] / count[kept])[:, None]
     labels: tuple[str, ...] = ("",)
     if families:
-        labels, measured = _by_part(texts, kept, measured)
+        labels, measured = by_part(texts, kept, measured)
     return Rows(
         unit="text" if clusters is None else "cluster",
         ids=_ids(texts, kept),
@@ -146,7 +190,7 @@ def _ids(texts: Texts, kept: NDArray[np.bool_]) -> NDArray[Any]:
     return ids.astype(str) if ids.dtype == object and not len(ids) else ids
 
 
-def _by_part(
+def by_part(
     texts: Texts, kept: NDArray[np.bool_], values: NDArray[np.float64]
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Return all texts, then each family, then each set, as labels; NaN where a text is outside."""

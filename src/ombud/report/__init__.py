@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ombud.report.blocks import Section as Section
+    from ombud.report.junit import to_junit as to_junit
+    from ombud.report.packing import pack as pack
     from ombud.report.report import FORMATS as FORMATS
     from ombud.report.report import Report as Report
     from ombud.report.summary import summary_lines as summary_lines
@@ -19,11 +21,13 @@ _HOMES = {
     "FORMATS": "report",
     "Report": "report",
     "Section": "blocks",
+    "pack": "packing",
     "summary_lines": "summary",
     "summary_table": "terminal",
+    "to_junit": "junit",
 }
 
-__all__ = ["FORMATS", "Report", "Section", "summary_lines", "summary_table"]
+__all__ = ["FORMATS", "Report", "Section", "pack", "summary_lines", "summary_table", "to_junit"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ombud import registry
+from ombud.audits.expectations import Expectation
 from ombud.audits.result import Result
+from ombud.metrics.matters import MATTERS
 from ombud.report.blocks import Figure, Paragraph, Part, Strong, paragraph
 from ombud.report.display import count
 from ombud.report.findings import nearest_end, reading
@@ -65,22 +66,6 @@ def by_nearest_end(findings: Iterable[Finding]) -> tuple[Finding, ...]:
             key=lambda f: (-nearest_end(f.estimate), f.estimate.system, f.estimate.group, f.who),
         )
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Expectation:
-    """What was declared beforehand, and whether it holds.
-
-    Parameters
-    ----------
-    state
-        Whether it is met; *undecided* where the numbers that it needs are not defined.
-    said
-        What was expected, in a few words.
-    """
-
-    state: Literal["met", "not met", "undecided"]
-    said: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,17 +130,28 @@ class Answer:
         """How sure the findings are, taken together."""
         return self.sure or _sure(self.tested, self.directions)
 
+    @property
+    def _fixed(self) -> int:
+        """How many words stand beside the findings."""
+        others = (self.how_sure, self.change, self.unknown, self.also)
+        fixed = sum(word_count(p) for p in others if p)
+        fixed += len(self.question.split()) + _LABELS + 2 * (self.unknown is not None)
+        if self.figure is not None:
+            fixed += len(self.figure.caption.split()) + len(self.figure.title.split())
+        return fixed
+
+    @property
+    def least_words(self) -> int:
+        """How many words it has with one finding, or with what is said instead of any."""
+        return self._fixed + word_count(self.ordered[0].said if self.findings else self.said)
+
     def shown(self, room: int = MOST_WORDS) -> tuple[tuple[Finding, ...], int]:
         """Return the findings that fit into so many words, and how many more there are.
 
         At least one is shown.
         """
         ordered = self.ordered
-        others = (self.how_sure, self.change, self.unknown, self.also)
-        fixed = sum(word_count(p) for p in others if p)
-        fixed += len(self.question.split()) + _LABELS + 2 * (self.unknown is not None)
-        if self.figure is not None:
-            fixed += len(self.figure.caption.split()) + len(self.figure.title.split())
+        fixed = self._fixed
         kept: list[Finding] = []
         for finding in ordered[:_MOST_FINDINGS]:
             fixed += word_count(finding.said)
@@ -189,9 +185,19 @@ def _sure(tested: Sequence[Estimate], directions: tuple[str, str]) -> Paragraph:
         parts.append(f"{'is' if stand < 2 else 'are'} clear at {made[0].level:.0%}{after}")
         told = [f"{n:,} {word}" for n, word in zip(ways, directions, strict=True) if n]
         parts.append(f": {' and '.join(told)}." if stand > 1 else ".")
+    small = [e for e in made if reading(e) == "small"]
+    if small:
+        parts.append(f" {len(small):,} more {_smaller(small)}.")
     if few:
         parts.append(f" {few:,} had too little data.")
     return Paragraph(tuple(parts))
+
+
+def _smaller(small: Sequence[Estimate]) -> str:
+    verb = "differs" if len(small) == 1 else "differ"
+    sizes = {e.details[MATTERS] for e in small}
+    than = f"{sizes.pop():g}" if len(sizes) == 1 else "what was declared to matter"
+    return f"{verb}, but not surely by more than {than}"
 
 
 def _nothing(tested: Sequence[Estimate]) -> Paragraph:

@@ -13,8 +13,9 @@ from ombud.audits.result import Result
 from ombud.report.blocks import Block, Cell, Column, Section, Table, paragraph, tables_in
 from ombud.report.display import visible
 from ombud.report.findings import Kind, families, key_of_estimate, reading
+from ombud.stats.power import smallest_effect
 
-__all__ = ["EVERY_NUMBER", "appendix_sections", "table_data"]
+__all__ = ["EVERY_NUMBER", "appendix_sections", "table_data", "table_rows"]
 
 EVERY_NUMBER = "every-number"
 """The name of the table that holds every estimate."""
@@ -92,11 +93,12 @@ def _plain(value: Any) -> Cell:
 
 def table_data(result: Result, sections: Iterable[Section]) -> dict[str, Any]:
     """Return the rows of all tables of the appendix, by name, ready for JSON."""
-    tables = {t.name: _data(t) for t in tables_in(sections) if t.name != EVERY_NUMBER}
+    tables = {t.name: table_rows(t) for t in tables_in(sections) if t.name != EVERY_NUMBER}
     return {EVERY_NUMBER: _every_number(result), **tables}
 
 
-def _data(table: Table) -> dict[str, Any]:
+def table_rows(table: Table) -> dict[str, Any]:
+    """Return the rows of a table, ready for JSON."""
     columns: list[dict[str, Any]] = []
     for index, column in enumerate(table.columns):
         cells = [row[index] for row in table.rows]
@@ -156,6 +158,7 @@ def _every_number(result: Result) -> dict[str, Any]:
         "Low": [low for low, _ in ends],
         "High": [high for _, high in ends],
         "n": [e.n for e in some],
+        "Would have been found": [smallest_effect(e) for e in some],
     }
     # A p-value that rests on replicates says nothing below one in their number.
     least = 1 / (result.plan.statistics.replicates + 1)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import ombud.report.sections  # noqa: F401 - registers the built-in sections
 from ombud import registry
 from ombud.audits.result import Result
+from ombud.metrics.estimator import ATTRIBUTE_GAP
 from ombud.report.blocks import Section
 from ombud.report.findings import EstimateSet, families, key_of_metric
 from ombud.report.sections.comparisons import comparisons
@@ -43,7 +44,7 @@ def left_to_general(result: Result, special: list[Section]) -> list[EstimateSet]
     return [
         family
         for family in families(result)
-        if (key := key_of_metric(family.metric)) not in withheld
+        if (key := key_of_metric(family.metric)).removesuffix(ATTRIBUTE_GAP) not in withheld
         and (key not in shown or (family.kind in _OF_GROUPS and any(family.systems)))
     ]
 

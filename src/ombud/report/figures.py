@@ -198,9 +198,9 @@ def _largest(
     if not rest:
         return shown, chosen, []
     tested = any(e.null is not None for e in chosen)
-    far = "whose interval lies furthest from the line" if tested else "that are largest"
+    far = "clearest" if tested else "largest"
     text = (
-        f"Shown: the {len(shown)} of {count(len(by_effect), what)} {far}; {rest:,} are not shown."
+        f"Shown: the {len(shown)} {far} of {count(len(by_effect), what)}; {rest:,} are not shown."
     )
     return shown, chosen, [text]
 

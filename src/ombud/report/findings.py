@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ombud.audits.result import MetricInfo, Result
+from ombud.metrics.matters import is_beyond
 from ombud.stats.estimate import Estimate
 
 __all__ = [
@@ -28,9 +29,20 @@ __all__ = [
 ]
 
 Sign = Literal[
-    "above", "below", "above uncorrected", "below uncorrected", "no sign", "untested", "undefined"
+    "above",
+    "below",
+    "small",
+    "above uncorrected",
+    "below uncorrected",
+    "no sign",
+    "untested",
+    "undefined",
 ]
-"""What an estimate says about its null value. *Uncorrected*: only before the correction."""
+"""What an estimate says about its null value.
+
+*Small*: there is a difference, but its interval does not lie wholly beyond the smallest one that
+was declared to matter. *Uncorrected*: only before the correction.
+"""
 
 Kind = Literal["overall", "group", "group contrast", "system contrast"]
 """What a family of estimates is about."""
@@ -145,7 +157,8 @@ def _unknown(estimate: Estimate) -> MetricInfo:
 def reading(estimate: Estimate) -> Sign:
     """Return what an estimate says about its null value.
 
-    The corrected p-value decides where there is one, then the plain one, then the interval.
+    The corrected p-value decides where there is one, then the plain one, then the interval. Where
+    a smallest difference that matters was declared, the whole interval must lie beyond it too.
 
     Examples
     --------
@@ -157,18 +170,17 @@ def reading(estimate: Estimate) -> Sign:
         return "undefined"
     if estimate.null is None or (estimate.interval is None and estimate.p_value is None):
         return "untested"
-    higher = estimate.value > estimate.null
+    higher: Sign = "above" if estimate.value > estimate.null else "below"
+    stands: Sign = higher if is_beyond(estimate) else "small"
     alpha = 1 - estimate.level
     alone = estimate.excludes_null if estimate.p_value is None else estimate.p_value < alpha
     if estimate.p_adjusted is not None:
         if estimate.p_adjusted < alpha:
-            return "above" if higher else "below"
+            return stands
         if alone:
-            return "above uncorrected" if higher else "below uncorrected"
+            return "above uncorrected" if higher == "above" else "below uncorrected"
         return "no sign"
-    if not alone:
-        return "no sign"
-    return "above" if higher else "below"
+    return stands if alone else "no sign"
 
 
 def nearest_end(estimate: Estimate) -> float:

@@ -31,6 +31,7 @@ from ombud.report.blocks import (
     tables_in,
 )
 from ombud.report.display import visible
+from ombud.report.expected import first_expected
 from ombud.report.images import VEGALITE, to_svg
 from ombud.report.themes import DARK, LIGHT
 
@@ -93,6 +94,11 @@ def to_html(
     specs = {figure.name: figure.spec for figure in figures} if scripts else {}
     tables = {table.name for table in tables_in(page.sections) if not table.folded}
     head = len(page.title.split()) + (len(page.about[0].split()) if page.about else 0)
+    room = MOST_WORDS - min(head, 30)
+    least = answers[0].least_words if answers else 0
+    expected, more = first_expected(gate, room - least - 1)
+    said = [f"{one.state} {one.said}" for one in expected] + [more]
+    room -= sum(len(text.split()) for text in said) + bool(gate)
     return str(
         _environment()
         .get_template("report.html")
@@ -102,8 +108,9 @@ def to_html(
             about=page.about,
             sections=page.sections,
             answers=answers,
-            gate=gate,
-            room=MOST_WORDS - min(head, 30) - sum(len(one.said.split()) + 2 for one in gate),
+            gate=expected,
+            gate_rest=more,
+            room=room,
             appendix=appendix,
             tables=tables,
             style=_resource("style.css"),
@@ -139,6 +146,7 @@ def to_appendix(page: Page, data: Mapping[str, Any], *, report: str = "report.ht
             report=report,
             opened=[next(iter(data), "")],
             lengths={name: _length(table) for name, table in data.items()},
+            pictures={figure.name: _picture(figure) for figure in figures_in(page.sections)},
             data=script_json(data),
             style=_resource("style.css"),
             scripts=scripts,

@@ -10,7 +10,7 @@ from typing import Any
 from ombud.audits.paths import change_paths
 from ombud.audits.plan import Plan
 
-__all__ = ["shown_plan"]
+__all__ = ["file_name", "shown_plan"]
 
 
 def shown_plan(plan: Plan) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def shown_plan(plan: Plan) -> dict[str, Any]:
     >>> shown_plan(Plan(systems={"k": {"terms": ["a", "b"]}}))["systems"]["k"]["terms"]
     '2 terms, SHA-256 7e18f737311b2dc3\u2026'
     """
-    return _shown(change_paths(plan, _name).model_dump(mode="json", exclude_none=True))
+    return _shown(change_paths(plan, file_name).model_dump(mode="json", exclude_none=True))
 
 
 def _shown(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,5 +48,6 @@ def _value(key: str, value: Any) -> Any:
     return [_shown(one) if isinstance(one, Mapping) else one for one in value]
 
 
-def _name(path: str) -> str:
+def file_name(path: str) -> str:
+    """Return the name of a file without its folders, as either kind of system writes them."""
     return PureWindowsPath(path).name if "\\" in path else PurePath(path).name

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from ombud.audits.expectations import Expectation, Gate
 from ombud.audits.integrity import record_reports
 from ombud.audits.result import Result
 from ombud.errors import PlanError
 from ombud.files import write_atomically, write_text
-from ombud.report.answer import Answer, Expectation, answers_of
+from ombud.report.answer import Answer, answers_of
 from ombud.report.appendix import appendix_sections, table_data
-from ombud.report.blocks import Block, Bullets, Section, figures_in
+from ombud.report.blocks import Block, Bullets, Figure, Section, figures_in
 from ombud.report.compose import sections_of
+from ombud.report.expected import expected_section
 from ombud.report.findings import families, reading
 from ombud.report.html import Page, to_appendix, to_html
 from ombud.report.images import to_png, to_svg
@@ -24,12 +26,21 @@ from ombud.report.latex import to_latex
 from ombud.report.markdown import to_markdown
 from ombud.report.pdf import write_pdf
 from ombud.report.redaction import shown_plan
+from ombud.report.sections.scope import who_audits
+from ombud.report.summary import warnings_of
 from ombud.report.titles import in_words
 from ombud.report.wording import sentences_of
 
 __all__ = ["FORMATS", "Report"]
 
-FORMATS = {"html": ".html", "pdf": ".pdf", "markdown": ".md", "latex": ".tex", "json": ".json"}
+FORMATS = {
+    "html": ".html",
+    "pdf": ".pdf",
+    "markdown": ".md",
+    "latex": ".tex",
+    "json": ".json",
+    "csv": ".csv",
+}
 """What a report can be written as, and how such a file ends."""
 
 
@@ -42,7 +53,8 @@ class Report:
     result
         What an audit found.
     gate
-        What was declared beforehand, and whether it holds: it stands on the first screen.
+        Limits that stand on the first screen, with whether they are met: a `Gate` from a file,
+        or limits already judged. Default, what the plan of the result declares.
 
     Examples
     --------
@@ -54,7 +66,14 @@ class Report:
     """
 
     result: Result
-    gate: tuple[Expectation, ...] = ()
+    gate: Gate | tuple[Expectation, ...] | None = None
+
+    @cached_property
+    def expected(self) -> tuple[Expectation, ...]:
+        """What was expected, and whether it holds."""
+        gate = Gate.of(self.result.plan) if self.gate is None else self.gate
+        # Conditions name what a plan and a result name, before labels are put into words.
+        return gate.judge(self.result.estimates) if isinstance(gate, Gate) else gate
 
     @cached_property
     def _shown(self) -> Result:
@@ -63,7 +82,11 @@ class Report:
 
     @cached_property
     def _all(self) -> tuple[Section, ...]:
-        return sections_of(self._shown)
+        sections = sections_of(self._shown)
+        expected = expected_section(self.expected)
+        if expected is None:
+            return sections
+        return tuple(sorted((expected, *sections), key=lambda one: (one.order, one.name)))
 
     @cached_property
     def answers(self) -> tuple[Answer, ...]:
@@ -85,6 +108,8 @@ class Report:
         """Short facts under the title."""
         result = self.result
         facts = [f"Data: {result.card.title or result.card.name}"]
+        if declared := who_audits(result.plan.about):
+            facts.append(declared)
         if result.provenance.get("finished"):
             facts.append(f"Finished: {str(result.provenance['finished'])[:10]}")
         version = result.provenance.get("versions", {}).get("ombud")
@@ -94,8 +119,10 @@ class Report:
 
     @property
     def warning(self) -> str:
-        """What must be read before all else: that stored numbers were edited; or empty."""
-        return "" if self.result.integrity is None else self.result.integrity.said
+        """What must be read before all else: numbers that were edited, input that does not fit."""
+        edited = "" if self.result.integrity is None else self.result.integrity.said
+        unfit = [f"Warning: {sentence}." for sentence in warnings_of(self.result)]
+        return " ".join(filter(None, [edited, *unfit]))
 
     def html(self, *, appendix: str = "appendix.html", interactive: bool = True) -> str:
         """Return the report as a self-contained HTML file, which loads nothing and sends nothing.
@@ -109,7 +136,9 @@ class Report:
             script.
         """
         page = Page(self.result.plan.title, self.sections, self.about, self.warning)
-        return to_html(page, self.answers, self.gate, appendix=appendix, interactive=interactive)
+        return to_html(
+            page, self.answers, self.expected, appendix=appendix, interactive=interactive
+        )
 
     def appendix_html(self, *, report: str = "report.html") -> str:
         """Return the appendix as a self-contained HTML file: all tables, and every number.
@@ -136,6 +165,17 @@ class Report:
         about = (self.warning, *self.about) if self.warning else self.about
         return to_markdown(self.result.plan.title, sections, about, pictures=pictures)
 
+    def summary(self) -> str:
+        """Return the answers and what was expected as a page of Markdown, without figures.
+
+        It is what a build server shows beside a run (GitHub: the step summary).
+        """
+        expected = expected_section(self.expected)
+        answers = tuple(_without_figures(section) for section in _as_sections(self.answers))
+        sections = (*answers, *(() if expected is None else (expected,)))
+        about = (*((self.warning,) if self.warning else ()), *self.about)
+        return to_markdown(self.result.plan.title, sections, about, pictures="")
+
     def latex(self) -> str:
         """Return the tables of the report and of its appendix as LaTeX."""
         return to_latex(self._all, self.warning)
@@ -158,11 +198,12 @@ class Report:
             "title": self.result.plan.title,
             "headline": _first(self.answers),
             "questions": [_told(answer) for answer in self.answers],
+            "expected": [one.to_dict() for one in self.expected],
             "answers": [answer for answer in answers if answer["sentences"]],
             "plan": shown_plan(self.result.plan),
             "provenance": dict(self.result.provenance),
         }
-        if self.result.integrity is not None:
+        if self.result.integrity is not None and self.result.integrity.said:
             content["integrity"] = self.result.integrity.to_dict()
         return json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
 
@@ -227,8 +268,17 @@ class Report:
             write_text(path, self.html(appendix=beside.name))
             return (path, beside)
         else:
-            write_text(path, self.latex() if name == "latex" else self.json())
+            write_text(path, self._text(name))
         return (path,)
+
+    def _text(self, name: str) -> str:
+        if name == "csv":
+            # A cell that a spreadsheet would take for a formula is kept from being one.
+            import polars.selectors as columns
+
+            plain = columns.string().str.replace(r"^([=+\-@\t\r])", "'$1")
+            return self.result.to_wide().with_columns(plain).write_csv()
+        return self.latex() if name == "latex" else self.json()
 
     def save_figures(
         self, folder: Path | str, formats: Iterable[str] = ("svg", "png")
@@ -270,6 +320,10 @@ def _as_sections(answers: tuple[Answer, ...]) -> tuple[Section, ...]:
             blocks.append(answer.figure)
         made.append(Section(answer.question, tuple(blocks), name=f"answer-{answer.name}"))
     return tuple(made)
+
+
+def _without_figures(section: Section) -> Section:
+    return replace(section, blocks=tuple(b for b in section.blocks if not isinstance(b, Figure)))
 
 
 def _first(answers: tuple[Answer, ...]) -> str:

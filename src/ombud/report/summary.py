@@ -5,16 +5,18 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from ombud.audits.expectations import Gate
 from ombud.audits.result import Result
 from ombud.report.answer import Answer, answers_of
 from ombud.report.display import count, visible
+from ombud.report.expected import first_expected
 from ombud.report.findings import EstimateSet, reading, weight
 from ombud.report.tables import MARKS, Notes, number_cells
 from ombud.report.terminal import largest_labels, overall_families
 from ombud.report.titles import in_words
 from ombud.stats.estimate import Estimate
 
-__all__ = ["MOST_LINES", "summary_lines"]
+__all__ = ["MOST_LINES", "summary_lines", "warnings_of"]
 
 MOST_LINES = 24
 """Lines of a summary; the line with the report's path makes 25."""
@@ -29,13 +31,15 @@ _ROOM_FOR_NUMBERS = 11
 """With less room than this, what was left out is told in one sentence."""
 
 
-def summary_lines(result: Result, *, width: int = 80, most: int = MOST_LINES) -> tuple[str, ...]:
+def summary_lines(
+    result: Result, *, width: int = 80, most: int = MOST_LINES, gate: Gate | None = None
+) -> tuple[str, ...]:
     """Return what was found, in at most so many lines.
 
     Findings come first, as sentences with the names of labels and groups; then how sure they are,
-    the numbers of each system, reasons as footnotes, and what was left out. A number stands on one
-    line and a name is never cut: where both do not fit beside each other, the number comes below.
-    A single word that is longer than a line is left whole.
+    whether declared limits are met, the numbers of each system, reasons as footnotes, and what was
+    left out. A number stands on one line and a name is never cut: where both do not fit beside
+    each other, the number comes below. A single word that is longer than a line is left whole.
 
     Parameters
     ----------
@@ -45,13 +49,19 @@ def summary_lines(result: Result, *, width: int = 80, most: int = MOST_LINES) ->
         Columns of the terminal.
     most
         Lines at most; what does not fit is counted, and is in the report.
+    gate
+        Limits to judge by; default, those of the plan.
     """
     shown = in_words(result)
     answers = answers_of(shown)
     warning = "" if result.integrity is None else result.integrity.said
     lines = [*_wrapped(warning, width), *_wrapped(result.plan.title, width)[:2]]
+    for sentence in warnings_of(result):
+        lines += _wrapped(f"warning: {sentence}", width, "  ", "")
+    expected = _expected(gate or Gate.of(result.plan), result, width)
     for answer in answers[:1]:
-        lines += _answer(answer, width, most - len(lines) - _ROOM_FOR_NUMBERS)
+        lines += _answer(answer, width, most - len(lines) - len(expected) - _ROOM_FOR_NUMBERS)
+    lines += expected
     if len(answers) > 1:
         lines += _wrapped(f"{count(len(answers) - 1, 'more answer')} in the report.", width)
     room = most - len(lines)
@@ -61,6 +71,11 @@ def summary_lines(result: Result, *, width: int = 80, most: int = MOST_LINES) ->
     lines += _numbers(shown, width, room - needed)
     lines += _left_out(result, width, most - len(lines))
     return tuple(lines[:most])
+
+
+def warnings_of(result: Result) -> tuple[str, ...]:
+    """Return what a reader must know before anything else: what was given and does not fit."""
+    return tuple(str(e) for e in result.exclusions if e.is_warning)
 
 
 def _wrapped(text: str, width: int, indent: str = "", first: str | None = None) -> list[str]:
@@ -80,7 +95,9 @@ def _answer(answer: Answer, width: int, room: int) -> list[str]:
     sure = _wrapped(answer.how_sure.plain, width)
     unknown = [] if answer.unknown is None else _wrapped(answer.unknown.plain, width)
     if not answer.findings:
-        return [*lines, *_wrapped(answer.said.plain, width, "  "), *unknown]
+        small = any(reading(e) == "small" for e in answer.tested)
+        told = _wrapped(answer.said.plain, width, "  ")
+        return [*lines, *told, *(sure if small else []), *unknown]
     ordered = answer.ordered
     said = 0
     for finding in ordered[:_FINDINGS]:
@@ -93,6 +110,18 @@ def _answer(answer: Answer, width: int, room: int) -> list[str]:
     if said < len(ordered):
         lines.append(f"    {count(len(ordered) - said, 'more finding')} in the report.")
     return [*lines, *sure, *unknown]
+
+
+def _expected(gate: Gate, result: Result, width: int) -> list[str]:
+    """Return whether limits are met: broken ones first, and those without room counted."""
+    shown, rest = first_expected(gate.judge(result.estimates))
+    lines = []
+    for one in shown:
+        why = "" if one.state == "met" else f" ({one.why})"
+        lines += _wrapped(f"{one.state}: {one.said}{why}", width, "    ", "  ")
+    if rest:
+        lines += _wrapped(f"{rest}.", width, "    ", "  ")
+    return ["Expected:", *lines] if lines else []
 
 
 def _numbers(result: Result, width: int, room: int) -> list[str]:
@@ -145,7 +174,8 @@ def _family(family: EstimateSet, most: int, notes: Notes, width: int) -> list[st
             told = f"{told}; {rest}" if told else rest
     heading = f"{family.metric.title} ({told})" if told else family.metric.title
     texts = [cell.text for cell in number_cells(chosen, notes)]
-    names = [", ".join(filter(None, (e.system, e.label))) or "value" for e in chosen]
+    whole = "all together" if len(family.labels) > 1 else ""
+    names = [", ".join(filter(None, (e.system, e.label or whole))) or "value" for e in chosen]
     return [*_wrapped(heading, width), *_listed(names, texts, width)]
 
 
@@ -205,7 +235,7 @@ def _across(
 
 def _left_out(result: Result, width: int, room: int) -> list[str]:
     """Return what was left out, as many reasons as fit into so many lines, and the rest counted."""
-    some = sorted(result.exclusions, key=lambda e: -e.count)
+    some = sorted((e for e in result.exclusions if not e.is_warning), key=lambda e: -e.count)
     told = [_wrapped(str(e), width, "  ") for e in some]
     for shown in range(len(told), 0, -1):
         lines = ["", "Left out:", *(line for one in told[:shown] for line in one)]

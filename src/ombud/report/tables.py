@@ -28,6 +28,7 @@ MARKS: dict[Sign, str] = {
     "below": "▼",
     "above uncorrected": "△",
     "below uncorrected": "▽",
+    "small": "≈",
 }
 """The sign before a number: filled when it stands after correction, hollow when only before."""
 
@@ -108,8 +109,8 @@ def _cut(rows: Sequence[Estimate], most: int) -> tuple[list[Estimate], str]:
     """Return at most `most` rows, in order: first those that stand, then the largest."""
     if len(rows) <= most:
         return list(rows), ""
-    ranks = {"above": 0, "below": 0, "above uncorrected": 1, "below uncorrected": 1}
-    by_weight = sorted(rows, key=lambda e: (ranks.get(reading(e), 2), [-w for w in weight(e)]))
+    ranks = {"above": 0, "below": 0, "small": 1, "above uncorrected": 2, "below uncorrected": 2}
+    by_weight = sorted(rows, key=lambda e: (ranks.get(reading(e), 3), [-w for w in weight(e)]))
     kept = {id(e) for e in by_weight[:most]}
     text = (
         f" Shown: {most:,} of {len(rows):,} rows, those that remain after correction first, then "

@@ -55,6 +55,13 @@ def _tested(tested: Sequence[Estimate]) -> list[Part]:
     else:
         where = "the one comparison made" if len(tested) == 1 else f"{len(tested):,} comparisons"
         parts = [Strong("We found no sign of a difference"), f" in {where}{after}."]
+    small = sum(reading(e) == "small" for e in tested)
+    if small:
+        verb = "differs" if small == 1 else "differ"
+        parts.append(
+            f" {small:,} more {verb}, but not surely by more than was declared to matter: their "
+            "intervals do not lie wholly beyond it."
+        )
     if only_before:
         verb = "shows" if only_before == 1 else "show"
         parts.append(
@@ -120,6 +127,7 @@ def _single(estimate: Estimate) -> list[Part]:
         "below": f", below {null}",
         "above uncorrected": f", above {null} only before correction",
         "below uncorrected": f", below {null} only before correction",
+        "small": f", not {null}, but not surely further from it than matters",
         "no sign": f", no clear sign of a difference from {null} in either direction",
     }.get(reading(estimate), "")
     return [f"{_size(estimate)} ({count(estimate.n, estimate.unit)}){verdict}."]
@@ -162,6 +170,9 @@ def _directions(estimates: Sequence[Estimate], word: str) -> list[Part]:
     fallen = (*signs.get("above uncorrected", ()), *signs.get("below uncorrected", ()))
     if fallen:
         parts += [" Only before correction: ", *_names(fallen), "."]
+    small = signs.get("small", ())
+    if small:
+        parts.append(f" Different, but not surely by what matters: {len(small):,}.")
     unclear = signs.get("no sign", ())
     if unclear:
         parts.append(f" No clear sign in either direction for {len(unclear):,}{_room(unclear)}.")
@@ -189,6 +200,8 @@ def _contrasts(family: EstimateSet) -> tuple[Paragraph, tuple[Paragraph, ...]]:
     )
     fallen = len(signs.get("above uncorrected", ())) + len(signs.get("below uncorrected", ()))
     head.append(f", one or the other only before correction in {fallen:,}" if fallen else "")
+    small = len(signs.get("small", ()))
+    head.append(f"; different, but not surely by what matters, in {small:,}" if small else "")
     unclear = signs.get("no sign", ())
     if unclear:
         head.append(f"; no clear sign in either direction in {len(unclear):,}{_room(unclear)}")

@@ -8,6 +8,13 @@ from ombud.stats.agreement import (
     krippendorff_alpha,
 )
 from ombud.stats.bootstrap import estimate, resample
+from ombud.stats.clustered_rates import (
+    ClusterScore,
+    cluster_score_test,
+    design_effect,
+    intracluster_correlation,
+    score_rate_ratio,
+)
 from ombud.stats.crossed import CrossedReplicates, resample_crossed
 from ombud.stats.effects import Effect, cliffs_delta, welch
 from ombud.stats.estimate import Estimate, Kind
@@ -43,6 +50,13 @@ from ombud.stats.permutation import (
     sign_flip_test,
 )
 from ombud.stats.pooling import Pooled, partially_pool
+from ombud.stats.power import (
+    power_of,
+    smallest_effect,
+    standard_error,
+    units_for_half_width,
+    units_for_power,
+)
 from ombud.stats.proportions import (
     Bounds,
     exact,
@@ -95,6 +109,7 @@ __all__ = [
     "YES",
     "Against",
     "Bounds",
+    "ClusterScore",
     "Contrast",
     "Correction",
     "CrossedReplicates",
@@ -138,14 +153,17 @@ __all__ = [
     "auc_estimate",
     "benjamini_hochberg",
     "cliffs_delta",
+    "cluster_score_test",
     "codes",
     "cohen_kappa",
+    "design_effect",
     "estimate",
     "exact",
     "exact_difference",
     "fisher",
     "holm",
     "intervals_of_draws",
+    "intracluster_correlation",
     "kappa_error",
     "kappa_estimate",
     "kappa_sample",
@@ -164,6 +182,7 @@ __all__ = [
     "paired_proportion_interval",
     "partially_pool",
     "placements",
+    "power_of",
     "proportion",
     "rate_ratio",
     "rate_ratio_estimate",
@@ -177,7 +196,12 @@ __all__ = [
     "resample_patterns",
     "risk_agreement",
     "risk_labels",
+    "score_rate_ratio",
     "sign_flip_test",
+    "smallest_effect",
+    "standard_error",
+    "units_for_half_width",
+    "units_for_power",
     "welch",
     "wilson",
 ]

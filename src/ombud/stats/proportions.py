@@ -110,7 +110,7 @@ def exact(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Bo
 
 
 def exact_difference(
-    successes: float, n: int, other_successes: float, other_n: int, level: float = 0.95
+    successes: float, n: float, other_successes: float, other_n: float, level: float = 0.95
 ) -> tuple[float, float]:
     r"""Return an interval for the difference of two independent proportions with few events.
 

@@ -240,20 +240,8 @@ def _refuse_repeats(name: str, lists: Recommendations) -> None:
 
 
 def _refuse_seen(name: str, lists: Recommendations, seen: Interactions) -> None:
-    items = lists.in_catalogue(seen.items)
-    users = seen.users.codes(lists.users)
-    rows, places = np.nonzero((items >= 0) & (users >= 0)[:, None])
-    if not len(rows):
-        return
-    width = len(seen.items)
-    asked = np.unique(users[users >= 0])
-    part = seen.matrix[asked].tocoo()
-    known = asked[part.row].astype(np.int64) * width + part.col
-    shown = users[rows].astype(np.int64) * width + items[rows, places]
-    hit = np.isin(shown, known)
-    if hit.any():
-        again: NDArray[np.bool_] = np.zeros(len(lists), dtype=bool)
-        again[rows[hit]] = True
+    again: NDArray[np.bool_] = np.asarray(lists.seen_in(seen).any(axis=1))
+    if again.any():
         raise AuditedSystemError(
             f"{name} recommends items of the user's own history to {int(again.sum()):,} of "
             f"{len(lists):,} users, first to user {_first(lists, again)!r}; leave them out, or say "

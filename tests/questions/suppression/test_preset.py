@@ -70,6 +70,8 @@ def test_what_the_plan_leaves_open_is_filled_in(tmp_path: Path) -> None:
     ]
     assert {spec["name"] for spec in plan.analyses} == {
         "identity-tag-counts",
+        "set-sizes",
+        "tag-validation",
         "score-spread",
         "flag-regression",
         "score-regression",
@@ -183,7 +185,7 @@ def test_intersections_need_enough_texts(tmp_path: Path) -> None:
 def test_the_gate_closes_on_suppression_and_stays_open_without_it(
     stored: Path, tmp_path: Path
 ) -> None:
-    condition = 'metric == "suppression" and low > 1.25'
+    condition = 'metric == "suppression" and kind == "ratio" and low > 1.25'
     closed = CliRunner().invoke(app, ["check", str(stored), "--fail-if", condition])
     assert closed.exit_code == 1
     assert "women" in closed.output

@@ -85,7 +85,7 @@ def test_all_columns_and_a_planted_effect() -> None:
     assert [e.group for e in found.estimates] == [
         "a",
         "b",
-        "family: traditional",
+        "family: generative-ai",
         "words (hundreds)",
     ]
     hit, quiet = of(found.estimates, "a"), of(found.estimates, "b")
@@ -127,7 +127,7 @@ def test_linear_coefficients_are_least_squares_on_acceptable_texts() -> None:
     assert of(found.estimates, "a").value == pytest.approx(0.1, abs=0.01)
     negative = data.texts.truth == 0
     words = np.array([len(t.split()) for t in data.texts.texts]) / 100
-    family = (data.texts.families == "traditional").astype(float)
+    family = (data.texts.families == "generative-ai").astype(float)
     x = np.column_stack([np.ones(3000), members, family, words])[negative]
     expected = np.linalg.lstsq(x, score.astype(np.float32)[negative], rcond=None)[0]
     got = [e.value for e in found.estimates]
@@ -222,3 +222,37 @@ def test_score_spread_is_the_quantiles() -> None:
     assert rows["b"]["q25"] == pytest.approx(np.quantile(some, 0.25), abs=1e-6)
     assert rows["b"]["texts"] == len(some)
     assert ScoreSpread().analyse(data, {"s": decided(flagged)}, HOW).tables == {}
+
+
+def test_how_well_a_regression_fits_is_told() -> None:
+    data, members, flagged, rng = world()
+    assert data.texts is not None
+    truth = data.texts.truth
+    plain = Texts(data.texts.ids, np.full(3000, "same words", dtype=object), truth)
+    groups = Grouping(Vocabulary(plain.ids), ("a",), members[:, :1], ("x",))
+    alone = Dataset(texts=plain, text_groups=groups)
+    scores = np.where(members[:, 0], 0.5, 0.2) + 0.1 * rng.random(3000)
+    outputs = {"s": decided(flagged, scores)}
+    linear = ScoreRegression().analyse(alone, outputs, HOW).tables["score-regression-fit"]
+    (row,) = linear.to_dicts()
+    here = truth == 0
+    x = np.column_stack([np.ones(here.sum()), members[here, 0]])
+    y = scores[here].astype(np.float32).astype(float)
+    beta, *_ = np.linalg.lstsq(x, y, rcond=None)
+    rest = y - x @ beta
+    r2 = 1 - rest @ rest / ((y - y.mean()) ** 2).sum()
+    df = len(y) - 2
+    assert row["intercept"] == pytest.approx(beta[0])
+    assert row["r2"] == pytest.approx(r2)
+    assert row["statistic"] == pytest.approx(r2 / ((1 - r2) / df))
+    assert row["adjusted_r2"] == pytest.approx(1 - (1 - r2) * (len(y) - 1) / df)
+    assert row["residual_error"] == pytest.approx(np.sqrt(rest @ rest / df))
+    logistic = FlagRegression().analyse(alone, outputs, HOW).tables["flag-regression-fit"]
+    (row,) = logistic.to_dicts()
+    right = flagged == (truth == 1)
+    total = 0.0
+    for part in (members[:, 0], ~members[:, 0]):
+        k, m = right[part].sum(), part.sum()
+        total += k * np.log(k / m) + (m - k) * np.log(1 - k / m)
+    assert row["log_likelihood"] == pytest.approx(total)
+    assert 0 < row["r2"] < 1

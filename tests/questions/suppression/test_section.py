@@ -127,7 +127,7 @@ def test_the_answer_is_said_in_words() -> None:
     text = Report(made()).markdown()
     assert "flagged more than all acceptable texts" in text
     assert re.search(r"Women\W+ 2\.5 \[2\.0, 3\.1\] times", text)
-    assert "Not enough data: **LGBT**" in text
+    assert "Not enough data for a ratio: **LGBT**" in text
     assert "Largest: 2.5 [1.5, 3.5] (**men, trans**)" in text  # a comma in a name is no end
 
 

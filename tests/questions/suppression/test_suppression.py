@@ -23,8 +23,9 @@ from ombud.metrics.base import Rows, spec_of
 from ombud.metrics.comparisons import OUTSIDE, WHOLE
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.questions.suppression import PooledSuppression, Suppression, WorstSuppression
+from ombud.stats.clustered_rates import cluster_score_test, score_rate_ratio
 from ombud.stats.estimate import Estimate
-from ombud.stats.proportions import exact_difference
+from ombud.stats.proportions import exact_difference, wilson
 from ombud.stats.ratios import rate_ratio
 from ombud.testing.metrics import MetricContract
 
@@ -228,10 +229,14 @@ def test_few_flags_use_the_closed_form_and_clusters_do_not() -> None:
     data, decisions = data_of(flags, members, ("g",), clusters=clusters)
     clustered = pick(run(Suppression(), data, decisions), "g")
     assert clustered.unit == "cluster"
-    assert "bootstrap" in clustered.method
+    score = cluster_score_test(flags, members[:, 0], clusters)
+    assert clustered.p_value == pytest.approx(score.p)
+    assert clustered.interval == pytest.approx(
+        score_rate_ratio(*(count / score.effect for count in (4, 104, 196, 1896)), of_whole=True)
+    )
+    assert clustered.method.startswith("score")
     assert clustered.n == len(set(clusters[members[:, 0]].tolist()))
-    assert "flags in 4 clusters only" in clustered.note
-    assert clustered.p_value is not None
+    assert "in 4 clusters" in clustered.note
     closed_p = fisher_exact([[4, 100], [196, 1700]])[1]
     assert estimate.p_value == pytest.approx(closed_p)
     data, decisions = data_of(flags, members, ("g",), clusters=np.arange(2000, dtype=np.int32))
@@ -264,9 +269,11 @@ def test_no_event_in_a_small_group_is_not_certainty() -> None:
     data, decisions = data_of(flags, members, ("small", "large"), clusters=clusters)
     for group in ("small", "large"):
         estimate = pick(run(FalsePositiveRate(), data, decisions), group, OUTSIDE)
-        assert estimate.value is None
-        assert estimate.p_value is None
-        assert estimate.reason.startswith("not enough data: 0 of ")
+        assert estimate.value is not None
+        assert estimate.interval is not None
+        assert estimate.interval[0] < estimate.value < estimate.interval[1]
+        # 0 of 12 says nothing; 0 of 1,000 where 40 of 1,000 others are flagged says something.
+        assert (estimate.p_value or 0) > 0.5 if group == "small" else (estimate.p_value or 1) < 1e-6
 
 
 def test_every_event_in_a_group_is_not_certainty_either() -> None:
@@ -316,9 +323,55 @@ def test_flags_in_few_clusters_are_few_flags() -> None:
     assert "in 6 clusters, at least 7 wanted" in estimate.reason
     one = pick(run(Suppression(), data, decisions), "one")
     assert one.value is not None
-    assert one.interval is None
-    assert one.p_value is None
-    assert one.method == "none: flags in 1 cluster, so there is no spread between clusters"
+    assert one.interval is not None
+    assert one.interval[1] < 1
+    assert one.p_value is not None
+    assert one.p_value < 0.05
+    assert "in 1 clusters" in one.note
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_no_flag_where_many_were_to_be_expected_is_a_finding(size: int) -> None:
+    n = 4080
+    flags = np.random.default_rng(1).random(n) < 0.1
+    members = np.zeros((n, 1), dtype=bool)
+    members[:136] = True
+    flags[:136] = False
+    clusters = None if size == 1 else (np.arange(n) // size).astype(np.int32)
+    data, decisions = data_of(flags, members, ("g",), clusters=clusters)
+    none = pick(run(Suppression(), data, decisions), "g")
+    assert none.value == 0
+    assert none.interval is not None
+    assert none.interval[0] == 0
+    assert none.interval[1] < 0.6
+    assert none.p_value is not None
+    assert none.p_value < 0.001
+    level = pick(run(FalsePositiveRate(), data, decisions), "g", "")
+    assert level.interval is not None
+    if clusters is None:
+        assert level.interval == pytest.approx([float(end) for end in wilson(0, 136)])
+        assert level.method == "wilson"
+    else:
+        assert float(wilson(0, 136).high) <= level.interval[1] < 0.1
+        assert level.method.startswith("wilson on ")
+    gap = pick(run(FalsePositiveRate(), data, decisions), "g", OUTSIDE)
+    assert gap.interval is not None
+    assert gap.interval[1] < 0
+
+
+def test_no_flag_at_all_has_a_bound() -> None:
+    n = 400
+    members = np.zeros((n, 1), dtype=bool)
+    members[:40] = True
+    clusters = (np.arange(n) // 4).astype(np.int32)
+    data, decisions = data_of(np.zeros(n, dtype=bool), members, ("g",), clusters=clusters)
+    found = run(FalsePositiveRate(), data, decisions)
+    # Nothing shows how alike texts of a cluster are, so each cluster counts as one text.
+    whole = pick(found, "", "")
+    assert whole.interval == pytest.approx([float(end) for end in wilson(0, 100)])
+    gap = pick(found, "g", OUTSIDE)
+    assert gap.interval is None
+    assert gap.p_value is None
 
 
 def test_pooled_ratios_are_not_tested() -> None:

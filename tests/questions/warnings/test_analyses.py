@@ -247,6 +247,7 @@ def test_an_audit_runs_and_stores_analyses(tmp_path: Path) -> None:
     again = Result.load(tmp_path / "run")
     assert again.estimates == result.estimates
     assert set(again.tables) == {
+        "activity-histogram",
         "interactions-per",
         "label-status",
         "popularity-histogram",

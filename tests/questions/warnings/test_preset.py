@@ -42,6 +42,7 @@ def test_ratings_train_random_toppop_and_svd() -> None:
         "distribution",
         "popularity-shift",
         "user-preference",
+        "label-disagreement",
     ]
     recall = [m for m in plan.metrics if m["name"] == "recall"]
     assert [m["k"] for m in recall] == [10, 50, 100]
@@ -56,6 +57,7 @@ def test_implicit_feedback_trains_als_and_counts() -> None:
     plan = complete(plan_of(data={"source": "small", "options": {"seed": 2}}))
     assert list(plan.systems) == ["Random", "TopPop", "ALS"]
     assert plan.systems["TopPop"]["by"] == "count"
+    assert plan.systems["ALS"]["alpha"] == 1.0
     assert "rmse" not in names(plan)
     assert {m["relevance"] for m in plan.metrics if m["name"] == "recall"} == {"presence"}
 
@@ -278,6 +280,7 @@ def test_an_avoid_list_lets_nothing_through_and_its_cost_is_paired(tmp_path: Pat
     assert cost.kind == "gap"
     assert cost.interval is not None
     assert {e.group for e in result.estimates if e.system and e.group} == {
+        "gender",  # the largest minus the smallest
         "gender=man",
         "gender=non-binary",
         "gender=woman",

@@ -22,12 +22,14 @@ from ombud.questions.warnings import (
 from ombud.questions.warnings.figures import MOST_LABELS, MOST_USERS
 from ombud.questions.warnings.lookup import base_of, chief_accuracy, contrast, level
 from ombud.report import Report
+from ombud.report.answer import word_count
 from ombud.report.blocks import Figure, Section, Table, figures_in, tables_in
 from ombud.report.findings import families, reading
 from ombud.report.format import estimate_text, shared_decimals
 from ombud.report.html import Page, to_html
 from ombud.report.images import to_svg
 from ombud.report.markdown import to_markdown
+from ombud.report.summary import summary_lines
 from ombud.stats.estimate import Estimate
 from ombud.worlds import small_world
 
@@ -235,13 +237,64 @@ def test_the_answer_is_about_the_question_in_natural_units(explicit: Result) -> 
 
 
 def test_the_answer_says_when_unknown_labels_change_nothing(explicit: Result) -> None:
-    moved = tuple(
-        e.replace(value=0.5, interval=(0.4, 0.6)) if ", unknown" in e.metric and not e.group else e
-        for e in explicit.estimates
-    )
-    answer = warnings_answer(replace(explicit, estimates=moved))
-    assert answer is not None
-    assert answer.change.plain == "Whatever the unknown labels are, the direction stays."
+    for ends, said in (
+        ((0.5, 0.6), "Whatever the unknown labels are, the direction stays."),
+        ((0.5, 0.5), "No unknown label bears on it; wrong labels would."),
+    ):
+        answer = warnings_answer(bounded(explicit, *ends))
+        assert answer is not None
+        assert answer.change.plain == said
+
+
+def bounded(result: Result, low: float, high: float) -> Result:
+    def moved(e: Estimate) -> Estimate:
+        if ", unknown" not in e.metric or e.group or e.kind != "level":
+            return e
+        end = low if "lowest" in e.metric else high
+        return e.replace(value=end, interval=(end - 0.1, end + 0.1))
+
+    return replace(result, estimates=tuple(map(moved, result.estimates)))
+
+
+def test_the_spread_between_systems_is_not_shown_as_uncertainty(explicit: Result) -> None:
+    """Without unknown labels there is no range; with them it is that of one system."""
+    known = bounded(explicit, 0.5, 0.5)
+    words = text_of(warnings_amplification(known))
+    assert "could be anything" not in words and "whatever is unknown" not in words
+    assert "over the systems" not in text_of(warnings_amplification(explicit))
+    widest = text_of(warnings_amplification(bounded(explicit, -0.2, 0.4)))
+    assert "could lie anywhere from −20% to +40%" in widest
+
+
+def test_the_papers_number_stands_beside_the_headline_when_they_disagree(explicit: Result) -> None:
+    def turned(e: Estimate) -> Estimate:
+        if e.system != "SVD" or e.group or e.kind != "level":
+            return e
+        if e.metric == CHIEF:
+            return e.replace(value=-0.21, interval=(-0.25, -0.17), p_value=0.001, p_adjusted=0.002)
+        if e.metric == "user amplification@20":
+            return e.replace(value=0.31, interval=(0.2, 0.4), p_value=0.001, p_adjusted=0.002)
+        return e
+
+    report = Report(replace(explicit, estimates=tuple(map(turned, explicit.estimates))))
+    (answer,) = report.answers
+    said = {f.estimate.system: f.said.plain for f in answer.findings}
+    assert "(21% less, −25% to −17%; by the paper’s mean of ratios +31%)." in said["SVD"]
+    shown, _ = answer.shown()
+    words = sum(word_count(f.said) for f in shown) + word_count(answer.change)
+    assert words < 120
+    lines = " ".join(" ".join(summary_lines(report.result)).split())
+    assert "by the paper’s mean of ratios +31%" in lines
+
+    def unclear(e: Estimate) -> Estimate:
+        e = turned(e)
+        if e.metric == CHIEF and e.system == "SVD" and not e.group and e.kind == "level":
+            return e.replace(interval=(-0.5, 0.1), p_value=0.4, p_adjusted=0.4)
+        return e
+
+    other = warnings_answer(replace(explicit, estimates=tuple(map(unclear, explicit.estimates))))
+    assert other is not None
+    assert "By the paper’s mean of ratios, SVD is at +31%." in other.change.plain
 
 
 def test_a_system_without_a_number_is_counted_in_the_answer(explicit: Result) -> None:

@@ -13,6 +13,8 @@ from ombud.data.csv_columns import open_columns
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
+from ombud.data.interactions import Interactions
+from ombud.data.items import Items
 from ombud.data.labels import Labels
 from ombud.data.sources._build import Filter, filtered_interactions, history_matrix
 from ombud.data.sources.published_figures import beside_published
@@ -165,7 +167,24 @@ def build_ao3(
         facts=facts | beside_published(facts, "AO3"),
         dropped=tuple(str(e) for e in (*history.exclusions, *labels.exclusions)),
     )
-    return Dataset(interactions=history, labels=labels, card=card)
+    return Dataset(interactions=history, labels=labels, items=_numbers(kept, history), card=card)
+
+
+def _numbers(kept: pl.DataFrame, history: Interactions) -> Items | None:
+    """Return hits and kudos of each work, where the table has them."""
+    columns = {"n_hits": "hits", "n_kudos": "kudos"}
+    found = {new: kept[old] for old, new in columns.items() if old in kept.columns}
+    if not found:
+        return None
+    whole = {
+        name: series.cast(pl.Int64, strict=False).cast(pl.String).to_numpy().astype(object)
+        for name, series in found.items()
+    }
+    status = {
+        name: np.where(series.is_not_null().to_numpy(), "known", "unknown").astype(object)
+        for name, series in found.items()
+    }
+    return Items(history.items, whole, status)
 
 
 @source("ao3")

@@ -35,7 +35,8 @@ def combined(parts: list[dict[str, Any]]) -> Dataset:
     Parameters
     ----------
     parts
-        For each, a ``source`` and its arguments.
+        For each, a ``source`` and its arguments; with ``name`` it is called otherwise than its
+        source, so that one source can stand twice, say with two types of label.
     """
     if len(parts) < 2:
         raise DataError("combined", [f"{len(parts)} parts; two or more were expected"])
@@ -45,13 +46,18 @@ def combined(parts: list[dict[str, Any]]) -> Dataset:
         name = options.pop("source", None)
         if name is None:
             raise DataError("combined", [f"a part names no source: {sorted(options)}"])
+        called = options.pop("name", None)
         made = registry.create("source", str(name), options)
+        if called is not None:
+            made = replace(made, card=made.card.model_copy(update={"name": str(called)}))
         if made.texts is None:
             raise DataError("combined", [f"source {name!r} has no texts"])
         result.append(made)
     cards = [data.card for data in result]
     if len({card.name for card in cards}) < len(cards):
-        raise DataError("combined", ["two parts have the same name; ids would not differ"])
+        raise DataError(
+            "combined", ["two parts have the same name; ids would not differ (give one a name)"]
+        )
     return Dataset(texts=_joined(result), text_groups=_groups(result), card=_card(cards))
 
 

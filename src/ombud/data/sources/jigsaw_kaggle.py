@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,7 @@ from ombud.data.sources.labelled import HATE_HARMS, file_in, read_csv, text_data
 from ombud.errors import DataError
 from ombud.registry import source
 
-__all__ = ["IDENTITY_COLUMNS", "jigsaw_kaggle"]
+__all__ = ["IDENTITY_COLUMNS", "TYPES", "jigsaw_kaggle"]
 
 IDENTITY_COLUMNS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("race", "non-white"): ("asian", "black", "latino", "other_race_or_ethnicity"),
@@ -50,8 +51,24 @@ IDENTITY_COLUMNS: Mapping[tuple[str, str], tuple[str, ...]] = {
 """For each attribute and group, the columns of the data set that stand for it."""
 
 
+LabelType = Literal[
+    "toxicity",
+    "severe_toxicity",
+    "obscene",
+    "sexual_explicit",
+    "identity_attack",
+    "insult",
+    "threat",
+    "any",
+]
+TYPES = ("severe_toxicity", "obscene", "sexual_explicit", "identity_attack", "insult", "threat")
+"""The six types of harm, beside overall toxicity."""
+
+
 @source("jigsaw-kaggle")
-def jigsaw_kaggle(path: str | Path, *, threshold: float = 0.5) -> Dataset:
+def jigsaw_kaggle(
+    path: str | Path, *, threshold: float = 0.5, label: LabelType = "toxicity"
+) -> Dataset:
     """Comments of Civil Comments that were labelled for identities by people (Borkan et al. 2019).
 
     Comments that nobody labelled for identities are left out and counted. The groups of the data
@@ -66,6 +83,10 @@ def jigsaw_kaggle(path: str | Path, *, threshold: float = 0.5) -> Dataset:
         and the identity columns.
     threshold
         From which share of annotators a comment is toxic, or names an identity.
+    label
+        What makes a comment one that should be flagged: ``toxicity``, or one of the six types of
+        harm (`severe_toxicity`, `obscene`, `sexual_explicit`, `identity_attack`, `insult`,
+        `threat`); ``any`` for some of all seven.
     """
     if not 0 < threshold <= 1:
         raise DataError("jigsaw-kaggle", [f"threshold is {threshold}; expected above 0, up to 1"])
@@ -75,7 +96,15 @@ def jigsaw_kaggle(path: str | Path, *, threshold: float = 0.5) -> Dataset:
     toxicity = next((name for name in ("toxicity", "target") if name in table.columns), None)
     if toxicity is None:
         raise DataError(file.name, ["neither column 'toxicity' nor 'target' is there"])
-    numbers = table.select(pl.col([toxicity, *known]).cast(pl.Float64, strict=False))
+    kinds: dict[str, list[str]] = {"toxicity": [toxicity], "any": [toxicity, *TYPES]}
+    asked = kinds.get(label, [label])
+    missing = [name for name in asked if name not in table.columns]
+    if missing:
+        types = ", ".join(("toxicity", *TYPES, "any"))
+        fault = f"label {label!r} needs the column {missing[0]!r}, which is not there"
+        raise DataError(file.name, [f"{fault}; known labels: {types}"])
+    wanted = list(dict.fromkeys([toxicity, *asked, *known]))
+    numbers = table.select(pl.col(wanted).cast(pl.Float64, strict=False))
     labelled = numbers.select(pl.any_horizontal(pl.col(known).is_not_null())).to_series()
     dropped = []
     if not labelled.all():
@@ -101,14 +130,17 @@ def jigsaw_kaggle(path: str | Path, *, threshold: float = 0.5) -> Dataset:
         table.select(
             "id",
             pl.col("comment_text").alias("text"),
-            (numbers[toxicity] >= threshold).alias("label"),
+            numbers.select(pl.any_horizontal(pl.col(asked) >= threshold))
+            .to_series()
+            .alias("label"),
         ),
         family="traditional",
         files=[file],
         exclusions=dropped,
         groups=groups,
         name="jigsaw-kaggle",
-        title="Civil Comments with identities labelled by people",
+        title="Civil Comments with identities labelled by people"
+        + ("" if label == "toxicity" else f", {label}"),
         source="kaggle.com/c/jigsaw-unintended-bias-in-toxicity-classification",
         licence="CC0 (comments); the competition's rules",
         citation="Borkan, Dixon, Sorensen, Thain and Vasserman (2019), Nuanced Metrics for "

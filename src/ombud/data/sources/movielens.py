@@ -1,10 +1,10 @@
-"""MovieLens in the forms it is published in: CSV files, ``::`` files, a ZIP archive of either."""
+"""MovieLens as it is published: CSV files, ``::`` files, the 100K files, or a ZIP archive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,8 +15,10 @@ from ombud.data.archives import extract_zip, gunzip
 from ombud.data.card import Card
 from ombud.data.csv_columns import CsvColumns, open_columns
 from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.interactions import Interactions
+from ombud.data.labels import Labels
 from ombud.errors import DataError
 from ombud.files import hash_file
 from ombud.registry import source
@@ -28,6 +30,7 @@ __all__ = [
     "locate",
     "movielens",
     "open_ratings",
+    "read_genres",
     "read_links",
     "read_titles",
     "read_user_groups",
@@ -73,7 +76,41 @@ _OCCUPATIONS = [
     "unemployed",
     "writer",
 ]
-_MEMBERS = ("ratings.csv", "links.csv", "movies.csv", "ratings.dat", "movies.dat", "users.dat")
+_GENRES_100K = (
+    "unknown",
+    "Action",
+    "Adventure",
+    "Animation",
+    "Children's",
+    "Comedy",
+    "Crime",
+    "Documentary",
+    "Drama",
+    "Fantasy",
+    "Film-Noir",
+    "Horror",
+    "Musical",
+    "Mystery",
+    "Romance",
+    "Sci-Fi",
+    "Thriller",
+    "War",
+    "Western",
+)
+_NO_GENRE = ("(no genres listed)", "unknown", "")
+_NAMES_100K = {"u.data": "ratings", "u.item": "movies", "u.user": "users"}
+_MEMBERS = (
+    "ratings.csv",
+    "links.csv",
+    "movies.csv",
+    "ratings.dat",
+    "movies.dat",
+    "users.dat",
+    *_NAMES_100K,
+)
+
+
+_DESCRIBED = {"user": pl.Int64, "gender": pl.String, "age": pl.String, "occupation": pl.String}
 
 
 @dataclass(frozen=True)
@@ -83,7 +120,7 @@ class MovieLensFiles:
     Parameters
     ----------
     ratings
-        ``ratings.csv`` or an unpacked ``ratings.dat``.
+        ``ratings.csv``, an unpacked ``ratings.dat``, or ``u.data`` of the 100K edition.
     links, movies, users
         The other files; None where the edition has none.
     hashes
@@ -102,9 +139,14 @@ class MovieLensFiles:
         return self.ratings.suffix == ".dat"
 
     @property
+    def is_100k(self) -> bool:
+        """Whether it is the 100K edition, whose files have names of their own."""
+        return self.ratings.name == "u.data"
+
+    @property
     def rating_scale(self) -> tuple[float, float]:
         """Lowest and highest rating: whole stars in the editions that describe their users."""
-        return (1.0, 5.0) if self.users is not None else (0.5, 5.0)
+        return (1.0, 5.0) if self.users is not None or self.is_100k else (0.5, 5.0)
 
 
 @contextmanager
@@ -114,7 +156,8 @@ def locate(path: str | Path, *, scratch: Path | None = None) -> Iterator[MovieLe
     Parameters
     ----------
     path
-        A folder with ``ratings.csv`` or one ``ratings*.dat`` (also ``.gz``), or the ZIP archive.
+        A folder with ``ratings.csv``, one ``ratings*.dat`` (also ``.gz``) or ``u.data``, or the ZIP
+        archive.
     scratch
         Where archives are unpacked for as long as they are needed.
     """
@@ -141,11 +184,12 @@ def _is_member(path: Path) -> bool:
 
 
 def _sorted(files: list[Path], name: str, hashes: dict[str, str]) -> MovieLensFiles:
-    ratings = [file for file in files if file.name.startswith("ratings")]
+    ratings = [file for file in files if file.name.startswith("ratings") or file.name == "u.data"]
     if len(ratings) != 1:
         names = ", ".join(file.name for file in ratings) or "none"
         raise DataError(name, [f"one file of ratings was expected (ratings.csv); found {names}"])
-    by_name = {file.name.removesuffix(file.suffix): file for file in files}
+    by_name = {_NAMES_100K.get(file.name, file.name.removesuffix(file.suffix)): file
+               for file in files}  # fmt: skip
     return MovieLensFiles(
         ratings[0], by_name.get("links"), by_name.get("movies"), by_name.get("users"), hashes
     )
@@ -158,16 +202,19 @@ def open_ratings(
     """Open the ratings as columns ``user``, ``item``, ``rating`` and, if asked for, ``time``."""
     # With ':' between columns, every second column of a '::' file is empty.
     names: tuple[Any, ...] = (0, 2, 4, 6)
-    if not files.dotted:
+    if files.is_100k:
+        names = (0, 1, 2, 3)
+    elif not files.dotted:
         names = ("userId", "movieId", "rating", "timestamp")
     types = (pl.Int64, pl.Int64, pl.Float32, pl.Int64)
     pairs = list(zip(names, types, strict=True))
     columns = dict(zip(("user", "item", "rating", "time"), pairs, strict=True))
     if not times:
         del columns["time"]
-    separator = ":" if files.dotted else ","
+    separator = "\t" if files.is_100k else ":" if files.dotted else ","
+    header = not (files.dotted or files.is_100k)
     with open_columns(
-        files.ratings, columns, header=not files.dotted, separator=separator, scratch=scratch
+        files.ratings, columns, header=header, separator=separator, scratch=scratch
     ) as opened:
         yield opened
 
@@ -189,8 +236,8 @@ def read_titles(files: MovieLensFiles) -> pl.DataFrame:
     """Return ``item``, ``title`` and ``year`` (missing where the title has none)."""
     if files.movies is None:
         return pl.DataFrame(schema={"item": pl.Int64, "title": pl.String, "year": pl.Int32})
-    if files.movies.suffix == ".dat":
-        rows = [line.split("::") for line in _latin_lines(files.movies)]
+    if files.movies.suffix != ".csv":
+        rows = _rows(files.movies, 2)
         table = pl.DataFrame(
             {"item": [int(row[0]) for row in rows], "title": [row[1] for row in rows]}
         )
@@ -200,6 +247,46 @@ def read_titles(files: MovieLensFiles) -> pl.DataFrame:
     return table.with_columns(year=year)
 
 
+def read_genres(files: MovieLensFiles) -> pl.DataFrame:
+    """Return ``item`` and ``label``, a row for each genre of a title; none where none is listed."""
+    if files.movies is None:
+        fault = "this edition has no file of movies, so no genres; leave genres = true out"
+        raise DataError("MovieLens", [fault])
+    if files.movies.suffix == ".csv":
+        table = pl.read_csv(files.movies, columns=["movieId", "genres"])
+        table = table.select(item="movieId", label=pl.col("genres").str.split("|"))
+    elif files.is_100k:
+        # After id, title, two dates and an address there is a flag for each genre.
+        rows = _rows(files.movies, 5 + len(_GENRES_100K))
+        told = [[g for g, flag in zip(_GENRES_100K, row[5:], strict=False) if flag.strip() == "1"]
+                for row in rows]  # fmt: skip
+        table = pl.DataFrame({"item": [int(row[0]) for row in rows], "label": told})
+    else:
+        rows = _rows(files.movies, 3)
+        told = [row[2].strip().split("|") for row in rows]
+        table = pl.DataFrame({"item": [int(row[0]) for row in rows], "label": told})
+    table = table.with_columns(pl.col("label").cast(pl.List(pl.String)))
+    return table.explode("label").filter(~pl.col("label").is_in(_NO_GENRE))
+
+
+def _rows(path: Path, wanted: int) -> list[list[str]]:
+    """Return the columns of each line of a ``::`` or ``|`` file."""
+    separator = "::" if path.suffix == ".dat" else "|"
+    rows = [line.split(separator) for line in _latin_lines(path)]
+    short = [number for number, row in enumerate(rows, start=1) if len(row) < wanted]
+    if short:
+        fault = f"line {short[0]} has fewer than {wanted} columns ({len(short):,} such lines)"
+        raise DataError(path.name, [fault])
+    return rows
+
+
+def _age_group(years: str) -> str | None:
+    """Return the age in the groups of the 1M edition."""
+    if not years.strip().isdigit():
+        return None
+    return _AGES[str(max(low for low in map(int, _AGES) if low <= max(1, int(years))))]
+
+
 def read_user_groups(files: MovieLensFiles) -> pl.DataFrame | None:
     """Return ``user``, ``gender``, ``age`` and ``occupation``; None where users are not described.
 
@@ -207,6 +294,17 @@ def read_user_groups(files: MovieLensFiles) -> pl.DataFrame | None:
     """
     if files.users is None:
         return None
+    if files.is_100k:
+        rows = _rows(files.users, 4)
+        return pl.DataFrame(
+            {
+                "user": [int(row[0]) for row in rows],
+                "gender": [row[2] or None for row in rows],
+                "age": [_age_group(row[1]) for row in rows],
+                "occupation": [row[3] or None for row in rows],
+            },
+            schema=_DESCRIBED,
+        )
     rows = [line.split("::") for line in _latin_lines(files.users)]
     short = [number for number, row in enumerate(rows, start=1) if len(row) < 4]
     if short:
@@ -220,7 +318,7 @@ def read_user_groups(files: MovieLensFiles) -> pl.DataFrame | None:
             "age": [_AGES.get(row[2]) for row in rows],
             "occupation": [jobs.get(row[3]) for row in rows],
         },
-        schema={"user": pl.Int64, "gender": pl.String, "age": pl.String, "occupation": pl.String},
+        schema=_DESCRIBED,
     )
 
 
@@ -228,7 +326,7 @@ def _latin_lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="latin-1").split("\n") if line.strip()]
 
 
-def _dataset(files: MovieLensFiles) -> Dataset:
+def _dataset(files: MovieLensFiles, genres: bool = False) -> Dataset:
     """Return ratings with times and, where the edition has them, groups of users."""
     with open_ratings(files, times=True) as columns:
         frame = pl.DataFrame([columns.column(c) for c in ("user", "item", "rating", "time")])
@@ -240,6 +338,10 @@ def _dataset(files: MovieLensFiles) -> Dataset:
     if described is not None:
         by = ("gender", "age", "occupation")
         users = Grouping.from_frame(described, by=by, source="users.dat")
+    labels = _genre_labels(files, interactions) if genres else None
+    unknowns = "No labels. A title that a user has not rated is unknown, not disliked."
+    if labels is not None:
+        unknowns = f"Genres: {labels.rule}. A title that a user has not rated is unknown."
     card = Card(
         name="movielens",
         title="MovieLens ratings",
@@ -247,7 +349,7 @@ def _dataset(files: MovieLensFiles) -> Dataset:
         licence=LICENCE,
         citation=CITATION,
         known_harms="Ratings can identify people who rated in public elsewhere.",
-        unknowns="No labels. A title that a user has not rated is unknown, not disliked.",
+        unknowns=unknowns,
         hashes=files.hashes,
         facts={
             "users": interactions.n_users,
@@ -256,15 +358,27 @@ def _dataset(files: MovieLensFiles) -> Dataset:
             "interaction_density": interactions.density,
         },
     )
-    return Dataset(interactions=interactions, users=users, card=card)
+    return Dataset(interactions=interactions, labels=labels, users=users, card=card)
+
+
+def _genre_labels(files: MovieLensFiles, interactions: Interactions) -> Labels:
+    """Return genres as labels: *no* where others are listed, unknown where none is."""
+    labels = Labels.from_applied(read_genres(files), absent="no", source="genres")
+    bare = int((labels.items.codes(interactions.items.arrow) < 0).sum())
+    rule = "a genre that is not listed is no; titles without any genre are unknown"
+    reason = "no genre is listed: their labels are unknown"
+    gone = Exclusion("genres", "titles", bare, reason, interactions.n_items)
+    left = (*labels.exclusions, gone) if bare else labels.exclusions
+    return replace(labels, rule=rule, exclusions=left)
 
 
 @source("movielens")
-def movielens(path: str | Path) -> Dataset:
-    """MovieLens ratings: a folder or ZIP archive of any edition (CSV or ``::`` files).
+def movielens(path: str | Path, genres: bool = False) -> Dataset:
+    """MovieLens ratings: a folder or ZIP archive of any edition (CSV, ``::`` or 100K files).
 
-    Holds ratings from 0.5 to 5 stars with times; the 1M edition also says the gender, age and
-    occupation that its users gave. There are no labels: see `movielens-tmdb` and `ml-ddd`.
+    Holds ratings from 0.5 to 5 stars with times; the 100K and 1M editions also say the gender, age
+    and occupation that their users gave (ages of 100K in the groups of 1M). Labels are genres, on
+    request; for content warnings see `movielens-tmdb` and `ml-ddd`.
 
     Licence: GroupLens terms, research use with acknowledgement. Known harms: ratings can identify
     people who rated in public elsewhere.
@@ -273,6 +387,8 @@ def movielens(path: str | Path) -> Dataset:
     ----------
     path
         The folder or the archive.
+    genres
+        Whether genres are labels: *no* where a title has other genres, unknown where it has none.
     """
     with locate(path) as files:
-        return _dataset(files)
+        return _dataset(files, genres)

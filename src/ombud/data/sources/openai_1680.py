@@ -27,7 +27,10 @@ _REFUSED = "S3"
 
 @source("openai-1680")
 def openai_1680(
-    path: str | Path, *, missing: Literal["unknown", "acceptable"] = "unknown"
+    path: str | Path,
+    *,
+    missing: Literal["unknown", "acceptable"] = "unknown",
+    label: Literal["any", "H", "H2", "HR", "S", "SH", "V", "V2"] = "any",
 ) -> Dataset:
     """Prompts that OpenAI labelled in up to eight categories (Markov et al. 2023).
 
@@ -44,7 +47,11 @@ def openai_1680(
     missing
         What a prompt is when no label says 1 and some are missing: ``unknown``, or
         ``acceptable``, as the speech-suppression paper has it.
+    label
+        What makes a prompt one that should be flagged: some category, or one alone (hate,
+        hate with threats, harassment, sexual, self-harm, violence, graphic violence).
     """
+    chosen = CATEGORIES if label == "any" else (label,)
     file = file_in(path, "samples-1680.jsonl", "samples-1680.jsonl.gz")
     rows: list[dict[str, Any]] = []
     refused = total = 0
@@ -56,7 +63,7 @@ def openai_1680(
         elif any(_is_one(v) for k, v in row.items() if k == _REFUSED or is_refused(k)):
             refused += 1
         else:
-            labels = [_bit(row.get(category)) for category in CATEGORIES]
+            labels = [_bit(row.get(category)) for category in chosen]
             flagged: bool | None = None
             if 1 in labels:
                 flagged = True
@@ -77,7 +84,7 @@ def openai_1680(
         files=[file],
         exclusions=dropped,
         name="openai-1680",
-        title="Prompts with moderation labels by OpenAI",
+        title="Prompts with moderation labels by OpenAI" + ("" if label == "any" else f", {label}"),
         source="github.com/openai/moderation-api-release",
         licence="MIT",
         citation="Markov et al. (2023), A Holistic Approach to Undesired Content Detection in the "

@@ -64,7 +64,7 @@ def two_column(
         raise DataError(name, [f"column {m!r} is missing (found: {result})" for m in missing])
     columns = [pl.col(text).cast(pl.String).alias("text")]
     columns += [pl.col(wanted[c]).alias(c) for c in ("id", "cluster") if wanted[c]]
-    if family in table.columns:
+    if family and family in table.columns:  # an unnamed index column is no family
         columns.append(pl.col(family).cast(pl.String).alias("family"))
     found_labels = read_labels(table[label], flagged, acceptable, name)
     return text_dataset(

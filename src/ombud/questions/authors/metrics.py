@@ -33,6 +33,7 @@ class _Balance(MetricBase):
     registered_name: ClassVar[str]
     of: ClassVar[Literal["recommender"]] = "recommender"
     statistic: ClassVar[Mean] = Mean()
+    shallow_lists: ClassVar[Literal["said"]] = "said"
 
     def __post_init__(self) -> None:
         if self.k < 1 or self.least < 1:

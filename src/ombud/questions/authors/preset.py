@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -13,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from ombud.audits.load import load_data
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Preset
+from ombud.audits.tuned import with_tuned
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import open_frame
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-from ombud.files import read_json
 from ombud.questions.authors.creators import creators_of
 from ombud.questions.authors.reranking import STRATEGIES
 from ombud.registry import preset
@@ -238,33 +237,7 @@ def _systems(plan: Plan, options: AuthorsOptions) -> dict[str, dict[str, Any]]:
     systems |= plan.systems
     if not systems:
         raise PlanError(f"{_NAME}: no system is left; name some in trained or under [systems]")
-    return _tuned(systems, options.tuned) if options.tuned else systems
-
-
-def _tuned(systems: dict[str, dict[str, Any]], folder: Path | str) -> dict[str, dict[str, Any]]:
-    """Return the systems with the parameters that ``ombud tune`` found for their models."""
-    root = Path(folder)
-    files = sorted({root / "tuned.json", *root.glob("*/tuned.json")})
-    found: dict[str, Mapping[str, Any]] = {}
-    for file in (file for file in files if file.is_file()):
-        content = read_json(file)
-        model, best = content.get("model"), content.get("best")
-        if not isinstance(model, str) or not isinstance(best, dict):
-            raise PlanError(f"{_NAME}: {file} is not what ombud tune writes")
-        if model in found:
-            raise PlanError(f"{_NAME}: {root} holds two searches for {model}; keep one")
-        found[model] = best
-    if not found:
-        raise PlanError(f"{_NAME}: there is no finished search in {root} (no tuned.json)")
-    used = {config.get("type") for config in systems.values()}
-    unused = sorted(set(found) - used)
-    if unused:
-        raise PlanError(f"{_NAME}: {root} has parameters of {', '.join(unused)}; no system is one")
-    return {
-        # What the plan says itself stands.
-        name: dict(found.get(str(config.get("type")), {})) | config
-        for name, config in systems.items()
-    }
+    return with_tuned(systems, options.tuned, _NAME) if options.tuned else systems
 
 
 def _metrics(options: AuthorsOptions, held_out: bool) -> list[dict[str, Any]]:

@@ -27,6 +27,11 @@ from ombud.text.tagging import texts_of
 
 __all__ = ["DelicateOptions", "DelicatePreset"]
 
+_CARE = (
+    "Delicate texts may hurt those who read them. Use beyond research needs your own legal and "
+    "privacy check."
+)
+
 
 class DelicateOptions(BaseModel):
     """What the preset can be asked for, under ``[options]``."""
@@ -167,7 +172,9 @@ class DelicatePreset(Preset):
         words = dictionary_of(options.dictionary, options.path)
         kinds = [kind for kind in options.groups if plan.by is None or kind in plan.by]
         groups = text_groups(texts, kinds, words, risk)
-        return replace(data, text_groups=_joined(data.text_groups, groups))
+        harms = f"{data.card.known_harms} {_CARE}".strip()
+        card = data.card.model_copy(update={"known_harms": harms})
+        return replace(data, text_groups=_joined(data.text_groups, groups), card=card)
 
 
 def _joined(given: Grouping | None, added: Grouping) -> Grouping:

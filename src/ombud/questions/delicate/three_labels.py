@@ -118,7 +118,8 @@ def _detection(
     for key, metric in (("f1", F1Score()), ("precision", Precision()), ("recall", Recall())):
         about["key"] = f"ratings/{key}"
         if (known < 0).all():
-            empty = {"metric": metric.title, "system": name, "unit": "text", "n": 0} | about
+            empty: dict[str, Any] = {"metric": metric.title, "system": name, "unit": "text"}
+            empty |= {"n": 0} | about
             result.append(Estimate.undefined(reason="no text has this label", **empty))
             continue
         rows = metric.measure(some, labelled)

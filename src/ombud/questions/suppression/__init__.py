@@ -2,7 +2,9 @@
 
 from ombud.questions.suppression.answer import suppression_answer
 from ombud.questions.suppression.drift import Drift
+from ombud.questions.suppression.instability import DecisionInstability
 from ombud.questions.suppression.largest import WorstSuppression
+from ombud.questions.suppression.migration import Migration
 from ombud.questions.suppression.pooled import PooledSuppression
 from ombud.questions.suppression.preset import SuppressionOptions, SuppressionPreset
 from ombud.questions.suppression.ratio import Suppression
@@ -12,30 +14,39 @@ from ombud.questions.suppression.section import (
     suppression,
     suppression_drift,
     suppression_groups,
+    suppression_migration,
     suppression_missing,
     suppression_regression,
     suppression_scores,
-    suppression_tags,
 )
+from ombud.questions.suppression.set_sizes import SetSizes
 from ombud.questions.suppression.tag_counts import TagCounts
+from ombud.questions.suppression.tag_validation import TagValidation
+from ombud.questions.suppression.text_sections import suppression_tags, suppression_texts
 
 __all__ = [
+    "DecisionInstability",
     "Drift",
     "FlagRegression",
+    "Migration",
     "PooledSuppression",
     "ScoreRegression",
     "ScoreSpread",
+    "SetSizes",
     "Suppression",
     "SuppressionOptions",
     "SuppressionPreset",
     "TagCounts",
+    "TagValidation",
     "WorstSuppression",
     "suppression",
     "suppression_answer",
     "suppression_drift",
     "suppression_groups",
+    "suppression_migration",
     "suppression_missing",
     "suppression_regression",
     "suppression_scores",
     "suppression_tags",
+    "suppression_texts",
 ]

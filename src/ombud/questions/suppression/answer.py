@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ombud.audits.result import Result
 from ombud.questions.suppression.figures import dots_figure
-from ombud.questions.suppression.lookup import chief, undecided
+from ombud.questions.suppression.lookup import chief, happened, undecided
 from ombud.registry import answer
 from ombud.report.answer import Answer, Finding
 from ombud.report.blocks import Name, Paragraph, Part, Strong, paragraph
@@ -29,12 +29,14 @@ def suppression_answer(result: Result) -> Answer | None:
         return None
     tested = tuple(e for e in estimates_of(result, info) if not e.label)
     above = [e for e in tested if reading(e) == "above"]
-    findings = tuple(Finding(_said(e), e, f"texts about {e.group} ({e.system})") for e in above)
+    findings = tuple(
+        Finding(_said(e, happened(info)), e, f"texts about {e.group} ({e.system})") for e in above
+    )
     return Answer(
-        question="Whose acceptable speech is flagged more?",
+        question=f"Whose acceptable speech is {happened(info)} more?",
         findings=findings,
         tested=tested,
-        nothing=_nothing(tested),
+        nothing=_nothing(tested, happened(info)),
         change=paragraph(
             "Other terms, or other labels of what is acceptable; groups are named in the text, "
             "whoever speaks."
@@ -52,10 +54,10 @@ def suppression_answer(result: Result) -> Answer | None:
     )
 
 
-def _said(e: Estimate) -> Paragraph:
+def _said(e: Estimate, event: str) -> Paragraph:
     """Return how many of a group's acceptable texts were flagged, and how many of all."""
     assert e.value is not None  # a finding has a number
-    parts: list[Part] = [Name(e.system), " flagged "]
+    parts: list[Part] = [Name(e.system), f" {event} "]
     events, texts = e.details.get("events"), e.details.get("texts")
     whole, every = e.details.get("other_events"), e.details.get("other_texts")
     if events is None or not texts or whole is None or not every:
@@ -70,7 +72,7 @@ def _said(e: Estimate) -> Paragraph:
     return paragraph(*parts, ".")
 
 
-def _nothing(tested: Sequence[Estimate]) -> Paragraph | None:
+def _nothing(tested: Sequence[Estimate], event: str) -> Paragraph | None:
     """Say what was not found, and how much suppression is not ruled out."""
     made = [e for e in tested if e.interval is not None and e.value is not None]
     if not made:
@@ -78,11 +80,11 @@ def _nothing(tested: Sequence[Estimate]) -> Paragraph | None:
     systems = joined(list(dict.fromkeys(e.system for e in made)))
     far = max(made, key=lambda e: (e.interval or (0, 0))[1])
     top = (far.interval or (0.0, 0.0))[1]
-    parts: list[Part] = [Strong("No group's acceptable texts are clearly flagged more"), " by "]
+    parts: list[Part] = [Strong(f"No group's acceptable texts are clearly {event} more"), " by "]
     parts.append(systems if len(systems) < 40 else f"{len({e.system for e in made})} systems")
     less = sum(reading(e) == "below" for e in made)
     if less:
-        parts.append(f"; {less} {'is' if less == 1 else 'are'} flagged less")
+        parts.append(f"; {less} {'is' if less == 1 else 'are'} {event} less")
     parts += [f". Up to {times(top)} as often is not ruled out (", Name(far.group), ")."]
     return paragraph(*parts)
 

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.text.identity import TagMode
 
-__all__ = ["Columns", "columns_of", "independent"]
+__all__ = ["REFERENCE", "Columns", "columns_of", "independent"]
 
 _SAME = 1e-8
+
+REFERENCE = "traditional"
+"""The family that others are compared with, as in the paper."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +44,8 @@ class Columns:
 def columns_of(data: Dataset, terms: str, path: Path | str, mode: TagMode) -> Columns:
     """Return groups, `has_slur`, family and word count of every text.
 
-    Word count is in hundreds, so that its effect is readable. Families are compared with the
-    first in alphabetical order.
+    Word count is in hundreds, so that its effect is readable. Families are compared with
+    *traditional*, or else with the first in alphabetical order.
 
     Parameters
     ----------
@@ -65,7 +68,7 @@ def columns_of(data: Dataset, terms: str, path: Path | str, mode: TagMode) -> Co
     names.append("has slur")
     columns.append(tags.has_slur.astype(np.float64))
     if texts.families is not None:
-        kinds = sorted({str(kind) for kind in texts.families})
+        kinds = sorted({str(kind) for kind in texts.families}, key=lambda k: (k != REFERENCE, k))
         for kind in kinds[1:]:
             names.append(f"family: {kind}")
             columns.append((texts.families == kind).astype(np.float64))

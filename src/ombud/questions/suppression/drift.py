@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.audits.analyses import Analysed, decisions_in
-from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
 from ombud.metrics.engine import correct
 from ombud.metrics.text_rows import measure_texts, was_flagged
+from ombud.questions.suppression.once import first_answers
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
@@ -67,7 +67,7 @@ class Drift:
             known = ", ".join(result)
             raise PlanError(f"drift: no moderator is called {unknown[0]!r}; known: {known}")
         rows = [
-            measure_texts(_once(result[name]), data, was_flagged)
+            measure_texts(first_answers(result[name]), data, was_flagged)
             for name in (self.after, self.before)
         ]
         units = np.intersect1d(rows[0].ids, rows[1].ids)
@@ -130,11 +130,3 @@ class Drift:
             rng=generator(settings.seed, "drift", group),
         )
         return drawn.at(0).estimate(method=settings.interval, note=note, **about)
-
-
-def _once(decisions: Decisions) -> Decisions:
-    """Return the first answer about each text: pairs are of one answer each."""
-    if decisions.repeats is None:
-        return decisions
-    first = decisions.repeats == 0
-    return Decisions(decisions.ids[first], decisions.outcomes[first], decisions.scores[first])

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from ombud.audits.result import MetricInfo, Result
+from ombud.metrics.text_rows import EVENTS
 from ombud.report.findings import estimates_of, infos_of
 from ombud.stats.estimate import Estimate
 
-__all__ = ["DRIFT", "REGRESSIONS", "about_groups", "chief", "largest", "undecided"]
+__all__ = [
+    "DRIFT",
+    "MIGRATION",
+    "REGRESSIONS",
+    "about_groups",
+    "chief",
+    "happened",
+    "largest",
+    "undecided",
+]
 
 DRIFT = "drift/false-positive-rate"
 """The key of the change between two versions."""
+
+MIGRATION = ("migration/false-positive-rate", "migration/true-positive-rate")
+"""The keys of what changes with a new moderator: for acceptable texts, and for the others."""
 
 REGRESSIONS = {"flag-regression": "Odds ratio", "score-regression": "Change of score"}
 """The keys of the regressions, and what their numbers are."""
@@ -21,6 +34,12 @@ def chief(result: Result, by: str = "flags") -> MetricInfo | None:
     """Return the ratio of each group to all texts, of flags or of scores."""
     infos = infos_of(result, "suppression", by=by, against="all")
     return infos[0] if infos else None
+
+
+def happened(info: MetricInfo | None) -> str:
+    """Return what happened to the texts that an audit counts: flagged, refused, or either."""
+    outcome = "flagged" if info is None else str(info.spec.get("outcome", "flagged"))
+    return {str(key): word for key, word in EVENTS.items()}.get(outcome, "flagged")
 
 
 def largest(result: Result, system: str) -> Estimate | None:

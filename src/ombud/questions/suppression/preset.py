@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -10,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Preset
 from ombud.data.dataset import Dataset
+from ombud.data.frames import has_columns
 from ombud.errors import PlanError
 from ombud.registry import preset
-from ombud.text.tagging import identity_groups, terms_of, texts_of
+from ombud.text.tagging import identity_groups, stated_texts, terms_of, texts_of, with_stated
 
 __all__ = ["SuppressionOptions", "SuppressionPreset", "tag_texts"]
 
@@ -26,13 +28,20 @@ class SuppressionOptions(BaseModel):
     terms: str = "terms-identity@1"
     path: Path | str = ""
     groups: Literal["given", "tagged"] = "given"
+    punctuation: dict[str, str] = Field(default_factory=dict)
+    sub_identities: bool = False
     smallest_intersection: int = Field(default=200, ge=2)
     events: int = Field(default=5, ge=1)
+    outcome: Literal["flagged", "refused", "either"] = "flagged"
+    instability: bool = False
     scores: bool = True
     categories: tuple[str, ...] = ()
     regressions: bool = False
     before: str = ""
     after: str = ""
+    old: str = ""
+    new: str = ""
+    match: Literal["flag-rate", "false-positive-rate", "none"] = "false-positive-rate"
     pages: bool = False
 
 
@@ -49,15 +58,27 @@ def _options(plan: Plan) -> SuppressionOptions:
 def tag_texts(plan: Plan, data: Dataset) -> Dataset:
     """Return the data with the identity groups that its texts name.
 
-    Groups that the data brings along stay, unless the plan asks for ``groups = "tagged"``.
+    Groups that the data brings along stay, unless the plan asks for ``groups = "tagged"``; of
+    several data sets, those whose sources state no groups are tagged.
     """
     options = _options(plan)
     texts_of(data, "preset 'suppression'")
-    if data.text_groups is not None and options.groups == "given":
-        return data
+    if options.punctuation and options.mode != "published":
+        raise PlanError("preset 'suppression': punctuation is for mode = \"published\" alone")
+    given = with_stated(data if options.groups == "given" else replace(data, text_groups=None))
+    whole = not options.sub_identities and bool(stated_texts(given).all())
+    if given.text_groups is not None and whole:
+        return given
     smallest = options.smallest_intersection if plan.intersections else None
-    groups = identity_groups(data, terms_of(options.terms, options.path), options.mode, smallest)
-    return Dataset(**{**vars(data), "text_groups": groups})
+    groups = identity_groups(
+        given,
+        terms_of(options.terms, options.path),
+        options.mode,
+        smallest,
+        punctuation=options.punctuation,
+        sub_identities=options.sub_identities,
+    )
+    return replace(given, text_groups=groups)
 
 
 @preset("suppression")
@@ -72,7 +93,8 @@ class SuppressionPreset(Preset):
     - **metrics**: false-positive rate; suppression (over all texts, and over texts outside the
       group), the largest and the pooled one; the same of median scores; the share of texts without
       a decision. Each also by family of texts, where there are several.
-    - **analyses**: tag counts by both ways of matching, the spread of scores; regressions and drift
+    - **analyses**: sizes of the data sets, tag counts by both ways of matching, how well tags agree
+      with groups that a source states, the spread of scores; regressions, drift and a migration
       when asked for.
 
     Options
@@ -82,11 +104,23 @@ class SuppressionPreset(Preset):
     terms, path
         A term list of ombud, or a file with your own.
     groups
-        ``given``: groups that the data brings along stay; ``tagged``: texts are tagged anyway.
+        ``given``: groups that the data brings along stay, and texts of data sets that state none
+        are tagged; ``tagged``: all texts are tagged.
+    punctuation
+        In published mode, for some data sets the characters that become spaces, as in
+        ``{"openai-1680" = ".,#"}``; by default those of the paper's code.
+    sub_identities
+        Whether each sub-identity (``non-christian/muslim``) is audited as a group of its own too.
     smallest_intersection
         Pairs of groups with fewer texts are left out: 200.
     events
         Fewer flagged texts than this give no ratio, and no group is ranked on fewer: 5.
+    outcome
+        What is counted: ``flagged``; ``refused``, for language models that decline to answer
+        acceptable prompts (over-refusal); or ``either``.
+    instability
+        Whether to measure how often a repeated question gets another answer; it needs texts that
+        were asked about repeatedly.
     scores, categories
         Whether medians of scores are measured, and of which categories.
     regressions
@@ -94,6 +128,10 @@ class SuppressionPreset(Preset):
         ``pip install 'ombud[regress]'``.
     before, after
         Two systems that are two versions or dates of one: their drift is tested.
+    old, new, match
+        A moderator and the one that is to replace it: whose decisions would change, with the new
+        one's threshold set to flag as many acceptable texts (``false-positive-rate``), as many of
+        all texts (``flag-rate``), or as it is (``none``).
     pages
         Whether the report has a page for each group.
     """
@@ -109,7 +147,7 @@ class SuppressionPreset(Preset):
         if not plan.metrics:
             filled["metrics"] = _metrics(options)
         if not plan.analyses:
-            filled["analyses"] = _analyses(options)
+            filled["analyses"] = _analyses(options, has_columns(plan.data.texts, "yes", "no"))
         if plan.title == type(plan).model_fields["title"].default:
             filled["title"] = "Whose acceptable speech is flagged?"
         return plan.model_copy(update=filled)
@@ -122,22 +160,30 @@ class SuppressionPreset(Preset):
 def _metrics(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
     ratios = ("suppression", "worst-suppression", "pooled-suppression")
     both: dict[str, Any] = {"families": True}
+    other = {} if options.outcome == "flagged" else {"outcome": options.outcome}
     result: list[dict[str, Any]] = [
-        {"name": name, **both, "events": options.events} for name in ratios
+        {"name": name, **both, "events": options.events, **other} for name in ratios
     ]
     result.insert(1, result[0] | {"against": "outside"})
-    result.append({"name": "false-positive-rate", **both})
+    result.append({"name": "false-positive-rate", **both, **other})
     if options.scores:
         some = {"categories": list(options.categories)} if options.categories else {}
         result += [{"name": name, **both, "by": "scores", **some} for name in ratios[:2]]
         result.append({"name": "median-score", **both, **some})
     result.append({"name": "undecided-share"})
+    if options.instability:
+        result.append({"name": "decision-instability", **both})
     return tuple(result)
 
 
-def _analyses(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
+def _analyses(options: SuppressionOptions, voted: bool) -> tuple[dict[str, Any], ...]:
     listed = {"terms": options.terms} | ({"path": options.path} if options.path else {})
-    result: list[dict[str, Any]] = [{"name": "identity-tag-counts", **listed}]
+    result: list[dict[str, Any]] = [{"name": "set-sizes"}]
+    special = {"punctuation": options.punctuation} if options.punctuation else {}
+    result.append({"name": "identity-tag-counts", **listed, **special})
+    result.append({"name": "tag-validation", **listed, "mode": options.mode})
+    if voted:
+        result.append({"name": "rater-agreement"})
     if options.scores:
         result.append({"name": "score-spread"})
     if options.regressions:
@@ -147,4 +193,9 @@ def _analyses(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
         raise PlanError("preset 'suppression': drift needs both options, before and after")
     if options.before:
         result.append({"name": "drift", "before": options.before, "after": options.after})
+    if bool(options.old) != bool(options.new):
+        raise PlanError("preset 'suppression': a migration needs both options, old and new")
+    if options.old:
+        pair = {"old": options.old, "new": options.new, "match": options.match}
+        result.append({"name": "migration", **pair})
     return tuple(result)

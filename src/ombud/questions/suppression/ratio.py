@@ -9,7 +9,7 @@ from ombud.metrics.base import Outputs, Rows
 from ombud.metrics.comparisons import Comparisons
 from ombud.metrics.few_events import RatioPolicy
 from ombud.metrics.text_metric import TextMetric
-from ombud.metrics.text_rows import max_score, measure_texts, was_flagged
+from ombud.metrics.text_rows import EVENTS, HAPPENINGS, Happening, max_score, measure_texts
 from ombud.registry import metric
 from ombud.stats.statistics import Mean, Median
 
@@ -27,6 +27,7 @@ class RatioMetric(TextMetric):
     categories: tuple[str, ...] = ()
     among: Literal["all", "identity"] = "all"
     events: int = 5
+    outcome: Happening = "flagged"
 
     @property
     def null(self) -> float | None:
@@ -46,9 +47,8 @@ class RatioMetric(TextMetric):
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return the flag or the score of each text that should not be flagged."""
         if self.by == "flags":
-            return measure_texts(
-                outputs, data, was_flagged, among=self.among, families=self.families
-            )
+            value = HAPPENINGS[self.outcome]
+            return measure_texts(outputs, data, value, among=self.among, families=self.families)
         return measure_texts(
             outputs,
             data,
@@ -65,12 +65,15 @@ class RatioMetric(TextMetric):
 
     def named(self, name: str) -> str:
         """Return a title that says what the ratio is of."""
-        return name if self.by == "flags" else f"{name} by median score"
+        if self.by == "scores":
+            return f"{name} by median score"
+        more = {"flagged": "", "refused": " by refusals", "either": " by flags and refusals"}
+        return name + more[self.outcome]
 
     @property
     def policy(self) -> RatioPolicy:
         """What to do where flags are few."""
-        return RatioPolicy(self.events, of_medians=self.by == "scores")
+        return RatioPolicy(self.events, of_medians=self.by == "scores", event=EVENTS[self.outcome])
 
 
 @metric("suppression")
@@ -83,8 +86,11 @@ class Suppression(RatioMetric):
     1 means that the group's acceptable texts are flagged as often as all acceptable texts; above 1,
     more often. A group is part of the whole, so both move together when texts are resampled. With
     fewer than 10 flagged or allowed texts in the group, and independent texts, the interval is the
-    closed form for a rate within its whole. The p-value of independent texts is Fisher's; groups
-    with too few flags count in the correction, since their flags decide whether they are tested.
+    closed form for a rate within its whole. The p-value of independent texts is Fisher's; where
+    texts share clusters, a ratio below 1 is tested by a score test over clusters (and has its
+    interval where flags are few), since the few flags of a group that is flagged less show no
+    spread of their own. Groups with too few flags count in the correction, since their flags
+    decide whether they are tested.
 
     - **Unit of resampling**: the text, or what texts share (a template, a show).
     - **Undefined**: when the group has too few texts, when too few texts are flagged in all, when
@@ -105,6 +111,8 @@ class Suppression(RatioMetric):
         With fewer flagged texts in all, there is no ratio; nor for a group with fewer (in so many
         clusters, where texts share something), unless so many would be flagged at the rate of all
         texts and fewer are: so no flag in a large group is a finding, and two in a small one none.
+    outcome
+        As in `FalsePositiveRate`: what is counted as a flag, such as a refusal to answer.
     against
         ``all``: over all texts, the group's own included; ``outside``: over the texts that do
         not name the group, which says more about large groups.
@@ -122,6 +130,17 @@ class Suppression(RatioMetric):
         """The name as printed."""
         name = "suppression" if self.against == "all" else "suppression against other texts"
         return self.named(name)
+
+    @property
+    def summary(self) -> str:
+        """What is over what, with these options."""
+        rates = {"flagged": "False-positive rate", "refused": "Refusal rate"}
+        what = rates.get(self.outcome, "Rate of flags and refusals")
+        what = what if self.by == "flags" else "Median score"
+        whole = "all texts" if self.against == "all" else "the texts that do not name it"
+        only = " Only texts that name some group count." if self.among == "identity" else ""
+        about = f"{what} of a group over that of {whole}"
+        return f"{about}, among texts that should not be flagged.{only}"
 
     @property
     def comparisons(self) -> Comparisons:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import chdtrc, fdtrc
 
 from ombud.audits.analyses import Analysed, decisions_in
 from ombud.data.decisions import Decisions
@@ -53,18 +54,22 @@ class _Regression:
         estimates: list[Estimate] = []
         exclusions: list[Exclusion] = []
         rows: list[dict[str, Any]] = []
+        fits: list[dict[str, Any]] = []
         for name, decisions in decisions_in(outputs, self.registered_name).items():
             outcome = self._outcome(_first(decisions, texts), texts)
-            result, dropped = _fitted(self, outcome, columns, texts, settings, name)
+            result, dropped, fit = _fitted(self, outcome, columns, texts, settings, name)
             estimates += result
+            fits += [fit] if fit else []
             for column, reason in dropped:
                 exclusions.append(
                     Exclusion(f"{name}: {self.title}", f"column ({column})", 1, reason)
                 )
             rows += [_row(e) for e in result]
         corrected = correct(estimates, settings.correction)
-        table = pl.DataFrame(rows, infer_schema_length=None)
-        return Analysed(tuple(corrected), {self.registered_name: table}, tuple(exclusions))
+        tables = {self.registered_name: pl.DataFrame(rows, infer_schema_length=None)}
+        if fits:
+            tables[f"{self.registered_name}-fit"] = pl.DataFrame(fits, infer_schema_length=None)
+        return Analysed(tuple(corrected), tables, tuple(exclusions))
 
     def _outcome(self, decisions: Decisions, texts: Texts) -> NDArray[np.float64]:
         raise NotImplementedError
@@ -78,7 +83,8 @@ class FlagRegression(_Regression):
     .. math:: \operatorname{logit} P(\text{flag} = \text{label}) = \beta_0 + \sum_g \beta_g x_g
 
     Columns: the identity groups, whether a slur matched, family, word count. Odds ratios with
-    intervals from cluster-robust errors (robust errors where texts stand alone). Columns that
+    intervals from cluster-robust errors (robust errors where texts stand alone). Families are
+    compared with *traditional*, as in the paper, where there is one. Columns that
     follow from others or have too few texts are left out and named; when some column separates
     right from wrong completely there is no finite estimate, and that is said.
 
@@ -155,13 +161,13 @@ def _fitted(
     texts: Texts,
     settings: Settings,
     system: str,
-) -> tuple[list[Estimate], list[tuple[str, str]]]:
+) -> tuple[list[Estimate], list[tuple[str, str]], dict[str, Any]]:
     known = ~np.isnan(outcome)
     if not known.any():
         reason = "no text has an outcome" if asked.logistic else "the system gives no scores"
         about: dict[str, Any] = {"system": system, "unit": "text", "level": settings.level}
         about["key"] = asked.registered_name
-        return [Estimate.undefined(metric=asked.title, reason=reason, n=0, **about)], []
+        return [Estimate.undefined(metric=asked.title, reason=reason, n=0, **about)], [], {}
     used = independent(columns, known, settings.minimum)
     y = outcome[known]
     clusters = None if texts.clusters is None else texts.clusters[known]
@@ -184,12 +190,16 @@ def _fitted(
     if not reason:
         fitted, reason = _fit(asked.logistic, y, used.values, clusters)
     if fitted is None:
-        return [
-            Estimate.undefined(
-                reason=reason, group=name, against="texts without it", **about, **kind
-            )
-            for name in names
-        ], list(used.dropped)
+        return (
+            [
+                Estimate.undefined(
+                    reason=reason, group=name, against="texts without it", **about, **kind
+                )
+                for name in names
+            ],
+            list(used.dropped),
+            {},
+        )
     ends = np.asarray(fitted.conf_int(alpha=1 - settings.level))
     change = np.exp if asked.logistic else (lambda x: x)
     text = "cluster-robust" if clusters is not None else "robust (HC1)"
@@ -208,7 +218,45 @@ def _fitted(
                 **kind,
             )
         )
-    return estimates, list(used.dropped)
+    fit = _fit_facts(fitted, y, len(names), ends[0], logistic=asked.logistic)
+    return estimates, list(used.dropped), {"system": system, **fit}
+
+
+def _fit_facts(
+    fitted: Any, y: NDArray[np.float64], width: int, ends: NDArray[np.float64], *, logistic: bool
+) -> dict[str, Any]:
+    """Return the intercept and how well the model fits, as publications give them.
+
+    The intercept is on the scale of the model (log odds, or score), with its robust interval. F and
+    the likelihood ratio are the classical ones, of all columns together.
+    """
+    n = len(y)
+    facts: dict[str, Any] = {
+        "observations": n,
+        "columns": width,
+        "intercept": float(fitted.params[0]),
+        "intercept_low": float(ends[0]),
+        "intercept_high": float(ends[1]),
+        "log_likelihood": float(fitted.llf),
+    }
+    if logistic:
+        ratio = 2 * (float(fitted.llf) - float(fitted.llnull))
+        return facts | {
+            "r2": 1 - float(fitted.llf) / float(fitted.llnull),
+            "statistic": ratio,
+            "p": float(chdtrc(width, ratio)) if width else None,
+        }
+    r2 = float(fitted.rsquared)
+    rest = n - width - 1
+    f = r2 / width / ((1 - r2) / rest) if width and rest > 0 and r2 < 1 else None
+    return facts | {
+        "r2": r2,
+        "adjusted_r2": float(fitted.rsquared_adj),
+        "residual_error": float(np.sqrt(fitted.ssr / rest)) if rest > 0 else None,
+        "statistic": f,
+        "degrees_of_freedom": rest,
+        "p": None if f is None else float(fdtrc(width, rest, f)),
+    }
 
 
 def _unfit(y: NDArray[np.float64], n: int, width: int) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import polars as pl
+
 from ombud.audits.result import Result
 from ombud.questions.suppression.figures import dots_figure, heat_figure, scores_figure
 from ombud.questions.suppression.lookup import (
     DRIFT,
+    MIGRATION,
     REGRESSIONS,
     about_groups,
     chief,
+    happened,
     largest,
     undecided,
 )
@@ -46,10 +50,10 @@ __all__ = [
     "suppression",
     "suppression_drift",
     "suppression_groups",
+    "suppression_migration",
     "suppression_missing",
     "suppression_regression",
     "suppression_scores",
-    "suppression_tags",
 ]
 
 _MANY_SYSTEMS = 3
@@ -81,11 +85,39 @@ def suppression(result: Result) -> Section | None:
         caption = "Pooled suppression: noisy ratios drawn towards the others"
         some = estimates_of(result, *pooled)
         tables.append(_grid(some, "suppression-pooled-table", caption, folded=True))
+    worst = infos_of(result, "worst-suppression", by="flags")
+    found = estimates_of(result, *worst)
+    if any(e.label for e in found):
+        tables.append(_worst(found))
     blocks += tables
     others = (*infos_of(result, "worst-suppression"), *infos_of(result, "suppression"))
     told = frozenset(key_of_metric(one) for one in (*pooled, *others))
-    title = "Whose acceptable speech is flagged more"
+    title = f"Whose acceptable speech is {happened(info)} more"
     return Section(title, tuple(blocks), order=250, withholds=told)
+
+
+def _worst(found: Sequence[Estimate]) -> Table:
+    """Return the group that is flagged most in each data set and family, by each system."""
+    systems = tuple(dict.fromkeys(e.system for e in found))
+    labels = tuple(dict.fromkeys(e.label for e in found))
+    at = {(e.label, e.system): e for e in found}
+    columns = (Column("Texts", header=True), *(Column(shorten(s, 60)) for s in systems))
+    rows = []
+    for label in labels:
+        cells = [Cell(label.removeprefix("set=") or "all texts")]
+        for system in systems:
+            e = at.get((label, system))
+            if e is None or e.value is None:
+                cells.append(Cell("not enough data", "undefined"))
+                continue
+            group = shorten(str(e.details.get("group", "")), 40)
+            cells.append(Cell(f"{group}: {estimate_text(e)}", value=e.value))
+        rows.append(tuple(cells))
+    caption = (
+        "The group flagged most, over all texts, in each data set and family (its interval allows "
+        "for being the largest of several)."
+    )
+    return Table("suppression-worst-table", columns, tuple(rows), caption, folded=False)
 
 
 def _said(result: Result, ratios: Sequence[Estimate], system: str) -> Paragraph:
@@ -94,24 +126,49 @@ def _said(result: Result, ratios: Sequence[Estimate], system: str) -> Paragraph:
     signs = by_sign(some)
     above, below = signs.get("above", ()), signs.get("below", ())
     few = signs.get("undefined", ())
+    event = happened(chief(result))
     parts: list[Part] = [Name(system), ": "]
     if above:
-        parts += [Strong("flagged more than all acceptable texts"), ": "]
+        parts += [Strong(f"{event} more than all acceptable texts"), ": "]
         for index, e in enumerate(above):
             parts += ["; " if index else "", Name(e.group), f" {estimate_text(e)} times"]
         parts.append(".")
     else:
-        parts.append("no group is clearly flagged more than all acceptable texts.")
+        parts.append(f"no group is clearly {event} more than all acceptable texts.")
     if below:
-        parts += [" Flagged less: ", *_listed(below), "."]
+        parts += [f" {event.capitalize()} less: ", *_listed(below), "."]
     if few:
-        parts += [" Not enough data: ", *_listed(few), "."]
+        parts += [" Not enough data for a ratio: ", *_listed(few), "."]
+        parts += _although_clear(result, few)
     most = largest(result, system)
     if most is not None:
         group = str(most.details.get("group", ""))
         parts.append(f" Largest: {estimate_text(most)}")
         parts += [" (", Name(group), ")."] if group else ["."]
     return Paragraph(tuple(parts))
+
+
+def _although_clear(result: Result, few: Sequence[Estimate]) -> list[Part]:
+    """Say which groups without a ratio do differ by another measure, and why that is no riddle."""
+    names = {(e.system, e.group) for e in few}
+    rates = estimates_of(result, *infos_of(result, "false-positive-rate"))
+    gaps = [
+        e
+        for e in rates
+        if e.kind == "gap"
+        and not e.label
+        and (e.system, e.group) in names
+        and reading(e) in {"above", "below"}
+    ]
+    if not gaps:
+        return []
+    words = " A ratio needs more flags than a difference does; by the difference of rates, "
+    parts: list[Part] = [words]
+    for index, e in enumerate(gaps):
+        more = "more" if reading(e) == "above" else "less"
+        parts += ["; " if index else "", Name(e.group), f" is clearly flagged {more}"]
+        parts.append(f" ({estimate_text(e, signed=True)})")
+    return [*parts, "."]
 
 
 def _listed(some: Sequence[Estimate]) -> list[Part]:
@@ -197,35 +254,6 @@ def suppression_missing(result: Result) -> Section | None:
     return Section("Texts without a decision", tuple(blocks), order=270)
 
 
-@section("suppression-tags")
-def suppression_tags(result: Result) -> Section | None:
-    """Give the number of texts that name each group, by both ways of matching."""
-    table = result.tables.get("identity-tag-counts")
-    if table is None:
-        return None
-    titles = {
-        "whole_word": "Whole words",
-        "published": "As published",
-        "both": "By both",
-        "whole_word_only": "Whole words only",
-        "published_only": "As published only",
-    }
-    columns = (Column("Group", header=True), *(Column(t, "right") for t in titles.values()))
-    rows = tuple(
-        (Cell(shorten(row["group"])), *(Cell.number(row[c]) for c in titles))
-        for row in table.to_dicts()
-    )
-    used = "as published" if result.plan.options.get("mode") == "published" else "by whole words"
-    text = paragraph(
-        f"Groups are tagged {used}, by lists of terms: they find explicit mentions, not who speaks "
-        "or who is meant. The published code misses terms at the ends of texts, beside most "
-        "punctuation and with hyphens."
-    )
-    caption = "Texts that name each group, by two ways of matching the same terms."
-    made = Table("identity-tags-table", columns, rows, caption)
-    return Section("How texts were tagged", (text, made), order=280)
-
-
 @section("suppression-regression")
 def suppression_regression(result: Result) -> Section | None:
     """Give the regressions as tables for print."""
@@ -234,6 +262,8 @@ def suppression_regression(result: Result) -> Section | None:
         found = [e for e in estimates_of(result, key) if e.group]
         if found:
             blocks.append(_regression(found, key, title))
+            if (fit := result.tables.get(f"{key}-fit")) is not None:
+                blocks.append(_fit(fit, f"{key}-fit", title))
     if not blocks:
         return None
     text = paragraph(
@@ -243,6 +273,39 @@ def suppression_regression(result: Result) -> Section | None:
     )
     shows = frozenset(REGRESSIONS)
     return Section("Regressions", (text, *blocks), order=285, shows=shows)
+
+
+def _fit(table: pl.DataFrame, name: str, title: str) -> Table:
+    """Return the intercept of each model and how well it fits."""
+    logistic = "adjusted_r2" not in table.columns
+    columns = [Column("System", header=True), Column("Observations", "right")]
+    columns += [Column("Intercept", "right"), Column("Log-likelihood", "right")]
+    columns += [Column("McFadden's R²" if logistic else "R² (adjusted)", "right")]
+    columns += [Column("Likelihood ratio" if logistic else "F", "right"), Column("p", "right")]
+    rows = []
+    for row in table.to_dicts():
+        r2 = f"{row['r2']:.3f}" + ("" if logistic else f" ({row['adjusted_r2']:.3f})")
+        about = (
+            f"{row['columns']}" if logistic else f"{row['columns']}; {row['degrees_of_freedom']}"
+        )
+        statistic = "" if row["statistic"] is None else f"{row['statistic']:,.1f} (df = {about})"
+        ends = f"[{row['intercept_low']:.3f}, {row['intercept_high']:.3f}]"
+        rows.append(
+            (
+                Cell(shorten(row["system"], 60)),
+                Cell.number(row["observations"]),
+                Cell(f"{row['intercept']:.3f} {ends}", value=row["intercept"]),
+                Cell(f"{row['log_likelihood']:,.1f}", value=row["log_likelihood"]),
+                Cell(r2, value=row["r2"]),
+                Cell(statistic, value=row["statistic"]),
+                p_cell(row["p"]),
+            )
+        )
+    scale = "log odds" if logistic else "score"
+    caption = (
+        f"{title}: intercept ({scale}) and fit of the whole model; tests are the classical ones."
+    )
+    return Table(name, tuple(columns), tuple(rows), caption)
 
 
 def _regression(found: Sequence[Estimate], name: str, title: str) -> Table:
@@ -289,6 +352,73 @@ def suppression_drift(result: Result) -> Section | None:
     made = Table("drift-table", columns, rows, caption, notes.lines())
     title = f"What changed from {shorten(first.against, 40)}"
     return Section(title, (made,), order=290, shows=frozenset({DRIFT}))
+
+
+@section("suppression-migration")
+def suppression_migration(result: Result) -> Section | None:
+    """Say whose decisions change when a new moderator replaces an old one."""
+    table = result.tables.get("migration")
+    found = estimates_of(result, *MIGRATION)
+    if table is None or not found:
+        return None
+    fact = table.row(0, named=True)
+    old, new = Name(fact["old"]), Name(fact["new"])
+    score = "" if fact["threshold"] is None else f"{fact['threshold']:.4g}"
+    flags = f"{shorten(fact['new'], 40)} flags at a score of {score}, so that both flag as many"
+    matched = {
+        "none": "Both decide at their own settings",
+        "flag-rate": f"{flags} texts",
+        "false-positive-rate": f"{flags} acceptable texts",
+    }[fact["match"]]
+    text = paragraph(
+        f"{matched}: ", old, f" {fact['old_flag_rate']:.2%} of all and "
+        f"{fact['old_false_positive_rate']:.2%} of the acceptable texts, ", new,
+        f" {fact['new_flag_rate']:.2%} and {fact['new_false_positive_rate']:.2%}. Of "
+        f"{fact['acceptable']:,} acceptable texts, ",
+        Strong(f"{fact['newly_flagged']:,} would be flagged that were not"),
+        f", and {fact['no_longer_flagged']:,} no longer.",
+    )  # fmt: skip
+    blocks: list[Block] = [text]
+    wrong = [e for e in found if e.key == MIGRATION[0]]
+    signs = by_sign([e for e in wrong if e.group and not e.label])
+    for sign, words in (("above", "Flagged more by the new one"), ("below", "Flagged less")):
+        if some := signs.get(sign, ()):  # type: ignore[call-overload]
+            blocks.append(paragraph(Strong(words), ": ", *_listed(some), "."))
+    if not signs.get("above") and not signs.get("below"):
+        blocks.append(paragraph("No group's acceptable texts clearly fare otherwise."))
+    for key, name in zip(MIGRATION, ("migration-table", "migration-harmful-table"), strict=True):
+        some = tuple(e for e in found if e.key == key)
+        if some:
+            blocks.append(_moved(some, name, folded=key != MIGRATION[0]))
+    title = f"What changes with {shorten(fact['new'], 40)}"
+    return Section(title, tuple(blocks), order=255, shows=frozenset(MIGRATION))
+
+
+def _moved(found: Sequence[Estimate], name: str, *, folded: bool) -> Table:
+    """Return whose texts change sides, a row for each group and part."""
+    notes = Notes()
+    labelled = any(e.label for e in found)
+    titles = ("Old", "New", "Newly flagged", "No longer", "Change", "p corrected", "n")
+    columns = [Column("Part", header=True)] if labelled else []
+    columns += [Column("Group", header=True), *(Column(title, "right") for title in titles)]
+    rows = []
+    for e, cell in zip(found, number_cells(found, notes), strict=True):
+        sides = [e.details.get(side) for side in ("before", "after")]
+        counts = [e.details.get(side) for side in ("up", "down")]
+        row = (
+            *((Cell(e.label or "all texts"),) if labelled else ()),
+            Cell(shorten(e.group) or "all texts"),
+            *(Cell("") if s is None else Cell(f"{s:.2%}", value=float(s)) for s in sides),
+            *(Cell("") if c is None else Cell.number(c) for c in counts),
+            cell,
+            p_cell(e.p_adjusted if e.p_adjusted is not None else e.p_value),
+            Cell.number(e.n),
+        )
+        rows.append(row)
+    acceptable = found[0].key == MIGRATION[0]
+    which = "should not be flagged" if acceptable else "should be flagged"
+    caption = f"Share of texts that {which} and are, by both moderators, on the same texts."
+    return Table(name, tuple(columns), tuple(rows), caption, notes.lines(), folded)
 
 
 @section("suppression-groups")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -39,10 +39,13 @@ class TagCounts:
         The term list of ombud.
     path
         A file with a term list of your own instead.
+    punctuation
+        For some data sets, the characters that become spaces in the published way.
     """
 
     terms: str = "terms-identity@1"
     path: Path | str = ""
+    punctuation: dict[str, str] = field(default_factory=dict)
 
     registered_name: ClassVar[str]
 
@@ -51,7 +54,7 @@ class TagCounts:
     ) -> Analysed:
         """Return one row for each group."""
         listed = terms_of(self.terms, self.path)
-        whole, published = (tags_of(data, listed, m) for m in _MODES)
+        whole, published = (tags_of(data, listed, m, self.punctuation) for m in _MODES)
         differences = whole.compare(published)
         table = pl.DataFrame(
             {

@@ -1,5 +1,6 @@
 """Warnings: do recommenders show more sensitive content than people's own histories hold?"""
 
+from ombud.questions.warnings.again import AccuracyOfEveryone, SecondTraining
 from ombud.questions.warnings.amplification import Amplification, UserAmplification
 from ombud.questions.warnings.answer import warnings_answer
 from ombud.questions.warnings.avoidance import AvoidLeak
@@ -10,15 +11,18 @@ from ombud.questions.warnings.preset import WarningsOptions, WarningsPreset
 from ombud.questions.warnings.section import (
     warnings_accuracy,
     warnings_amplification,
+    warnings_label_counts,
     warnings_labels,
     warnings_remedies,
 )
 
 __all__ = [
+    "AccuracyOfEveryone",
     "Amplification",
     "AvoidLeak",
     "Distribution",
     "PopularityShift",
+    "SecondTraining",
     "UserAmplification",
     "UserPreference",
     "WarningsOptions",
@@ -26,6 +30,7 @@ __all__ = [
     "warnings_accuracy",
     "warnings_amplification",
     "warnings_answer",
+    "warnings_label_counts",
     "warnings_labels",
     "warnings_remedies",
 ]

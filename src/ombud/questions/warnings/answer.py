@@ -9,9 +9,12 @@ from ombud.audits.result import MetricInfo, Result
 from ombud.questions.warnings.lookup import (
     amplification_infos,
     at_systems,
+    bounds_are_there,
     chief_amplification,
+    disagreeing,
     level,
     overall,
+    unknown_ranges,
 )
 from ombud.registry import answer
 from ombud.report.answer import Answer, Finding, by_nearest_end
@@ -38,18 +41,18 @@ def warnings_answer(result: Result) -> Answer | None:
     clear = [e for e in tested if reading(e) in _CLEAR]
     return Answer(
         question="Do lists hold more warnings than people's own histories?",
-        findings=tuple(Finding(_said(e, info), e, f"users of {e.system}") for e in clear),
+        findings=tuple(Finding(_said(result, e, info), e, f"users of {e.system}") for e in clear),
         tested=tuple(tested),
         nothing=_nothing(tested),
         also=_also(result),
-        change=_change(result),
+        change=_change(result, [e.system for e in tested if e not in clear]),
         unknown=_unknown(result, info),
         figure=_figure(result, info),
         section="warnings-amplification",
     )
 
 
-def _said(e: Estimate, info: MetricInfo) -> Paragraph:
+def _said(result: Result, e: Estimate, info: MetricInfo) -> Paragraph:
     """Return how many warnings lists and histories carry in 100 places, where that is known."""
     assert e.value is not None  # a finding has a number
     parts: list[Part] = [Name(e.system)]
@@ -60,12 +63,21 @@ def _said(e: Estimate, info: MetricInfo) -> Paragraph:
         lists, past = (number_text(100 * share * labels, 1 if 100 * share * labels < 10 else 0)
                        for share in shares if share is not None)  # fmt: skip
         parts += [": ", Strong(f"{lists} warnings in 100 places"), "; people's own histories"]
-        parts.append(f" have {past} ({percent(e.value)}{_between(e)}).")
+        parts.append(f" have {past} ({percent(e.value)}{_between(e)}{_paper(result, e.system)}).")
         return paragraph(*parts)
     size = percent(e.value)
     than = "as much as" if size.endswith(("times", "twice")) else "than"
     parts += ["'s lists hold ", Strong(size), f" {than} people's own histories"]
-    return paragraph(*parts, f" ({_between(e).removeprefix(', ')})." if e.interval else ".")
+    beside = f"{_between(e)}{_paper(result, e.system)}"[2:]
+    return paragraph(*parts, f" ({beside})." if beside else ".")
+
+
+def _paper(result: Result, system: str) -> str:
+    """Return the paper's statistic where it says the opposite; empty where it does not."""
+    e = disagreeing(result, system)
+    if e is None or e.value is None:
+        return ""
+    return f"; by the paper\u2019s mean of ratios {number_text(100 * e.value, 0, signed=True)}%"
 
 
 def _between(e: Estimate) -> str:
@@ -82,10 +94,14 @@ def _nothing(tested: Sequence[Estimate]) -> Paragraph | None:
     ends = [end for e in made for end in e.interval or ()]
     low, high = (number_text(100 * end, 0, signed=True) for end in (min(ends), max(ends)))
     who = made[0].system if len(made) == 1 else f"{len(made)} systems"
+    # What lies between systems is no uncertainty of one of them: only the outer ends are said.
+    left = f"from {low}% to {high}% is not ruled out."
+    if len(made) > 1:
+        left = f"below {low}% or above {high}% is ruled out for each."
     return paragraph(
         Strong("No clear difference"),
         f": the lists of {who} do not clearly hold more or less than histories; ",
-        f"from {low}% to {high}% is not ruled out.",
+        left,
     )
 
 
@@ -122,24 +138,38 @@ def _extra(e: Estimate) -> float:
     return nearest_end(e) * history if isinstance(history, float) and "list" in e.details else 0.0
 
 
-def _change(result: Result) -> Paragraph:
-    """Say for how many systems unknown labels could turn the answer round."""
-    infos = amplification_infos(result, "amplification-user")
-    ends = []
-    if {"lowest", "highest"} <= set(infos):
-        for system in at_systems(result, infos["lowest"]):
-            low, high = (level(result, infos[b], system) for b in ("lowest", "highest"))
-            if low and high and low.value is not None and high.value is not None:
-                ends.append((low.value, high.value))
+def _change(result: Result, unclear: Sequence[str]) -> Paragraph:
+    """Say what could turn the answer round: unknown labels, or another average.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    unclear
+        Systems that make no finding, whose other average is said here.
+    """
+    parts = [_unknown_change(result)]
+    for system in unclear:
+        e = disagreeing(result, system)
+        if e is not None and e.value is not None:
+            size = number_text(100 * e.value, 0, signed=True)
+            parts.append(f"By the paper\u2019s mean of ratios, {system} is at {size}%.")
+    return paragraph(" ".join(parts))
+
+
+def _unknown_change(result: Result) -> str:
+    ends = list(unknown_ranges(result).values())
     if not ends:
-        return paragraph("Labels that are missing more often for some items than for others.")
+        if bounds_are_there(result):
+            return "No unknown label bears on it; wrong labels would."
+        return "Labels that are missing more often for some items than for others."
     turned = sum(low < 0 < high for low, high in ends)
     if not turned:
-        return paragraph("Whatever the unknown labels are, the direction stays.")
+        return "Whatever the unknown labels are, the direction stays."
     if len(ends) == 1:
-        return paragraph("If unknown labels could be anything, the direction could turn.")
+        return "If unknown labels could be anything, the direction could turn."
     which = "every direction" if turned == len(ends) else f"{turned} of {len(ends)} directions"
-    return paragraph(f"If unknown labels could be anything, {which} could turn.")
+    return f"If unknown labels could be anything, {which} could turn."
 
 
 def _unknown(result: Result, info: MetricInfo) -> Paragraph | None:

@@ -65,6 +65,7 @@ class AvoidLeak(MetricBase):
     null: ClassVar[float | None] = None
     contrast: ClassVar[Literal["difference"]] = "difference"
     statistic: ClassVar[RatioOfSums] = RatioOfSums()
+    shallow_lists: ClassVar[Literal["said"]] = "said"
 
     def __post_init__(self) -> None:
         if not self.labels and self.path is None:

@@ -63,8 +63,9 @@ def histogram_chart(
     sides: Sequence[str],
     *,
     x_title: str,
-    pick: Pick,
+    pick: Pick | None,
     ticks: Sequence[float] = (),
+    y_title: str = "share of items",
 ) -> alt.LayerChart:
     """Return outlines of histograms laid over each other, with a line at each mean.
 
@@ -78,9 +79,11 @@ def histogram_chart(
     x_title
         What is counted.
     pick
-        The labels.
+        The labels; None where there is nothing to choose.
     ticks
         Where the axis has ticks, for counts: it then grows like a logarithm.
+    y_title
+        What the shares are of.
     """
     import altair as alt
 
@@ -100,7 +103,7 @@ def histogram_chart(
         x["scale"] = alt.Scale(zero=False, nice=False)
         x["axis"] = alt.Axis(grid=False, tickCount=8)
     shares = alt.Axis(format=".0%", tickCount=5, grid=True)
-    y = alt.Y(field="share", title="share of items", axis=shares, **QUANTITY)
+    y = alt.Y(field="share", title=y_title, axis=shares, **QUANTITY)
     outline = _kept(pick, "isValid(datum.share)").mark_line(interpolate="step-after", strokeWidth=2)
     mean = _kept(pick, "isValid(datum.mean)").mark_rule(strokeWidth=1.5, opacity=0.8)
     layers = [

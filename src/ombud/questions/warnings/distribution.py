@@ -8,30 +8,38 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ombud.audits.analyses import Analysed, needed
 from ombud.data.labels import LabelState
+from ombud.questions.warnings.histograms import one_histogram
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
+    from ombud.data.items import Items
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
 __all__ = ["Distribution"]
 
+_BINS = 30
+_RATING = "mean rating of an item"
 _WHOLE = "none: a fact about this data, counted in full"
 
 
 @analysis("distribution")
 @dataclass(frozen=True)
 class Distribution:
-    """Interactions per user and item, labels per status, and two densities.
+    """Interactions per user and item, labels per status, histograms, and two densities.
 
     Interaction density is interactions / (users x items); warning density is labels known to be
     there / (labels x items). Items are those of the interactions. The standard deviation divides
     by n, as these are all users and items of the data.
+
+    Histograms are of interactions per user and per item, of the mean rating of an item, and of
+    every attribute of items that is a number, such as hits and kudos.
 
     - **Unit**: the user or the item; nothing is inferred beyond the data, so there are no
       intervals.
@@ -105,8 +113,39 @@ class Distribution:
             {"label": list(labels.names)}
             | {s.name.lower(): np.count_nonzero(states == s, axis=0) for s in reversed(LabelState)}
         )
-        tables = {"interactions-per": pl.DataFrame(rows), "label-status": status}
+        counted = {"interactions of a user": per["user"], "interactions of an item": per["item"]}
+        parts = [
+            one_histogram(some.astype(np.float64), what, _BINS, by_log=True)
+            for what, some in (counted | _numbers(data.items)).items()
+        ]
+        if interactions.explicit:
+            sums = np.bincount(
+                interactions.matrix.indices, interactions.matrix.data, interactions.n_items
+            )
+            with np.errstate(invalid="ignore", divide="ignore"):
+                means = sums / per["item"]
+            parts.append(one_histogram(means, _RATING, _BINS, by_log=False))
+        tables = {
+            "interactions-per": pl.DataFrame(rows),
+            "label-status": status,
+            "activity-histogram": pl.concat([part for part in parts if part.height]),
+        }
         return Analysed(tuple(estimates), tables)
+
+
+def _numbers(items: Items | None) -> dict[str, NDArray[np.float64]]:
+    """Return the attributes of items that are numbers of 0 or more, NaN where not known."""
+    found: dict[str, NDArray[np.float64]] = {}
+    if items is None:
+        return {}
+    for name in items.attributes:
+        values = pl.Series(items.values[name].tolist(), dtype=pl.String, strict=False)
+        numbers = values.cast(pl.Float64, strict=False)
+        array = numbers.to_numpy().astype(np.float64)
+        readable = numbers.null_count() == values.null_count() < len(values)
+        if readable and not np.any(array < 0):
+            found[name] = array
+    return found
 
 
 def _fact(

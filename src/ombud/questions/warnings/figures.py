@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_LABELS",
     "MOST_USERS",
+    "activity_figures",
     "popularity_figure",
     "preference_figure",
     "spread_figure",
@@ -118,6 +119,52 @@ def popularity_figure(result: Result) -> Figure | None:
         caption += " Where no item is known to be without a label, the others are those not known."
     title = "Popularity of items with and without a label"
     return _figure("warnings-popularity", chart, title, caption, alt)
+
+
+def activity_figures(result: Result) -> list[Figure]:
+    """Return how active users and how popular items are, and how items are rated."""
+    table = result.tables.get("activity-histogram")
+    if table is None or table.is_empty():
+        return []
+    kinds = list(dict.fromkeys(table["what"]))
+    rated = [kind for kind in kinds if kind == "mean rating of an item"]
+    counted = [kind for kind in kinds if kind not in rated]
+    return [
+        _outlines(table, some, name, title, x_title, bool(some is counted))
+        for some, name, title, x_title in (
+            (counted, "warnings-activity", "Activity of users, popularity of items", "number"),
+            (rated, "warnings-ratings", "Mean rating of an item", "mean rating"),
+        )
+        if some
+    ]
+
+
+def _outlines(
+    table: pl.DataFrame, kinds: Sequence[str], name: str, title: str, x_title: str, counted: bool
+) -> Figure:
+    values: list[dict[str, Any]] = []
+    for kind in kinds:
+        rows = table.filter(pl.col("what") == kind).to_dicts()
+        for row in rows:
+            at = {"x": float(f"{row['from']:.4g}"), "share": float(f"{row['share']:.4g}")}
+            values.append({"side": kind, **at})
+        values.append({**values[-1], "x": float(f"{rows[-1]['to']:.4g}")})
+    top = max(v["x"] for v in values)
+    ticks = [0, *(m * 10**e for e in range(8) for m in (1, 3))] if counted else []
+    spec = histogram_chart(
+        values,
+        kinds,
+        x_title=x_title,
+        pick=None,
+        ticks=[t for t in ticks if t <= top],
+        y_title="share",
+    )
+    totals = {k: int(table.filter(pl.col("what") == k)["count"].sum()) for k in kinds}
+    told = "; ".join(f"{kind}: {n:,} counted" for kind, n in totals.items())
+    caption = f"Each outline is 100%. {told[0].upper()}{told[1:]}."
+    if counted:
+        caption += " The axis grows like a logarithm."
+    return _figure(name, spec, title, caption, f"Outlines of histograms. {told}.")
 
 
 def preference_figure(result: Result) -> Figure | None:

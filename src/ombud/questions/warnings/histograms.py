@@ -9,7 +9,39 @@ from scipy import sparse
 
 from ombud.stats.statistics import Floats
 
-__all__ = ["histograms"]
+__all__ = ["histograms", "one_histogram"]
+
+
+def _edges(x: Floats, bins: int, by_log: bool) -> Floats:
+    """Return where bins begin and end: equal steps, or equal factors from 0 on."""
+    if not by_log:
+        return np.linspace(x.min(), max(x.max(), x.min() + 1e-9), bins + 1)
+    edges = np.unique(np.rint(np.geomspace(1, max(x.max(), 2) + 1, bins + 1)))
+    edges[0] = 0.0
+    return edges
+
+
+def _index(x: Floats, edges: Floats) -> NDArray[np.int64]:
+    return np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+
+
+def one_histogram(values: Floats, what: str, bins: int, by_log: bool) -> pl.DataFrame:
+    """Return how many values lie in each bin: `what`, `from`, `to`, `count`, `share`.
+
+    Values that are NaN are left out.
+
+    Examples
+    --------
+    >>> one_histogram(np.array([1.0, 1.0, 3.0]), "items", 2, by_log=False)["count"].to_list()
+    [2, 1]
+    """
+    x = values[~np.isnan(values)].astype(np.float64)
+    if not len(x):
+        return pl.DataFrame()
+    edges = _edges(x, bins, by_log)
+    count = np.bincount(_index(x, edges), minlength=len(edges) - 1)
+    columns = {"from": edges[:-1], "to": edges[1:], "count": count, "share": count / len(x)}
+    return pl.DataFrame({"what": [what] * len(count), **columns})
 
 
 def histograms(
@@ -34,13 +66,9 @@ def histograms(
     x, some = values[known], states[known]
     if not len(x):
         return pl.DataFrame()
-    if by_log:
-        edges = np.unique(np.rint(np.geomspace(1, max(x.max(), 2) + 1, bins + 1)))
-        edges[0] = 0.0
-    else:
-        edges = np.linspace(x.min(), max(x.max(), x.min() + 1e-9), bins + 1)
+    edges = _edges(x, bins, by_log)
     bins = len(edges) - 1
-    index = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, bins - 1)
+    index = _index(x, edges)
     inside = sparse.csr_array((np.ones(len(x)), (index, np.arange(len(x)))), shape=(bins, len(x)))
     parts = []
     sides = {"with": some == 1, "without": some == 0, "unknown": some < 0}

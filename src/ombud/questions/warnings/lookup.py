@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ombud.audits.result import MetricInfo, Result
-from ombud.report.findings import EstimateSet, estimates_of, infos_of
+from ombud.report.findings import EstimateSet, estimates_of, infos_of, reading
 from ombud.stats.estimate import Estimate
 
 __all__ = [
     "FORMS",
     "accuracy_infos",
+    "again_infos",
     "amplification_infos",
     "at_systems",
     "base_of",
+    "bounds_are_there",
     "chief_accuracy",
     "chief_amplification",
     "common_labels",
     "contrast",
+    "disagreeing",
     "leak_infos",
     "level",
     "lists_lost",
     "overall",
+    "unknown_ranges",
 ]
 
 FORMS = {
@@ -59,6 +63,64 @@ def chief_amplification(result: Result) -> MetricInfo | None:
     """Return the amplification that answers the question: the ratio of means, or the mean."""
     infos = amplification_infos(result, "amplification-user")
     return infos.get("ratio-of-means") or infos.get("mean")
+
+
+def again_infos(result: Result, analysis: str, *, rmse: bool = False) -> list[MetricInfo]:
+    """Return what was measured again by an analysis, as the metrics that it measured.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    analysis
+        ``second-training`` or ``accuracy-of-everyone``.
+    rmse
+        Whether RMSE is wanted, or everything else.
+    """
+    found: dict[str, MetricInfo] = {}
+    for e in result.estimates:
+        told = e.details.get("again")
+        if e.group or e.kind != "level" or not isinstance(told, dict):
+            continue
+        if told.get("by") == analysis and (told.get("name") == "rmse") is rmse:
+            found.setdefault(e.key, MetricInfo({"k": told.get("k")}, e.metric, key=e.key))
+    return list(found.values())
+
+
+def unknown_ranges(result: Result) -> dict[str, tuple[float, float]]:
+    """Return for each system between what the ratio of means lies, whatever is unknown.
+
+    Systems whose ends are equal are left out: no unknown label bears on them.
+    """
+    infos = amplification_infos(result, "amplification-user")
+    if not {"lowest", "highest"} <= set(infos):
+        return {}
+    ends: dict[str, tuple[float, float]] = {}
+    for system in at_systems(result, infos["lowest"]):
+        low, high = (level(result, infos[bound], system) for bound in ("lowest", "highest"))
+        if low and high and low.value is not None and high.value is not None:
+            ends[system] = (low.value, high.value)
+    return {system: (low, high) for system, (low, high) in ends.items() if high > low}
+
+
+def bounds_are_there(result: Result) -> bool:
+    """Whether it was measured how far unknown labels could move the answer."""
+    return {"lowest", "highest"} <= set(amplification_infos(result, "amplification-user"))
+
+
+def disagreeing(result: Result, system: str) -> Estimate | None:
+    """Return the paper's mean of ratios where its sign is not that of the ratio of means.
+
+    Only where at least one of the two is clear; None otherwise, or when one was not measured.
+    """
+    infos = amplification_infos(result, "amplification-user")
+    if not {"mean", "ratio-of-means"} <= set(infos):
+        return None
+    chief, paper = (level(result, infos[form], system) for form in ("ratio-of-means", "mean"))
+    if chief is None or paper is None or chief.value is None or paper.value is None:
+        return None
+    clear = {"above", "below"} & {reading(chief), reading(paper)}
+    return paper if clear and chief.value * paper.value < 0 else None
 
 
 def leak_infos(result: Result) -> list[MetricInfo]:

@@ -8,7 +8,9 @@ from dataclasses import replace
 import polars as pl
 
 from ombud.audits.result import MetricInfo, Result
+from ombud.questions.warnings.again import EVERYONE, SECOND
 from ombud.questions.warnings.figures import (
+    activity_figures,
     popularity_figure,
     preference_figure,
     spread_figure,
@@ -17,6 +19,7 @@ from ombud.questions.warnings.figures import (
 from ombud.questions.warnings.lookup import (
     FORMS,
     accuracy_infos,
+    again_infos,
     amplification_infos,
     at_systems,
     base_of,
@@ -24,6 +27,7 @@ from ombud.questions.warnings.lookup import (
     leak_infos,
     level,
     overall,
+    unknown_ranges,
 )
 from ombud.questions.warnings.wording import care, remedy_words, system_words
 from ombud.registry import section
@@ -39,6 +43,7 @@ from ombud.stats.estimate import Estimate
 __all__ = [
     "warnings_accuracy",
     "warnings_amplification",
+    "warnings_label_counts",
     "warnings_labels",
     "warnings_remedies",
 ]
@@ -59,13 +64,16 @@ def warnings_amplification(result: Result) -> Section | None:
     by_label = amplification_infos(result, "amplification")
     if not infos and not by_label:
         return None
+    again = again_infos(result, SECOND)
     blocks: list[Block] = []
     for block in (system_words(result), care(result)):
         if block is not None:
             blocks.append(block)
     if infos:
-        names = {**FORMS, **_BOUNDS}
-        rows = [(names[form], info) for form, info in infos.items()]
+        # Where nothing is unknown the bounds are the ratio of means once more.
+        names = {**FORMS, **(_BOUNDS if unknown_ranges(result) else {})}
+        rows = [(names[form], info) for form, info in infos.items() if form in names]
+        rows += [(info.title, info) for info in again]
         caption = (
             "Amplification, users' average over labels, by system and by how one number is made "
             "of many users"
@@ -76,7 +84,7 @@ def warnings_amplification(result: Result) -> Section | None:
     figures += [spread_figure(result, by_label=True), tradeoff_figure(result)]
     blocks += [figure for figure in figures if figure is not None]
     title = "Do lists hold more of the labels than people's own histories?"
-    told = (*infos.values(), *by_label.values())
+    told = (*infos.values(), *by_label.values(), *again)
     return Section(
         title,
         tuple(blocks),
@@ -95,14 +103,18 @@ def warnings_accuracy(result: Result) -> Section | None:
         return None
     longest = max(int(info.spec.get("k") or 0) for info in infos)
     some = [info for info in infos if int(info.spec.get("k") or longest) == longest]
-    rows = [(info.title, info) for info in some]
+    everyone = again_infos(result, EVERYONE)
+    others = [info for info in everyone if info.spec.get("k") == longest] or everyone
+    rows = [(info.title, info) for info in (*some, *others)]
+    rows += [(info.title, info) for info in again_infos(result, SECOND, rmse=True)]
     caption = "Accuracy on what was held out"
     blocks: list[Block] = [_by_system(result, rows, "warnings-accuracy-table", caption)]
     rest = len(infos) - len(some)
     if rest:
         what = f"{count(rest, 'measure')} of shorter lists {'is' if rest == 1 else 'are'}"
         blocks.append(paragraph(f"{what} in the appendix."))
-    shows = frozenset(map(key_of_metric, infos))
+    told = (*infos, *everyone, *again_infos(result, SECOND, rmse=True))
+    shows = frozenset(map(key_of_metric, told))
     return Section("How accurate the lists are", tuple(blocks), order=160, shows=shows)
 
 
@@ -136,6 +148,24 @@ def warnings_labels(result: Result) -> Section | None:
         return None
     analysed = frozenset(key_of_estimate(e) for e in result.estimates if not e.system)
     return Section("The labels themselves", tuple(blocks), order=180, shows=analysed)
+
+
+@section("warnings-label-counts")
+def warnings_label_counts(result: Result) -> Section | None:
+    """Count every label by status, and draw how active users and how popular items are."""
+    status = result.tables.get("label-status")
+    if status is None or "label" not in status.columns:
+        return None
+    names = [name for name in status.columns if name != "label"]
+    rows = tuple(
+        (Cell(shorten(row["label"], 80)), *(Cell.number(row[name]) for name in names))
+        for row in status.sort("yes", descending=True, maintain_order=True).iter_rows(named=True)
+    )
+    columns = (Column("Label", header=True), *(Column(name, "right") for name in names))
+    caption = "Items of each label by status, the most common first; counted in full."
+    table = Table("warnings-label-counts-table", columns, rows, caption)
+    blocks: tuple[Block, ...] = (table, *activity_figures(result))
+    return Section("Every label, counted", blocks, order=190, place="appendix")
 
 
 def _forest(result: Result, form: str, info: MetricInfo) -> Figure | None:

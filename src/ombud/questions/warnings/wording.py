@@ -13,6 +13,7 @@ from ombud.questions.warnings.lookup import (
     level,
     lists_lost,
     overall,
+    unknown_ranges,
 )
 from ombud.report.blocks import Bullets, Name, Note, Paragraph, Part, Strong, paragraph
 from ombud.report.display import count
@@ -106,29 +107,40 @@ def care(result: Result) -> Note | None:
             "holds one item. The mean and the median are mostly made of them; the ratio of means "
             "is not."
         )
-    wide = _bounds(result)
-    if wide is not None:
-        lines.append(wide)
+    lines += [text for text in (_bounds(result), _places(result)) if text is not None]
     if not lines:
         return None
     return Note(tuple(paragraph(line) for line in lines), "Before reading the numbers")
 
 
 def _bounds(result: Result) -> str | None:
-    infos = amplification_infos(result, "amplification-user")
-    if not {"lowest", "highest"} <= set(infos):
+    ranges = unknown_ranges(result)
+    if not ranges:
         return None
-    ends = []
-    for bound, choose in (("lowest", min), ("highest", max)):
-        found = [level(result, infos[bound], s) for s in at_systems(result, infos[bound])]
-        values = [e.value for e in found if e is not None and e.value is not None]
-        if not values:
-            return None
-        ends.append(f"{number_text(100 * choose(values), 0, signed=True)}%")
+    # One system at a time: what lies between two systems is no uncertainty of either.
+    widest = max(ranges, key=lambda system: ranges[system][1] - ranges[system][0])
+    low, high = (f"{number_text(100 * end, 0, signed=True)}%" for end in ranges[widest])
+    most = " (the widest; the table has each)" if len(ranges) > 1 else ""
     return (
         "Unknown labels: the numbers count them as the measures say. If they could be anything, "
-        f"the ratio of means could lie anywhere from {ends[0]} to {ends[1]} over the systems "
-        "compared; the table has each."
+        f"the ratio of means of {widest} could lie anywhere from {low} to {high}{most}."
+    )
+
+
+def _places(result: Result) -> str | None:
+    """Return which systems give lists that are shorter than the measures look."""
+    info = chief_amplification(result)
+    if info is None:
+        return None
+    found = [e for s in at_systems(result, info) if (e := level(result, info, s)) is not None]
+    cut = [e for e in found if e.details.get("shorter_lists")]
+    if not cut:
+        return None
+    wanted = cut[0].details["places_looked_at"]
+    told = [f"{e.system} (longest: {e.details['longest_list']:,})" for e in cut]
+    return (
+        f"The measures look at {wanted:,} places; lists are shorter though there were items left: "
+        f"{'; '.join(told)}. Shares are of the places that are there."
     )
 
 

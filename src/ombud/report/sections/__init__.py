@@ -8,6 +8,7 @@ returns a `Section` or None when it has nothing to say. Its ``order`` says where
 from __future__ import annotations
 
 from ombud.report.sections.by_group import by_group
+from ombud.report.sections.could_see import could_see
 from ombud.report.sections.exclusions import exclusions
 from ombud.report.sections.general_answer import general
 from ombud.report.sections.how_to_read import how_to_read
@@ -19,6 +20,7 @@ from ombud.report.sections.systems import systems
 
 __all__ = [
     "by_group",
+    "could_see",
     "exclusions",
     "general",
     "how_to_read",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ombud.metrics.matters import MATTERS
 from ombud.report.blocks import Block, Cell, Column, Section, Table, paragraph
 from ombud.report.findings import EstimateSet, Kind, Sign, by_sign
 from ombud.report.wording import answer_of, headline
@@ -17,9 +18,11 @@ _KINDS: dict[Kind, str] = {
     "group contrast": "groups compared",
     "system contrast": "systems compared",
 }
+_SMALLER = "Too small to matter"
 _COLUMNS: dict[str, tuple[Sign, ...]] = {
     "Above": ("above",),
     "Below": ("below",),
+    _SMALLER: ("small",),
     "Before correction only": ("above uncorrected", "below uncorrected"),
     "No clear sign": ("no sign",),
     "Not tested": ("untested",),
@@ -81,10 +84,12 @@ def _standing(parts: Sequence[EstimateSet]) -> int:
 def _counts(found: Sequence[EstimateSet]) -> Table:
     """Return how many comparisons there are of each kind; the last row adds them up."""
     counted = []
+    declared = any(MATTERS in e.details for family in found for e in family.estimates)
+    shown = {title: signs for title, signs in _COLUMNS.items() if declared or title != _SMALLER}
     for family in found:
         signs = {sign: len(some) for sign, some in by_sign(family.estimates).items()}
-        numbers = [sum(signs.get(sign, 0) for sign in column) for column in _COLUMNS.values()]
-        if any(numbers[:4]):  # otherwise a description: there is nothing to compare it with
+        numbers = [sum(signs.get(sign, 0) for sign in column) for column in shown.values()]
+        if any(numbers[:-2]):  # otherwise a description: there is nothing to compare it with
             counted.append((family, [sum(numbers), *numbers]))
     counted.sort(key=lambda one: -(one[1][1] + one[1][2]))
     rows = [
@@ -99,7 +104,7 @@ def _counts(found: Sequence[EstimateSet]) -> Table:
     if len(rows) > 1:
         rows.append((Cell("all of them"), Cell(""), *map(Cell.number, total)))
     heads = (Column("Measure", header=True), Column("About"), Column("Numbers", "right"))
-    columns = (*heads, *(Column(title, "right") for title in _COLUMNS))
+    columns = (*heads, *(Column(title, "right") for title in shown))
     caption = "How many numbers say what; each row adds up, and so do the columns."
     return Table("comparisons-table", columns, tuple(rows), caption)
 

@@ -48,10 +48,7 @@ def general(result: Result) -> Answer | None:
         findings=tuple(findings),
         tested=tested,
         nothing=_nothing(tested) if tested else _described(found),
-        change=paragraph(
-            "Another sample moves the numbers within their intervals; wrong or missing labels "
-            "could move them further."
-        ),
+        change=paragraph("Wrong or missing labels could move the numbers beyond their intervals."),
         unknown=_unknown(result),
         figure=_figure(chosen, first[0].estimate if first else None),
         section="comparisons",
@@ -78,6 +75,9 @@ def _said(e: Estimate, info: MetricInfo, level: bool) -> Paragraph:
         if name:
             who += [", ", Name(name)] if who else [Name(name)]
     head: list[Part] = [*who, ": "] if who else []
+    if "largest" in e.details and "smallest" in e.details:
+        pair = (Name(e.details["largest"]), " against ", Name(e.details["smallest"]))
+        return paragraph(*head, Strong(f"{info.title} {estimate_text(e)}"), " (", *pair, ").")
     if counted is None or e.kind == "ratio":
         what = f"{info.title} {estimate_text(e, signed=e.null == 0)}"
         against = f", against {e.against}" if e.against else f"; {e.null:g} is no difference"
@@ -116,9 +116,12 @@ def _nothing(tested: Sequence[Estimate]) -> Paragraph | None:
     wide = [e for e in tested if e.interval is not None and reading(e) not in {"above", "below"}]
     if clear or not wide:
         return None
+    found = "No clear difference was found"
+    if any(reading(e) == "small" for e in tested):
+        found = "No difference that surely matters was found"
     far = max(wide, key=lambda e: max(abs(end - (e.null or 0.0)) for end in e.interval or ()))
     return paragraph(
-        Strong("No clear difference was found"),
+        Strong(found),
         ". The widest interval is that of ",
         Name(_who(far) or far.metric),
         f": {estimate_text(far)}.",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ombud.audits.result import Result
+from ombud.metrics.matters import Matters
 from ombud.registry import section
 from ombud.report.blocks import Definitions, Paragraph, Section, paragraph
 
@@ -46,6 +49,7 @@ def how_to_read(result: Result) -> Section:
                 "comparisons."
             ),
         ),
+        *_matters(statistics.matters),
         ("No mark", paragraph(_no_mark())),
         ("Correction", paragraph(_correction(statistics.correction, chance))),
         (
@@ -57,6 +61,25 @@ def how_to_read(result: Result) -> Section:
         ),
     ]
     return Section("How to read this report", (Definitions(tuple(items)),), order=700)
+
+
+def _matters(size: Matters) -> list[tuple[str, Paragraph]]:
+    """Explain the smallest difference that matters, where one was declared."""
+    if size is None:
+        return []
+    told = f"{size:g}" if isinstance(size, float) else ""
+    if isinstance(size, Mapping):
+        told = ", ".join(f"{name} {one:g}" for name, one in size.items())
+    return [
+        (
+            "≈",
+            paragraph(
+                f"Beforehand, the smallest difference that matters was declared: {told}. ▲ and ▼ "
+                "stand where the whole interval lies beyond it; ≈ where there is a difference, but "
+                "it may be smaller than that."
+            ),
+        )
+    ]
 
 
 def _no_mark() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ombud.audits.repeats import randomness_of
 from ombud.audits.result import Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Bullets, Definitions, Section, paragraph
@@ -11,8 +12,7 @@ __all__ = ["limits", "limits_of_measures"]
 
 
 _GENERAL = (
-    "An interval covers chance: which users or texts happened to be in the data. It does not "
-    "cover wrong labels, missing data, or people who are not in the data at all.",
+    "No interval covers wrong labels, missing data, or people who are not in the data at all.",
     "A difference is not a cause. The numbers say what the systems did on this data, not why.",
     "The systems were measured as they were on the day of the audit, on this data. Another "
     "time, another data set or other users can give other numbers.",
@@ -23,7 +23,7 @@ _GENERAL = (
 @section("limits")
 def limits(result: Result) -> Section:
     """Say what no audit of this kind can show."""
-    lines = list(_GENERAL)
+    lines = [randomness_of(result.plan).said, *_GENERAL]
     if result.card.unknowns:
         lines.append(f"Missing labels and values: {result.card.unknowns}")
     blocks = (Bullets(tuple(paragraph(line) for line in lines)),)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from ombud.audits.plan import AboutPlan
 from ombud.audits.result import MetricInfo, Result
 from ombud.registry import section
 from ombud.report.blocks import Block, Definitions, Name, Paragraph, Part, Section, paragraph
-from ombud.report.display import count, joined, plural
+from ombud.report.display import count, plural
 from ombud.report.findings import key_of_estimate, key_of_metric
+from ombud.report.sections.could_see import smallest_sentence
 from ombud.report.wording import support
 
-__all__ = ["measures", "scope"]
+__all__ = ["measures", "scope", "who_audits"]
+
+_ABOUT = (
+    ("auditor", "Auditor"),
+    ("audited", "Audited party"),
+    ("system_version", "Version of the system"),
+    ("period", "Period"),
+    ("purpose", "Purpose"),
+    ("contact", "Contact"),
+)
+_MOST_WORDS = 20
 
 
 @section("asked")
 def scope(result: Result) -> Section:
     """Say what was asked, of which systems, on which data."""
     data = result.card.title or result.card.name
+    said = _declared(result.plan.about)
     systems = result.systems
     kinds = len(_by_name(result))
     head: list[Part] = ["This audit measured "]
@@ -27,6 +40,8 @@ def scope(result: Result) -> Section:
     overall = [e for e in result.estimates if not e.group]
     if any(e.value is not None for e in overall):
         blocks.append(paragraph(f"Behind each number stand {support(overall)}."))
+    if (smallest := smallest_sentence(result)) is not None:
+        blocks.append(smallest)
     # Analyses put other names there too, such as the columns of a regression.
     keys = {key_of_metric(info) for info in result.metrics}
     groups = tuple(
@@ -36,16 +51,42 @@ def scope(result: Result) -> Section:
         blocks.append(paragraph("Groups compared: ", *_listed(groups, 20), "."))
     if sampled := _sampled(result):
         blocks.append(paragraph(sampled))
-    return Section("What was asked", tuple(blocks), order=600)
+    return Section("What was asked", (*said, *blocks), order=600)
+
+
+def _declared(about: AboutPlan) -> tuple[Definitions, ...]:
+    """Return who audits whom, as the plan says it."""
+    items = tuple(
+        (title, paragraph(value)) for field, title in _ABOUT if (value := getattr(about, field))
+    )
+    return (Definitions(items),) if items else ()
+
+
+def who_audits(about: AboutPlan) -> str:
+    """Return who audits whom in one line, for the head of a report; empty when it is too long.
+
+    Examples
+    --------
+    >>> who_audits(AboutPlan(auditor="Ada", audited="Films Ltd", system_version="2.1"))
+    'Audited: Films Ltd, 2.1; by Ada'
+    """
+    what = ", ".join(filter(None, (about.audited, about.system_version, about.period)))
+    parts = [f"Audited: {what}"] if what else []
+    parts += (
+        [f"by {about.auditor}" if what else f"Auditor: {about.auditor}"] if about.auditor else []
+    )
+    line = "; ".join(parts)
+    return line if len(line.split()) <= _MOST_WORDS else ""
 
 
 @section("measures")
 def measures(result: Result) -> Section | None:
-    """Say what each measure is, once for all its forms."""
-    items = []
-    for infos in _by_name(result).values():
-        said = " ".join(filter(None, (infos[0].summary, _other_forms(infos))))
-        items.append((infos[0].title, paragraph(said or "No description was stored.")))
+    """Say what each measure is, in each of its forms."""
+    items = [
+        (info.title, paragraph(info.summary or "No description was stored."))
+        for infos in _by_name(result).values()
+        for info in infos
+    ]
     if not items:
         return None
     blocks = (Definitions(tuple(items)),)
@@ -58,12 +99,6 @@ def _by_name(result: Result) -> dict[str, list[MetricInfo]]:
     for info in result.metrics:
         found.setdefault(str(info.spec.get("name") or info.title), []).append(info)
     return found
-
-
-def _other_forms(infos: list[MetricInfo]) -> str:
-    if len(infos) == 1:
-        return ""
-    return f"Also measured in other forms: {joined([info.title for info in infos[1:]])}."
 
 
 def _sampled(result: Result) -> str:

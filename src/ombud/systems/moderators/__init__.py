@@ -14,10 +14,10 @@ from ombud.systems.moderators.llama_guard import LlamaGuard
 from ombud.systems.moderators.openai import OpenAIModeration, thresholds_from_replies
 from ombud.systems.moderators.perspective import Perspective
 from ombud.systems.moderators.profanity_check import ProfanityCheck
-from ombud.systems.moderators.quote import CostQuote, Price
 from ombud.systems.moderators.runner import Asker, Runner, RunReport, RunStoppedError
 from ombud.systems.moderators.service import Service
 from ombud.systems.moderators.sklearn_pipeline import SklearnModerator
+from ombud.systems.quote import CostQuote, Price
 
 __all__ = [
     "Answer",

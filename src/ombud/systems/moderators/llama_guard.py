@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from ombud.data.decisions import Outcome
@@ -11,7 +12,20 @@ from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer, is_refusal, unparseable
 from ombud.systems.moderators.service import Service, digest
 
-__all__ = ["LlamaGuard"]
+__all__ = ["LlamaGuard", "published_prompt"]
+
+
+def published_prompt() -> str:
+    """Return the prompt of the speech-suppression paper, with ``{text}`` for the text.
+
+    Examples
+    --------
+    >>> published_prompt().splitlines()[-1]
+    '- If unsafe, a second line must include a comma-separated list of violated categories.'
+    """
+    file = files("ombud.systems.moderators") / "files" / "llama-guard-published.txt"
+    return file.read_text(encoding="utf-8").strip()
+
 
 CATEGORY = re.compile(r"[SO]\d{1,2}")
 
@@ -32,7 +46,9 @@ class LlamaGuard(Service):
         As the server names it.
     prompt
         What is sent; ``{text}`` stands for the text. The server's chat template puts Llama Guard's
-        own categories around it. A prompt with other categories goes here whole.
+        own categories around it. A prompt with other categories goes here whole; ``published`` is
+        that of the speech-suppression paper, with the six categories O1 to O6 of the first Llama
+        Guard (send it to a server that adds none of its own).
     categories
         Which count, such as ``["S1", "S10"]``; None for all.
     max_tokens, temperature
@@ -46,6 +62,11 @@ class LlamaGuard(Service):
     categories: list[str] | None = None
     max_tokens: int = 50
     temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.prompt == "published":
+            self.prompt = published_prompt()
 
     @property
     def url(self) -> str:

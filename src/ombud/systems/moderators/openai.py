@@ -11,8 +11,8 @@ from ombud.data.decisions import Outcome
 from ombud.errors import PlanError
 from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer, highest_ratio
-from ombud.systems.moderators.quote import Price
 from ombud.systems.moderators.service import Service, number, share
+from ombud.systems.quote import Price
 
 __all__ = ["MODERATION_007", "OpenAIModeration", "thresholds_from_replies"]
 

@@ -11,8 +11,8 @@ from ombud.http.pace import RunSettings
 from ombud.http.store import hash_of
 from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer
-from ombud.systems.moderators.quote import Price
 from ombud.systems.moderators.service import Service, digest, number, share
+from ombud.systems.quote import Price
 
 __all__ = ["Perspective"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
@@ -22,15 +21,13 @@ from ombud.systems.moderators.answers import (
     unparseable,
     without_surrogates,
 )
-from ombud.systems.moderators.quote import CostQuote, Price
+from ombud.systems.quote import CostQuote, Price, least_seconds
 
 if TYPE_CHECKING:
     from ombud.data.texts import Texts
     from ombud.systems.base import Progress
 
 __all__ = ["Asker", "RunReport", "RunStoppedError", "Runner", "read_reply"]
-
-_ASSUMED_SECONDS = 0.5
 
 
 @runtime_checkable
@@ -153,17 +150,14 @@ class _Work:
         requests = -(-len(questions) // s.batch)
         calls = self.backlog.calls.values()
         times = [c.answered - c.asked for c in calls if c.answered is not None]
-        seconds = requests * (median(times) if times else _ASSUMED_SECONDS) / s.concurrency
-        rates = [r for r in (s.per_second, s.per_minute and s.per_minute / 60) if r]
-        if rates:
-            seconds = max(seconds, requests / min(rates))
+        pace = (s.concurrency, s.per_second, s.per_minute)
+        seconds, note = least_seconds(requests, times, *pace)
         characters = sum(len(question.payload) for question in self.backlog.questions)
         unsent = sum(h in self.unsendable for h in self.hashes) * s.repeats
         keys = [(h, r) for h in self.hashes for r in range(s.repeats)]
         waiting = sum(key in questions for key in keys)
         uncertain = sum(key in self.backlog.uncertain for key in keys)
         left = uncertain if s.in_flight == "leave" else 0
-        assumed = f"assuming replies in {_ASSUMED_SECONDS} s"
         return CostQuote(
             system=asker.name,
             host=urlsplit(asker.url).netloc,
@@ -176,7 +170,7 @@ class _Work:
             cost=asker.price.of(characters, len(questions), asker.prompt_characters),
             currency=asker.price.currency,
             seconds=seconds,
-            note=assumed if questions and not times else "",
+            note=note,
         )
 
 

@@ -17,8 +17,8 @@ from ombud.http.keys import check_address, normal_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import default_path
 from ombud.systems.moderators.answers import Answer, error, unparseable, without_surrogates
-from ombud.systems.moderators.quote import CostQuote, Price
 from ombud.systems.moderators.runner import Runner, RunReport, read_reply
+from ombud.systems.quote import CostQuote, Price
 
 if TYPE_CHECKING:
     from ombud.data.decisions import Decisions

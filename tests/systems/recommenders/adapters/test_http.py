@@ -415,3 +415,15 @@ def test_an_address_with_a_key_in_it_is_refused():
     with pytest.raises(PlanError, match="may hold a key") as caught:
         HttpRecommender(url="https://shop.example/r?key=0123456789")
     assert "0123456789" not in str(caught.value)
+
+
+def test_a_quote_counts_what_is_not_answered_yet(service, system):
+    made = system()
+    assert made.quote_lists([1, 2, 3, 4, 5], 2, part=5).requests == 3
+    made.recommend([1, 2], 2)
+    quote = made.quote_lists([1, 2, 3, 4, 5], 2, part=5)
+    assert (quote.questions, quote.known, quote.requests) == (3, 2, 2)
+    assert len(service.questions) == 1  # quotes ask nothing
+    # Batches end with the part that is asked at a time.
+    assert made.quote_lists([1, 2, 3, 4, 5], 2, part=1).requests == 5
+    assert made.quote_lists([1, 2, 3, 4, 5], 3, part=5).known == 0

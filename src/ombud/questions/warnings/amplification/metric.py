@@ -28,8 +28,8 @@ class Amplification(Options):
        \mathrm{amp}(u, w) = \frac{|\{i \in L_u^k : w \in i\}| / |L_u^k|}
                                  {|\{i \in H_u : w \in i\}| / |H_u|} - 1,
 
-    and the label's average is the mean over users. 0 means as much as in the history, 1 twice as
-    much, -1 none of it.
+    and the label's number is made of those of the users by `form`. 0 means as much as in the
+    history, 1 twice as much, -1 none of it.
 
     - **Unit of resampling**: the user. With ``votes="probability"`` the uncertainty of the
       labels is carried into the interval as well.
@@ -101,7 +101,7 @@ class Amplification(Options):
 @metric("amplification-user")
 @dataclass(frozen=True)
 class UserAmplification(Options):
-    r"""The mean over labels of a user's amplification, averaged over users.
+    r"""A user's amplification over all labels, taken over users.
 
     .. math:: \frac{1}{|U|} \sum_u \frac{1}{|W_u|} \sum_{w \in W_u} \mathrm{amp}(u, w)
 

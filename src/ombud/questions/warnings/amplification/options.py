@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase
+from ombud.metrics.base import MetricBase, options_of
 from ombud.metrics.comparisons import Needs
 from ombud.metrics.history import History, Weighting
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
@@ -44,6 +44,31 @@ class RatioOfMeans(OfSums):
         super().__init__(("list", "history"), _less_one)
 
 
+_SAID: dict[str, dict[str, str]] = {
+    "form": {
+        "median": "Here it is the median over users, not their mean.",
+        "log-ratio": "Here it is the mean over users of the logarithm of the ratio of shares.",
+        "ratio-of-means": "Here it is the mean share in lists over the mean share in histories, "
+        "minus 1.",
+    },
+    "history": {"all": "Histories are whole, not only what a user rated best."},
+    "smoothing": {
+        "drop": "Users whose history lacks a label are left out for that label.",
+        "additive": "Half an item with and half an item without the label are added to every list "
+        "and history.",
+    },
+    "unknown": {
+        "yes": "Items whose label is not known count as carrying it.",
+        "exclude": "Items whose label is not known do not count.",
+        "lowest": "It is the lowest value that labels which are not known could give.",
+        "highest": "It is the highest value that labels which are not known could give.",
+    },
+    "weighting": {"exposure": "Places high in the list count for more."},
+    "votes": {"probability": "An item carries a label to the degree that votes say."},
+}
+"""What options other than the default make of an amplification."""
+
+
 @dataclass(frozen=True)
 class Options(MetricBase):
     """What both amplification metrics can be asked for."""
@@ -59,6 +84,7 @@ class Options(MetricBase):
 
     registered_name: ClassVar[str]
     of: ClassVar[Literal["recommender"]] = "recommender"
+    shallow_lists: ClassVar[Literal["said"]] = "said"
     word: ClassVar[str]
 
     def __post_init__(self) -> None:
@@ -85,6 +111,16 @@ class Options(MetricBase):
         }
         text = [word for word, said in chosen.items() if said]
         return f"{self.word}@{self.k}" + (f" ({', '.join(text)})" if text else "")
+
+    @property
+    def variant(self) -> str:
+        """What the chosen options make of it, in sentences."""
+        told = [
+            _SAID[name][value]
+            for name, value in sorted(options_of(self).items())
+            if name in _SAID and value in _SAID[name]
+        ]
+        return " ".join([*(["It is the mean over users."] if self.form == "mean" else []), *told])
 
     @property
     def statistic(self) -> Statistic:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from ombud.http.keys import check_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import AnswerStore, Call, Key, default_path, hash_of
 from ombud.registry import recommender
+from ombud.systems.quote import CostQuote, least_seconds
 from ombud.systems.recommenders.adapters.answers import Answer, Faults, as_answer, gather, is_text
 
 __all__ = ["GarbledReplyError", "HttpRecommender", "question", "read_reply"]
@@ -219,6 +221,49 @@ class HttpRecommender:
             answers += [Answer(fault=result)] * len(batch) if isinstance(result, str) else result
         return gather(self.name, users, answers, n, self.faults)
 
+    def quote_lists(self, users: Ids, n: int, part: int) -> CostQuote:
+        """Return how many questions asking for some users' lists would take; asks nothing.
+
+        Parameters
+        ----------
+        users, n
+            As in `recommend`.
+        part
+            So many users are asked about in one call of `recommend`.
+        """
+        asked = np.asarray(users).tolist()
+        parts = [asked[start : start + part] for start in range(0, len(asked), part)]
+        batches = [p[at : at + self.batch] for p in parts for at in range(0, len(p), self.batch)]
+        payloads = {self._key(batch, n, exclude_seen=True): batch for batch in batches}
+        path = self.cache or default_path("recommenders")
+        with AnswerStore(path, "http", self.url) as store:
+            backlog = Backlog.split(payloads, store.latest(payloads), self.in_flight)
+        to_ask = sum(len(question.payload) for question in backlog.questions)
+        uncertain = sum(len(payloads[key]) for key in backlog.uncertain)
+        left = uncertain if self.in_flight == "leave" else 0
+        requests = len(backlog.questions)
+        times = [c.answered - c.asked for c in backlog.calls.values() if c.answered is not None]
+        pace = (self.parallel, self.per_second, self.per_minute)
+        seconds, note = least_seconds(requests, times, *pace)
+        return CostQuote(
+            system=self.name,
+            host=urlsplit(self.url).netloc,
+            texts=len(asked),
+            known=len(asked) - to_ask - left,
+            unsent=0,
+            uncertain=uncertain,
+            questions=to_ask,
+            requests=requests,
+            cost=None,
+            currency="USD",
+            seconds=seconds,
+            note=note,
+            what="users",
+        )
+
+    def _key(self, users: list[Any], n: int, exclude_seen: bool) -> Key:
+        return hash_of(self.url, self.version, question(users, n, exclude_seen)), 0
+
     def _failed(self, batch: list[Any], reason: str) -> AuditedSystemError:
         more = f" and {len(batch) - 1} more" if len(batch) > 1 else ""
         return AuditedSystemError(f"{self.name}, asked for user {batch[0]!r}{more}: {reason}")
@@ -262,8 +307,7 @@ class _Service:
         return headers
 
     def key(self, users: list[Any]) -> Key:
-        body = question(users, self._n, self._exclude_seen)
-        return hash_of(self._asked.url, self._asked.version, body), 0
+        return self._asked._key(users, self._n, self._exclude_seen)
 
     def body(self, payloads: Sequence[list[Any]]) -> bytes:
         (users,) = payloads

@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 from ombud.errors import PlanError
 
-__all__ = ["CostQuote", "Price"]
+__all__ = ["CostQuote", "Price", "least_seconds"]
 
 CHARACTERS_PER_TOKEN = 4
+_ASSUMED_SECONDS = 0.5
+
+
+def least_seconds(
+    requests: int,
+    times: Sequence[float],
+    concurrency: int,
+    per_second: float | None,
+    per_minute: float | None,
+) -> tuple[float, str]:
+    """Return how long some requests take at least, and what that assumes.
+
+    Parameters
+    ----------
+    requests
+        How many.
+    times
+        Seconds that earlier replies took.
+    concurrency
+        Requests under way at a time.
+    per_second, per_minute
+        The most requests started in that time; None for no limit.
+
+    Examples
+    --------
+    >>> least_seconds(120, [1.0, 3.0], 4, None, 60)
+    (120.0, '')
+    >>> least_seconds(8, [], 4, None, None)
+    (1.0, 'assuming replies in 0.5 s')
+    """
+    seconds = requests * (median(times) if times else _ASSUMED_SECONDS) / concurrency
+    rates = [rate for rate in (per_second, per_minute and per_minute / 60) if rate]
+    if rates:
+        seconds = max(seconds, requests / min(rates))
+    assumed = f"assuming replies in {_ASSUMED_SECONDS} s"
+    return seconds, assumed if requests and not times else ""
 
 
 @dataclass(frozen=True)
@@ -70,7 +108,7 @@ class CostQuote:
     host
         Where the texts would go.
     texts
-        Texts, times repeats.
+        Texts, times repeats; of a recommender, users.
     known
         Of these, already answered in the cache.
     unsent
@@ -89,6 +127,8 @@ class CostQuote:
         At least this long, from the rate limit, the concurrency and the time of a reply.
     note
         What the figures assume.
+    what
+        What is asked about, in the plural.
     """
 
     system: str
@@ -103,6 +143,7 @@ class CostQuote:
     currency: str
     seconds: float
     note: str
+    what: str = "texts"
 
     def __str__(self) -> str:
         if self.cost is None:
@@ -111,8 +152,8 @@ class CostQuote:
             cost = f"about {self.cost:,.2f} {self.currency}" if self.cost else "no cost"
         took = f"{self.seconds:,.0f} s" if self.seconds < 120 else f"{self.seconds / 60:,.0f} min"
         parts = [
-            f"{self.system} at {self.host}: {self.questions:,} of {self.texts:,} texts to ask in "
-            f"{self.requests:,} requests, {cost}, at least {took}",
+            f"{self.system} at {self.host}: {self.questions:,} of {self.texts:,} {self.what} to "
+            f"ask in {self.requests:,} requests, {cost}, at least {took}",
             f"{self.known:,} already answered" if self.known else "",
             f"{self.unsent:,} empty or too long, not sent" if self.unsent else "",
             f"{self.uncertain:,} in flight when an earlier run ended" if self.uncertain else "",

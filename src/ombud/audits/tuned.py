@@ -1,0 +1,54 @@
+"""The parameters that ``ombud tune`` found, for the systems of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ombud.errors import PlanError
+from ombud.files import read_json
+
+__all__ = ["with_tuned"]
+
+
+def with_tuned(
+    systems: Mapping[str, dict[str, Any]], folder: Path | str, who: str
+) -> dict[str, dict[str, Any]]:
+    """Return systems with the parameters that ``ombud tune`` found for their models.
+
+    Parameters
+    ----------
+    systems
+        By name; what they state themselves stands.
+    folder
+        Where a search was kept, or a folder of such folders.
+    who
+        Who asks, in messages.
+
+    Raises
+    ------
+    PlanError
+        If there is no finished search, there are two for one model, or one is for no system.
+    """
+    root = Path(folder)
+    files = sorted({root / "tuned.json", *root.glob("*/tuned.json")})
+    found: dict[str, Mapping[str, Any]] = {}
+    for file in (file for file in files if file.is_file()):
+        content = read_json(file)
+        model, best = content.get("model"), content.get("best")
+        if not isinstance(model, str) or not isinstance(best, dict):
+            raise PlanError(f"{who}: {file} is not what ombud tune writes")
+        if model in found:
+            raise PlanError(f"{who}: {root} holds two searches for {model}; keep one")
+        found[model] = best
+    if not found:
+        raise PlanError(f"{who}: there is no finished search in {root} (no tuned.json)")
+    used = {config.get("type") for config in systems.values()}
+    unused = sorted(set(found) - used)
+    if unused:
+        raise PlanError(f"{who}: {root} has parameters of {', '.join(unused)}; no system is one")
+    return {
+        name: dict(found.get(str(config.get("type")), {})) | config
+        for name, config in systems.items()
+    }

@@ -1,0 +1,49 @@
+"""What was given and would not be used: refused, or said at the top."""
+
+from __future__ import annotations
+
+from ombud.audits.plan import DataPlan, Plan
+from ombud.data.dataset import Dataset
+from ombud.errors import PlanError
+
+__all__ = ["refuse_unused"]
+
+_NEEDS = {
+    "rating_scale": "interactions",
+    "duplicates": "interactions",
+    "missing": "interactions",
+    "absent": "labels",
+    "threshold": "labels",
+    "strict": "labels",
+}
+"""Which table each reading option is about."""
+
+
+def refuse_unused(plan: Plan, data: Dataset) -> None:
+    """Refuse keys of a plan that nothing would look at; all of them in one error.
+
+    Values that are the default say nothing, so they are no fault.
+    """
+    faults = []
+    if plan.options and plan.preset is None:
+        keys = ", ".join(plan.options)
+        faults.append(f"[options] ({keys}) are those of a preset; the plan names no preset")
+    for key, table in _NEEDS.items():
+        default = DataPlan.model_fields[key].default
+        unread = plan.data.source is None and getattr(plan.data, table) is None
+        if unread and getattr(plan.data, key) != default:
+            faults.append(f"data.{key} says how {table} are read; the plan names no {table}")
+    if plan.sample is not None and data.interactions is None:
+        faults.append("sample takes some of the users; the data has no interactions")
+    known = [g for groups in (data.users, data.text_groups) if groups for g in groups.attributes]
+    if plan.intersections and not known:
+        faults.append("intersections pairs groups; the data has none")
+    if plan.preset is None:
+        missing = [name for name in plan.by or () if name not in known]
+        if missing:
+            attributes = ", ".join(dict.fromkeys(known)) or "none"
+            faults.append(
+                f"by names {', '.join(missing)}; the data has the attributes {attributes}"
+            )
+    if faults:
+        raise PlanError("\n".join(faults))

@@ -1,0 +1,182 @@
+"""What changed: between two results, and over a series of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ombud.cli.console import (
+    FAILED_GATE,
+    JsonOption,
+    console,
+    print_json,
+    reports_errors,
+    say,
+    say_aside,
+)
+from ombud.errors import PlanError
+from ombud.report.display import count, visible
+
+if TYPE_CHECKING:
+    from ombud.audits import Result
+    from ombud.audits.compare import Comparison
+    from ombud.audits.watch import Watch
+
+__all__ = ["compare", "watch"]
+
+_SameUnits = typer.Option(
+    "--same-units",
+    help="Pair equal ids although the data differs: they are the same users or texts.",
+)
+_FalseAlarms = typer.Option(
+    "--false-alarms", help="The share of results that may alarm although nothing changed."
+)
+
+
+@reports_errors
+def compare(
+    results: Annotated[
+        list[Path],
+        typer.Argument(help="Result folders, the earliest first: two or more.", metavar="A B ..."),
+    ],
+    show_all: Annotated[
+        bool, typer.Option("--all", help="List every change, not only those that stand.")
+    ] = False,
+    same_units: Annotated[bool, _SameUnits] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Show what changed from result A to result B, on the users or texts that both measured.
+
+    Every metric, system, label, data set and group is compared in pairs, and the changes that stand
+    after correction are listed, the largest first. Results on different data are refused. More
+    than two results are shown as a series, as ``ombud watch`` does.
+
+    \b
+    Examples:
+      ombud compare monday.result tuesday.result
+      ombud compare monday.result tuesday.result --all
+    """
+    from ombud.audits import Result
+    from ombud.audits.compare import compare as compare_results
+    from ombud.audits.watch import watch as watch_results
+
+    if len(results) < 2:
+        raise PlanError("name two result folders, the earlier one first")
+    loaded = [Result.load(path) for path in results]
+    _say_edits(loaded)
+    if len(loaded) > 2:
+        _show_series(watch_results(loaded, same_units=same_units), as_json)
+        return
+    found = compare_results(loaded[0], loaded[1], same_units=same_units)
+    if as_json:
+        changes = [e.to_dict() for e in found.changes]
+        standing = len(found.standing)
+        print_json({"standing": standing, "remarks": list(found.remarks), "changes": changes})
+    else:
+        _show_changes(found, results[0], results[1], show_all=show_all)
+
+
+def _say_edits(results: Sequence[Result]) -> None:
+    """Say first which results are not as they were written."""
+    for result in results:
+        if result.integrity is not None and result.integrity.said:
+            say_aside(f"{result.folder}: {result.integrity.said}")
+
+
+def _show_changes(found: Comparison, before: Path, after: Path, *, show_all: bool) -> None:
+    from ombud.cli.tables import change_table, estimate_text
+
+    for remark in found.remarks:
+        say(f"note: {remark}.")
+    known = [e for e in found.changes if e.value is not None]
+    undefined = len(found.changes) - len(known)
+    left = f"; {count(undefined, 'change')} not defined (too little data)" if undefined else ""
+    if found.nothing_changed:
+        say(f"nothing changed: {count(len(known), 'number')} equal in {before} and {after}{left}")
+    elif not found.standing:
+        say(f"nothing changed beyond chance: none of {count(len(known), 'change')} stands{left}")
+        e = known[0]
+        about = ", ".join(filter(None, (e.metric, e.system, e.label, e.group)))
+        say(f"  the largest: {visible(about)}: {estimate_text(e)}")
+    else:
+        stand = "stands" if len(found.standing) == 1 else "stand"
+        text = f"{len(found.standing):,} of {count(len(known), 'change')} {stand} after correction"
+        say(f"{text}, the largest of each measure first{left}")
+    shown = found.changes if show_all else found.standing
+    if shown:
+        console.print(change_table(shown, title=f"Change from {before} to {after}"))
+    if not show_all and len(shown) < len(found.changes) and not found.nothing_changed:
+        say("--all lists every change.")
+
+
+@reports_errors
+def watch(
+    folder: Annotated[Path, typer.Argument(help="A folder of result folders.", metavar="FOLDER")],
+    false_alarms: Annotated[float, _FalseAlarms] = 0.01,
+    reference: Annotated[
+        str, typer.Option("--reference", help="The result to compare with; default, the first.")
+    ] = "",
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Where to write the page; default, FOLDER/watch.html."),
+    ] = None,
+    same_units: Annotated[bool, _SameUnits] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Follow a series of results, and exit with 1 if the last one changed beyond chance.
+
+    Each number of each result is compared with the first result (or another one), in pairs where
+    the texts or users are the same. The rate of false alarms is that of a whole result: with 0.01
+    and nothing changed, about one result in a hundred closes the gate.
+
+    Exit codes: 0 open, 1 closed, 2 an error in use or data, 3 an unexpected error.
+
+    \b
+    Examples:
+      ombud watch results
+      ombud watch results --false-alarms 0.05 --reference 2026-01-05
+    """
+    from ombud.audits.watch import results_in
+    from ombud.audits.watch import watch as watch_results
+    from ombud.files import write_text
+    from ombud.report.watching import watch_pages
+
+    loaded = results_in(folder)
+    _say_edits(loaded)
+    series = watch_results(
+        loaded, false_alarms=false_alarms, reference=reference, same_units=same_units
+    )
+    page = to or folder / "watch.html"
+    for name, text in watch_pages(series, page=page.name).items():
+        write_text(page.with_name(name), text)
+    _show_series(series, as_json)
+    if not as_json:
+        say(f"page: {page}")
+    raise typer.Exit(FAILED_GATE if series.alarms else 0)
+
+
+def _show_series(series: Watch, as_json: bool) -> None:
+    from ombud.report.watching import watch_lines
+
+    if not as_json:
+        for line in watch_lines(series):
+            say(line)
+        return
+    print_json(
+        {
+            "failed": bool(series.alarms),
+            "results": list(series.names),
+            "false_alarms": series.false_alarms,
+            "numbers": series.numbers,
+            "paired": series.paired,
+            "remarks": list(series.remarks),
+            "charts": [
+                {**{k: v for k, v in vars(chart).items() if k != "points"}}
+                | {"points": [point._asdict() for point in chart.points]}
+                for chart in series.charts
+            ],
+        }
+    )

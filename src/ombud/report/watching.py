@@ -1,0 +1,214 @@
+"""A series of results as lines for a terminal and as an HTML page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ombud.audits.watch import ControlChart, Point, Watch
+from ombud.report.appendix import table_rows
+from ombud.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Figure,
+    Note,
+    Section,
+    Table,
+    paragraph,
+)
+from ombud.report.charts import NAME_LENGTH
+from ombud.report.display import count, shorten, unique_names
+from ombud.report.format import p_text
+from ombud.report.html import Page, to_appendix, to_html
+
+__all__ = ["name_of", "said_of", "watch_lines", "watch_pages"]
+
+_DRAWN = 8
+"""How many numbers are drawn: those that alarm, then those that changed most."""
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+
+def said_of(series: Watch) -> str:
+    """Return what the last result says, in one sentence."""
+    last, alarms = series.names[-1], series.alarms
+    about = f"{count(series.numbers, 'number')} compared with {shorten(series.names[0], 80)}"
+    rate = f"{series.false_alarms:g}"
+    chance = f"if nothing had changed, a result would alarm with a probability of at most {rate}"
+    if not alarms:
+        return f"{shorten(last, 80)}: nothing changed beyond chance ({about}; {chance})."
+    verb = "has" if len(alarms) == 1 else "have"
+    return f"{shorten(last, 80)}: {len(alarms):,} {verb} changed beyond chance ({about}; {chance})."
+
+
+def name_of(chart: ControlChart) -> str:
+    """Return what a chart is about, in words."""
+    parts = [chart.metric, chart.system, chart.label, chart.group]
+    return ", ".join(filter(None, parts))
+
+
+def watch_lines(series: Watch, *, most: int = 20) -> list[str]:
+    """Return the state of a series: the sentence, remarks, and what changed, a line each."""
+    lines = [said_of(series), *(f"note: {remark}." for remark in series.remarks)]
+    for chart in series.alarms[:most]:
+        first, last = chart.points[0], chart.points[-1]
+        lines.append(
+            f"  {shorten(name_of(chart), 100)}: {_number(first)} -> {_number(last)} "
+            f"(p {p_text(last.p)}; limits {_limits(last)})"
+        )
+    if len(series.alarms) > most:
+        lines.append(f"  and {len(series.alarms) - most:,} more: see the page")
+    earlier = [c for c in series.charts if c.alarms and not c.points[-1].alarm]
+    if earlier:
+        lines.append(
+            f"  {count(len(earlier), 'number')} alarmed in an earlier result and not in the last"
+        )
+    return lines
+
+
+def watch_pages(
+    series: Watch, title: str = "What changed over time", *, page: str = "watch.html"
+) -> dict[str, str]:
+    """Return the series as HTML files by name: what alarms with charts, and every number beside it.
+
+    Parameters
+    ----------
+    series
+        What was watched.
+    title
+        The title of the page.
+    page
+        The name of its file; that of every number is named after it.
+    """
+    beside = f"{page.removesuffix('.html')}-appendix.html"
+    sections = _sections(series)
+    about = (f"{len(series.names)} results", f"last: {shorten(series.names[-1], 80)}")
+    made = Page(title, sections, about)
+    every = Section("Every number", (_table(series),), name="every-number")
+    data = {"watch-table": table_rows(_table(series))}
+    appendix = to_appendix(Page(title, (every,), about), data, report=page)
+    return {beside: appendix, page: to_html(made, appendix=beside)}
+
+
+def _sections(series: Watch) -> tuple[Section, ...]:
+    blocks: list[Block] = [paragraph(said_of(series))]
+    if series.remarks:
+        blocks.append(Note((Bullets(tuple(paragraph(f"{r}.") for r in series.remarks)),)))
+    drawn = [chart for chart in series.charts if len(_known(chart)) > 1][:_DRAWN]
+    if drawn:
+        blocks.append(_figure(series, drawn))
+    blocks.append(_table(series))
+    how = (
+        f"Each result is compared with {shorten(series.names[0], 80)}, so that slow changes add up "
+        "and are seen too. Limits stand where a number would be if nothing had changed, wide "
+        f"enough that all {series.numbers:,} numbers of a result together cross them by chance in "
+        f"at most {series.false_alarms:.0%} of the results (Holm's correction). "
+    )
+    how += (
+        "All results are on the same texts or users, and compared in pairs."
+        if series.paired
+        else "Results on other data are compared as independent samples."
+    )
+    return (
+        Section("What changed", tuple(blocks), name="changed"),
+        Section("How to read it", (paragraph(how),), name="how"),
+    )
+
+
+def _known(chart: ControlChart) -> list[Point]:
+    return [point for point in chart.points if point.value is not None]
+
+
+def _number(point: Point) -> str:
+    return "undefined" if point.value is None else f"{point.value:.4g}"
+
+
+def _limits(point: Point) -> str:
+    if point.low is None or point.high is None:
+        return "none"
+    return f"{point.low:.4g} to {point.high:.4g}"
+
+
+def _table(series: Watch) -> Table:
+    columns = (
+        Column("Number", header=True),
+        *(Column(title, "right") for title in ("Reference", "Last", "Limits", "p, corrected")),
+        Column("Alarm"),
+    )
+    rows = []
+    for chart in series.charts:
+        first, last = chart.points[0], chart.points[-1]
+        earlier = ", ".join(shorten(p.result, 40) for p in chart.alarms if p is not last)
+        words = "last result" if last.alarm else ""
+        alarm = "; ".join(filter(None, [words, f"earlier: {earlier}" if earlier else ""]))
+        rows.append(
+            (
+                Cell(shorten(name_of(chart), 120)),
+                Cell(_number(first), value=first.value),
+                Cell(_number(last), value=last.value),
+                Cell(_limits(last)),
+                Cell("" if last.p is None else p_text(last.p), value=last.p),
+                Cell(alarm or "none", "above" if last.alarm else ""),
+            )
+        )
+    caption = "Every number of the reference, and what became of it; alarms first."
+    return Table("watch-table", columns, tuple(rows), caption)
+
+
+def _figure(series: Watch, charts: list[ControlChart]) -> Figure:
+    names = unique_names((name_of(chart) for chart in charts), NAME_LENGTH * 2)
+    data: list[dict[str, Any]] = []
+    results = unique_names(series.names, 24)
+    for chart in charts:
+        for point in _known(chart):
+            datum: dict[str, Any] = {
+                "chart": names[name_of(chart)],
+                "result": results[point.result],
+                "value": point.value,
+                "alarm": "alarm" if point.alarm else "within the limits",
+            }
+            if point.low is not None and point.high is not None:
+                datum |= {"low": point.low, "high": point.high}
+            data.append(datum)
+    x = {"field": "result", "type": "nominal", "sort": list(results.values()), "title": None}
+    y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}}
+    spec: dict[str, Any] = {
+        "$schema": _SCHEMA,
+        "data": {"values": data},
+        "facet": {"field": "chart", "type": "nominal", "sort": list(names.values()), "title": None},
+        "columns": 2,
+        "resolve": {"scale": {"y": "independent"}},
+        "spec": {
+            "width": 190,
+            "height": 110,
+            "encoding": {"x": x},
+            "layer": [
+                {
+                    "mark": {"type": "errorbar", "ticks": True},
+                    "encoding": {
+                        "y": {**y, "field": "low"},
+                        "y2": {"field": "high"},
+                    },
+                },
+                {"mark": "line", "encoding": {"y": y}},
+                {
+                    "mark": {"type": "point", "filled": True, "size": 60},
+                    "encoding": {
+                        "y": y,
+                        "shape": {"field": "alarm", "type": "nominal", "title": None},
+                    },
+                },
+            ],
+        },
+    }
+    alarming = sum(chart.points[-1].alarm for chart in charts)
+    return Figure(
+        "watch-chart",
+        spec,
+        "Numbers over the results, with limits",
+        "Bars are the limits: within them, a number differs from the reference by no more than "
+        "chance brings. Those that alarm come first.",
+        f"{len(charts)} numbers over {len(series.names)} results; {alarming} alarm in the last.",
+        "watch-table",
+    )
