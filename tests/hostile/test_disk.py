@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,5 +124,8 @@ def test_a_corrupt_cache_is_named(name: str, tmp_path: Path) -> None:
     for more in tmp_path.glob("answers.sqlite-*"):
         more.unlink()
     CORRUPT[name](path)
-    with pytest.raises(ResultError, match=r"answers\.sqlite"):
-        AnswerStore(path, "m", "1").latest()
+    with (
+        pytest.raises(ResultError, match=r"answers\.sqlite"),
+        closing(AnswerStore(path, "m", "1")) as s,
+    ):
+        s.latest()

@@ -143,7 +143,7 @@ ROWS: list[tuple[str, str, str, int]] = [
     ("[systems.shop]", '[systems."CON.."]', "nothing is sent", 0),
     ('type = "recorded"', 'type = "recorder"', "did you mean 'recorded'", 2),
     ('type = "recorded"', "type = 5", "5", 2),
-    ('type = "recorded"', 'type = ["recorded"]', "no recommender or moderator is called", 2),
+    ('type = "recorded"', 'type = ["recorded"]', "is called ['recorded']", 2),
     ('type = "recorded"', "", "has no type", 2),
     ('path = "shop.csv"', "", "it needs path", 2),
     ('path = "shop.csv"', "path = 5", "path: ", 2),

@@ -246,7 +246,9 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         table: pl.DataFrame = selected.collect(backend="polars").to_native()
     except UnicodeEncodeError:
         raise DataError(name, [_HALF]) from None
-    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
+    except (
+        pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError, RecursionError
+    ) as error:  # fmt: skip
         raise DataError(name, [unreadable(error)]) from None
     file = _file_of(frame)
     if file is not None and file.suffix.lower() in _SPELLED:

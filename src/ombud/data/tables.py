@@ -137,7 +137,9 @@ def _columns(path: Frame) -> list[str]:
     lazy, name = open_frame(path)
     try:
         found = list(lazy.collect_schema().names())
-    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
+    except (
+        pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError, RecursionError
+    ) as error:  # fmt: skip
         raise DataError(name, [unreadable(error)]) from None
     if faults := unreadable_names(found):
         raise DataError(name, faults)

@@ -121,14 +121,11 @@ class AnswerStore:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._db = sqlite3.connect(self.path, timeout=60, check_same_thread=False)
-            self._prepare()
-            with self._db:
-                names = (system, version)
-                self._db.execute(
-                    "INSERT OR IGNORE INTO systems (system, version) VALUES (?, ?)", names
-                )
-                query = "SELECT id FROM systems WHERE system = ? AND version = ?"
-                self._system: int = self._db.execute(query, names).fetchone()[0]
+            try:
+                self._system = self._enter(system, version)
+            except BaseException:
+                self._db.close()
+                raise
         except (OSError, sqlite3.DatabaseError) as fault:
             raise ResultError(
                 f"answer cache {self.path}: {fault}. Name another file, or repair this one"
@@ -136,6 +133,15 @@ class AnswerStore:
         run = blake2b(f"{system}\x1f{version}".encode(), digest_size=6).hexdigest()
         self._lock_file = self.path.with_name(f"{self.path.name}.{run}.lock")
         self._reserve_file = self.path.with_name(f"{self.path.name}.{run}.reserve")
+
+    def _enter(self, system: str, version: str) -> int:
+        """Return the number of a system and version in the file."""
+        self._prepare()
+        with self._db:
+            names = (system, version)
+            self._db.execute("INSERT OR IGNORE INTO systems (system, version) VALUES (?, ?)", names)
+            query = "SELECT id FROM systems WHERE system = ? AND version = ?"
+            return int(self._db.execute(query, names).fetchone()[0])
 
     def _prepare(self) -> None:
         application = self._db.execute("PRAGMA application_id").fetchone()[0]

@@ -83,11 +83,11 @@ class SklearnModerator:
     def _load(self) -> Any:
         if self.path is None:
             raise PlanError(f"{self.name}: give the path of a .skops file, or use from_pipeline")
-        require("skops", "moderators")
         if not self.path.is_file():
             raise PlanError(f"{self.name}: there is no file {self.path}")
         if not is_zipfile(self.path):
             raise PlanError(f"{self.path.name} is damaged, or is no skops file: it is no archive")
+        require("skops", "moderators")
         from skops.io import get_untrusted_types, load
 
         try:
