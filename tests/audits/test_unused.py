@@ -103,7 +103,7 @@ def test_an_attribute_with_as_many_values_as_rows_is_refused(folder: Path, colum
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"preset": None}, "names no preset"),
+        ({"preset": None}, "the plan names none"),
         ({"data": {"texts": "texts.csv", "threshold": 0.9}}, "data.threshold says how labels"),
         ({"data": {"texts": "texts.csv", "duplicates": "last"}}, "data.duplicates says how"),
         ({"sample": 10}, "sample takes some of the users"),

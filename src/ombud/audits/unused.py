@@ -25,9 +25,6 @@ def refuse_unused(plan: Plan, data: Dataset) -> None:
     Values that are the default say nothing, so they are no fault.
     """
     faults = []
-    if plan.options and plan.preset is None:
-        keys = ", ".join(plan.options)
-        faults.append(f"[options] ({keys}) are those of a preset; the plan names no preset")
     for key, table in _NEEDS.items():
         default = DataPlan.model_fields[key].default
         unread = plan.data.source is None and getattr(plan.data, table) is None
