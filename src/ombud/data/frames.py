@@ -359,7 +359,8 @@ _EXPECTED: dict[Kind, str] = {
 
 
 def _wrong_type(column: Column, dtype: pl.DataType) -> str:
-    text = dtype in {pl.String, pl.Categorical} or isinstance(dtype, pl.Enum)
+    # Tuples, not sets: Datetime("ms") equals Datetime, and has another hash.
+    text = dtype in (pl.String, pl.Categorical) or isinstance(dtype, pl.Enum)
     accepted = {
         "category": text or dtype.is_integer() or dtype == pl.Boolean,
         "count": dtype.is_integer(),
@@ -367,7 +368,7 @@ def _wrong_type(column: Column, dtype: pl.DataType) -> str:
         "id": text or dtype.is_integer(),
         "number": dtype.is_numeric(),
         "text": text,
-        "time": dtype.is_numeric() or dtype in {pl.Date, pl.Datetime, pl.String},
+        "time": dtype.is_numeric() or dtype in (pl.Date, pl.Datetime, pl.String),
     }[column.kind]
     if accepted or (dtype == pl.Null and column.nullable):
         return ""
@@ -389,8 +390,8 @@ def _cast(column: Column, dtype: pl.DataType) -> pl.Expr:
 
 
 def has_columns(frame: Frame | None, *names: str) -> bool:
-    """Return whether a table has some columns; False for no table."""
-    if frame is None:
+    """Return whether a table has some columns; False for no table, or a file that is not there."""
+    if frame is None or (isinstance(frame, str | Path) and not Path(frame).is_file()):
         return False
     return set(names) <= set(open_frame(frame)[0].collect_schema().names())
 
