@@ -199,8 +199,9 @@ def test_piped_output_has_no_progress_and_no_colour(folder: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stderr == ""
-    assert "\x1b" not in done.stdout
+    # Long work says a line now and then, and what is long depends on the machine.
+    assert "\x1b" not in done.stderr + done.stdout
+    assert "\r" not in done.stderr
 
 
 def test_the_demo_finds_what_was_planted(tmp_path: Path) -> None:
