@@ -52,7 +52,8 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         except pl.exceptions.PolarsError as error:  # its word for a full disk, among others
             raise OSError(errno.EIO, f"it could not be written: {error}", str(path)) from None
         except OSError as error:
-            error.filename = error.filename or str(path)
+            if error.errno is not None:  # one without a number would lose its words
+                error.filename = error.filename or str(path)
             raise
         with neighbour.open("rb") as written:
             os.fsync(written.fileno())

@@ -26,6 +26,7 @@ __all__ = [
     "MappedFile",
     "first_rows",
     "has_columns",
+    "numbered",
     "open_frame",
     "read_table",
     "seconds_of",
@@ -252,7 +253,7 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         raise DataError(name, [unreadable(error)]) from None
     file = _file_of(frame)
     if file is not None and file.suffix.lower() in _SPELLED:
-        table = _numbered(table, [column for column in ids if column in table.columns])
+        table = numbered(table, [column for column in ids if column in table.columns])
     if present and table.height == 0:
         faults.append("the table has no rows")
     counts = _count_faults(table, present) if present else {}
@@ -263,7 +264,7 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     return table.with_columns(_cast(column, table.schema[column.name]) for column in present)
 
 
-def _numbered(table: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
+def numbered(table: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
     """Return ids that are spelled as whole numbers are as numbers; 007 and +7 stay text."""
     plain = table.select(
         pl.col(name).str.contains(r"^(0|-?[1-9][0-9]{0,17})$").fill_null(True).all() for name in ids

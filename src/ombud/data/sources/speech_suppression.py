@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from ombud.data.dataset import Dataset
+from ombud.data.frames import numbered
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.sources.labelled import HATE_HARMS, file_in, read_csv, text_dataset
@@ -87,9 +88,9 @@ def speech_suppression(
         subset = table["subset_name"].cast(pl.String).fill_null("-")
         parts = zip(sets.to_list(), subset.to_list(), strict=True)
         sets = pl.Series([a if b in ("-", "") else f"{a}: {b}" for a, b in parts])
-    made = table.select(pl.col("index").alias("id"), pl.col("text").cast(pl.String)).with_columns(
-        truth, family.alias("family"), sets.alias("set")
-    )
+    made = table.select(pl.col("index", "text").cast(pl.String)).rename({"index": "id"})
+    # As a recorded moderator reads the same column.
+    made = numbered(made, ["id"]).with_columns(truth, family.alias("family"), sets.alias("set"))
     return text_dataset(
         made,
         family="traditional",
