@@ -150,7 +150,9 @@ CHARTS: dict[str, Callable[[], Spec]] = {
     "dots by family": lambda: spec_of(suppression.dots_figure(families(), name="x", table="t")),
     "heat": lambda: spec_of(suppression.heat_figure(grid(), name="x", table="t")),
     "scores": lambda: spec_of(suppression.scores_figure(quantiles(), name="x", shown_in="t")),
-    "thresholds": lambda: spec_of(delicate.curve_figure(thresholds(), name="x", shown_in="t")),
+    "thresholds": lambda: spec_of(
+        delicate.curve_figure(thresholds(), NAMES, name="x", shown_in="t")
+    ),
     "map": lambda: spec_of(delicate.map_figure(scores(), "s", name="x", shown_in="t")),
 }
 

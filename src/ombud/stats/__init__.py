@@ -18,7 +18,7 @@ from ombud.stats.clustered_rates import (
 from ombud.stats.crossed import CrossedReplicates, resample_crossed
 from ombud.stats.effects import Effect, cliffs_delta, welch
 from ombud.stats.estimate import Estimate, Kind
-from ombud.stats.extremes import MOST_LOST, Extreme, largest_ratio
+from ombud.stats.extremes import MOST_LOST, Extreme, Range, largest_gap, largest_ratio
 from ombud.stats.intervals import Interval, Intervals, Method, intervals_of_draws
 from ombud.stats.kappa import Weights, cohen_kappa, kappa_error, kappa_estimate, kappa_sample
 from ombud.stats.losses import FEWEST_HITS, relative_loss
@@ -51,6 +51,8 @@ from ombud.stats.permutation import (
 )
 from ombud.stats.pooling import Pooled, partially_pool
 from ombud.stats.power import (
+    POWER,
+    is_ratio,
     power_of,
     smallest_effect,
     standard_error,
@@ -105,6 +107,7 @@ __all__ = [
     "HIGHEST_RISK",
     "MOST_LOST",
     "NO",
+    "POWER",
     "UNKNOWN",
     "YES",
     "Against",
@@ -132,6 +135,7 @@ __all__ = [
     "PairedCounts",
     "Pooled",
     "Quantile",
+    "Range",
     "RankReplicates",
     "RatioOfSums",
     "Ratios",
@@ -164,11 +168,13 @@ __all__ = [
     "holm",
     "intervals_of_draws",
     "intracluster_correlation",
+    "is_ratio",
     "kappa_error",
     "kappa_estimate",
     "kappa_sample",
     "krippendorff_alpha",
     "label_tests",
+    "largest_gap",
     "largest_ratio",
     "mcnemar",
     "mean_estimate",

@@ -152,8 +152,9 @@ def score_rate_ratio(
 ) -> tuple[float, float]:
     r"""Return the score interval of a rate ratio: the ratios that a score test does not reject.
 
-    .. math:: \Big|\frac{\hat p_1 - \theta \hat p_2}
-              {\sqrt{\tilde p_1 \tilde q_1 / n_1 + \theta^2 \tilde p_2 \tilde q_2 / n_2}}\Big| \le z
+    .. math:: \left|\frac{\hat p_1 - \theta \hat p_2}
+              {\sqrt{\tilde p_1 \tilde q_1 / n_1 + \theta^2 \tilde p_2 \tilde q_2 / n_2}}\right|
+              \le z
 
     with :math:`\tilde p` the most likely rates of which the ratio is :math:`\theta`. It has ends
     for a part without events, and covers close to its level with few. `of_whole` turns the ratio to
@@ -190,6 +191,8 @@ def score_rate_ratio(
         two = min(two, 1.0)
         variance = first * (1 - first) / n + ratio**2 * two * (1 - two) / rest_n
         gap = one - ratio * other
+        if gap == 0:
+            return 0.0
         return gap / float(np.sqrt(variance)) if variance > 0 else float(np.sign(gap)) * np.inf
 
     low = _end(lambda at: distance(at) - z) if events > 0 else 0.0

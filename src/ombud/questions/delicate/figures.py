@@ -9,7 +9,7 @@ import polars as pl
 
 from ombud.report.blocks import Figure
 from ombud.report.charts import NAME_LENGTH, interval_chart
-from ombud.report.display import count, shorten
+from ombud.report.display import count, drawable, shorten
 from ombud.report.drawing import NOMINAL, QUANTITY, inline, layered, legend, specification, tooltips
 from ombud.report.figures import few_systems
 from ombud.report.format import estimate_text
@@ -111,14 +111,14 @@ def curve_figure(
     if not curved:
         return None
     rows = [
-        {**row, "system": shorten(row["system"], NAME_LENGTH)}
+        {**row, "system": drawable(shorten(row["system"], NAME_LENGTH))}
         for row in table.filter(pl.col("system").is_in(curved)).to_dicts()
     ]
     for row in rows:
         for key in ("precision", "recall", "threshold"):
             row[key] = round(row[key], 4)
     alt = f"Precision and recall at all thresholds of {count(len(curved), 'system')}."
-    named = [shorten(s, NAME_LENGTH) for s in systems]
+    named = [drawable(shorten(s, NAME_LENGTH)) for s in systems]
     spec = specification(_curve_chart(rows, named), alt)
     text = "Each point is a threshold. The curve describes these texts; the tables have intervals."
     return Figure(name, spec, "Precision and recall at every threshold", text, alt, shown_in)
