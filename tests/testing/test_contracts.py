@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ombud.data import Dataset, Decisions, Outcome, Recommendations, Texts
+from ombud.errors import DataError
 from ombud.metrics import HistoryShare, LabelShare, Metric, Outputs, Rows, ShareGap
 from ombud.stats import Mean
 from ombud.systems import Moderator, Recommender, RecordedDecisions, RecordedRecommendations
@@ -55,6 +56,11 @@ class TestRecordedDecisions(ModeratorContract):
     def make(self, world: World) -> Moderator:
         past = PlantedModerator(world).moderate(world.texts)
         return RecordedDecisions.from_frame(past.to_frame())
+
+    def test_odd_texts_get_an_outcome_too(self) -> None:
+        """A record of other texts altogether is refused; of some of them, it has outcomes."""
+        with pytest.raises(DataError, match="none of its 60 ids is that of a text"):
+            super().test_odd_texts_get_an_outcome_too()
 
 
 class TestKeyword(ModeratorContract):
