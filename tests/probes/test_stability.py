@@ -311,6 +311,7 @@ def test_stability_is_a_registered_probe() -> None:
     assert result.targets.tolist() == [0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.realdata
 def test_movielens_small_is_moved_by_single_users(realdata) -> None:
     """One removal, the most influential of all, changes most lists of user-kNN; few others do."""

@@ -108,7 +108,7 @@ def download_names() -> tuple[str, ...]:
     Examples
     --------
     >>> download_names()
-    ('ao3', 'ddd-votes', 'movielens-1m', 'movielens-25m', 'movielens-small')
+    ('ao3', 'ddd-votes', 'movielens-100k', 'movielens-1m', 'movielens-25m', 'movielens-small')
     """
     return tuple(sorted(one.name for one in _DOWNLOADS))
 

@@ -10,6 +10,7 @@ from ombud.audits import Audit, Plan
 from ombud.questions.counterfactual.lookup import OVERLAP, find
 
 
+@pytest.mark.slow
 @pytest.mark.realdata
 def test_movielens_with_keywords(realdata: Path) -> None:
     options = {

@@ -81,6 +81,7 @@ def sets(folder: Path) -> dict[str, Texts]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.realdata
 def test_transfer_table(realdata: Path) -> None:
     """A detector from one set finds much of another; texts that it has seen are left out."""
@@ -101,6 +102,7 @@ def test_transfer_table(realdata: Path) -> None:
     assert f1["Davidson", "OLID A"] > 0.4
 
 
+@pytest.mark.slow
 @pytest.mark.realdata
 @pytest.mark.parametrize("kind", ["ngrams", "wordllama", "minilm"])
 def test_detectors_at_home(realdata: Path, kind: str) -> None:
