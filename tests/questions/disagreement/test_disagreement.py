@@ -147,13 +147,14 @@ def test_votes_say_what_should_be_flagged_and_come_back(tmp_path: Path) -> None:
         RaterAgreement(share=0.5)
 
 
-def test_a_text_audit_with_votes_has_both_without_being_asked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("preset", ["suppression", "delicate"])
+def test_a_text_audit_with_votes_has_both_without_being_asked(preset: str, tmp_path: Path) -> None:
     texts = texts_of(120)
     words = [f"{'men' if i % 2 else 'women'} {'bad' if i % 3 else 'fine'}" for i in range(120)]
     frame = texts.to_frame().drop("label").with_columns(text=pl.Series(words))
     frame.write_parquet(tmp_path / "texts.parquet")
     plan = {
-        "preset": "suppression",
+        "preset": preset,
         "data": {"texts": str(tmp_path / "texts.parquet")},
         "systems": {"k": {"type": "keyword", "terms": ["bad"]}},
         "statistics": {"replicates": 100},

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Preset
 from ombud.data.dataset import Dataset
+from ombud.data.frames import has_columns
 from ombud.data.groups import Grouping
 from ombud.errors import PlanError
 from ombud.probes.swaps import COUNTRY_TEMPLATE
@@ -91,8 +92,9 @@ class DelicatePreset(Preset):
     - **analyses**: comparison of detectors (counts, ROC areas, tuned thresholds marked #, paired
       tests), precision at other base rates, stability under repeats, terms that stand out among
       errors, long texts cut and in windows, texts that a detector has seen before, the three labels
-      and agreement of raters, and bias tests; with the files for it, several labels against each
-      other, heads and rules of detectors, and published figures.
+      and agreement of raters, and bias tests; with votes beside the texts, rates where raters agree
+      and against soft labels; with the files for it, several labels against each other, heads and
+      rules of detectors, and published figures.
 
     Options
     -------
@@ -150,7 +152,8 @@ class DelicatePreset(Preset):
                 {"name": "false-positive-rate"},
             )
         if not plan.analyses:
-            filled["analyses"] = _analyses(options)
+            voted = has_columns(plan.data.texts, "yes", "no")
+            filled["analyses"] = _analyses(options) + ({"name": "rater-agreement"},) * voted
         if plan.title == type(plan).model_fields["title"].default:
             filled["title"] = "Which delicate texts are found, and which are missed?"
         return plan.model_copy(update=filled)
