@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from ombud import registry
-from ombud.audits.audit import _info
+from ombud.audits.metric_docs import metric_info
 from ombud.errors import OmbudError
 
 # What an option of this name makes of a number, a description that leaves it open does not tell.
@@ -42,7 +42,7 @@ def made(factory: Any, **options: Any) -> Any:
 def test_every_form_of_a_metric_has_a_description_of_its_own(name: str) -> None:
     told: dict[str, str] = {}
     for metric in variants(name):
-        info = _info(metric, "user")
+        info = metric_info(metric, "user")
         assert info.summary.endswith("."), info.summary
         assert info.summary not in told, f"{info.key} and {told[info.summary]}: {info.summary}"
         told[info.summary] = info.key
@@ -51,9 +51,9 @@ def test_every_form_of_a_metric_has_a_description_of_its_own(name: str) -> None:
 @pytest.mark.parametrize("name", ["amplification", "amplification-user"])
 @pytest.mark.parametrize("form", STATISTICS)
 def test_no_other_form_is_called_the_mean_over_users(name: str, form: str) -> None:
-    mean = _info(registry.create("metric", name), "user")
+    mean = metric_info(registry.create("metric", name), "user")
     assert "It is the mean over users." in mean.summary
-    info = _info(registry.create("metric", name, {"form": form}), "user")
+    info = metric_info(registry.create("metric", name, {"form": form}), "user")
     assert STATISTICS[form] in info.summary
     for text in (info.summary, info.reading):
         assert "is the mean over users." not in text and "averaged over users" not in text

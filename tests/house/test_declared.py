@@ -13,7 +13,6 @@ SOURCE = Path(ombud.__file__).parent
 # things, libraries, and what a thread keeps for itself.
 FOREIGN = {
     "app/store.py": {"db"},
-    "audits/audit.py": {"name", "__name__"},
     "audits/collect.py": {"predict"},
     "audits/faults.py": {"model_fields"},
     "audits/result.py": {"spec"},
@@ -27,7 +26,7 @@ FOREIGN = {
     "systems/detectors/transformer.py": {"model_max_length"},
     "systems/moderators/service.py": {"registered_name"},
     "systems/moderators/sklearn_pipeline.py": {"predict_proba"},
-    "systems/own.py": {"recommend", "moderate", "fit", "columns"},
+    "systems/own.py": {"name", "__name__", "recommend", "moderate", "fit", "columns"},
     "testing/_options.py": {"registered_name"},
     "testing/metrics.py": {"frozen", "__dataclass_params__"},
     "text/matching.py": {"to_list", "tolist", "to_pylist"},

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from inspect import getdoc
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +19,7 @@ from ombud.audits.faults import check_names
 from ombud.audits.histograms import spread_tables
 from ombud.audits.inputs import data_plan, store_data, store_held_out
 from ombud.audits.load import load_analyses, load_data, load_metrics, load_system, what_systems_are
-from ombud.audits.metric_docs import describe_metric
+from ombud.audits.metric_docs import metric_info
 from ombud.audits.plan import AboutPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.audits.presets import complete
 from ombud.audits.provenance import (
@@ -32,7 +31,7 @@ from ombud.audits.provenance import (
     versions,
 )
 from ombud.audits.repeats import REPEATS, check_repeats, repeated_plan
-from ombud.audits.result import RESULT_SCHEMA, MetricInfo, Result
+from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder
 from ombud.audits.unused import refuse_unused
 from ombud.data.dataset import Dataset
@@ -41,7 +40,7 @@ from ombud.data.groups import Grouping
 from ombud.data.items import LABEL
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, MetricBase, Outputs, Rows, key_of, spec_of
+from ombud.metrics.base import Metric, Outputs, Rows, spec_of
 from ombud.metrics.engine import Settings, estimate_metric
 from ombud.metrics.item_groups import measure_by_item
 from ombud.metrics.list_depth import with_list_depth
@@ -50,7 +49,7 @@ from ombud.registry import hint
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
-from ombud.systems.own import as_system
+from ombud.systems.own import as_system, name_of
 from ombud.systems.quote import CostQuote
 
 __all__ = ["Audit"]
@@ -124,7 +123,7 @@ class Audit:
 
     def __post_init__(self) -> None:
         if not isinstance(self.systems, Mapping):
-            named = {_name_of(system): system for system in self.systems}
+            named = {name_of(system): system for system in self.systems}
             if len(named) < len(self.systems):
                 raise PlanError("two systems have the same name; give them names in a mapping")
             self.systems = named
@@ -310,7 +309,7 @@ class Audit:
             again = [other._measure(metric, said) for other, said in others]
             groups = self._groups(metric)
             estimates += estimate_metric(metric, rows, groups, self._settings(), again)
-            infos.append(_info(metric, next(iter(rows.values())).unit))
+            infos.append(metric_info(metric, next(iter(rows.values())).unit))
             tables |= spread_tables(metric, rows)
         progress(len(self.metrics), len(self.metrics), "measured")
         for analysis in self.analyses:
@@ -494,12 +493,6 @@ def _selected(data: Dataset, by: tuple[str, ...]) -> Dataset:
     return replace(data, users=chosen["users"], text_groups=chosen["text_groups"])
 
 
-def _name_of(system: object) -> str:
-    """Return the name of a system: its own, that of the function, or that of its class."""
-    name = getattr(system, "name", None) or getattr(system, "__name__", None)
-    return name if isinstance(name, str) else type(system).__name__
-
-
 def _without_pace(plan: dict[str, Any]) -> dict[str, Any]:
     """Return a plan's values without how fast services are asked: that makes no other run."""
     systems = {}
@@ -512,17 +505,3 @@ def _without_pace(plan: dict[str, Any]) -> dict[str, Any]:
 
 def _about_system(name: str, exclusions: Sequence[Exclusion]) -> list[Exclusion]:
     return [replace(e, where=f"{name}: {e.where}", system=name) for e in exclusions]
-
-
-def _info(metric: Metric, unit: str) -> MetricInfo:
-    said = describe_metric(getdoc(type(metric)) or "")
-    if isinstance(metric, MetricBase):
-        whole = " ".join(filter(None, (said["summary"], metric.variant)))
-        said |= {"summary": metric.summary or whole}
-    spec = spec_of(metric)
-    given = {name: getattr(metric, name, None) for name in spec}
-    # Of a file only its name: the folder is whose machine it is.
-    files = {name: value.name for name, value in given.items() if isinstance(value, Path)}
-    return MetricInfo(
-        spec | files, metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -197,9 +198,8 @@ def _groups(before: Result, after: Result, metric: Metric) -> Grouping | None:
     """Return the groups of the second result that the first one has too."""
     assert before.folder is not None
     assert after.folder is not None
-    of = "text" if metric.of == "moderator" else "user"
-    groups = read_groups(after.folder, of)  # type: ignore[arg-type]
-    earlier = read_groups(before.folder, of)  # type: ignore[arg-type]
+    of: Literal["user", "text"] = "text" if metric.of == "moderator" else "user"
+    groups, earlier = read_groups(after.folder, of), read_groups(before.folder, of)
     if groups is None or earlier is None:
         return None
     kept = [g for g, name in enumerate(groups.names) if name in earlier.names]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from inspect import cleandoc
+from inspect import cleandoc, getdoc
+from pathlib import Path
 
-__all__ = ["describe_metric"]
+from ombud.audits.result import MetricInfo
+from ombud.metrics.base import Metric, MetricBase, key_of, spec_of
+
+__all__ = ["describe_metric", "metric_info"]
 
 _ITEM = re.compile(r"^- \*\*(?P<name>[^*]+)\*\*:\s*(?P<text>.*)$", re.DOTALL)
 
@@ -55,3 +59,18 @@ def _plain(text: str) -> str:
     """Return reStructuredText as plain words on one line."""
     text = re.sub(r":[a-z:]+:`([^`]*)`", r"\1", text)
     return " ".join(re.sub(r"`+|\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)", "", text).split())
+
+
+def metric_info(metric: Metric, unit: str) -> MetricInfo:
+    """Return what a result keeps of a metric, beside its numbers."""
+    said = describe_metric(getdoc(type(metric)) or "")
+    if isinstance(metric, MetricBase):
+        whole = " ".join(filter(None, (said["summary"], metric.variant)))
+        said |= {"summary": metric.summary or whole}
+    spec = spec_of(metric)
+    given = {name: getattr(metric, name, None) for name in spec}
+    # Of a file only its name: the folder is whose machine it is.
+    files = {name: value.name for name, value in given.items() if isinstance(value, Path)}
+    return MetricInfo(
+        spec | files, metric.title, unit=unit, null=metric.null, key=key_of(metric), **said
+    )

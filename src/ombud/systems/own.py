@@ -20,7 +20,7 @@ from ombud.systems.base import Moderator, Progress, Recommender, ShowsSeen
 from ombud.systems.recommenders.adapters.answers import as_answer, gather
 from ombud.systems.recorded import RecordedDecisions
 
-__all__ = ["OwnModerator", "OwnRecommender", "as_system", "read_decisions", "read_lists"]
+__all__ = ["OwnModerator", "OwnRecommender", "as_system", "name_of", "read_decisions", "read_lists"]
 
 _LISTS = """such as:
   def recommend(users, n):
@@ -96,6 +96,12 @@ class _OwnTrainable(OwnRecommender):
 
 def _shows_seen(system: object) -> bool:
     return isinstance(system, ShowsSeen) and system.recommends_seen
+
+
+def name_of(system: object) -> str:
+    """Return the name of a system: its own, that of the function, or that of its class."""
+    name = getattr(system, "name", None) or getattr(system, "__name__", None)
+    return name if isinstance(name, str) else type(system).__name__
 
 
 def as_system(
