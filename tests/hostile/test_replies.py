@@ -69,7 +69,7 @@ def http(
 def bomb() -> bytes:
     raw = b"0" * (1 << 20)
     for _ in range(3):
-        raw = gzip.compress(raw)
+        raw = gzip.compress(raw, mtime=0)
     return raw
 
 
@@ -118,7 +118,7 @@ MODERATOR: list[tuple[bytes, Outcome, str]] = [
     (http(OK, status="503 Down", head="Retry-After: Sun, 99 Foo 2024\r\n"), ERROR, "answered 503"),
     # bodies that are packed
     (http(bomb(), head="Content-Encoding: gzip, gzip, gzip\r\n"), ERROR, "'gzip, gzip, gzip', which was not asked for"),
-    (http(gzip.compress(OK.encode()), head="Content-Encoding: gzip\r\n"), FLAGGED, ""),
+    (http(gzip.compress(OK.encode(), mtime=0), head="Content-Encoding: gzip\r\n"), FLAGGED, ""),
     (http(OK, head="Content-Encoding: gzip\r\n"), ERROR, "the reply is not gzip"),
     (http(OK, head="Content-Encoding: nonsense\r\n"), ERROR, "'nonsense', which was not asked for"),
     # bodies that are no JSON, or odd JSON
@@ -197,7 +197,7 @@ RECOMMENDER: list[tuple[bytes, int, str]] = [
 
 
 def numbered(rows: Any) -> list[str]:
-    return [f"{i:02d} {row[0][-40:]!r}" for i, row in enumerate(rows)]
+    return [f"{i:02d}" for i in range(len(rows))]
 
 
 def asked(server: Server, reply: bytes, folder: Path) -> tuple[Outcome, str]:
