@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,14 @@ def test_plugins_and_doctor() -> None:
     assert "share-gap" in ombud("plugins")
     assert json.loads(ombud("doctor", "--json"))["versions"]["numpy"]
     assert "extra models" in ombud("doctor")
+
+
+def test_doctor_knows_every_extra() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    named = project["project"]["optional-dependencies"]
+    result = json.loads(ombud("doctor", "--json"))["extras"]
+    assert set(result) == set(named)
+    assert result["models"] and not result["peers"]
 
 
 def test_errors_are_sentences_not_tracebacks(tmp_path: Path) -> None:

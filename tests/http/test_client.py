@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import sys
 import threading
 import time
 import tracemalloc
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from ombud.errors import PlanError
-from ombud.http.client import Client, Reply, RequestError, TooLargeError, blocking
+from ombud.http.client import Client, Reply, RequestError, TooLargeError, blocking, new_loop
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -342,6 +343,24 @@ def test_a_wait_ends_at_once_on_a_signal(sent: signal.Signals) -> None:
         signal.signal(signal.SIGINT, before)
     assert cancelled and time.monotonic() - start < 20
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("name", ["uvloop", "asyncio"])
+def test_the_loop_is_uvloops_where_it_is_installed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "uvloop":
+        pytest.importorskip("uvloop")
+    else:
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+
+    async def asked() -> str:
+        return type(asyncio.get_running_loop()).__module__.partition(".")[0]
+
+    assert blocking(asked()) == name
+    loop = new_loop()
+    loop.close()
+    assert type(loop).__module__.startswith(name)
 
 
 def test_what_goes_wrong_in_the_other_thread_is_raised_here() -> None:

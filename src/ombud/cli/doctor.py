@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from typing import Annotated, Any
+import re
+from importlib import metadata
+from typing import Annotated
 
 from ombud import registry
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
@@ -11,16 +12,17 @@ from ombud.report.display import visible
 
 __all__ = ["doctor", "plugins"]
 
-_EXTRAS = {
-    "models": ("numba",),
-    "tuning": ("optuna",),
-    "duckdb": ("duckdb",),
-    "spark": ("pyspark",),
-    "regress": ("statsmodels",),
-    "peers": ("implicit", "lenskit", "surprise"),
-    "moderators": ("sklearn", "profanity_check", "hatesonar", "glin_profanity", "skops"),
-    "huggingface": ("transformers", "torch"),
-}
+_REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*extra == ['"](?P<extra>[\w-]+)""")
+
+
+def _extras() -> dict[str, bool]:
+    """Return for each extra of the package whether all that it names is installed."""
+    result: dict[str, bool] = {}
+    for line in metadata.requires("ombud") or []:
+        if match := _REQUIREMENT.match(line):
+            there = any(metadata.distributions(name=match["name"]))
+            result[match["extra"]] = result.get(match["extra"], True) and there
+    return result
 
 
 @reports_errors
@@ -66,10 +68,7 @@ def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
 
     from ombud.audits.provenance import versions
 
-    extras: dict[str, Any] = {
-        extra: all(find_spec(module) is not None for module in modules)
-        for extra, modules in _EXTRAS.items()
-    }
+    extras = _extras()
     if as_json:
         print_json({"versions": versions(), "extras": extras})
         return

@@ -38,6 +38,7 @@ __all__ = [
     "RequestError",
     "TooLargeError",
     "blocking",
+    "new_loop",
     "wait_in_thread",
 ]
 
@@ -342,9 +343,18 @@ def wait_in_thread(
         raise failures[0]
 
 
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Return an event loop of its own: uvloop's where it is installed, which asks faster."""
+    try:
+        import uvloop
+    except ImportError:  # an extra, and not for every platform
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
 def blocking(work: Coroutine[Any, Any, _T]) -> _T:
     """Run a coroutine in a thread of its own and return what it returns; Ctrl-C cancels it."""
-    loop = asyncio.new_event_loop()
+    loop = new_loop()
     task = loop.create_task(work)
     pressed = False
 

@@ -14,7 +14,14 @@ from typing import Any, Protocol
 
 from ombud.errors import AuditedSystemError
 from ombud.http.backlog import Question
-from ombud.http.client import MAX_BODY, Client, Reply, RequestError, wait_in_thread
+from ombud.http.client import (
+    MAX_BODY,
+    Client,
+    Reply,
+    RequestError,
+    new_loop,
+    wait_in_thread,
+)
 from ombud.http.pace import RateLimit, RunSettings, backoff, retry_after
 from ombud.http.store import AnswerStore, Call, Key
 
@@ -243,7 +250,7 @@ class Dispatcher:
             if progress is not None:
                 progress(len(self.calls), self.total, self.stopped)
 
-        wait_in_thread(lambda: asyncio.run(self._run()), self._interrupt, tick)
+        wait_in_thread(self._run_to_end, self._interrupt, tick)
 
     def check(self, name: str) -> None:
         """Raise what ended the run early, if anything did.
@@ -282,6 +289,10 @@ class Dispatcher:
     def _stop(self, why: str) -> None:
         self.stopped = self.stopped or why
         self._halt.set()
+
+    def _run_to_end(self) -> None:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(self._run())
 
     async def _run(self) -> None:
         s = self._settings

@@ -71,9 +71,20 @@ def service(stub: Any, folder: Path, **run: Any) -> HttpModerator:
         ("413", Outcome.ERROR, 1),
     ],
 )
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 def test_each_fault_has_its_outcome(
-    stub: Any, tmp_path: Path, fault: str, outcome: Outcome, asked: int
+    stub: Any,
+    tmp_path: Path,
+    fault: str,
+    outcome: Outcome,
+    asked: int,
+    loop: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if loop == "uvloop":
+        pytest.importorskip("uvloop")
+    else:
+        monkeypatch.setitem(sys.modules, "uvloop", None)
     stub.faults["zz"].extend([fault] if fault else [])
     system = service(stub, tmp_path, timeout=0.3)
     decisions = system.moderate(texts_of("fine", "zz"))

@@ -162,7 +162,7 @@ class Service:
     def parse(self, status: int, body: bytes) -> Answer:
         """Return what a reply to one text means; never raises."""
         try:
-            reply = json.loads(body, object_pairs_hook=_each_once)
+            reply = _decoded(body)
         except _TwiceError as fault:
             return unparseable(str(fault))
         except (ValueError, RecursionError):
@@ -188,7 +188,7 @@ class Service:
             return Verdict("error", said, stop=said)
         if status == 200 and self.echoes:
             try:
-                about = self.echoed(json.loads(body), payload)
+                about = self.echoed(_decoded(body), payload)
             except Exception:  # a reply that is not as documented is not known to be this one's
                 about = False
             if not about:
@@ -226,6 +226,14 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         again = next(name for name in names if names.count(name) > 1)
         raise _TwiceError(f"the reply names {again!r:.60} twice")
     return made
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_each_once)
+
+
+def _decoded(body: bytes) -> Any:
+    # json.loads would make a decoder for every reply.
+    return _DECODER.decode(body.decode(json.detect_encoding(body), "surrogatepass"))
 
 
 def _said(reply: Any) -> str:
