@@ -127,7 +127,7 @@ def _x_axis(ratio: float | None) -> dict[str, Any]:
     if ratio:
         more = {"labelExpr": f"format(datum.value - {ratio:g}, '+~p')"}
     axis = alt.Axis(tickCount=6, grid=True, format="~g", **more)
-    return {"scale": alt.Scale(type="log", nice=False), "axis": axis}
+    return {"scale": alt.Scale(type="log", nice=False, padding=8), "axis": axis}
 
 
 def _finite_ends(estimates: Sequence[Estimate]) -> tuple[float, float]:

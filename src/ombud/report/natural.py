@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ombud.report.format import number_text
 
-__all__ = ["counted", "in_hundred", "more_or_less", "out_of", "percent", "times"]
+__all__ = ["between", "counted", "in_hundred", "more_or_less", "out_of", "percent", "times"]
 
 
 def out_of(share: float) -> str:
@@ -25,6 +25,21 @@ def out_of(share: float) -> str:
         if share * base >= 0.95:
             return f"{in_hundred(share, base)} of every {base:,}"
     return "fewer than 1 of every 10,000"
+
+
+def between(ends: tuple[float, float] | None, share: float) -> str:
+    """Return the ends of an interval in brackets, of as many as `out_of` writes the share.
+
+    Examples
+    --------
+    >>> between((0.1, 0.142), 0.12), between((0.001, 0.0072), 0.004), between(None, 0.5)
+    (' (10 to 14)', ' (1 to 7.2)', '')
+    """
+    if ends is None or not 0 < share < 1:
+        return ""
+    base = next((b for b in (100, 1000, 10_000) if share * b >= 0.95), 10_000)
+    low, high = (in_hundred(end, base) for end in ends)
+    return f" ({low} to {high})"
 
 
 def in_hundred(share: float, base: int = 100) -> str:

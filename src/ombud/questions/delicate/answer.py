@@ -9,7 +9,7 @@ from ombud.registry import answer
 from ombud.report.answer import Answer, Finding
 from ombud.report.blocks import Name, Paragraph, Part, Strong, paragraph
 from ombud.report.findings import estimates_of, infos_of, reading
-from ombud.report.natural import counted, out_of
+from ombud.report.natural import between, counted, out_of
 from ombud.stats.estimate import Estimate
 
 __all__ = ["delicate_answer"]
@@ -65,7 +65,7 @@ def _said(e: Estimate, at: dict[tuple[str, str], Estimate]) -> Paragraph:
     parts: list[Part] = [Name(e.system), " finds "]
     here, whole = at.get((e.system, e.group)), at.get((e.system, ""))
     if here is not None and here.value is not None:
-        parts.append(Strong(out_of(here.value)))
+        parts += [Strong(out_of(here.value)), between(here.interval, here.value)]
     else:
         parts.append(Strong("fewer"))
     parts += [" delicate ", Name(_kind(e.group))]
@@ -93,8 +93,10 @@ def _flips(result: Result) -> Paragraph | None:
         return None
     flips = worst.details.get("flips", worst.details.get("fails", 0))
     what = "triplets" if worst.unit == "triplet" else "changed texts"
+    # Beside a count of fewer the ends would be of another base.
+    ends = between(worst.interval, flips / worst.n) if worst.n > 1000 else ""
     return paragraph(
-        Name(worst.label), " flips ", Strong(counted(int(flips), worst.n)), f" {what} for ",
+        Name(worst.label), " flips ", Strong(counted(int(flips), worst.n)), f"{ends} {what} for ",
         Name(worst.system), ".",
     )  # fmt: skip
 

@@ -19,10 +19,11 @@ from ombud.questions.warnings.lookup import (
 from ombud.registry import answer
 from ombud.report.answer import Answer, Finding, by_nearest_end
 from ombud.report.blocks import Figure, Name, Paragraph, Part, Strong, paragraph
+from ombud.report.display import joined
 from ombud.report.figures import forest
 from ombud.report.findings import estimates_of, nearest_end, reading
 from ombud.report.format import number_text
-from ombud.report.natural import in_hundred, more_or_less, percent
+from ombud.report.natural import between, in_hundred, more_or_less, percent
 from ombud.stats.estimate import Estimate
 
 __all__ = ["warnings_answer"]
@@ -128,8 +129,16 @@ def _also(result: Result) -> Paragraph | None:
         Name(e.system),
         "), ",
         Strong(f"{more_or_less(more)} places"),
-        f"; their own history has {in_hundred(e.details['history'])}.",
+        f"{_places(e, more)}; their own history has {in_hundred(e.details['history'])}.",
     )
+
+
+def _places(e: Estimate, more: float) -> str:
+    """Return the ends of the interval in places of 100; empty where fewer than one is meant."""
+    if e.interval is None or more < 0.01:
+        return ""
+    low, high = (end * e.details["history"] for end in e.interval)
+    return between((low, high), more)
 
 
 def _extra(e: Estimate) -> float:
@@ -148,13 +157,14 @@ def _change(result: Result, unclear: Sequence[str]) -> Paragraph:
     unclear
         Systems that make no finding, whose other average is said here.
     """
-    parts = [_unknown_change(result)]
-    for system in unclear:
-        e = disagreeing(result, system)
-        if e is not None and e.value is not None:
-            size = number_text(100 * e.value, 0, signed=True)
-            parts.append(f"By the paper\u2019s mean of ratios, {system} is at {size}%.")
-    return paragraph(" ".join(parts))
+    others = [e for system in unclear if (e := disagreeing(result, system)) is not None]
+    sizes = [
+        f"{e.system} is at {number_text(100 * e.value, 0, signed=True)}%"
+        for e in others
+        if e.value is not None
+    ]
+    said = f" By the paper\u2019s mean of ratios, {joined(sizes)}." if sizes else ""
+    return paragraph(f"{_unknown_change(result)}{said}")
 
 
 def _unknown_change(result: Result) -> str:
