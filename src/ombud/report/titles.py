@@ -15,10 +15,11 @@ from ombud.errors import OmbudError
 from ombud.stats.estimate import Estimate
 from ombud.taxonomy import load_taxonomy, taxonomy_names
 
-__all__ = ["Titles", "in_words", "titles_of"]
+__all__ = ["Titles", "in_words", "titles_of", "value_title"]
 
 
 _IDENTITY = "identity="
+_TAXONOMIES = {"topic": "delicate@1", "coarse-topic": "delicate-coarse@1"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def titles_of(result: Result) -> Titles:
 
     The data's card says which taxonomy its labels are of; without that, it is the one that has
     them all. Groups are those of the taxonomy that has them all; of any other ``identity=NAME``
-    the name is what a reader sees.
+    the name is what a reader sees, and of ``topic=ID`` the topic has its title.
     """
     labels = frozenset(e.label for e in result.estimates if e.label)
     groups = frozenset(part for e in result.estimates for part in e.group.split(" & ") if part)
@@ -61,8 +62,27 @@ def titles_of(result: Result) -> Titles:
         _words(labels, told if isinstance(told, str) else ""),
         # Analyses put names of their own there, such as the columns of a regression.
         {g: g.removeprefix(_IDENTITY) for g in groups if g.startswith(_IDENTITY)}
+        | _topics(groups)
         | {k: v for k, v in _groups().items() if k in groups},
     )
+
+
+def value_title(attribute: str, value: str) -> str:
+    """Return the title of what a group has of an attribute; the value itself in no taxonomy.
+
+    Examples
+    --------
+    >>> value_title("topic", "race-ethnicity-origin"), value_title("length", "up to 50 words")
+    ('Race, ethnicity, and origin', 'up to 50 words')
+    """
+    key = _TAXONOMIES.get(attribute)
+    return _titles(key).get(value, value) if key else value
+
+
+def _topics(groups: frozenset[str]) -> dict[str, str]:
+    parts = {g: g.partition("=")[::2] for g in groups}
+    titles = {g: value_title(*pair) for g, pair in parts.items()}
+    return {g: f"{parts[g][0]}={t}" for g, t in titles.items() if t != parts[g][1]}
 
 
 def in_words(result: Result) -> Result:

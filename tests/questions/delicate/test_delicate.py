@@ -270,6 +270,9 @@ def test_the_preset_runs_from_files_to_report_and_again(project: Path) -> None:
     page = Report(result).html()
     for words in ("How well delicate texts are found", "What sways decisions", "What raters say"):
         assert words in page
+    ids = {e.group.partition("=")[2] for e in again.estimates if "topic=" in e.group}
+    ids = {i for i in ids if "-" in i}
+    assert ids and not {i for i in ids if f"topic={i}" in page}
     answer = next(a for a in answers_of(again) if a.name == "delicate")
     assert answer.findings and answer.tested
     shown, _ = answer.shown()

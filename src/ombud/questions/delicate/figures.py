@@ -14,16 +14,14 @@ from ombud.report.drawing import NOMINAL, QUANTITY, inline, layered, legend, spe
 from ombud.report.figures import few_systems
 from ombud.report.format import estimate_text
 from ombud.report.themes import MOST_COLOURS
+from ombud.report.titles import value_title
 from ombud.stats.estimate import Estimate
-from ombud.taxonomy import load_taxonomy
 from ombud.text.geography import countries, world_outlines
 
 if TYPE_CHECKING:
     import altair as alt
 
 __all__ = ["curve_figure", "group_figure", "group_words", "map_figure", "swap_figure"]
-
-_TAXONOMIES = {"topic": "delicate@1", "coarse-topic": "delicate-coarse@1"}
 
 
 def group_words(group: str) -> str:
@@ -35,9 +33,8 @@ def group_words(group: str) -> str:
     ('age', 'up to 50 words', 'risk 3')
     """
     attribute, _, value = group.partition("=")
-    if attribute in _TAXONOMIES:
-        titles = {label.id: label.title for label in load_taxonomy(_TAXONOMIES[attribute]).labels}
-        return titles.get(value, value).lower()
+    if attribute in {"topic", "coarse-topic"}:
+        return value_title(attribute, value).lower()
     if attribute == "explicit":
         return f"with {value}" if value == "a term" else "without a term"
     return value if attribute == "length" else f"{attribute} {value}" if value else group
