@@ -31,22 +31,14 @@ ROOT_PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 _LOADED = re.compile(r"""<(?:script|link|img|iframe)[^>]*?(?:src|href)=["'](?:https?:)?//[^"']+""")
 
 
-def build(folder: Path, builder: str = "html") -> int:
-    """Write the site and return an exit code; not 0 if there was any warning.
-
-    Parameters
-    ----------
-    folder
-        Where to; the site is in a folder named after the builder.
-    builder
-        Of Sphinx. ``dummy`` reads and links every page, but writes none.
-    """
+def build(folder: Path) -> int:
+    """Write the site and return an exit code; not 0 if there was any warning."""
     from sphinx.cmd.build import main
 
-    source, target = folder / "source", folder / builder
+    source, target = folder / "source", folder / "html"
     write_source(source)
     code = main(
-        ["-b", builder, "-q", "-W", "--keep-going", "-d", str(folder / "trees")]
+        ["-b", "html", "-q", "-W", "--keep-going", "-d", str(folder / "trees")]
         + [str(source), str(target)]
     )
     fetched = [f"{page.name}: {found}" for page in target.rglob("*.html") for found in loaded(page)]
