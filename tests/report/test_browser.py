@@ -7,7 +7,9 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
@@ -68,6 +70,12 @@ def chromium() -> str:
             pytest.fail(why)
         pytest.skip(why)
     return found
+
+
+@pytest.fixture(scope="module")
+def html_of(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """The report of a result, written once: a large one takes seconds."""
+    return cache(lambda name: Report(request.getfixturevalue(name)).html())
 
 
 def look(chromium: str, html: str, folder: Path, *, width: int = 1200, dark: bool = False) -> Seen:
@@ -213,15 +221,20 @@ setTimeout(function () {
 
 @pytest.mark.parametrize("name", ["ordinary", "large", "moderator"])
 def test_the_answer_fits_into_the_first_screen(
-    chromium: str, name: str, request: pytest.FixtureRequest, tmp_path: Path
+    chromium: str, name: str, html_of: Callable[[str], str], tmp_path: Path
 ) -> None:
-    html = with_probe(Report(request.getfixturevalue(name)).html(), FIRST_SCREEN)
+    html = with_probe(html_of(name), FIRST_SCREEN)
     seen = look(chromium, html, tmp_path, width=1280)
     bottom, words, figures, height = map(int, seen.title.split())
     assert 200 < bottom <= 900
     assert 20 < words <= MOST_WORDS
     assert figures <= 1
     assert height <= 10 * 900
+
+
+def test_large_reports_stay_small(html_of: Callable[[str], str], large: Result) -> None:
+    assert len(html_of("large").encode()) < 1_500_000
+    assert len(Report(large).appendix_html().encode()) < 3_000_000
 
 
 AXE = """
@@ -295,11 +308,11 @@ setTimeout(function () {
 
 @pytest.mark.parametrize("name", ["ordinary", "large"])
 def test_ticks_do_not_overlap_on_a_phone(
-    chromium: str, name: str, request: pytest.FixtureRequest, tmp_path: Path
+    chromium: str, name: str, html_of: Callable[[str], str], tmp_path: Path
 ) -> None:
     # A window is at least 500 pixels wide; a frame can be as narrow as a phone.
     inner = tmp_path / "inner.html"
-    inner.write_text(with_probe(Report(request.getfixturevalue(name)).html(), OVERLAP), "utf-8")
+    inner.write_text(with_probe(html_of(name), OVERLAP), "utf-8")
     outer = (
         "<!DOCTYPE html><title>waiting</title><iframe src='inner.html' width=390 height=844 "
         "frameborder=0></iframe><script>onmessage = function (m) { document.title = m.data; }"

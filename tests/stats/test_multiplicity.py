@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,15 +18,20 @@ def test_hand_worked() -> None:
     assert benjamini_hochberg(p).tolist() == pytest.approx([0.04, 0.04, 0.04, 0.5])
 
 
-@given(P)
-def test_equal_statsmodels_and_keep_what_is_missing(p: list[float | None]) -> None:
-    module = pytest.importorskip("statsmodels.stats.multitest")
+@pytest.fixture(scope="module")
+def multitest() -> Any:
+    # Inside the test Hypothesis would trace every line of the import.
+    return pytest.importorskip("statsmodels.stats.multitest")
+
+
+@given(p=P)
+def test_equal_statsmodels_and_keep_what_is_missing(multitest: Any, p: list[float | None]) -> None:
     values = np.array(p, dtype=float)
     known = ~np.isnan(values)
     for ours, theirs in ((holm(p), "holm"), (benjamini_hochberg(p), "fdr_bh")):
         assert np.isnan(ours[~known]).all()
         if known.any():
-            expected = module.multipletests(values[known], method=theirs)[1]
+            expected = multitest.multipletests(values[known], method=theirs)[1]
             np.testing.assert_allclose(ours[known], expected, atol=1e-12)
         assert (ours[known] >= values[known] - 1e-15).all() and (ours[known] <= 1).all()
 

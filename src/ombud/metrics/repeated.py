@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from ombud.stats.replicates import Replicates, Sample
 from ombud.stats.statistics import Floats
@@ -38,7 +38,7 @@ def over_repeats(parts: Sequence[Replicates], level: float, rng: np.random.Gener
     mean = points.mean(axis=0)
     draws = np.mean([part.draws for part in parts], axis=0)
     tail = (1 + level) / 2
-    stretch = float(t.ppf(tail, count - 1) / norm.ppf(tail))
+    stretch = float(stdtrit(count - 1, tail) / ndtri(tail))
     weights = rng.standard_normal((len(draws), count)) * stretch / np.sqrt(count * (count - 1))
     moves = weights @ (points - mean).reshape(count, -1)
     draws += moves.reshape(len(draws), *mean.shape)

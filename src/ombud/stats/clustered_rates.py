@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from ombud.stats.proportions import normal_quantile
@@ -214,5 +213,7 @@ def _end(function: Callable[[float], float]) -> float:
     def bounded(at: float) -> float:
         # An infinite distance is beyond any end: its sign is all that is looked at.
         return float(np.clip(function(at), -1e6, 1e6))
+
+    from scipy.optimize import brentq  # takes a while to import
 
     return float(np.exp(brentq(bounded, _SMALLEST, _LARGEST)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from ombud.stats.estimate import Estimate
 
@@ -28,7 +28,7 @@ POWER = 0.8
 
 
 def _z(level: float) -> float:
-    return float(norm.ppf((1 + level) / 2))
+    return float(ndtri((1 + level) / 2))
 
 
 def is_ratio(estimate: Estimate) -> bool:
@@ -82,7 +82,7 @@ def smallest_effect(estimate: Estimate, power: float = POWER) -> float | None:
     error = standard_error(estimate)
     if error is None or estimate.null is None:
         return None
-    far = (_z(estimate.level) + float(norm.ppf(power))) * error
+    far = (_z(estimate.level) + float(ndtri(power))) * error
     return math.exp(far) if is_ratio(estimate) else far
 
 
@@ -135,7 +135,7 @@ def units_for_power(spread: float, effect: float, power: float = POWER, level: f
     _check(spread, effect, "effect")
     if not 0 < power < 1:
         raise ValueError(f"power is {power}; it lies between 0 and 1")
-    far = _z(level) + float(norm.ppf(power))
+    far = _z(level) + float(ndtri(power))
     return max(1, math.ceil((max(far, 0.0) * spread / effect) ** 2 - 1e-9))
 
 
@@ -148,7 +148,7 @@ def power_of(spread: float, effect: float, n: int, level: float = 0.95) -> float
     0.81
     """
     _check(spread, effect, "effect")
-    return float(norm.cdf(effect * math.sqrt(n) / spread - _z(level)))
+    return float(ndtr(effect * math.sqrt(n) / spread - _z(level)))
 
 
 def _check(spread: float, wanted: float, name: str) -> None:
