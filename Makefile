@@ -6,7 +6,7 @@ NAME ?=
 # Tests start a hundred processes, each of which would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all check docs bench fuzz versions lowest audit-packages clean help
+.PHONY: demo test test-all lint check docs bench fuzz versions lowest audit-packages clean help
 
 help:
 	@echo "make demo            install, run the demo audits, print where their reports are"
@@ -35,17 +35,20 @@ $(VENV)/.docs: $(VENV)/.run requirements-docs.txt
 demo: $(VENV)/.run
 	$(BIN)/ombud demo
 
-check: $(VENV)/.test
+lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+check: lint
 	$(BIN)/mypy
 
 SUITE := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-test: check
+# mypy is one of the tests, so that it runs beside the others.
+test: lint
 	OMBUD_PLUGINS=none $(SUITE)
 
-test-all: check
+test-all: lint
 	OMBUD_PLUGINS=none OMBUD_SLOW=1 $(SUITE)
 
 docs: $(VENV)/.docs
