@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ombud.errors import DataError
+from ombud.stats.binned import Keys, mixed
 
-__all__ = ["Codes", "Ids", "Vocabulary"]
+__all__ = ["Codes", "Ids", "Vocabulary", "hash_ids"]
 
 Ids: TypeAlias = "NDArray[Any] | Sequence[Any] | pa.Array | pa.ChunkedArray"
 Codes: TypeAlias = NDArray[np.int32]
@@ -58,6 +59,40 @@ def _encode_whole_numbers(array: pa.Array) -> tuple[pa.Array, Codes] | None:
     ranks = np.cumsum(present, dtype=np.int32) - np.int32(1)
     ids = np.flatnonzero(present).astype(numbers.dtype) + low
     return pa.array(ids, type=array.type), ranks[offsets]
+
+
+def hash_ids(ids: Ids) -> Keys:
+    """Return 64-bit keys of ids, the same on every machine and with every version.
+
+    Whole numbers have the key of their value whatever their width, strings that of their UTF-8.
+
+    Examples
+    --------
+    >>> hash_ids([7, 8])[0] == hash_ids(np.array([7], dtype=np.int16))[0]
+    np.True_
+    >>> len(set(hash_ids(["a", "b", "a longer id", "a longer id!"]).tolist()))
+    4
+    """
+    array = _to_arrow(ids)
+    if len(array) == 0:
+        return np.empty(0, dtype=np.uint64)
+    if pa.types.is_integer(array.type):
+        return mixed(array.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    binary = array.cast(pa.large_string()).cast(pa.large_binary())
+    _, ends, content = binary.buffers()
+    starts = np.frombuffer(ends, dtype=np.int64)[binary.offset : binary.offset + len(binary) + 1]
+    text = np.frombuffer(content or b"", dtype=np.uint8)
+    lengths = np.diff(starts)
+    keys = mixed(lengths)
+    # Eight bytes of every string that is so long at a time; what is past an end is zero.
+    for done in range(0, int(lengths.max()), 8):
+        active = np.flatnonzero(lengths > done)
+        offsets = np.arange(8)
+        place = (starts[active] + done)[:, None] + offsets
+        inside = offsets < (lengths[active] - done)[:, None]
+        words = np.where(inside, text[np.where(inside, place, 0)], np.uint8(0))
+        keys[active] = mixed(keys[active] ^ words.view("<u8")[:, 0])
+    return keys
 
 
 class Vocabulary:

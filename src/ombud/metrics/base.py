@@ -6,7 +6,7 @@ a metric's author writes no statistics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import (
@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from ombud.metrics.label_uncertainty import LabelDraws
     from ombud.stats.statistics import Statistic
 
-__all__ = ["Metric", "MetricBase", "Outputs", "Rows", "key_of", "options_of", "spec_of"]
+__all__ = ["Metric", "MetricBase", "Outputs", "Rows", "Told", "key_of", "options_of", "spec_of"]
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
+Told: TypeAlias = tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]
+"""Notes and details, each by label (or ``""`` for all)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,9 @@ class Rows:
         labels), to be carried into the intervals; None when nothing of the kind is known.
     undefined
         Why none of it makes a number, such as lists that are too short; empty when it does.
+    tallies
+        Sums over units that notes and details are made of, by name: those of two blocks of units
+        add up (`MetricBase.tell`).
     """
 
     unit: str
@@ -82,6 +87,7 @@ class Rows:
     details: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shared: LabelDraws | None = None
     undefined: str = ""
+    tallies: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, values in self.columns.items():
@@ -268,6 +274,28 @@ class MetricBase:
     def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
         """There is no number at a depth that no list has."""
         return "undefined"
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return why units cannot be measured in blocks that do not know of each other.
+
+        Empty when they can: a unit's row then depends on that unit, on labels and on the catalogue
+        alone. `tables` are the names of the tables that the data has.
+        """
+        del tables
+        return "what it measures on a unit may depend on other units"
+
+    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+        """Return notes and details, by label, from what `measure` has tallied."""
+        del tallies, labels
+        return {}, {}
+
+    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
+        """Return exclusions whose words hold counts, from what `measure` has tallied.
+
+        Each has a key, and is not added up over blocks by its words.
+        """
+        del tallies
+        return ()
 
 
 class _Registered(Protocol):

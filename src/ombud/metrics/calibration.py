@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -130,6 +131,11 @@ class Miscalibration(MetricBase):
     def depth(self) -> int:
         """How many places of a list are looked at."""
         return self.k
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return nothing: a user's row depends on that user alone."""
+        del tables
+        return ""
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return the divergence of each user."""

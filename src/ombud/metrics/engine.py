@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from ombud.stats.multiplicity import adjust
 from ombud.stats.ranks import resample_by_pattern
 from ombud.stats.replicates import Replicates, Sample
 
-__all__ = ["REST", "Settings", "correct", "estimate_metric"]
+__all__ = ["REST", "Settings", "correct", "estimate_metric", "estimates_of", "nothing_measured"]
 
 REST = "everyone else whose group is known"
 """What a group is compared with: the other units for which its attribute is known."""
@@ -65,7 +65,9 @@ def estimate_metric(
     every = (rows, *repeats)
     units, _ = Vocabulary.encode(np.concatenate([part[s].ids for part in every for s in systems]))
     if len(units) == 0:
-        return [_nothing(metric, first, system, label) for system in systems for label in labels]
+        return [
+            nothing_measured(metric, first, system, label) for system in systems for label in labels
+        ]
     members = None if groups is None else groups.aligned(units.ids)
     layout = Layout(systems, labels, () if groups is None else groups.names)
     sampled = [
@@ -111,6 +113,25 @@ def estimate_metric(
     maker = MetricEstimator(
         metric, first.unit, rows, replicates, layout, settings, pairs, tuple(points)
     )
+    return estimates_of(maker, groups, None if members is None else _overlap(members))
+
+
+def estimates_of(
+    maker: MetricEstimator, groups: Grouping | None, overlap: NDArray[np.integer[Any]] | None
+) -> list[Estimate]:
+    """Return every estimate that is made of replicates, with corrected p-values.
+
+    Parameters
+    ----------
+    maker
+        Turns replicates into estimates.
+    groups
+        The groups; of their members nothing is asked.
+    overlap
+        Groups x groups: how many of the measured units are in both.
+    """
+    metric, layout, settings = maker.metric, maker.layout, maker.settings
+    systems, labels, wanted = layout.systems, layout.labels, metric.comparisons
     cells = [(s, w) for s in range(len(systems)) for w in range(len(labels))]
     families: list[list[Estimate]] = []
     if wanted.levels:
@@ -118,7 +139,7 @@ def estimate_metric(
         families.append(
             [maker.level(s, w, 1 + g) for s, w in cells for g in range(len(layout.groups))]
         )
-    compared = _compared(groups, members, wanted.groups)
+    compared = _compared(groups, overlap, wanted.groups)
     families.append(
         [maker.group_contrast(s, w, g, other) for s, w in cells for g, other in compared.items()]
     )
@@ -171,7 +192,8 @@ def _adjusted(estimates: Sequence[Estimate], correction: Correction) -> list[Est
     ]
 
 
-def _nothing(metric: Metric, rows: Rows, system: str, label: str) -> Estimate:
+def nothing_measured(metric: Metric, rows: Rows, system: str, label: str) -> Estimate:
+    """Return the estimate that says that there was no unit to measure."""
     return Estimate.undefined(
         metric=metric.title,
         key=key_of(metric),
@@ -212,23 +234,31 @@ def _columns(
     return np.concatenate([np.ones((n, 1), dtype=bool), members, rest], axis=1)
 
 
+def _overlap(members: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return groups x groups: how many units are in both."""
+    result = np.zeros((members.shape[1], members.shape[1]), dtype=np.int64)
+    for g, column in enumerate(members.T):
+        result[g] = np.count_nonzero(members[column], axis=0)
+    return result
+
+
 def _compared(
     groups: Grouping | None,
-    members: NDArray[np.bool_] | None,
+    overlap: NDArray[np.integer[Any]] | None,
     against: Literal["outside", "rest", "whole"] | None,
 ) -> dict[int, str]:
     """Return the groups to compare, and the words for what they are compared with.
 
     Two groups that share out an attribute between them make one comparison, not two.
     """
-    if groups is None or members is None or against is None:
+    if groups is None or overlap is None or against is None:
         return {}
     if against != "rest":
         return dict.fromkeys(range(len(groups.names)), WHOLE if against == "whole" else OUTSIDE)
     text: dict[int, str] = {}
     for g, attribute in enumerate(groups.attributes):
         same = [h for h, other in enumerate(groups.attributes) if other == attribute]
-        if len(same) == 2 and not np.any(members[:, same[0]] & members[:, same[1]]):
+        if len(same) == 2 and not overlap[same[0], same[1]]:
             if g == same[0]:
                 text[g] = groups.names[same[1]]
         elif len(same) > 1:

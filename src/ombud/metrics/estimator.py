@@ -278,12 +278,9 @@ class MetricEstimator:
         told = self.rows[name].details
         details = {} if group else dict(told.get(word, told.get("", {})))
         if len(statistic.columns) > 1:
-            inside = self.replicates.design.member[:, group]
-            values = self.replicates.samples[sample].values[inside]
-            values = values[~np.isnan(values).any(axis=1)]
-            if len(values):
-                means = values.mean(axis=0).tolist()
-                details |= dict(zip(statistic.columns, means, strict=True))
+            means = self.replicates.column_means(sample, group)
+            if means is not None:
+                details |= dict(zip(statistic.columns, means.tolist(), strict=True))
         if len(self.points) > 1:
             each = [float(point[sample, group]) for point in self.points]
             details["repeats"] = [None if math.isnan(value) else value for value in each]
@@ -325,8 +322,7 @@ class MetricEstimator:
         needs = self.metric.needs
         if needs is None:
             return ""
-        values = drawn.samples[sample].values[:, statistic.columns.index(needs.column)]
-        count = int(np.count_nonzero((values > 0) & drawn.design.member[:, group]))
+        count = drawn.count_above_zero(sample, group, statistic.columns.index(needs.column))
         if count >= needs.smallest:
             return ""
         result = f"{count} {self.unit}{'' if count == 1 else 's'} {needs.description}"

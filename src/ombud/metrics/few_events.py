@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from ombud.stats.binned import BinnedReplicates
 from ombud.stats.clustered_rates import (
     ClusterScore,
+    RateSums,
     cluster_score_test,
     design_effect,
     intracluster_correlation,
@@ -57,6 +59,14 @@ class Counts:
 
 def counts_of(drawn: MetricEstimator, sample: int, column: int) -> Counts:
     """Return what stands behind a column of the replicates."""
+    if (rates := _rates(drawn)) is not None:
+        place = (column, sample)
+        return Counts(
+            float(rates.events[place]),
+            int(rates.units[place]),
+            int(rates.with_event[place]),
+            int(rates.without[place]),
+        )
     design = drawn.replicates.design
     values = drawn.replicates.samples[sample].values[:, 0]
     known = design.member[:, column] & ~np.isnan(values)
@@ -77,6 +87,8 @@ def events_of(drawn: MetricEstimator, sample: int, column: int) -> float:
 
 def is_independent(drawn: MetricEstimator, sample: int) -> bool:
     """Whether every text that counts stands alone."""
+    if (rates := _rates(drawn)) is not None:
+        return bool(rates.independent[sample])
     design = drawn.replicates.design
     if design.order is None:
         return True
@@ -95,13 +107,23 @@ def _units(
     return values[known], clusters[known], design.member[known]
 
 
+def _rates(drawn: MetricEstimator) -> RateSums | None:
+    """Return the sums behind rates that were measured in blocks; None where texts are at hand."""
+    replicates = drawn.replicates
+    return replicates.rates if isinstance(replicates, BinnedReplicates) else None
+
+
 def _score_of(drawn: MetricEstimator, sample: int, here: int) -> ClusterScore:
+    if (rates := _rates(drawn)) is not None:
+        return rates.score(here, sample)
     values, clusters, member = _units(drawn, sample)
     return cluster_score_test(values, member[:, here], clusters)
 
 
 def _worth(drawn: MetricEstimator, sample: int, column: int) -> float:
     """Return the design effect of a part's rate; without any spread, clusters count as one text."""
+    if (rates := _rates(drawn)) is not None:
+        return rates.effect(column, sample)
     values, clusters, member = _units(drawn, sample)
     correlation = intracluster_correlation(values, clusters)
     if np.isnan(correlation):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Metric, Outputs, Rows
 
-__all__ = ["ListDepth", "list_depth", "with_list_depth"]
+__all__ = ["ListDepth", "list_depth", "told_depth", "was_shortened", "with_list_depth"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,13 @@ class ListDepth:
     ended: int
     filled: int
     seen: int = 0
+
+    def merged(self, other: ListDepth) -> ListDepth:
+        """Return the depth of two sets of lists together."""
+        sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        return ListDepth(
+            **sums | {"places": self.places, "longest": max(self.longest, other.longest)}
+        )
 
     @property
     def is_cut(self) -> bool:
@@ -151,9 +158,26 @@ def with_list_depth(
     if not isinstance(outputs, Recommendations) or metric.shallow_lists == "unread":
         return rows
     depth = list_depth(outputs, data, metric.depth, seen)
+    return told_depth(metric, rows, depth, shortened=was_shortened(outputs))
+
+
+def told_depth(metric: Metric, rows: Rows, depth: ListDepth, *, shortened: bool = False) -> Rows:
+    """Return what was measured with what the depth of lists means for it.
+
+    Parameters
+    ----------
+    metric
+        What measured.
+    rows
+        What it measured.
+    depth
+        How deep the lists are.
+    shortened
+        Whether a reranker has shortened them.
+    """
     if not depth.details:
         return rows
-    if depth.is_cut and metric.shallow_lists == "undefined" and not _shortened(outputs):
+    if depth.is_cut and metric.shallow_lists == "undefined" and not shortened:
         return replace(rows, undefined=depth.reason, details=_merged(rows.details, depth.details))
     notes = {label: "; ".join((text, depth.note)) for label, text in rows.notes.items() if text}
     return replace(
@@ -167,5 +191,6 @@ def _merged(told: Any, more: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {label: {**told.get(label, {}), **more} for label in ("", *told)}
 
 
-def _shortened(lists: Recommendations) -> bool:
+def was_shortened(lists: Recommendations) -> bool:
+    """Whether a reranker has taken places away."""
     return any(e.key.endswith(("/shortened", "/emptied")) for e in lists.exclusions)

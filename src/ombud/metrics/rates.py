@@ -106,6 +106,7 @@ class UndecidedShare(TextMetric):
     """
 
     event: ClassVar[str] = "undecided"
+    needed: ClassVar[str] = "answer"
 
     @property
     def title(self) -> str:
@@ -114,4 +115,6 @@ class UndecidedShare(TextMetric):
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return whether each text that should not be flagged was left undecided."""
-        return measure_texts(outputs, data, was_undecided, needed="answer", families=self.families)
+        return measure_texts(
+            outputs, data, was_undecided, needed=self.needed, families=self.families
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -14,7 +15,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.metrics.base import MetricBase, Outputs, Rows, Told
 from ombud.metrics.label_uncertainty import over_label_draws
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
@@ -93,6 +94,11 @@ class _Share(MetricBase):
     def __post_init__(self) -> None:
         if self.k < 1:
             raise PlanError(f"k is {self.k}; a list has at least 1 place")
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return nothing: a user's row depends on that user alone."""
+        del tables
+        return ""
 
     @property
     def _how(self) -> str:
@@ -205,6 +211,13 @@ class ShareGap(_Share):
         """Return, for each user and label, list share minus history share."""
         return _measure(self, outputs, data, "gap")
 
+    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+        """Return the mean share in histories beside the gap."""
+        with np.errstate(invalid="ignore"):
+            means = tallies["history"] / tallies["users"]
+        told = {w: {"history": float(m)} for w, m in zip(labels, means, strict=True)}
+        return {}, {w: one for w, one in told.items() if np.isfinite(one["history"])}
+
 
 def _measure(
     asked: _Share, outputs: Outputs, data: Dataset, part: Literal["list", "history", "gap"]
@@ -231,7 +244,7 @@ def _measure(
         exclusions.append(Exclusion("recommendations", "places", unlabelled, reason))
     codes = items.codes(interactions.items.arrow)
     ids = np.asarray(outputs.users)[kept]
-    details: dict[str, dict[str, float]] = {}
+    tallies: dict[str, NDArray[np.float64]] = {}
 
     Degrees = NDArray[np.float32]
 
@@ -260,18 +273,17 @@ def _measure(
         if labels.errors is not None:
             history, _ = over_label_draws(labels, ids, lambda some: in_histories(of_items(some)))
         there = ~np.isnan(shares)
-        with np.errstate(invalid="ignore"):
-            means = np.where(there, history, 0.0).sum(axis=0) / there.sum(axis=0)
-        details = {w: {"history": float(m)} for w, m in zip(labels.names, means, strict=True)
-                   if np.isfinite(m)}  # fmt: skip
+        tallies["history"] = np.where(there, history, 0.0).sum(axis=0)
+        tallies["users"] = there.sum(axis=0).astype(np.float64)
     return Rows(
         unit="user",
         ids=ids,
         columns={"value": np.asarray(shares)},
         labels=labels.names,
         exclusions=tuple(exclusions),
-        details=details,
+        details=asked.tell(tallies, labels.names)[1],
         shared=shared,
+        tallies=tallies,
     )
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ombud.metrics.base import MetricBase
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.data.exclusions import Exclusion
+from ombud.metrics.base import MetricBase, Told
 from ombud.metrics.comparisons import Comparisons
 from ombud.metrics.few_events import GapPolicy
+from ombud.metrics.text_rows import LACKING, left_out, sizes_told
 from ombud.stats.statistics import Mean, Median
 
 __all__ = ["TextMetric"]
@@ -28,6 +34,26 @@ class TextMetric(MetricBase):
     def statistic(self) -> Mean | Median:
         """How one number is made of many texts."""
         return Mean()
+
+    @property
+    def needed(self) -> str:
+        """What a text without a value lacks, in a word."""
+        return "decision"
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return why texts cannot be measured in blocks; empty when they can."""
+        del tables
+        if self.families:
+            return "families=true makes labels of what all texts together have; leave it out"
+        return ""
+
+    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+        """Return how many texts there are beside the clusters."""
+        return sizes_told(tallies, labels), {}
+
+    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
+        """Return how many texts have no value, and what came in its place."""
+        return tuple(left_out(tallies, self.needed)) if LACKING in tallies else ()
 
     @property
     def happened(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 __all__ = [
     "EVENTS",
     "HAPPENINGS",
+    "LACKING",
     "Happening",
     "Scope",
     "by_part",
+    "left_out",
     "max_score",
     "measure_texts",
     "needs_texts",
+    "sizes_told",
     "was_flagged",
     "was_refused",
     "was_stopped",
@@ -156,17 +159,24 @@ def measure_texts(
         )
         negative &= tagged
     kept = negative & (count > 0)
-    lacking = int(np.count_nonzero(negative & (count == 0)))
-    if lacking:
-        reason = f"no {needed}{_outcomes(decisions, index, negative & (count == 0))}"
-        exclusions.append(
-            Exclusion("texts", "texts", lacking, reason, int(np.count_nonzero(negative)))
+    tallies = {
+        LACKING: np.array(
+            [
+                np.count_nonzero(negative),
+                np.count_nonzero(negative & (count == 0)),
+                *_outcomes(decisions, index, negative & (count == 0)),
+            ],
+            dtype=np.float64,
         )
+    }
+    exclusions += left_out(tallies, needed)
     clusters = None if texts.clusters is None else texts.clusters[kept]
     measured = (total[kept] / count[kept])[:, None]
     labels: tuple[str, ...] = ("",)
     if families:
         labels, measured = by_part(texts, kept, measured)
+    if clusters is not None:
+        tallies["texts"] = np.count_nonzero(~np.isnan(measured), axis=0).astype(np.float64)
     return Rows(
         unit="text" if clusters is None else "cluster",
         ids=_ids(texts, kept),
@@ -174,13 +184,33 @@ def measure_texts(
         labels=labels,
         clusters=clusters,
         exclusions=tuple(exclusions),
-        notes={} if clusters is None else _sizes(labels, measured),
+        notes=sizes_told(tallies, labels),
+        tallies=tallies,
     )
 
 
-def _sizes(labels: tuple[str, ...], values: NDArray[np.float64]) -> dict[str, str]:
+LACKING = "lacking"
+"""The key of what is said of texts without a value, and of the tally that it is made of."""
+
+
+def left_out(tallies: Mapping[str, NDArray[np.float64]], needed: str) -> list[Exclusion]:
+    """Return how many texts have no value, and what came in its place."""
+    of, lacking, *counts = (int(count) for count in tallies[LACKING])
+    if not lacking:
+        return []
+    parts = zip(counts, _WORDS.values(), strict=True)
+    words = ", ".join(f"{count:,} {word}" for count, word in parts if count)
+    reason = f"no {needed} ({words})" if words else f"no {needed}"
+    return [Exclusion("texts", "texts", lacking, reason, of, LACKING)]
+
+
+def sizes_told(
+    tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]
+) -> dict[str, str]:
     """Return how many texts there are beside the clusters, in words."""
-    counts = np.count_nonzero(~np.isnan(values), axis=0)
+    if "texts" not in tallies:
+        return {}
+    counts = (int(count) for count in tallies["texts"])
     return {label: f"{count:,} texts in all" for label, count in zip(labels, counts, strict=True)}
 
 
@@ -218,15 +248,17 @@ def _scope(texts: Texts, strangers: int, rows: int) -> list[Exclusion]:
     return result
 
 
-def _outcomes(decisions: Decisions, place: NDArray[np.int32], lacking: NDArray[np.bool_]) -> str:
-    """Return how often what came instead of a decision, in words."""
+_WORDS = {
+    Outcome.REFUSED: "refused",
+    Outcome.ERROR: "error",
+    Outcome.UNPARSEABLE: "unparseable",
+}
+
+
+def _outcomes(
+    decisions: Decisions, place: NDArray[np.int32], lacking: NDArray[np.bool_]
+) -> list[int]:
+    """Return how often each of what may come instead of a decision came."""
     here = np.zeros(len(decisions), dtype=bool)
     here[place >= 0] = lacking[place[place >= 0]]
-    names = [(Outcome.REFUSED, "refused"), (Outcome.ERROR, "error")]
-    names.append((Outcome.UNPARSEABLE, "unparseable"))
-    counts = [
-        f"{int(np.count_nonzero(decisions.outcomes[here] == outcome)):,} {word}"
-        for outcome, word in names
-        if np.any(decisions.outcomes[here] == outcome)
-    ]
-    return f" ({', '.join(counts)})" if counts else ""
+    return [int(np.count_nonzero(decisions.outcomes[here] == outcome)) for outcome in _WORDS]

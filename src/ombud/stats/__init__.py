@@ -10,6 +10,7 @@ from ombud.stats.agreement import (
 from ombud.stats.bootstrap import estimate, resample
 from ombud.stats.clustered_rates import (
     ClusterScore,
+    RateSums,
     cluster_score_test,
     design_effect,
     intracluster_correlation,
@@ -137,6 +138,7 @@ __all__ = [
     "Quantile",
     "Range",
     "RankReplicates",
+    "RateSums",
     "RatioOfSums",
     "Ratios",
     "Replicates",

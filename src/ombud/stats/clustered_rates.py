@@ -8,6 +8,7 @@ it, so few events, or none, are evidence like any other.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from ombud.stats.proportions import normal_quantile
 
 __all__ = [
     "ClusterScore",
+    "RateSums",
     "cluster_score_test",
     "design_effect",
     "intracluster_correlation",
@@ -138,6 +140,93 @@ def cluster_score_test(
     variance = max(model, float(np.sum(scores**2)))
     z = float(np.sum(scores)) / float(np.sqrt(variance)) if variance > 0 else 0.0
     return ClusterScore(float(2 * ndtr(-abs(z))), z, variance / (spread * alone), correlation)
+
+
+@dataclass(frozen=True, eq=False)
+class RateSums:
+    """What rates of many parts, and their tests, need of the units: sums that add up over blocks.
+
+    Parameters
+    ----------
+    events, squares
+        Parts x samples: the sums of the values and of their squares. The first part is all units.
+    units
+        Parts x samples: how many there are.
+    with_event, without
+        Parts x samples: in how many clusters there is an event, and a unit without it.
+    moments
+        Parts x samples x 4 x 4: sums over clusters of the products of a cluster's events and units
+        in the part, and of its events and units in all.
+    independent
+        For each sample, whether every unit is a cluster of its own.
+    """
+
+    events: npt.NDArray[np.float64]
+    squares: npt.NDArray[np.float64]
+    units: npt.NDArray[np.int64]
+    with_event: npt.NDArray[np.int64]
+    without: npt.NDArray[np.int64]
+    moments: npt.NDArray[np.float64]
+    independent: npt.NDArray[np.bool_]
+
+    def correlation(self, sample: int) -> float:
+        """Return `intracluster_correlation` of all units of a sample."""
+        n = float(self.units[0, sample])
+        spread = self._spread(0, sample)
+        if not spread > 0:
+            return float("nan")
+        moments = self.moments[0, sample]
+        pairs = float(moments[3, 3]) - n
+        if pairs <= 0:
+            return 0.0
+        mean = float(self.events[0, sample]) / n
+        sums = _square(moments, np.array([0.0, 0.0, 1.0, -mean]))
+        return min(max((sums - n * spread) / pairs / spread, 0.0), 1.0)
+
+    def effect(self, part: int, sample: int) -> float:
+        """Return `design_effect` of a part; without any spread, clusters count as one unit."""
+        correlation = self.correlation(sample)
+        if np.isnan(correlation):
+            correlation = 1.0
+        n, moments = float(self.units[part, sample]), self.moments[part, sample]
+        effect = 1 + correlation * (float(moments[1, 1]) / n - 1)
+        spread = n * self._spread(part, sample)
+        if spread > 0:
+            mean = float(self.events[part, sample]) / n
+            effect = max(effect, _square(moments, np.array([1.0, -mean, 0.0, 0.0])) / spread)
+        return max(effect, 1.0)
+
+    def score(self, part: int, sample: int) -> ClusterScore:
+        """Return `cluster_score_test` of a part against the rest."""
+        none = float("nan")
+        n, inside = float(self.units[0, sample]), float(self.units[part, sample])
+        spread = self._spread(0, sample)
+        if not n or inside in (0.0, n) or not spread > 0:
+            return ClusterScore(none, none, none, none)
+        y, x = float(self.events[0, sample]) / n, inside / n
+        moments = self.moments[part, sample]
+        correlation = self.correlation(sample)
+        alone = n * x * (1 - x)
+        sums = _square(moments, np.array([0.0, 1.0, 0.0, -x]))
+        model = spread * (alone + correlation * (sums - alone))
+        weights = np.array([1.0, -y, -x, x * y])
+        variance = max(model, _square(moments, weights))
+        total = float(self.events[part, sample]) - inside * y
+        z = total / float(np.sqrt(variance)) if variance > 0 else 0.0
+        return ClusterScore(float(2 * ndtr(-abs(z))), z, variance / (spread * alone), correlation)
+
+    def _spread(self, part: int, sample: int) -> float:
+        """Return the variance of the values; zero where it is nothing but rounding."""
+        n = float(self.units[part, sample])
+        if not n:
+            return 0.0
+        mean, square = self.events[part, sample] / n, self.squares[part, sample] / n
+        return float(square - mean**2) if square - mean**2 > 1e-12 * square else 0.0
+
+
+def _square(moments: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:
+    """Return the sum over clusters of a squared combination of what they hold."""
+    return float(weights @ moments @ weights)
 
 
 def score_rate_ratio(

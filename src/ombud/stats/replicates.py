@@ -237,8 +237,7 @@ class Contrast(ResampledStatistic):
         n = (int(drawn.n[first]), int(drawn.n[second]))
         union = max(n)
         if first != second and min(n) > 0:
-            one, two = drawn.contributors(*first), drawn.contributors(*second)
-            union = int(np.count_nonzero(one | two))
+            union = drawn.n_of_either(first, second)
         a, b = drawn.point[first], drawn.point[second]
         return cls(
             point=float(apply(a, b)),
@@ -391,6 +390,21 @@ class Replicates:
         present = np.zeros(self.design.size, dtype=np.bool_)
         present[self.design.cluster[known]] = True
         return present
+
+    def n_of_either(self, first: tuple[int, int], second: tuple[int, int]) -> int:
+        """Return how many resampled units contribute to one sample and group or the other."""
+        return int(np.count_nonzero(self.contributors(*first) | self.contributors(*second)))
+
+    def column_means(self, s: int, g: int) -> Floats | None:
+        """Return the mean of each column over the rows that contribute; None without any."""
+        values = self.samples[s].values[self.design.member[:, g]]
+        values = values[known_rows(values)]
+        return np.asarray(values.mean(axis=0)) if len(values) else None
+
+    def count_above_zero(self, s: int, g: int, column: int) -> int:
+        """Return how many rows of a group lie above zero in a column."""
+        values = self.samples[s].values[:, column]
+        return int(np.count_nonzero((values > 0) & self.design.member[:, g]))
 
     def intervals(self, *, level: float = 0.95, method: Method = "bca") -> Intervals:
         """Return all intervals at once, as arrays of shape (samples, groups).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -58,6 +59,11 @@ class _Ranking(MetricBase):
     def depth(self) -> int:
         """How many places of a list are looked at."""
         return self.k
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return nothing: a user's row depends on that user alone."""
+        del tables
+        return ""
 
     @property
     def title(self) -> str:

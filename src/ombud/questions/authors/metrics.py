@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.metrics.base import MetricBase, Outputs, Rows, Told
 from ombud.questions.authors.creators import creators_of, exposure_of, profile_users, shares
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
@@ -68,15 +70,14 @@ class _Balance(MetricBase):
         kept = sample & ~few & ~bare
         values, past = shares(lists[kept]), shares(profiles[kept])
         names = creators.names
-        details = {
-            name: {"profile": float(past[:, g].mean()), "list": float(values[:, g].mean())}
-            for g, name in enumerate(names)
-            if kept.any()
-        }
+        told = list(range(len(names)))
+        sums = {"profile": past, "list": values}
         if gap:
             values = values - past
             told = [creators.index(name) for name in creators.told]
             values, names = values[:, told], creators.told
+        tallies = {name: value.sum(axis=0)[told] for name, value in sums.items()}
+        tallies["users"] = np.array([float(np.count_nonzero(kept))])
         return Rows(
             unit="user",
             ids=users[kept],
@@ -87,8 +88,26 @@ class _Balance(MetricBase):
                 for who, reason in lost
                 if who.any()
             ),
-            details={name: details[name] for name in names if name in details},
+            details=self.tell(tallies, names)[1],
+            tallies=tallies,
         )
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return why users cannot be measured in blocks; empty when they can."""
+        if "test" in tables:
+            return "who belongs to the profiles depends on of whom interactions are held out"
+        return ""
+
+    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+        """Return the mean share of each identity in profiles and in lists."""
+        users = float(tallies["users"][0])
+        if not users:
+            return {}, {}
+        sides = {name: tallies[name] / users for name in ("profile", "list")}
+        return {}, {
+            label: {name: float(means[g]) for name, means in sides.items()}
+            for g, label in enumerate(labels)
+        }
 
 
 @metric("list-balance")

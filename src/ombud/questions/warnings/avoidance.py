@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ombud.data.avoid_lists import Avoided
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.metrics.base import MetricBase, Outputs, Rows, Told
 from ombud.registry import metric
 from ombud.stats.statistics import RatioOfSums
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["AvoidLeak", "leak_rows"]
+__all__ = ["AvoidLeak", "leak_rows", "leak_told"]
 
 
 @metric("avoid-leak")
@@ -96,6 +98,16 @@ class AvoidLeak(MetricBase):
             raise PlanError("avoid-leak measures recommendations, not a moderator's decisions")
         return leak_rows(outputs.top(self.k), data, self.avoided)
 
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return nothing: a user's row depends on that user alone."""
+        del tables
+        return ""
+
+    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+        """Return how many places leak, and of how many it is not known."""
+        del labels
+        return leak_told(tallies)
+
 
 def leak_rows(lists: Recommendations, data: Dataset, avoided: Avoided) -> Rows:
     """Return the rows of `AvoidLeak` for lists and what is avoided."""
@@ -104,10 +116,14 @@ def leak_rows(lists: Recommendations, data: Dataset, avoided: Avoided) -> Rows:
     kept = concerned & (lists.lengths > 0)
     result, unknown = avoided.judge(lists, data.labels)
     leaks, places = result.sum(axis=1)[kept], lists.lengths[kept]
-    note = (
-        f"{int(leaks.sum()):,} of {int(places.sum()):,} places of {len(places):,} users carry "
-        f"what their user avoids; of {int(unknown[kept].sum()):,} it is not known"
-    )
+    sums = {
+        "leaks": leaks.sum(),
+        "places": places.sum(),
+        "users": len(places),
+        "unknown": unknown[kept].sum(),
+    }
+    tallies = {name: np.array([float(value)]) for name, value in sums.items()}
+    notes, details = leak_told(tallies)
     gone = int(np.count_nonzero(~concerned))
     reason = "they avoid nothing"
     return Rows(
@@ -118,13 +134,17 @@ def leak_rows(lists: Recommendations, data: Dataset, avoided: Avoided) -> Rows:
             "denominator": places[:, None].astype(np.float64),
         },
         exclusions=(Exclusion("avoid-leak", "users", gone, reason, len(lists)),) if gone else (),
-        notes={"": note},
-        details={
-            "": {
-                "leaks": int(leaks.sum()),
-                "places": int(places.sum()),
-                "users": len(places),
-                "unknown": int(unknown[kept].sum()),
-            }
-        },
+        notes=notes,
+        details=details,
+        tallies=tallies,
     )
+
+
+def leak_told(tallies: Mapping[str, NDArray[np.float64]]) -> Told:
+    """Return the note and the details of `AvoidLeak` from its sums over users."""
+    told = {name: int(value[0]) for name, value in tallies.items()}
+    note = (
+        f"{told['leaks']:,} of {told['places']:,} places of {told['users']:,} users carry "
+        f"what their user avoids; of {told['unknown']:,} it is not known"
+    )
+    return {"": note}, {"": told}

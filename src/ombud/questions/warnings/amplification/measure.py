@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["Measured", "measure"]
+__all__ = ["Measured", "measure", "tell"]
 
 # Numbers of one array of a chunk (32 MiB), and of the draws that are kept (512 MiB).
 _CHUNK = 2**22
@@ -44,6 +44,7 @@ class Measured:
     notes: dict[str, str]
     details: dict[str, dict[str, Any]]
     shared: LabelDraws | None
+    tallies: dict[str, Floats]
 
     def rows(self) -> Rows:
         """Return it in the form of the engine."""
@@ -56,6 +57,7 @@ class Measured:
             notes=self.notes,
             details=self.details,
             shared=self.shared,
+            tallies=self.tallies,
         )
 
 
@@ -107,9 +109,34 @@ def measure(
             reason = "amplification is undefined for every label"
             exclusions += (Exclusion("amplification", "users", lacking, reason, len(sides.ids)),)
     names = ("",) if over_labels else sides.labels.names
-    notes = _notes(asked, sides, touched, over_labels)
-    details = _details(asked, sides, touched, over_labels)
-    return Measured(sides.ids, columns, names, exclusions, notes, details, shared)
+    tallies = {"touched": touched.astype(np.float64), "short": np.array([float(sides.short)])}
+    notes, details = tell(asked, tallies, names, over_labels=over_labels)
+    return Measured(sides.ids, columns, names, exclusions, notes, details, shared, tallies)
+
+
+def tell(
+    asked: Options,
+    tallies: Mapping[str, Floats],
+    labels: tuple[str, ...],
+    *,
+    over_labels: bool = False,
+) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """Return notes and details from how often smoothing was needed, and how many lists are short.
+
+    Parameters
+    ----------
+    asked
+        The metric's options.
+    tallies
+        As in `Rows.tallies`.
+    labels
+        The labels of the rows.
+    over_labels
+        Whether rows are means over labels.
+    """
+    touched, short = tallies["touched"].astype(np.int64), int(tallies["short"][0])
+    notes = _notes(asked, short, touched, labels, over_labels)
+    return notes, _details(asked, short, touched, labels, over_labels)
 
 
 def _unknown_row(labels: Labels) -> NDArray[np.int8]:
@@ -260,36 +287,44 @@ def _by_votes(
 
 
 def _details(
-    asked: Options, sides: _Sides, touched: NDArray[np.int64], over_labels: bool
+    asked: Options,
+    short: int,
+    touched: NDArray[np.int64],
+    labels: tuple[str, ...],
+    over_labels: bool,
 ) -> dict[str, dict[str, Any]]:
     """Return how many pairs of user and label were smoothed, how many there are, short lists."""
 
     def values(counts: NDArray[np.int64]) -> dict[str, Any]:
         smoothed, _, of = (int(count) for count in counts)
-        details: dict[str, Any] = {"pairs": of, "short_lists": sides.short, "places": asked.k}
+        details: dict[str, Any] = {"pairs": of, "short_lists": short, "places": asked.k}
         if asked.form != "ratio-of-means":
             details["smoothed_histories"] = smoothed
         return details
 
     if over_labels:
-        return {"": values(touched.sum(axis=1)) | {"labels": len(sides.labels.names)}}
-    return {name: values(touched[:, w]) for w, name in enumerate(sides.labels.names)}
+        return {"": values(touched.sum(axis=1)) | {"labels": touched.shape[1]}}
+    return {name: values(touched[:, w]) for w, name in enumerate(labels)}
 
 
 def _notes(
-    asked: Options, sides: _Sides, touched: NDArray[np.int64], over_labels: bool
+    asked: Options,
+    short: int,
+    touched: NDArray[np.int64],
+    labels: tuple[str, ...],
+    over_labels: bool,
 ) -> dict[str, str]:
     what = {
         "imaginary-item": "an imaginary item was added to",
         "drop": "left out, because the label is absent:",
         "additive": "half an item with and half without was added to",
     }[asked.smoothing]
-    short = f"; {sides.short:,} lists are shorter than {asked.k}" if sides.short else ""
+    end = f"; {short:,} lists are shorter than {asked.k}" if short else ""
 
     def words(counts: NDArray[np.int64]) -> str:
         in_history, in_lists, of = (int(count) for count in counts)
         if asked.form == "ratio-of-means":
-            return f"no smoothing{short}"
+            return f"no smoothing{end}"
         share = f" ({in_history / of:.0%})" if of else ""
         pairs = "user-label pairs" if over_labels else "users"
         said = f"{what} {in_history:,} of {of:,} histories of {pairs}{share}"
@@ -297,8 +332,8 @@ def _notes(
             said += f", and {in_lists:,} lists"
         if asked.votes == "probability":
             said += "; counts are means over draws of the labels"
-        return said + short
+        return said + end
 
     if over_labels:
         return {"": words(touched.sum(axis=1))}
-    return {name: words(touched[:, w]) for w, name in enumerate(sides.labels.names)}
+    return {name: words(touched[:, w]) for w, name in enumerate(labels)}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ombud.metrics.base import Outputs, Rows
-from ombud.questions.warnings.amplification.measure import Measured, measure
+from ombud.metrics.base import Outputs, Rows, Told
+from ombud.questions.warnings.amplification.measure import Measured, measure, tell
 from ombud.questions.warnings.amplification.options import Options
 from ombud.registry import metric
+from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -97,6 +99,10 @@ class Amplification(Options):
         """Return amp(u, w) for each user and label."""
         return measure(self, outputs, data).rows()
 
+    def tell(self, tallies: Mapping[str, Floats], labels: tuple[str, ...]) -> Told:
+        """Return how many histories were smoothed, and how many lists are short."""
+        return tell(self, tallies, labels)
+
 
 @metric("amplification-user")
 @dataclass(frozen=True)
@@ -130,3 +136,7 @@ class UserAmplification(Options):
         """Return the mean over labels for each user."""
         result: Measured = measure(self, outputs, data, over_labels=True)
         return result.rows()
+
+    def tell(self, tallies: Mapping[str, Floats], labels: tuple[str, ...]) -> Told:
+        """Return how many histories were smoothed, and how many lists are short."""
+        return tell(self, tallies, labels, over_labels=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -140,6 +141,13 @@ class Options(MetricBase):
     def spread(self) -> bool:
         """Whether a result keeps how users are spread, for the figures of a report."""
         return self.form == "mean"
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return why users cannot be measured in blocks; empty when they can."""
+        del tables
+        if self.votes == "probability":
+            return "votes='probability' keeps draws of all users; choose votes='state'"
+        return ""
 
     @property
     def depth(self) -> int:
