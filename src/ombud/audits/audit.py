@@ -173,6 +173,11 @@ class Audit:
         systems
             Systems to use instead of building those of the plan.
         """
+        if plan.engine.type != "memory":
+            raise PlanError(
+                f'the plan has [engine] type = "{plan.engine.type}", and this audit is made in '
+                "memory; run it with `ombud run`, or `ombud.audits.engines.audit_of(plan).run(...)`"
+            )
         plan = complete(plan)
         check_names(plan, systems=systems is None)
         check_repeats(plan)

@@ -9,6 +9,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from ombud import registry
+from ombud.data.lake import is_remote
 from ombud.data.tables import TABLES
 from ombud.errors import OmbudError, PlanError
 
@@ -93,6 +94,8 @@ def absolute_paths(plan: Plan, folder: Path) -> Plan:
     """Return the plan with its paths made absolute from a folder; ``~`` is the reader's home."""
 
     def absolute(path: str) -> str:
+        if is_remote(path):
+            return path
         try:
             return str((folder / Path(path).expanduser()).resolve())
         except (OSError, RuntimeError, ValueError) as error:  # no such home; a NUL in the name

@@ -16,6 +16,7 @@ __all__ = [
     "PLAN_SCHEMA",
     "AboutPlan",
     "DataPlan",
+    "EnginePlan",
     "ExpectPlan",
     "GateFile",
     "Plan",
@@ -143,6 +144,23 @@ class StatisticsPlan(_Strict):
     """The smallest difference that matters; of all measures, or by the name of each."""
 
 
+class EnginePlan(_Strict):
+    """Where the audit is computed: in memory, from blocks on disk, or on a Spark cluster."""
+
+    type: Literal["memory", "stream", "spark"] = "memory"
+    """``stream``: Parquet larger than memory, in blocks. ``spark``: blocks on a cluster."""
+    blocks: int | None = Field(default=None, ge=1, le=10_000, strict=True)
+    """Into how many blocks users or texts are sorted; default, by the number of rows."""
+    scratch: str | None = None
+    """Folder for the blocks; default, within the result, where they are deleted at the end."""
+    rows: bool = Field(default=True, strict=True)
+    """``stream``: whether what was measured on each unit is stored, a part for each block."""
+    master: str | None = None
+    """``spark``: the address of the cluster; default, what Spark's own configuration says."""
+    options: dict[str, str] = Field(default_factory=dict)
+    """``spark``: options of the session, such as ``"spark.executor.memory" = "8g"``."""
+
+
 class _Expecting(_Strict):
     """What has ``[expect]``: a plan, or the file of a gate."""
 
@@ -214,6 +232,8 @@ class Plan(_Expecting):
     """Whether pairs of attributes make groups too."""
     statistics: StatisticsPlan = StatisticsPlan()
     """How uncertainty is computed."""
+    engine: EnginePlan = EnginePlan()
+    """Where it is computed."""
 
     @field_validator("by", "by_item")
     @classmethod

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ombud.audits.plan import Plan
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
+from ombud.data.lake import LakeTable
 from ombud.data.recommendations import Recommendations
 from ombud.files import hash_file, is_plain_file
 from ombud.systems.base import Recorded
@@ -58,15 +59,18 @@ def input_files(plan: Plan) -> dict[str, Path]:
     """Return every file that a plan names and that is there, by the place that names it."""
     parts = {"data", "systems", "metrics", "analyses", "options"}
     named = plan.model_dump(mode="json", include=parts)
-    return {
-        index: path
-        for index, value in _leaves(named)
+    found: dict[str, Path] = {}
+    for index, value in _leaves(named):
         # An answer cache is no input: it grows while services are asked.
-        if not index.endswith(".cache")
-        and isinstance(value, str)
-        and (path := Path(value)).is_absolute()
-        and is_plain_file(path)
-    }
+        if index.endswith(".cache") or not isinstance(value, str):
+            continue
+        path = Path(value)
+        if path.is_absolute() and is_plain_file(path):
+            found[index] = path
+        elif path.is_absolute() and plan.engine.type != "memory" and path.is_dir():
+            files = LakeTable(value, name=index).files()
+            found |= {f"{index}/{Path(f).relative_to(path).as_posix()}": Path(f) for f in files}
+    return found
 
 
 def _leaves(part: Any, place: str = "") -> Iterator[tuple[str, Any]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ombud.audits.plan import DataPlan, Plan
+from ombud.audits.plan import DataPlan, EnginePlan, Plan
 from ombud.data.dataset import Dataset
 from ombud.errors import PlanError
 
-__all__ = ["refuse_unused"]
+__all__ = ["engine_faults", "refuse_unused"]
 
 _NEEDS = {
     "rating_scale": "interactions",
@@ -42,5 +42,26 @@ def refuse_unused(plan: Plan, data: Dataset) -> None:
             faults.append(
                 f"by names {', '.join(missing)}; the data has the attributes {attributes}"
             )
+    faults += engine_faults(plan)
     if faults:
         raise PlanError("\n".join(faults))
+
+
+_ENGINES = {
+    "blocks": ("stream", "spark"),
+    "scratch": ("stream",),
+    "rows": ("stream",),
+    "master": ("spark",),
+    "options": ("spark",),
+}
+"""Which engines read each key of ``[engine]``."""
+
+
+def engine_faults(plan: Plan) -> list[str]:
+    """Return the keys of ``[engine]`` that its type does not read."""
+    plain = EnginePlan()
+    return [
+        f'engine.{key} is read by type = "{engines[0]}"; the type is "{plan.engine.type}"'
+        for key, engines in _ENGINES.items()
+        if plan.engine.type not in engines and getattr(plan.engine, key) != getattr(plain, key)
+    ]

@@ -16,7 +16,7 @@ from ombud.data.labels import Labels
 from ombud.data.texts import Texts
 from ombud.errors import DataError
 
-__all__ = ["Dataset"]
+__all__ = ["Dataset", "group_exclusions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,6 @@ class Dataset:
 
 def _unmatched_groups(groups: Grouping, ids: Ids, what: str, absent: str) -> list[Exclusion]:
     """Return ids of groups that are not in the data, and units of the data in no group."""
-    result = []
     count = len(groups.units)
     rows = groups.units.codes(ids)
     here = len(np.unique(rows[rows >= 0]))
@@ -119,12 +118,30 @@ def _unmatched_groups(groups: Grouping, ids: Ids, what: str, absent: str) -> lis
         told = [", ".join(map(repr, some[:2].tolist())) for some in both]
         fault = f"none of its {count:,} ids is among the {what}: it has {told[0]}, they {told[1]}"
         raise DataError("groups", [fault])
+    ungrouped = int(np.count_nonzero(~groups.aligned(ids).any(axis=1)))
+    return group_exclusions(count, here, ungrouped, len(rows), what, absent)
+
+
+def group_exclusions(
+    count: int, here: int, ungrouped: int, units: int, what: str, absent: str
+) -> list[Exclusion]:
+    """Return what is said of a table of groups that does not match the units.
+
+    Parameters
+    ----------
+    count, here
+        How many ids the table has, and how many of them are units.
+    ungrouped, units
+        How many units are in no group, and how many there are.
+    what, absent
+        What units are, and what those of the table lack, in words.
+    """
+    result = []
     if count > here:
         reason = f"they are in the table of groups but {absent}"
         key = "warning/unknown-ids" if 2 * here < count else ""
         result.append(Exclusion("groups", what, count - here, reason, count, key))
-    ungrouped = int(np.count_nonzero(~groups.aligned(ids).any(axis=1)))
     if ungrouped:
         reason = "no group of theirs is known: they count among everyone, but in no group"
-        result.append(Exclusion("groups", what, ungrouped, reason, len(rows)))
+        result.append(Exclusion("groups", what, ungrouped, reason, units))
     return result

@@ -64,6 +64,7 @@ class Interactions:
         duplicates: Duplicates = "error",
         missing: Literal["error", "drop"] = "error",
         source: str = "",
+        catalogue: Vocabulary | None = None,
     ) -> Self:
         """Read interactions from any frame or file with columns `user` and `item`.
 
@@ -80,6 +81,8 @@ class Interactions:
             What to do with rows whose rating is missing or NaN: refuse, or ``drop`` and count.
         source
             The table's name in messages.
+        catalogue
+            The items of the matrix, where these rows are a part of more; default, those that occur.
         """
         low, high = rating_scale if rating_scale is not None else (-_LARGEST, _LARGEST)
         columns = [
@@ -98,7 +101,7 @@ class Interactions:
                 exclusions.append(Exclusion("interactions", "rows", gone, reason, table.height))
             table = kept
         name = source or (str(frame) if isinstance(frame, str) else "interactions")
-        return cls._build(table, duplicates, rating_scale, exclusions, name)
+        return cls._build(table, duplicates, rating_scale, exclusions, name, catalogue)
 
     @classmethod
     def from_arrays(
@@ -122,10 +125,11 @@ class Interactions:
         rating_scale: tuple[float, float] | None,
         exclusions: list[Exclusion],
         name: str,
+        catalogue: Vocabulary | None = None,
     ) -> Self:
         explicit = "rating" in table.columns
         users, rows = Vocabulary.encode(table["user"].to_arrow())
-        items, columns = Vocabulary.encode(table["item"].to_arrow())
+        items, columns = _items_of(table, catalogue)
         ratings = table["rating"].to_numpy() if explicit else None
         if ratings is not None and rating_scale is None:
             rating_scale = (float(ratings.min()), float(ratings.max()))
@@ -144,7 +148,7 @@ class Interactions:
             exclusions.append(
                 Exclusion("interactions", "rows", before - table.height, reason, before)
             )
-            return cls._build(table, "error", rating_scale, exclusions, name)
+            return cls._build(table, "error", rating_scale, exclusions, name, catalogue)
         times = None if order is None else _seconds(table["time"])[order.data - 1]
         return cls(users, items, matrix, explicit, rating_scale, times, tuple(exclusions))
 
@@ -215,6 +219,17 @@ class Interactions:
             f"Interactions({len(self):,} {kind}, {self.n_users:,} users, {self.n_items:,} items, "
             f"density {self.density:.3%})"
         )
+
+
+def _items_of(
+    table: pl.DataFrame, catalogue: Vocabulary | None
+) -> tuple[Vocabulary, NDArray[np.int32]]:
+    if catalogue is None:
+        return Vocabulary.encode(table["item"].to_arrow())
+    columns = catalogue.codes(table["item"].to_arrow())
+    if len(columns) and columns.min() < 0:
+        raise ValueError("some items are not of the catalogue that was given")
+    return catalogue, columns
 
 
 def _matrix(

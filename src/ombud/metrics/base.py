@@ -36,7 +36,17 @@ if TYPE_CHECKING:
     from ombud.metrics.label_uncertainty import LabelDraws
     from ombud.stats.statistics import Statistic
 
-__all__ = ["Metric", "MetricBase", "Outputs", "Rows", "Told", "key_of", "options_of", "spec_of"]
+__all__ = [
+    "MeasuredInBlocks",
+    "Metric",
+    "MetricBase",
+    "Outputs",
+    "Rows",
+    "Told",
+    "key_of",
+    "options_of",
+    "spec_of",
+]
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 Told: TypeAlias = tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]
@@ -208,6 +218,23 @@ class Metric(Protocol):
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return one row per unit."""
+        ...
+
+
+@runtime_checkable
+class MeasuredInBlocks(Protocol):
+    """What a metric says of being measured in blocks of units; `MetricBase` has all of it."""
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return why units cannot be measured in blocks; empty when they can."""
+        ...
+
+    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+        """Return notes and details, by label, from what `measure` has tallied."""
+        ...
+
+    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
+        """Return exclusions whose words hold counts, from what `measure` has tallied."""
         ...
 
 

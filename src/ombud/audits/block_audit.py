@@ -1,0 +1,289 @@
+"""The part of an audit that a block of users needs: measured anywhere, merged anywhere."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+
+from ombud.data.dataset import Dataset, group_exclusions
+from ombud.data.exclusions import Exclusion
+from ombud.data.groups import Grouping
+from ombud.data.ids import Vocabulary
+from ombud.data.interactions import Interactions
+from ombud.data.items import Items
+from ombud.data.labels import Labels
+from ombud.data.recommendations import Recommendations
+from ombud.errors import DataError
+from ombud.metrics.base import Metric, Rows
+from ombud.metrics.blocks import BlockSums, LeftOut
+from ombud.metrics.list_depth import list_depth
+
+__all__ = ["BlockAudit", "BlockTotals", "lists_table"]
+
+_COUNTS = ("users", "interactions", "grouped", "grouped_here", "ungrouped")
+
+
+def lists_table(system: str) -> str:
+    """Return the name of the table that holds a system's lists."""
+    return f"lists/{system}"
+
+
+@dataclass(frozen=True, eq=False)
+class BlockAudit:
+    """What must be known to measure a block of users: nothing that grows with them.
+
+    Parameters
+    ----------
+    metrics, systems
+        What is measured, of which systems.
+    catalogue
+        The items of all histories.
+    labels, items
+        Labels and attributes of items, where the data has them.
+    groups
+        Names and attributes of the groups of users, without members; None for none.
+    values
+        For each attribute the values that make its groups, in their order.
+    held_out
+        Whether there are held-out interactions.
+    reading
+        How interactions are read: `rating_scale`, `duplicates` and `missing`.
+    seed
+        The seed of the audit.
+    """
+
+    metrics: tuple[Metric, ...]
+    systems: tuple[str, ...]
+    catalogue: Vocabulary
+    labels: Labels | None = None
+    items: Items | None = None
+    groups: Grouping | None = None
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    held_out: bool = False
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    def totals(self) -> BlockTotals:
+        """Return what no block has been added to yet."""
+        return BlockTotals(
+            [BlockSums(metric, self.systems, self.groups, self.seed) for metric in self.metrics]
+        )
+
+    def measure(
+        self, frames: Mapping[str, pl.DataFrame], into: BlockTotals
+    ) -> list[dict[str, Rows]]:
+        """Measure a block and add it to what is known; return the rows of each metric.
+
+        Parameters
+        ----------
+        frames
+            The rows of the block, by table: ``interactions``, ``test``, ``users`` and, for each
+            system, `lists_table`.
+        into
+            What the block is added to.
+        """
+        data = self._data(frames, into)
+        assert data.interactions is not None  # _data has made them
+        users = data.interactions.users.ids
+        lists = {name: self._lists(name, frames, data, into) for name in self.systems}
+        seen = {name: some.seen_in(data.interactions) for name, some in lists.items()}
+        measured = []
+        for metric, sums in zip(self.metrics, into.sums, strict=True):
+            rows = {name: metric.measure(some, data) for name, some in lists.items()}
+            depths = {}
+            if metric.shallow_lists != "unread":
+                depths = {
+                    name: list_depth(some, data, metric.depth, seen[name])
+                    for name, some in lists.items()
+                }
+            sums.add(rows, data.users, asked=len(users), depths=depths)
+            measured.append(rows)
+        return measured
+
+    def _data(self, frames: Mapping[str, pl.DataFrame], into: BlockTotals) -> Dataset:
+        train = self._interactions(frames["interactions"], "interactions")
+        test = None
+        if self.held_out:
+            test = self._interactions(frames["test"], "test")
+            both = np.concatenate([train.users.ids, test.users.ids])
+            users, _ = Vocabulary.encode(both)
+            train, test = train.over(users, self.catalogue), test.over(users, self.catalogue)
+        into.left_out.add(train.exclusions, -1)
+        into.counts["users"] += train.n_users
+        into.counts["interactions"] += frames["interactions"].height
+        groups = None
+        if self.groups is not None:
+            groups = self._grouping(frames["users"])
+            here = np.unique(groups.units.codes(train.users.arrow))
+            into.counts["grouped"] += len(groups.units)
+            into.counts["grouped_here"] += int(np.count_nonzero(here >= 0))
+            alone = ~groups.aligned(train.users.arrow).any(axis=1)
+            into.counts["ungrouped"] += int(np.count_nonzero(alone))
+        return Dataset(train, self.labels, users=groups, test=test, items=self.items)
+
+    def _interactions(self, frame: pl.DataFrame, name: str) -> Interactions:
+        if not frame.height:
+            nobody = Vocabulary(np.empty(0, dtype=self._user_type(frame)))
+            return Interactions(nobody, self.catalogue, self._nothing(), "rating" in frame.columns)
+        options = dict(self.reading)
+        if name == "test":
+            options = {"rating_scale": options.get("rating_scale")}
+        try:
+            return Interactions.from_frame(frame, source=name, catalogue=self.catalogue, **options)
+        except DataError as error:
+            raise _in_block(error) from None
+
+    def _nothing(self) -> sparse.csr_array:
+        none = np.empty(0, dtype=np.int32)
+        parts = (np.empty(0, dtype=np.float32), none, np.zeros(1, dtype=np.int32))
+        return sparse.csr_array(parts, shape=(0, len(self.catalogue)))
+
+    @staticmethod
+    def _user_type(frame: pl.DataFrame) -> Any:
+        return np.int64 if frame.schema["user"].is_integer() else "U1"
+
+    def _grouping(self, frame: pl.DataFrame) -> Grouping:
+        assert self.groups is not None  # the caller has checked
+        if frame["user"].n_unique() < frame.height:
+            raise DataError("users", ["column 'user' repeats an id; one row for each is expected"])
+        ids = frame["user"].to_arrow()
+        units, codes = Vocabulary.encode(ids)
+        members = np.zeros((len(units), len(self.groups.names)), dtype=np.bool_)
+        place = 0
+        for attribute, values in self.values.items():
+            column = frame[attribute].cast(pl.String)
+            for value in values:
+                members[codes, place] = (column == value).fill_null(False).to_numpy()
+                place += 1
+        return Grouping(units, self.groups.names, members, self.groups.attributes)
+
+    def _lists(
+        self, system: str, frames: Mapping[str, pl.DataFrame], data: Dataset, into: BlockTotals
+    ) -> Recommendations:
+        assert data.interactions is not None  # _data has made them
+        frame, users = frames[lists_table(system)], data.interactions.users
+        depth = max((metric.depth for metric in self.metrics), default=1)
+        if not frame.height:
+            nothing = np.empty((len(users), 0), dtype=np.int32)
+            lists = Recommendations(users.ids, nothing, self.catalogue)
+            into.recorded(system, 0, 0)
+            return lists
+        try:
+            recorded = Recommendations.from_frame(frame, source=system)
+        except DataError as error:
+            raise _in_block(error) from None
+        strangers = int(np.count_nonzero(users.codes(recorded.users) < 0)) if len(users) else 0
+        into.recorded(system, strangers if len(users) else len(recorded), len(recorded))
+        return recorded.top(max(1, depth)).for_users(users.ids)
+
+    def exclusions(self, totals: BlockTotals) -> tuple[Exclusion, ...]:
+        """Return what was left out of the data, in the words of an audit in memory."""
+        whole = Interactions(
+            Vocabulary(np.empty(0, dtype=np.int64)),
+            self.catalogue,
+            self._nothing(),
+            False,
+        )
+        result = [
+            Exclusion(e.where, e.what, e.count, e.reason, totals.counts["interactions"], e.key)
+            if e.where == "interactions"
+            else e
+            for e in totals.left_out.exclusions()
+        ]
+        result += Dataset(whole, self.labels, items=self.items).exclusions
+        if self.groups is not None:
+            counts = totals.counts
+            if counts["grouped"] and not counts["grouped_here"]:
+                fault = f"none of its {counts['grouped']:,} ids is among the users"
+                raise DataError("users", [fault])
+            result += group_exclusions(
+                counts["grouped"],
+                counts["grouped_here"],
+                counts["ungrouped"],
+                counts["users"],
+                "users",
+                "have no history",
+            )
+        for system, (strangers, lists) in totals.lists.items():
+            if strangers:
+                reason = "their users have no history, so there is nothing to compare with"
+                where = f"{system}: recommendations"
+                result.append(Exclusion(where, "lists", strangers, reason, lists, system=system))
+        return tuple(result)
+
+
+def _in_block(error: DataError) -> DataError:
+    told = "rows are counted within a block of users"
+    return DataError(error.source, [f"{fault} ({told})" for fault in error.faults])
+
+
+@dataclass
+class BlockTotals:
+    """What is known of some blocks.
+
+    Parameters
+    ----------
+    sums
+        What each metric has measured.
+    left_out
+        What was left out of the tables.
+    counts
+        How many users, interactions and so on there were.
+    lists
+        By system: lists of users without a history, and all lists.
+    """
+
+    sums: list[BlockSums]
+    left_out: LeftOut = field(default_factory=LeftOut)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
+    lists: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def recorded(self, system: str, strangers: int, lists: int) -> None:
+        """Count the lists of a block, and those of users without a history."""
+        known = self.lists.get(system, (0, 0))
+        self.lists[system] = (known[0] + strangers, known[1] + lists)
+
+    def merge(self, other: BlockTotals) -> None:
+        """Add what is known of other blocks."""
+        for mine, theirs in zip(self.sums, other.sums, strict=True):
+            mine.merge(theirs)
+        self.left_out.merge(other.left_out)
+        for name, count in other.counts.items():
+            self.counts[name] += count
+        for system, (strangers, lists) in other.lists.items():
+            self.recorded(system, strangers, lists)
+
+    def to_bytes(self) -> list[bytes]:
+        """Return the state for another process: one part for each metric, and one for the rest."""
+        counts = [[*about, *map(str, counts)] for about, counts in self.left_out.counts.items()]
+        rest = {
+            "counts": np.array([self.counts[name] for name in _COUNTS], dtype=np.int64),
+            "blocks": np.array([self.left_out.asked, self.left_out.blocks], dtype=np.int64),
+            "left_out": np.array(counts, dtype=np.str_).reshape(len(counts), 10),
+            "systems": np.array(list(self.lists), dtype=np.str_),
+            "lists": np.array(list(self.lists.values()), dtype=np.int64).reshape(-1, 2),
+        }
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **rest)
+        return [*(sums.to_bytes() for sums in self.sums), buffer.getvalue()]
+
+    def restore(self, state: list[bytes]) -> None:
+        """Become the state that `to_bytes` returned."""
+        for sums, part in zip(self.sums, state, strict=False):
+            sums.restore(part)
+        with np.load(io.BytesIO(state[-1]), allow_pickle=False) as stored:
+            self.counts = dict(zip(_COUNTS, stored["counts"].tolist(), strict=True))
+            counts = {
+                tuple(row[:5]): [int(count) for count in row[5:]]
+                for row in stored["left_out"].tolist()
+            }
+            asked, blocks = stored["blocks"].tolist()
+            self.left_out = LeftOut(counts, asked, blocks)
+            pairs = zip(stored["systems"].tolist(), stored["lists"].tolist(), strict=True)
+            self.lists = {name: (some[0], some[1]) for name, some in pairs}

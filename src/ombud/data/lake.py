@@ -1,0 +1,247 @@
+"""Tables that are larger than memory: Parquet files and folders, read row by row and sorted in
+blocks on disk, so that all rows of a user or text stand in one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from ombud.data.ids import hash_ids
+from ombud.errors import DataError
+from ombud.files import is_plain_file
+
+__all__ = [
+    "BlockWriter",
+    "LakeTable",
+    "block_of",
+    "blocks_for",
+    "distinct_of",
+    "is_remote",
+    "read_block",
+]
+
+_ROWS = 1 << 19
+"""Rows that are read at once."""
+
+_LARGEST_BLOCKS = 256
+"""Each block of each table is an open file while tables are sorted."""
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path names an object store, such as ``s3://bucket/folder``.
+
+    Examples
+    --------
+    >>> is_remote("s3://bucket/lists"), is_remote("/data/lists"), is_remote("lists.parquet")
+    (True, False, False)
+    """
+    return "://" in path
+
+
+@dataclass(frozen=True)
+class LakeTable:
+    """A table in Parquet: a file, a folder of files (also in Hive partitions), or an address.
+
+    Parameters
+    ----------
+    path
+        The file, the folder, or the address in an object store.
+    columns
+        By ombud's name, the name that a column has in the files; the others keep theirs.
+    name
+        Its name in messages.
+    """
+
+    path: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def told(self) -> str:
+        """The name in messages."""
+        return self.name or self.path
+
+    def files(self) -> list[str]:
+        """Return the files of the table in order, or the address of a remote one.
+
+        Raises
+        ------
+        DataError
+            If there is nothing to read.
+        """
+        if is_remote(self.path):
+            return [self.path]
+        path = Path(self.path)
+        if path.is_dir():
+            # What begins with a point or a bar is of those who wrote the folder (`_SUCCESS`).
+            found = sorted(
+                file
+                for file in path.rglob("*.parquet")
+                if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+            )
+            if not found:
+                raise DataError(self.told, [f"the folder {path} holds no .parquet file"])
+            return [str(file) for file in found]
+        if not is_plain_file(path):
+            raise DataError(self.told, [f"there is no file or folder {path}"])
+        if path.suffix.lower() != ".parquet":
+            fault = f"{path.name} is no Parquet; an engine that streams reads Parquet only"
+            raise DataError(self.told, [fault])
+        return [str(path)]
+
+    def _dataset(self) -> Any:
+        source: Any = self.files() if not is_remote(self.path) else self.path
+        base = self.path if Path(self.path).is_dir() else None
+        try:
+            return ds.dataset(
+                source, format="parquet", partitioning="hive", partition_base_dir=base
+            )
+        except (OSError, pa.ArrowException, ValueError, ImportError) as error:
+            raise DataError(self.told, [_told(error, self.path)]) from None
+
+    def schema(self) -> dict[str, pa.DataType]:
+        """Return the type of each column, by ombud's names; refuse files that do not agree."""
+        data = self._dataset()
+        faults = []
+        first: pa.Schema | None = None
+        for fragment in data.get_fragments():
+            try:
+                here = fragment.physical_schema
+            except (OSError, pa.ArrowException) as error:
+                raise DataError(self.told, [_told(error, fragment.path)]) from None
+            if first is None:
+                first = here
+            elif {f.name: f.type for f in here} != {f.name: f.type for f in first}:
+                faults.append(
+                    f"{fragment.path} has other columns than the first file: {_apart(first, here)}"
+                )
+        if faults:
+            more = [f"and {len(faults) - 3:,} files more"] if len(faults) > 3 else []
+            raise DataError(self.told, faults[:3] + more)
+        back = {theirs: ours for ours, theirs in self.columns.items()}
+        types = {field.name: field.type for field in data.schema}
+        absent = {ours: theirs for ours, theirs in self.columns.items() if theirs not in types}
+        if absent:
+            names = ", ".join(types)
+            told = [
+                f"column {t!r}, which is said to be {o!r}, is missing (found: {names})"
+                for o, t in absent.items()
+            ]
+            raise DataError(self.told, told)
+        return {back.get(name, name): kind for name, kind in types.items()}
+
+    def count(self) -> int:
+        """Return the number of rows, from the files' own notes."""
+        return int(self._dataset().count_rows())
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Go through the rows of some columns, a part at a time, in order."""
+        theirs = [self.columns.get(name, name) for name in columns]
+        scanner = self._dataset().scanner(
+            columns=theirs,
+            batch_size=_ROWS,
+            batch_readahead=1,
+            fragment_readahead=1,
+            use_threads=True,
+        )
+        try:
+            for batch in scanner.to_batches():
+                if batch.num_rows:
+                    yield batch.rename_columns(list(columns))
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(self.told, [_told(error, self.path)]) from None
+
+
+def _apart(first: pa.Schema, here: pa.Schema) -> str:
+    one, other = ({f.name: str(f.type) for f in schema} for schema in (first, here))
+    differing = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    return ", ".join(
+        f"{n} is {other.get(n, 'absent')}, not {one.get(n, 'absent')}" for n in differing[:3]
+    )
+
+
+def _told(error: Exception, path: str) -> str:
+    text = " ".join(str(error).split())[:300]
+    if isinstance(error, PermissionError):
+        return f"{path} cannot be listed or read: permission denied"
+    return f"{path} cannot be listed or read as Parquet: {text}"
+
+
+def block_of(ids: pa.Array, blocks: int) -> NDArray[np.int64]:
+    """Return the block of each id: the same for all rows and tables."""
+    return (hash_ids(ids) % np.uint64(blocks)).astype(np.int64)
+
+
+class BlockWriter:
+    """Sorts the rows of a table into blocks, one Arrow file each.
+
+    Parameters
+    ----------
+    folder
+        Where the files go; one folder a table.
+    blocks
+        How many blocks.
+    schema
+        Names and types of the columns.
+    """
+
+    def __init__(self, folder: Path, blocks: int, schema: pa.Schema) -> None:
+        self.folder, self.blocks, self.schema = folder, blocks, schema
+        folder.mkdir(parents=True, exist_ok=True)
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        self._files = [
+            pa.ipc.new_file(str(folder / f"{b:04d}.arrow"), schema, options=options)
+            for b in range(blocks)
+        ]
+
+    def write(self, batch: pa.RecordBatch, block: NDArray[np.int64]) -> None:
+        """Write the rows of a batch, each into its block, in their order."""
+        order = np.argsort(block.astype(np.int16), kind="stable")
+        ends = np.searchsorted(block[order], np.arange(self.blocks + 1))
+        ordered = batch.take(pa.array(order))
+        for b in np.flatnonzero(np.diff(ends)):
+            low, high = int(ends[b]), int(ends[b + 1])
+            self._files[b].write_batch(ordered.slice(low, high - low))
+
+    def close(self) -> None:
+        """Finish the files."""
+        for file in self._files:
+            file.close()
+
+    def __enter__(self) -> BlockWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def read_block(folder: Path, block: int) -> pl.DataFrame:
+    """Return one block of a table."""
+    with pa.memory_map(str(folder / f"{block:04d}.arrow")) as source:
+        table = pa.ipc.open_file(source).read_all()
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)  # a table never becomes a series
+    return frame
+
+
+def distinct_of(known: pa.Array | None, values: pa.Array) -> pa.Array:
+    """Return what is known and what is new of some values, each once."""
+    new = pc.unique(values)
+    if known is None:
+        return new
+    return pc.unique(pa.concat_arrays([known, new.cast(known.type)]))
+
+
+def blocks_for(rows: int, wanted: int | None, rows_in_block: int) -> int:
+    """Return into how many blocks so many rows are sorted."""
+    return wanted or min(_LARGEST_BLOCKS, max(1, -(-rows // rows_in_block)))

@@ -1,0 +1,201 @@
+"""Audits in blocks on disk: the numbers of an audit in memory, and nothing half-written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ombud.audits import Audit, Plan, Result
+from ombud.audits.engines import audit_of
+from ombud.data.tables import write_tables
+from ombud.errors import OmbudError, PlanError
+from ombud.worlds import small_world
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables in the order of a lake; lists and groups of some users only; a folder of files."""
+    folder = tmp_path_factory.mktemp("lake")
+    world = small_world(seed=1)
+    data, rng = world.dataset, np.random.default_rng(1)
+    assert data.interactions is not None and data.users is not None
+    rows = data.interactions.to_frame().sample(fraction=1, shuffle=True, seed=1)
+    held = rng.random(rows.height) < 0.2
+    (folder / "parts" / "day=1").mkdir(parents=True)
+    (folder / "parts" / "day=2").mkdir()
+    rows.filter(~held).write_parquet(folder / "interactions.parquet")
+    rows.filter(~held).head(900).write_parquet(folder / "parts" / "day=1" / "a.parquet")
+    rows.filter(~held).tail(-900).write_parquet(folder / "parts" / "day=2" / "b.parquet")
+    rows.filter(held).write_parquet(folder / "test.parquet")
+    only = replace(data, interactions=None, users=None, texts=None, text_groups=None, items=None)
+    write_tables(only, folder)
+    members = data.users.to_members("user").with_columns(
+        value=pl.col("group").str.split("=").list.get(1)
+    )
+    wide = members.pivot("attribute", index="user", values="value").head(280)
+    wide.write_parquet(folder / "users.parquet")
+    everyone = data.interactions.users.ids
+    for number, system in enumerate(world.recommenders()[:2]):
+        lists = system.recommend(everyone[: 290 + 10 * number], 10).to_frame()
+        stranger = pl.DataFrame({"user": ["nobody"], "item": lists["item"][:1], "rank": [1]})
+        lists = pl.concat([lists, stranger.cast(dict(lists.schema))])
+        lists.write_parquet(folder / f"system{number}.parquet")
+    return folder
+
+
+def plan_of(lake: Path, **more: Any) -> dict[str, Any]:
+    tables = ("interactions", "test", "labels", "users")
+    plan: dict[str, Any] = {
+        "data": {name: str(lake / f"{name}.parquet") for name in tables},
+        "systems": {
+            f"s{n}": {"type": "recorded", "path": str(lake / f"system{n}.parquet")} for n in (0, 1)
+        },
+        "metrics": [{"name": "share-gap", "k": 10}, {"name": "ndcg", "k": 12}],
+        "statistics": {"replicates": 200},
+    }
+    return plan | more
+
+
+def run(lake: Path, folder: Path, **more: Any) -> Result:
+    return audit_of(Plan.from_dict(plan_of(lake, **more))).run(folder)
+
+
+def numbers(result: Result) -> list[tuple[Any, ...]]:
+    return [(e.value, e.interval, e.p_value, e.p_adjusted, e.n, e.reason) for e in result.estimates]
+
+
+def test_blocks_on_disk_give_the_numbers_of_memory(lake: Path, tmp_path: Path):
+    memory = run(lake, tmp_path / "memory")
+    stream = run(lake, tmp_path / "stream", engine={"type": "stream", "blocks": 3})
+    about = ("metric", "key", "system", "label", "group", "against", "n", "reason")
+    assert len(memory.estimates) == len(stream.estimates) > 100
+    for a, b in zip(memory.estimates, stream.estimates, strict=True):
+        assert [getattr(a, f) for f in about] == [getattr(b, f) for f in about]
+        if a.value is not None and "attribute-gap" not in a.key:
+            assert b.value == pytest.approx(a.value, abs=1e-12)
+            assert a.note == b.note
+    assert set(stream.exclusions) == set(memory.exclusions)
+    stored = pl.read_parquet(tmp_path / "stream" / "rows" / "00" / "s0" / "*.parquet")
+    whole = pl.read_parquet(tmp_path / "memory" / "rows" / "00" / "s0.parquet")
+    assert stored.sort("unit").equals(whole.sort("unit"))
+    assert not (tmp_path / "stream" / "blocks").exists()
+    assert Result.load(tmp_path / "stream").integrity.changed == ()
+    # Other blocks, other order of rows, a folder of Hive partitions: the same to rounding.
+    plan = plan_of(lake, engine={"type": "stream", "blocks": 1, "rows": False})
+    plan["data"]["interactions"] = str(lake / "parts")
+    other = audit_of(Plan.from_dict(plan)).run(tmp_path / "other")
+    for a, b in zip(stream.estimates, other.estimates, strict=True):
+        assert (a.value, a.p_value) == pytest.approx((b.value, b.p_value), abs=1e-9)
+        assert a.interval == pytest.approx(b.interval, abs=1e-9)
+    assert not (tmp_path / "other" / "rows").exists()
+    assert "data.interactions/day=1/a.parquet" in other.provenance["inputs"]
+
+
+def test_a_run_that_was_stopped_goes_on(lake: Path, tmp_path: Path, monkeypatch):
+    engine = {"type": "stream", "blocks": 4, "rows": False}
+    whole = run(lake, tmp_path / "whole", engine=engine)
+    plan = Plan.from_dict(plan_of(lake, engine=engine))
+
+    def stop(done: int, total: int, note: str) -> None:
+        if note == "measuring blocks of users" and done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        audit_of(plan).run(tmp_path / "stopped", stop)
+    with pytest.raises(OmbudError, match="not a finished result"):
+        Result.load(tmp_path / "stopped")
+    (tmp_path / "stopped" / "blocks" / "interactions" / "0001.arrow").unlink()  # is done with
+    again = audit_of(plan).run(tmp_path / "stopped")
+    assert numbers(again) == numbers(whole)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"metrics": [{"name": "amplification", "form": "median"}]}, "no function of sums"),
+        ({"metrics": [{"name": "gini"}]}, "needs all units at once"),
+        ({"split": {"method": "per-user"}}, "hold interactions out beforehand"),
+        ({"systems": {"p": {"type": "popular"}}}, "only recorded lists in Parquet"),
+        ({"engine": {"type": "stream", "master": "local"}}, "engine.master is read by"),
+        ({"engine": {"blocks": 3}}, 'engine.blocks is read by type = "stream"'),
+        ({"engine": {"type": "stream", "blocks": 0}}, "engine.blocks"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "-".join(part),
+)
+def test_what_blocks_cannot_do_is_refused(lake: Path, tmp_path: Path, more: dict, told: str):
+    more = {"engine": {"type": "stream"}} | more
+    with pytest.raises(PlanError, match=told):
+        run(lake, tmp_path / "out", **more)
+    assert not (tmp_path / "out").exists()
+
+
+def _broken(lake: Path, tmp_path: Path, fault: str) -> str:
+    path = tmp_path / "parts"
+    path.mkdir()
+    good = pl.read_parquet(lake / "interactions.parquet")
+    if fault == "schema":
+        good.head(50).write_parquet(path / "a.parquet")
+        good.tail(50).with_columns(rating=pl.lit("five")).write_parquet(path / "b.parquet")
+    elif fault == "null":
+        good.with_columns(
+            item=pl.when(pl.col("item") == good["item"][0]).then(None).otherwise("item")
+        ).write_parquet(path / "a.parquet")
+    elif fault == "twice":
+        pl.concat([good, good.head(1)]).write_parquet(path / "a.parquet")
+    elif fault == "cut":
+        good.write_parquet(path / "a.parquet")
+        whole = (path / "a.parquet").read_bytes()
+        (path / "a.parquet").write_bytes(whole[: len(whole) // 2])
+    elif fault == "csv":
+        good.write_csv(tmp_path / "a.csv")
+        return str(tmp_path / "a.csv")
+    elif fault == "ids":
+        good.with_columns(item=pl.lit(1.5)).write_parquet(path / "a.parquet")
+    elif fault == "absent":
+        return str(tmp_path / "none.parquet")
+    elif fault == "store":
+        return "nostore://bucket/interactions"
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("schema", "b.parquet has other columns than the first file: rating is"),
+        ("null", "column 'item' is missing in"),
+        ("twice", "the same user and item again"),
+        ("cut", "cannot be listed or read as Parquet"),
+        ("csv", "streams reads Parquet only"),
+        ("ids", "holds double; whole numbers or strings"),
+        ("absent", "there is no file or folder"),
+        ("store", "cannot be listed or read"),
+        ("empty", "holds no .parquet file"),
+    ],
+)
+def test_tables_with_faults_are_refused(lake: Path, tmp_path: Path, fault: str, told: str):
+    plan = plan_of(lake, engine={"type": "stream", "blocks": 2})
+    plan["data"]["interactions"] = _broken(lake, tmp_path, fault)
+    with pytest.raises(OmbudError, match=told):
+        audit_of(Plan.from_dict(plan)).run(tmp_path / "out")
+    assert not (tmp_path / "out" / "provenance.json").exists()
+
+
+def test_one_user_may_have_most_rows(lake: Path, tmp_path: Path):
+    rows = pl.read_parquet(lake / "interactions.parquet")
+    skewed = pl.DataFrame({"user": ["whale"], "item": [[f"x{n}" for n in range(20_000)]]})
+    skewed = skewed.explode("item")
+    pl.concat([rows.select("user", "item"), skewed]).write_parquet(tmp_path / "rows.parquet")
+    plan = plan_of(lake, engine={"type": "stream", "blocks": 3})
+    plan["data"] = {**plan["data"], "interactions": str(tmp_path / "rows.parquet")}
+    result = audit_of(Plan.from_dict(plan)).run(tmp_path / "out")
+    assert any(e.what == "users" and e.count >= 1 for e in result.exclusions)
+
+
+def test_memory_does_not_run_a_plan_of_another_engine(lake: Path):
+    with pytest.raises(PlanError, match="audit_of"):
+        Audit.from_plan(Plan.from_dict(plan_of(lake, engine={"type": "stream"})))
