@@ -21,7 +21,7 @@ from ombud.probes.outcomes import (
 from ombud.probes.reachability import Reachability
 from ombud.probes.search import Objective, beam, exhaustive
 from ombud.probes.singles import single_reach
-from ombud.probes.whitebox import open_box
+from ombud.probes.whitebox import TrainedBox, closed_form, open_box
 from ombud.systems.recommenders import BPR, EASE, ExplicitALS, ImplicitALS
 
 pytest.importorskip("numba")
@@ -171,19 +171,79 @@ def test_sets_of_items_reach_at_least_what_their_members_do(model_name):
     assert both.probability.attained == pytest.approx(best, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["explicit-als", "implicit-als", "ease", "item-knn", "user-knn"])
-def test_retrained_witnesses_are_run_on_the_edited_data(name):
+CLOSED = [
+    "ease",
+    "ease on ratings",
+    "item-knn",
+    "item-knn on ratings",
+    "user-knn",
+    "user-knn on ratings",
+]
+
+
+def retrained(model, space):
+    return RetrainedOutcome(model, model.interactions, space.history, K, beta=BETA, own=ME)
+
+
+@pytest.mark.parametrize("name", ["explicit-als", "implicit-als"])
+def test_retrained_witnesses_are_run_on_the_edited_data_and_the_rest_is_undecided(name):
     model = trained(name)
     space = space_of(model, 1, kinds=("add",))
-    outcome = RetrainedOutcome(model, model.interactions, space.history, K, beta=BETA, own=ME)
+    outcome = retrained(model, space)
     best, listed = brute(model, space, outcome)
     for item in (0, 3, 8):
         (found,) = Reachability(k=K, beta=BETA, policy="retrained").of(model, space, [item], own=ME)
         assert found.in_list.policy == "retrained" and found.in_list.bound is None
         assert found.probability.attained <= best[item] * (1 + 1e-5) + 1e-9
         assert found.in_list.attained <= listed[item]
+        assert bool(found.why_undecided) == (found.reachable is None)
         again = outcome.after([found.probability.witness])[0]
         assert again.probabilities[item] == pytest.approx(found.probability.attained, rel=1e-6)
+
+
+@pytest.mark.parametrize("own", [ME, -1])
+@pytest.mark.parametrize("name", CLOSED)
+def test_closed_forms_are_what_training_on_the_edited_data_gives(name, own):
+    model = trained(name)
+    space = space_of(model, 1)
+    singles = space.singles()
+    box, again = closed_form(model).box(own), TrainedBox(model, own)
+    edited = [space.history.after((singles.edit(i),)) for i in range(len(singles))]
+    truth = again.scores(edited)
+    np.testing.assert_allclose(box.scores(edited), truth, rtol=2e-4, atol=2e-5)
+    for part, block in box.blocks(space.history, singles, 7):
+        np.testing.assert_allclose(block, truth[part], rtol=2e-4, atol=2e-5)
+    two = [space.history.after((singles.edit(0), singles.edit(len(singles) - 1)))]
+    np.testing.assert_allclose(box.scores(two), again.scores(two), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", [*CLOSED, "explicit-als"])
+def test_one_edit_is_exact_after_retraining(name):
+    model = trained(name)
+    space = space_of(model, 1)
+    best, listed = brute(model, space, retrained(model, space))
+    targets = [i for i in range(space.n_items) if space.history.value(i) is None]
+    probe = Reachability(k=K, beta=BETA, policy="retrained", trainings=100)
+    for item, found in zip(targets, probe.of(model, space, targets, own=ME), strict=True):
+        assert found.in_list.policy == "retrained"
+        assert found.reachable == listed[item] and not found.why_undecided
+        assert found.probability.exact
+        assert found.probability.attained == pytest.approx(best[item], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["ease", "user-knn"])
+def test_two_edits_after_retraining_are_exact_where_all_can_be_tried(name):
+    model = trained(name)
+    space = space_of(model, 2)
+    best, listed = brute(model, space, retrained(model, space))
+    for item in (0, 3, 8):
+        (found,) = Reachability(k=K, beta=BETA, policy="retrained").of(model, space, [item], own=ME)
+        assert found.reachable == listed[item]
+        assert found.probability.attained == pytest.approx(best[item], rel=1e-4)
+        (some,) = Reachability(k=K, policy="retrained", exhaustive=0).of(
+            model, space, [item], own=ME
+        )
+        assert some.reachable in {None, True} and bool(some.why_undecided) != bool(some.reachable)
 
 
 def test_nothing_is_changed_by_retraining_on_the_same_data():

@@ -321,10 +321,20 @@ def first_lists(scores: NDArray[Any], n: int) -> Lists:
     return lists
 
 
-def probabilities(scores: NDArray[Any], beta: float) -> Floats:
+def probabilities(scores: NDArray[Any], beta: float, *, nothing: float = np.nan) -> Floats:
     """Return the softmax of ``beta * scores`` over the items that have a score, row by row.
 
-    A row without any score has no distribution: NaN throughout.
+    NaN and -inf have probability 0.
+
+    Parameters
+    ----------
+    scores
+        One number per item along the last axis.
+    beta
+        Inverse temperature.
+    nothing
+        What stands throughout a row without any score: NaN where it has no distribution, 0 where
+        nobody is shown anything.
 
     Examples
     --------
@@ -335,11 +345,11 @@ def probabilities(scores: NDArray[Any], beta: float) -> Floats:
         raise ValueError(f"beta is {beta}; it must be positive")
     known = ~np.isnan(scores)
     shifted = np.where(known, scores, -np.inf).astype(np.float64)
-    top = shifted.max(axis=1, keepdims=True, initial=-np.inf)
+    top = shifted.max(axis=-1, keepdims=True, initial=-np.inf)
     weights = np.exp(beta * (shifted - np.where(np.isinf(top), 0.0, top)))
-    total = weights.sum(axis=1, keepdims=True)
-    nothing = np.full(weights.shape, np.nan)
-    return np.asarray(np.divide(weights, total, out=nothing, where=total > 0))
+    total = weights.sum(axis=-1, keepdims=True)
+    empty = np.full(weights.shape, nothing)
+    return np.asarray(np.divide(weights, total, out=empty, where=total > 0))
 
 
 def total_variation(first: Floats, second: Floats) -> Floats:

@@ -14,6 +14,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.probes.consistency import Consistency, consistency
+from ombud.probes.distances import probabilities
 from ombud.probes.edits import Edit, Edits, EditSpace, History, rows_of
 from ombud.probes.recipe import Outcome, Policy
 from ombud.systems.recommenders.model import Model
@@ -28,24 +29,9 @@ __all__ = [
     "frozen_consistency",
     "realistic_faults",
     "score_histories",
-    "softmax",
 ]
 
 _PORTION = 64
-
-
-def softmax(scores: NDArray[Any], beta: float) -> NDArray[np.float64]:
-    """Return the probability of each item to be drawn, ``exp(beta score)`` normalised by row.
-
-    NaN and -inf have probability 0; a row without any score is all zeros.
-    """
-    raised = np.where(np.isnan(scores), -np.inf, np.asarray(scores, np.float64) * beta)
-    top = raised.max(axis=-1, keepdims=True)
-    weights = np.exp(raised - np.where(np.isfinite(top), top, 0.0))
-    total = weights.sum(axis=-1, keepdims=True)
-    shares: NDArray[np.float64] = np.zeros_like(weights)
-    np.divide(weights, total, out=shares, where=total > 0)
-    return shares
 
 
 def score_histories(model: Model, rows: sparse.csr_array, own: int = -1) -> NDArray[np.float32]:
@@ -138,7 +124,8 @@ class FrozenOutcome(_Asked):
         if self.exclude_seen:
             where = np.repeat(np.arange(rows.shape[0]), np.diff(checked.indptr))
             scores[where, checked.indices] = np.nan
-        return [Outcome(i, p) for i, p in zip(items, softmax(scores, self.beta), strict=True)]
+        chances = probabilities(scores, self.beta, nothing=0.0)
+        return [Outcome(i, p) for i, p in zip(items, chances, strict=True)]
 
 
 def edited_interactions(
@@ -212,7 +199,7 @@ class RetrainedOutcome(_Asked):
         scores = trained.score(user, data.items.ids)[0]
         if self.exclude_seen:
             scores[history.items] = np.nan
-        return Outcome(items, softmax(scores, self.beta))
+        return Outcome(items, probabilities(scores, self.beta, nothing=0.0))
 
 
 def frozen_consistency(model: Model, rows: Sequence[int], k: int) -> Consistency:

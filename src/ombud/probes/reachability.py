@@ -23,7 +23,7 @@ from ombud.probes.outcomes import (
 from ombud.probes.recipe import Bracket, Functional, Outcome, Policy, Recipe
 from ombud.probes.search import Found, Objective, beam, exhaustive, number_of_treatments
 from ombud.probes.singles import SingleReach, single_reach
-from ombud.probes.whitebox import WhiteBox, open_box
+from ombud.probes.whitebox import ClosedForm, TrainedBox, WhiteBox, closed_form, open_box
 from ombud.registry import probe
 from ombud.systems.recommenders.model import Model
 
@@ -50,6 +50,8 @@ class Reach:
         None where it has no score.
     notes
         What a reader must know.
+    why_undecided
+        Why it is not known whether the target can be in the list; empty where it is known.
     """
 
     targets: tuple[int, ...]
@@ -58,6 +60,7 @@ class Reach:
     rank_today: int | None
     rank_best: int | None
     notes: tuple[str, ...] = ()
+    why_undecided: str = ""
 
     @property
     def reachable(self) -> bool | None:
@@ -87,8 +90,11 @@ class Reachability:
     The answer is a bracket: a lower bound with a witness that was run through the recommender under
     the policy named, and an upper bound where the model allows one. One edit is enumerated and so
     exact; so are few edits of small catalogues. More edits are searched by a beam, and what linear
-    and factor models cannot reach is proved. Under *retrained* the bound is unknown: witnesses are
-    found with the model frozen and run again with it trained on the edited data.
+    and factor models cannot reach is proved. Under *retrained* the same holds for models whose
+    training on an edited history has a closed form (`EASE`, `ItemKNN`, `UserKNN`). For others,
+    every treatment is trained for where that is permitted (``trainings``); else witnesses are found
+    with the model frozen and run again with it trained on the edited data, and what none of them
+    reaches is *undecided*, with the reason.
 
     Akpinar, Leqi, Hadfield-Menell & Lipton (2022), "Counterfactual metrics for auditing black-box
     recommender systems"; Curmei, Dean & Recht (2021), "Quantifying availability and discovery in
@@ -110,6 +116,9 @@ class Reachability:
         Every treatment is tried where there are at most so many.
     verify
         How many of the best treatments are run through the recommender.
+    trainings
+        Under *retrained*, a model without a closed form is trained for every treatment where there
+        are at most so many.
     """
 
     k: int = 10
@@ -120,6 +129,7 @@ class Reachability:
     screen: int = 48
     exhaustive: int = 20_000
     verify: int = 3
+    trainings: int = 0
 
     def __post_init__(self) -> None:
         faults = [
@@ -144,6 +154,7 @@ class Reachability:
         targets: Sequence[int | Sequence[int]],
         *,
         own: int = -1,
+        closed: ClosedForm | None = None,
     ) -> list[Reach]:
         """Return what is known of each target for one person.
 
@@ -157,21 +168,30 @@ class Reachability:
             Item codes, or sets of them.
         own
             The person's row among the model's users; -1 for somebody it was not trained on.
+        closed
+            The closed form of the model's training, when it was made before for other people.
         """
         sets = [(t,) if isinstance(t, int | np.integer) else tuple(t) for t in targets]
         wanted = [tuple(sorted({int(i) for i in s})) for s in sets]
         for group in wanted:
             if not group or group[0] < 0 or group[-1] >= space.n_items:
                 raise PlanError("a target is empty, or names an item that is not in the catalogue")
-        return _Search(self, model, space, own).run(wanted)
+        return _Search(self, model, space, own, closed).run(wanted)
 
 
 class _Search:
     """One person's question: the box, the outcome, and what all targets share."""
 
-    def __init__(self, asked: Reachability, model: Model, space: EditSpace, own: int) -> None:
+    def __init__(
+        self,
+        asked: Reachability,
+        model: Model,
+        space: EditSpace,
+        own: int,
+        closed: ClosedForm | None,
+    ) -> None:
         self.asked, self.model, self.space, self.own = asked, model, space, own
-        self.box: WhiteBox = open_box(model, own)
+        self.box, self.told = self._open(closed)
         options: dict[str, Any] = {
             "beta": asked.beta, "own": own, "exclude_seen": asked.exclude_seen
         }  # fmt: skip
@@ -180,6 +200,7 @@ class _Search:
         if asked.policy == "retrained":
             data: Interactions = model.interactions
             self.outcome = RetrainedOutcome(model, data, space.history, asked.k, **options)
+        self.remembered = _Remembered(self.outcome)
         scores = self.box.scores([space.history])
         self.today = Objective((0,), asked.k, None, asked.exclude_seen).masked(
             scores, [space.history]
@@ -187,6 +208,17 @@ class _Search:
         self.shown = np.argsort(-self.today, kind="stable").astype(np.int32)
         finite = self.today[np.isfinite(self.today)]
         self._spread = max(float(np.ptp(finite)) if len(finite) else 1.0, 1e-6)
+
+    def _open(self, closed: ClosedForm | None) -> tuple[WhiteBox, bool]:
+        """Return the box that is searched, and whether it tells what the policy asked for shows."""
+        if self.asked.policy == "frozen":
+            return open_box(self.model, self.own), True
+        form = closed_form(self.model) if closed is None else closed
+        if form is not None:
+            return form.box(self.own), True
+        if number_of_treatments(self.space) <= self.asked.trainings:
+            return TrainedBox(self.model, self.own), True
+        return open_box(self.model, self.own), False
 
     def run(self, wanted: Sequence[tuple[int, ...]]) -> list[Reach]:
         plain = all(len(group) == 1 for group in wanted) and self.asked.exclude_seen
@@ -224,12 +256,14 @@ class _Search:
         margin = float(shared.margin[target])
         near = _NEAR * self._spread
         bound: float | None = 1.0 if margin >= -near else 0.0
-        listed = edits(int(shared.margin_edit[target])) if margin >= -near else []
+        nearest = edits(int(shared.margin_edit[target]))
+        listed = nearest if margin >= -near else []
         chance, drawn = None, []
         if shared.log_probability is not None and shared.edit is not None:
             chance = float(np.exp(shared.log_probability[target]))
             drawn = edits(int(shared.edit[target]))
-        return self._settle((target,), listed, drawn, bound, chance, "all single edits", True)
+        solver = "all single edits"
+        return self._settle((target,), listed, drawn, bound, chance, solver, True, nearest)
 
     def _start(self, group: tuple[int, ...]) -> Edits | None:
         """Return edits that must come first; None when the group cannot be listed at all."""
@@ -316,12 +350,15 @@ class _Search:
         most: float | None,
         solver: str,
         complete: bool,
+        nearest: Sequence[Edits] = (),
     ) -> Reach:
+        """Run candidates through the recommender; `nearest` are only ranked by the white box."""
         asked = self.asked
         space = self.space.without_rating(group) if asked.exclude_seen else self.space
         candidates = list(dict.fromkeys([*listed, *drawn]))
-        candidates = [c for c in candidates if not realistic_faults(self.frozen, space, c)]
-        if asked.policy == "retrained":
+        shows = self.remembered if self.told else self.frozen
+        candidates = [c for c in candidates if not realistic_faults(shows, space, c)]
+        if not self.told:
             bound = most = None
 
         def bracket(functional: Functional[Outcome], limit: float | None) -> Bracket[Edits]:
@@ -334,13 +371,13 @@ class _Search:
             settled = found.attained if close and (complete or found.attained > limit) else limit
             return replace(found, bound=settled)
 
-        outcome = _Remembered(self.outcome)
+        outcome = self.remembered
         in_list = bracket(InTopK(group, asked.k), bound)
         probability = None
         if asked.beta is not None:
             probability = bracket(ProbabilityOf(group), most)
         ranks = [self._rank(self.space.history, group)]
-        ranks += [self._rank(self.space.history.after(c), group) for c in candidates]
+        ranks += [self._rank(self.space.history.after(c), group) for c in [*candidates, *nearest]]
         known = [rank for rank in ranks if rank is not None]
         return Reach(
             group,
@@ -349,10 +386,23 @@ class _Search:
             ranks[0],
             min(known, default=None),
             self._notes(space, group),
+            self._why(in_list),
         )
 
+    def _why(self, found: Bracket[Edits]) -> str:
+        if found.reaches(1.0) is not None:
+            return ""
+        if not self.told:
+            return (
+                f"nothing bounds what training {self.model.name} on the edited data does; "
+                f"{self.asked.trainings:,} trainings were permitted to try all treatments"
+            )
+        if found.bound is None:
+            return "more than one edit is searched, not enumerated, and no bound excludes it"
+        return "it is so near to the list that the white box and the recommender differ"
+
     def _rank(self, history: History, group: tuple[int, ...]) -> int | None:
-        """Return the best rank of the group with the model frozen, from 1; None without a score."""
+        """Return the best rank of the group by the searched box, from 1; None without a score."""
         objective = Objective(group, self.asked.k, None, self.asked.exclude_seen)
         scores = objective.masked(self.box.scores([history]), [history])[0]
         best = scores[list(group)].max()

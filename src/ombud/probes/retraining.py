@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,29 @@ from ombud.probes.training import Change, ProbabilityChange, Shown, Trainer, com
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
 
-__all__ = ["Retraining", "StabilityPlan"]
+__all__ = ["Keep", "Retraining", "StabilityPlan"]
 
 Floats = NDArray[np.float64]
+
+
+class Keep(Protocol):
+    """Keeps JSON-ready answers by key, and gives them back as JSON does."""
+
+    def __call__(self, key: Sequence[Any], find: Callable[[], Any]) -> Any:
+        """Return what is kept under a key; find and keep it if nothing is."""
+        ...
+
+
+def _forget(key: Sequence[Any], find: Callable[[], Any]) -> Any:
+    return find()
+
+
+def _mark(swap: UserSwap) -> tuple[Any, ...]:
+    """Return what tells a swap from others, short enough for a key."""
+    digest = blake2b(digest_size=16)
+    for part in (swap.histories.indptr, swap.histories.indices, swap.histories.data):
+        digest.update(np.ascontiguousarray(part).astype("<f8").tobytes())
+    return swap.kind, list(map(int, swap.rows)), digest.hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +127,8 @@ class Retraining:
         Length of lists, seeds, warm start, repeats.
     slots
         Rows for planted users.
+    keep
+        Where distances are kept, to go on from after a kill; None for nowhere.
     """
 
     policy: Policy = "retrained"
@@ -119,7 +142,9 @@ class Retraining:
         plan: StabilityPlan,
         *,
         slots: int,
+        keep: Keep | None = None,
     ) -> None:
+        self.keep = _forget if keep is None else keep
         self.trainer, self.rows, self.changes, self.plan = trainer, rows, changes, plan
         self.original, self.slots = interactions, slots
         self.data = swapped(interactions, None, slots=slots)
@@ -190,25 +215,46 @@ class Retraining:
     def distances(self, swap: UserSwap) -> dict[str, Floats]:
         """Return every distance by name, one number per target; NaN where its own data change."""
         if id(swap) not in self._found:
-            per_seed = []
-            for seed, base, control in zip(self.plan.seeds, self.bases, self.controls, strict=True):
-                if self.warm:
-                    model = self._continued(base, swap)
-                else:
-                    data = swapped(self.original, swap, slots=self.slots)
-                    model = self._train(data, seed)
-                per_seed.append(compare_all(self.changes, control, self._show(model)))
-            own = np.isin(self.rows, swap.rows)
-            found = {
-                name: np.where(own, np.nan, np.mean([one[name] for one in per_seed], axis=0))
-                for name in per_seed[0]
-            }
+            found = self._remembered(("swap", *_mark(swap)), lambda: self._trained_for(swap))
             # The swap is kept with its numbers, so that its identity stays its own.
             self._found[id(swap)] = (swap, found)
         return self._found[id(swap)][1]
 
+    def _remembered(
+        self, key: Sequence[Any], find: Callable[[], dict[str, Floats]]
+    ) -> dict[str, Floats]:
+        """Return distances that are kept with the number of trainings they cost."""
+
+        def plain() -> tuple[dict[str, list[float]], int]:
+            before = self.queries
+            found = {name: values.tolist() for name, values in find().items()}
+            cost, self.queries = self.queries - before, before
+            return found, cost
+
+        told, cost = self.keep(key, plain)
+        self.queries += cost
+        return {name: np.array(values, np.float64) for name, values in told.items()}
+
+    def _trained_for(self, swap: UserSwap) -> dict[str, Floats]:
+        per_seed = []
+        for seed, base, control in zip(self.plan.seeds, self.bases, self.controls, strict=True):
+            if self.warm:
+                model = self._continued(base, swap)
+            else:
+                data = swapped(self.original, swap, slots=self.slots)
+                model = self._train(data, seed)
+            per_seed.append(compare_all(self.changes, control, self._show(model)))
+        own = np.isin(self.rows, swap.rows)
+        return {
+            name: np.where(own, np.nan, np.mean([one[name] for one in per_seed], axis=0))
+            for name in per_seed[0]
+        }
+
     def noise(self, kind: str, run: int) -> dict[str, Floats]:
         """Return the distances between two trainings on the same data."""
+        return self._remembered(("noise", kind, run), lambda: self._noise(kind, run))
+
+    def _noise(self, kind: str, run: int) -> dict[str, Floats]:
         base = self.bases[0]
         if kind == "pass":
             return compare_all(

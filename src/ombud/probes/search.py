@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.probes.distances import probabilities
 from ombud.probes.edits import Edits, EditSpace, History, Singles
-from ombud.probes.outcomes import softmax
 from ombud.probes.whitebox.base import WhiteBox
 
 __all__ = [
@@ -86,8 +86,9 @@ class Objective:
         """Return the objective of each row of masked scores."""
         wanted = list(self.targets)
         if self.beta is not None:
+            chances = probabilities(masked, self.beta, nothing=0.0)
             with np.errstate(divide="ignore"):
-                found: NDArray[np.float64] = np.log(softmax(masked, self.beta)[:, wanted].sum(1))
+                found: NDArray[np.float64] = np.log(chances[:, wanted].sum(1))
             return found
         mine = masked[:, wanted].max(axis=1)
         others = masked.copy()
@@ -105,7 +106,7 @@ class Objective:
         wanted = list(self.targets)
         out = np.zeros(len(masked))
         if self.beta is not None:
-            chances = softmax(masked, self.beta)
+            chances = probabilities(masked, self.beta, nothing=0.0)
             total = chances[wanted].sum()
             if total > 0:
                 out[wanted] = chances[wanted] / total
@@ -187,6 +188,13 @@ def exhaustive(box: WhiteBox, space: EditSpace, objective: Goal) -> Found:
     if space.realistic is not None:
         raise ValueError("realistic edits are searched step by step")
     by_cost: list[list[tuple[float, Edits]]] = [[] for _ in range(space.budget + 1)]
+    if space.budget == 1:
+        singles = space.singles()
+        values = single_values(box, space.history, singles, objective)
+        now = float(_evaluate(box, objective, [space.history])[0])
+        first = np.argsort(-values, kind="stable")[:8].tolist()
+        best = tuple((float(values[i]), (singles.edit(i),)) for i in first)
+        return Found((((now, ()),), best), True, len(singles) + 1)
     tried = 0
     portion: list[Edits] = []
 

@@ -32,7 +32,7 @@ from ombud.probes.influence import Prediction
 from ombud.probes.noise_floor import NoiseFloor, NoiseKind
 from ombud.probes.others import OtherUsers, UserSwap
 from ombud.probes.recipe import Bracket, Policy, Recipe
-from ombud.probes.retraining import Retraining, StabilityPlan
+from ombud.probes.retraining import Keep, Retraining, StabilityPlan
 from ombud.probes.training import Change, ListChange, ModelTrainer, Trainer
 from ombud.registry import probe
 from ombud.rng import generator
@@ -156,6 +156,7 @@ def stability(
     changes: Sequence[Change | ListDistance] = (),
     groups: Grouping | None = None,
     progress: Progress | None = None,
+    keep: Keep | None = None,
 ) -> StabilityResult:
     """Try treatments of other users and measure how far they move what some users are shown.
 
@@ -176,6 +177,8 @@ def stability(
         Groups of users; random treatments are then drawn for each group too.
     progress
         Called with (done, total, note) between trainings.
+    keep
+        Where the distances of every training are kept, so that a run that was killed goes on.
 
     Notes
     -----
@@ -188,7 +191,9 @@ def stability(
     rows, exclusions = _targets(interactions, users)
     space = OtherUsers(interactions, plan.kind, plan.budget, share=plan.share)
     compared = _changes(changes)
-    retraining = Retraining(trainer, interactions, rows, compared, plan, slots=space.slots)
+    retraining = Retraining(
+        trainer, interactions, rows, compared, plan, slots=space.slots, keep=keep
+    )
     influence = retraining.influence
     rng = generator(plan.seed, "stability", plan.kind)
     singles, complete = candidates(space, plan, rows, rng)

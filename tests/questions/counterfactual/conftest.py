@@ -22,7 +22,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def stored(world: Path) -> Path:
-    plan = plan_of(world, SYSTEMS, black_box=["Our EASE"], queries=150)
+    plan = plan_of(
+        world, SYSTEMS, black_box=["Our EASE"], queries=150, sets=["dark", "kind"],
+        retrained_users=5, distances=["rank-biased", "label-share"],
+    )  # fmt: skip
     Audit.from_plan(plan).run(world / "result")
     return world / "result"
 

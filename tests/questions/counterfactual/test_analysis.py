@@ -22,7 +22,7 @@ from ombud.metrics import Coverage
 from ombud.metrics.engine import Settings
 from ombud.probes import ReachTable
 from ombud.questions.counterfactual import Counterfactual
-from ombud.questions.counterfactual.lookup import find, keys_of, parts_of
+from ombud.questions.counterfactual.lookup import OVERLAP, find, keys_of, parts_of
 from ombud.questions.counterfactual.reach import popularity_gap
 from ombud.questions.counterfactual.sample import Asked
 
@@ -112,6 +112,67 @@ def test_nobody_has_to_rate_what_they_want_to_avoid(world: Path) -> None:
     assert all(one <= other for one, other in zip(*shares, strict=True))
 
 
+def test_sets_labels_and_ranks_are_told(result: Result) -> None:
+    sets = find(result, "reach/set/proved")
+    named = {(e.label, e.details["items"]) for e in sets if e.system == "Our EASE"}
+    assert named == {("dark", 12), ("kind: All", 24), ("kind: Odd", 12)}
+    for e in sets:
+        assert e.details["today"] <= e.value + 1e-9  # no edit is an edit
+    (whole,) = (e for e in sets if e.label == "kind: All" and e.system == "Our EASE")
+    assert whole.value == 1.0
+    (dark,) = (e for e in find(result, "reach/label/availability/proved") if e.system == "Our EASE")
+    assert dark.label == "dark" and not dark.group and dark.value is not None
+    for system in ("Our EASE", "ALS"):
+        now, best = (
+            next(e for e in find(result, f"reach/{key}") if e.system == system and not e.group)
+            for key in ("rank/today", "rank/best")
+        )
+        assert best.value <= now.value
+
+
+def test_reach_after_retraining_is_told_where_a_closed_form_does(result: Result) -> None:
+    proved, possible = (
+        [e for e in find(result, f"retrained-reach/availability/{key}") if not e.group]
+        for key in ("proved", "possible")
+    )
+    assert {e.system for e in proved} == {"Our EASE"}
+    assert proved[0].details["policy"] == "retrained"
+    assert proved[0].value == possible[0].value  # one edit is enumerated
+    (undecided,) = (e for e in result.exclusions if e.key == "undecided")
+    assert undecided.system == "ALS" and "closed form" in undecided.reason
+
+
+def test_other_distances_and_who_moves_whom(result: Result, world: Path, tmp_path: Path) -> None:
+    names = {e.details["distance"] for e in find(result, "stability/largest")}
+    assert {"difference in label share of dark"} < names and len(names) == 4
+    users = sorted({line.split(",")[0] for line in (world / "plays.csv").read_text().split()[1:]})
+    rows = [f"{user},{'ab'[n % 2]}" for n, user in enumerate(users)]
+    (tmp_path / "users.csv").write_text("\n".join(["user,team", *rows]))
+    plan = plan_of(
+        world, {"kNN": {"type": "user-knn"}}, parts=["stability"], by_group=True, beta=2.0
+    )
+    files = plan.data.model_copy(update={"users": str(tmp_path / "users.csv")})
+    found = Audit.from_plan(plan.model_copy(update={"data": files})).run()
+    moves = find(found, "stability/who-moves-whom", distance=OVERLAP)
+    assert {(e.group, e.details["movers"]) for e in moves} == {
+        (one, other) for one in ("team=a", "team=b") for other in ("team=a", "team=b")
+    }
+    assert any("total variation" in str(e.details["distance"])
+               for e in find(found, "stability/largest"))  # fmt: skip
+
+
+def test_only_permitted_edits_are_made(world: Path) -> None:
+    names = [f"item-{i:02d}" for i in range(6)]
+    plan = plan_of(
+        world, EASE, parts=["reach", "escape"], kinds=["add"], editable=names, retrained=0, budget=2
+    )
+    result = Audit.from_plan(plan).run()
+    rows = [*result.tables["counterfactual-reach"]["edits"],
+            *result.tables["counterfactual-ways"]["edits"]]  # fmt: skip
+    words = {edit for row in rows for edit in row.split("; ") if edit}
+    assert words and words <= {f"add Film no. {i}" for i in range(6)}
+
+
 def test_what_cannot_be_asked_is_counted(result: Result) -> None:
     (dice,) = (e for e in result.exclusions if e.key == "not-frozen")
     assert dice.system == "Dice"
@@ -189,6 +250,7 @@ def test_a_service_that_writes_is_refused(world: Path) -> None:
     [
         ({"labels": ["light"]}, "light"),
         ({"black_box": ["nobody"]}, "nobody"),
+        ({"sets": ["colour"]}, "colour"),
     ],
 )
 def test_names_that_match_nothing_are_refused(world: Path, options: dict, says: str) -> None:

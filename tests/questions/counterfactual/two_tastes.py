@@ -28,8 +28,11 @@ def write_world(folder: Path, *, seed: int = 3, users: int = 40, items: int = 24
     pl.DataFrame(rows, schema=["item", "label", "present"], orient="row").write_csv(
         folder / "labels.csv"
     )
-    titles = [(f"item-{i:02d}", f"Film no. {i}") for i in range(items)]
-    pl.DataFrame(titles, schema=["item", "title"], orient="row").write_csv(folder / "items.csv")
+    titles = [(f"item-{i:02d}", f"Film no. {i}", "Odd|All" if i % 2 else "All")
+              for i in range(items)]  # fmt: skip
+    pl.DataFrame(titles, schema=["item", "title", "kind"], orient="row").write_csv(
+        folder / "items.csv"
+    )
 
 
 def plan_of(folder: Path, systems: dict[str, Any], **options: Any) -> Plan:

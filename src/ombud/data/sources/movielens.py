@@ -18,6 +18,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.interactions import Interactions
+from ombud.data.items import Items
 from ombud.data.labels import Labels
 from ombud.errors import DataError
 from ombud.files import hash_file
@@ -358,7 +359,21 @@ def _dataset(files: MovieLensFiles, genres: bool = False) -> Dataset:
             "interaction_density": interactions.density,
         },
     )
-    return Dataset(interactions=interactions, labels=labels, users=users, card=card)
+    items = _described_items(files, interactions)
+    return Dataset(interactions=interactions, labels=labels, users=users, items=items, card=card)
+
+
+def _described_items(files: MovieLensFiles, interactions: Interactions) -> Items | None:
+    """Return the title, and the genres joined by ``|``, of every rated movie."""
+    if files.movies is None:
+        return None
+    rated = pl.DataFrame({"item": interactions.items.ids})
+    genres = read_genres(files).group_by("item", maintain_order=True).agg(
+        genres=pl.col("label").str.join("|")
+    )  # fmt: skip
+    titles = read_titles(files).select("item", "title").unique("item", keep="first")
+    told = rated.join(titles, on="item", how="left").join(genres, on="item", how="left")
+    return Items.from_frame(told, source=files.movies.name)
 
 
 def _genre_labels(files: MovieLensFiles, interactions: Interactions) -> Labels:
@@ -376,9 +391,10 @@ def _genre_labels(files: MovieLensFiles, interactions: Interactions) -> Labels:
 def movielens(path: str | Path, genres: bool = False) -> Dataset:
     """MovieLens ratings: a folder or ZIP archive of any edition (CSV, ``::`` or 100K files).
 
-    Holds ratings from 0.5 to 5 stars with times; the 100K and 1M editions also say the gender, age
-    and occupation that their users gave (ages of 100K in the groups of 1M). Labels are genres, on
-    request; for content warnings see `movielens-tmdb` and `ml-ddd`.
+    Holds ratings from 0.5 to 5 stars with times, titles and genres of movies; the 100K and 1M
+    editions also say the gender, age and occupation that their users gave (ages of 100K in the
+    groups of 1M). Labels are genres, on request; for content warnings see `movielens-tmdb` and
+    `ml-ddd`.
 
     Licence: GroupLens terms, research use with acknowledgement. Known harms: ratings can identify
     people who rated in public elsewhere.

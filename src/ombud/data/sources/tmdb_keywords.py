@@ -6,6 +6,7 @@ import ast
 import csv
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -256,4 +257,4 @@ def movielens_tmdb(
         },
         dropped=tuple(str(e) for e in labels.exclusions),
     )
-    return Dataset(interactions=ratings.interactions, labels=labels, users=ratings.users, card=card)
+    return replace(ratings, labels=labels, card=card)

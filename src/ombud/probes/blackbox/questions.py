@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ class Questions:
 
     A question is written to the file before it is asked and its answer as soon as it is there: a
     run that was killed goes on from its answers, and questions whose answer was lost still count.
+    An answer of an earlier attempt counts when it is used, as it did then: the search takes the
+    same way as if nothing had happened.
 
     Parameters
     ----------
@@ -82,13 +84,18 @@ class Questions:
         self.parallel, self.retries = parallel, retries
         self._lock = threading.Lock()
         self._db = _open(cache)
-        self.budget = QueryBudget(limit)
-        earlier = self._db.execute("SELECT count(*) FROM asked WHERE run = ?", (run,)).fetchone()[0]
-        self.earlier = int(earlier)
-        if earlier and self.budget.grant(earlier) < earlier:
+        counted = "SELECT count(*), count(answer) FROM asked WHERE run = ?"
+        self.earlier, answered = map(int, self._db.execute(counted, (run,)).fetchone())
+        if limit is not None and self.earlier > limit:
             raise PlanError(
-                f"run {run!r} has asked {earlier:,} questions already, over its limit of {limit:,}"
+                f"run {run!r} has asked {self.earlier:,} questions already, over its limit of "
+                f"{limit:,}"
             )
+        self._lost = self.earlier - answered
+        self._noted = self.earlier
+        self._limit = limit
+        self._used: set[bytes] = set()
+        self.budget = QueryBudget(None if limit is None else max(1, limit - self._lost))
         self.from_cache = 0
         self.unknown_items = 0
         self.failure = ""
@@ -96,8 +103,8 @@ class Questions:
 
     @property
     def spent(self) -> int:
-        """Questions asked by this run, earlier attempts included."""
-        return self.budget.spent
+        """Questions asked by this run so far, those that a kill left unanswered included."""
+        return self.budget.spent + self._lost
 
     def _key(self, history: History, repeat: int) -> bytes:
         digest = blake2b(self._stamp, digest_size=16)
@@ -125,21 +132,32 @@ class Questions:
         """
         keys = [self._key(history, repeat) for history in histories]
         known: dict[bytes, list[Any]] = {}
-        with self._lock:
-            for key in dict.fromkeys(keys):
-                row = self._db.execute(
-                    "SELECT answer FROM asked WHERE question = ? AND answer IS NOT NULL LIMIT 1",
-                    (key,),
-                ).fetchone()
-                if row is not None:
-                    known[key] = json.loads(row[0])
-                    self.from_cache += 1
-        fresh = {k: h for k, h in zip(keys, histories, strict=True) if k not in known}
-        granted = self.budget.grant(len(fresh))
-        todo = list(fresh.items())[:granted]
+        todo: list[tuple[bytes, History]] = []
+        for key, history in dict(zip(keys, histories, strict=True)).items():
+            answer, mine = self._stored(key)
+            free = answer is not None and (key in self._used or not mine)
+            if answer is None and self.failure:
+                self._stop()
+            if not free and not self.budget.grant(1):
+                continue
+            self._used.add(key)
+            if answer is not None:
+                self.from_cache += 1
+                known[key] = answer
+            elif self._limit is None or self._noted + len(todo) < self._limit:
+                todo.append((key, history))
         if todo:
             self._send(todo, known)
         return [self._codes(known[key]) if key in known else None for key in keys]
+
+    def _stored(self, key: bytes) -> tuple[list[Any] | None, bool]:
+        """Return an answer that is there, and whether this run has asked for it."""
+        with self._lock:
+            rows = self._db.execute(
+                "SELECT answer, run = ? FROM asked WHERE question = ? AND answer IS NOT NULL",
+                (self.run, key),
+            ).fetchall()
+        return (json.loads(rows[0][0]), any(mine for _, mine in rows)) if rows else (None, False)
 
     def _send(self, todo: list[tuple[bytes, History]], known: dict[bytes, list[Any]]) -> None:
         many = self.system if isinstance(self.system, ManyHistories) else None
@@ -179,10 +197,13 @@ class Questions:
             with ThreadPoolExecutor(self.parallel) as pool:
                 list(pool.map(work, portions))
         if self.failure:
-            raise AuditedSystemError(
-                f"{self.system.name} stopped answering after {self.spent:,} questions "
-                f"({self.failure}); answers so far are kept"
-            )
+            self._stop()
+
+    def _stop(self) -> NoReturn:
+        raise AuditedSystemError(
+            f"{self.system.name} stopped answering after {self.spent:,} questions "
+            f"({self.failure}); answers so far are kept"
+        )
 
     def _fail(self, reason: str) -> None:
         if not self.failure:
@@ -192,6 +213,7 @@ class Questions:
         """Write questions down before they are asked; a kill now leaves them counted."""
         with self._lock, self._db:
             rows = []
+            self._noted += len(portion)
             for key, _ in portion:
                 done = self._db.execute(
                     "INSERT INTO asked (run, question) VALUES (?, ?)", (self.run, key)
@@ -234,8 +256,6 @@ class Questions:
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the asking."""
         said = [f"{self.spent:,} questions were asked"]
-        if self.earlier:
-            said.append(f"{self.earlier:,} of them before the run was resumed")
         if self.unknown_items:
             said.append(f"{self.unknown_items:,} places held items that are not in the catalogue")
         if self.failure:

@@ -7,6 +7,7 @@ from ombud.probes.whitebox.base import WhiteBox
 from ombud.probes.whitebox.factors import FactorBox
 from ombud.probes.whitebox.linear import LinearBox
 from ombud.probes.whitebox.neighbours import ItemBox, ModelBox
+from ombud.probes.whitebox.retrained import ClosedForm, TrainedBox, closed_form
 from ombud.systems.recommenders.als import ExplicitALS, ImplicitALS
 from ombud.systems.recommenders.bpr import BPR
 from ombud.systems.recommenders.ease import EASE
@@ -14,7 +15,17 @@ from ombud.systems.recommenders.item_knn import ItemKNN
 from ombud.systems.recommenders.model import Model
 from ombud.systems.recommenders.svd import SVD
 
-__all__ = ["FactorBox", "ItemBox", "LinearBox", "ModelBox", "WhiteBox", "open_box"]
+__all__ = [
+    "ClosedForm",
+    "FactorBox",
+    "ItemBox",
+    "LinearBox",
+    "ModelBox",
+    "TrainedBox",
+    "WhiteBox",
+    "closed_form",
+    "open_box",
+]
 
 
 def open_box(model: Model, own: int = -1) -> WhiteBox:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +19,24 @@ from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.engine import Settings
 from ombud.probes import (
+    EDIT_KINDS,
     SWAP_KINDS,
     AskedModel,
     BlackBoxReachability,
+    EditKind,
+    ExpectedChange,
     HistorySystem,
     HttpHistorySystem,
     Jaccard,
+    LabelShare,
     ListChange,
+    ProbabilityChange,
     Questions,
     ReachTable,
     StabilityPlan,
     StabilityResult,
     SwapKind,
+    distance_of,
     stability,
 )
 from ombud.probes.attainable import Attainable, ListMetric, intra_list_diversity
@@ -38,9 +45,17 @@ from ombud.probes.noise_floor import expected_maximum
 from ombud.probes.outcomes import FrozenOutcome
 from ombud.probes.stability_estimates import stability_estimates
 from ombud.probes.summaries import attainable_summary, reach_summary
+from ombud.probes.training import Change
 from ombud.questions.counterfactual.check import WHERE, check_system, models_in
+from ombud.questions.counterfactual.kept import Kept, part_from, plain_part
 from ombud.questions.counterfactual.part import Part, tables_of
-from ombud.questions.counterfactual.reach import by_decile, reach_of, today
+from ombud.questions.counterfactual.reach import (
+    by_decile,
+    reach_of,
+    retrained_of,
+    sets_of,
+    today,
+)
 from ombud.questions.counterfactual.sample import Asked
 from ombud.questions.counterfactual.ways import ways_of
 from ombud.registry import analysis
@@ -50,7 +65,15 @@ from ombud.systems.recommenders.model import Model
 if TYPE_CHECKING:
     from ombud.systems.base import Progress
 
-__all__ = ["PARTS", "Counterfactual", "PartName", "asked_reach", "diversity_of", "stability_of"]
+__all__ = [
+    "PARTS",
+    "Counterfactual",
+    "DistanceName",
+    "PartName",
+    "asked_reach",
+    "diversity_of",
+    "stability_of",
+]
 
 
 def asked_reach(
@@ -77,7 +100,7 @@ def asked_reach(
     reached = np.full((len(users.units), len(targets.units)), np.nan)
     questions = Questions(
         system, asked.interactions.items, plan.k, limit=plan.queries, cache=cache,
-        sandbox=plan.sandbox,
+        parallel=plan.parallel, sandbox=plan.sandbox,
     )  # fmt: skip
     unasked = 0
     try:
@@ -130,14 +153,28 @@ def stability_of(
     plan: Counterfactual,
     name: str,
     model: Model,
+    labels: Mapping[str, NDArray[np.bool_]],
     asked: Asked,
     settings: Settings,
     progress: Progress,
+    kept: Kept,
 ) -> Part:
     """Return how far treatments of other users move the lists of some users."""
     part = Part()
     rows = asked.order[: plan.moved]
     users = asked.interactions.users.ids[rows]
+    changes: list[Change] = [ListChange(Jaccard())]
+    for further in plan.distances:
+        if further == "label-share":
+            changes += [ListChange(LabelShare(y, None, label)) for label, y in labels.items()]
+        elif further not in {"jaccard", "first-item"}:  # both are always there
+            changes.append(ListChange(distance_of(further)))
+    if plan.beta:
+        changes += [
+            ProbabilityChange(plan.beta),
+            ExpectedChange(Jaccard(), plan.k, plan.beta, seed=settings.seed),
+        ]
+    groups = asked.data.users if plan.by_group else None
     for kind in plan.treatments:
         tried = StabilityPlan(
             kind=kind,
@@ -148,7 +185,10 @@ def stability_of(
             noise_runs=plan.noise_runs,
             seed=settings.seed,
         )
-        result = stability(model, asked.interactions, users, tried, progress=progress)
+        result = stability(
+            model, asked.interactions, users, tried, changes=changes, groups=groups,
+            progress=progress, keep=kept.within(kind),
+        )  # fmt: skip
         options: dict[str, Any] = {
             "level": settings.level, "replicates": settings.replicates, "seed": settings.seed
         }  # fmt: skip
@@ -185,7 +225,7 @@ _COMPARED = 30
 
 
 def diversity_of(
-    plan: Counterfactual, name: str, model: Model, asked: Asked, settings: Settings
+    plan: Counterfactual, name: str, model: Model, asked: Asked, settings: Settings, kept: Kept
 ) -> Part:
     """Return the diversity of lists beside what edits, and a broad history, could attain."""
     part = Part()
@@ -194,16 +234,21 @@ def diversity_of(
     rows = asked.order[: plan.moved]
     observed, attained, broad = (np.full(len(rows), np.nan) for _ in range(3))
     questions = 0
-    for place, row in enumerate(rows.tolist()):
+
+    def of_user(row: int) -> tuple[float, float, float, int]:
         found = probe.of(model, asked.space(row, plan.escape_budget), metric, own=row)
-        observed[place], attained[place] = found.today, found.attained
-        questions += found.queries
         other = _broad(asked, row, metric, settings.seed)
-        if other >= 0:
-            history = History.of_user(asked.interactions, other)
-            (shown,) = FrozenOutcome(model, history, plan.k, own=other).of([history])
-            broad[place] = metric(shown.items[shown.items >= 0])
-            questions += 1
+        if other < 0:
+            return found.today, found.attained, float("nan"), found.queries
+        history = History.of_user(asked.interactions, other)
+        (shown,) = FrozenOutcome(model, history, plan.k, own=other).of([history])
+        wide = metric(shown.items[shown.items >= 0])
+        return found.today, found.attained, wide, found.queries + 1
+
+    for place, row in enumerate(rows.tolist()):
+        told = kept(("user", row), partial(of_user, row))
+        observed[place], attained[place], broad[place] = told[:3]
+        questions += told[3]
     known = ~np.isnan(observed)
     part.estimates += attainable_summary(
         f"intra-list diversity@{plan.k}",
@@ -235,6 +280,7 @@ def _broad(asked: Asked, row: int, metric: ListMetric, seed: int) -> int:
     return int(some[int(np.nanargmax(spread))])
 
 
+DistanceName = Literal["jaccard", "rank-biased", "kendall", "first-item", "label-share"]
 PartName = Literal["reach", "escape", "drift-in", "diversity", "stability"]
 PARTS: tuple[PartName, ...] = ("reach", "escape", "drift-in", "diversity", "stability")
 """What can be asked."""
@@ -288,17 +334,31 @@ class Counterfactual:
         ``ends``: an edit rates with the least or the greatest value; ``all``: with any.
     realistic
         0 for any edit; otherwise people rate only what stands in so many places of their list.
+    kinds, editable
+        Permitted edits: ``add``, ``change``, ``remove``; ids of the items whose entries may change,
+        default all.
+    sets
+        Labels, and columns of the table of items: each label, and each of the most frequent values
+        of a column, is a set of which any item may come into the list.
     retrained
         How many witnesses of each kind are run again on a model trained on the edited data.
+    retrained_users
+        How many users' reach is asked under policy *retrained* too, where the model's training
+        has a closed form; every witness is then trained for.
     moved, others, treatments
         How many users' lists stability is measured on, how many other users differ, and how.
     shortlist, random_treatments, noise_runs
         Trainings for stability: for each user's most influential others, for random ones, and on
         unchanged data.
+    distances, by_group
+        How stability compares lists beside 1 - Jaccard, which leads: ``rank-biased``, ``kendall``,
+        ``label-share`` (of each label asked about); with ``beta``, distributions are compared too.
+        Whether treatments of each group of users are tried apart, to see who moves whom.
     people
         How many people the report has a page for.
-    black_box, queries
-        Systems that are asked again through their lists alone, with so many questions each.
+    black_box, queries, parallel
+        Systems that are asked again through their lists alone, with so many questions each, and
+        so many under way at a time.
     services, sandbox
         Services behind HTTP that answer a history with a list, by name (arguments of
         `ombud.probes.HttpHistorySystem`), asked in the same way.
@@ -322,16 +382,23 @@ class Counterfactual:
     tries: int = 50
     values: Literal["ends", "all"] = "ends"
     realistic: int = 0
+    kinds: tuple[EditKind, ...] = EDIT_KINDS
+    editable: tuple[int | str, ...] = ()
+    sets: tuple[str, ...] = ()
     retrained: int = 5
+    retrained_users: int = 0
     moved: int = 20
     others: int = 1
     treatments: tuple[SwapKind, ...] = ("removed",)
     shortlist: int = 1
     random_treatments: int = 10
     noise_runs: int = 5
+    distances: tuple[DistanceName, ...] = ()
+    by_group: bool = False
     people: int = 3
     black_box: tuple[str, ...] = ()
     queries: int = 1000
+    parallel: int = 1
     services: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sandbox: bool = False
 
@@ -342,7 +409,8 @@ class Counterfactual:
                 ("k", 1), ("users", 2), ("targets", 2), ("budget", 0), ("beta", 0),
                 ("most_labels", 1), ("escape_budget", 1), ("at_risk", 1), ("looked_at", 1),
                 ("random", 0), ("realistic", 0), ("tries", 1), ("retrained", 0), ("moved", 1),
-                ("others", 1), ("people", 0), ("queries", 10),
+                ("others", 1), ("people", 0), ("queries", 10), ("parallel", 1),
+                ("retrained_users", 0),
             )
             if getattr(self, name) < least
         ]  # fmt: skip
@@ -352,12 +420,20 @@ class Counterfactual:
                    for p in self.parts if p not in PARTS]  # fmt: skip
         faults += [f"{t} is no treatment; choose from {', '.join(SWAP_KINDS)}"
                    for t in self.treatments if t not in SWAP_KINDS]  # fmt: skip
+        known = get_args(DistanceName)
+        faults += [f"{d} is no distance; choose from {', '.join(known)}"
+                   for d in self.distances if d not in known]  # fmt: skip
+        if "label-share" in self.distances and not {"escape", "drift-in"} & set(self.parts):
+            faults.append("distances has label-share, but no part asks about labels")
         if faults:
             raise PlanError("counterfactual: " + "; ".join(faults))
 
     def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
         """Return what the systems would show otherwise."""
-        asked = Asked(data, settings.seed, self.values, self.realistic)
+        asked = Asked(
+            data, settings.seed, self.values, self.realistic, self.kinds, self.editable,
+            self.unknown,
+        )  # fmt: skip
         models, left_out = models_in(live)
         whole = Part(exclusions=left_out)
         if asked.without_history:
@@ -372,9 +448,10 @@ class Counterfactual:
                 f"asked about a history are {', '.join(models)}"
             )
         labels = self._labels(asked, live)
+        kept = Kept.in_folder(live.folder if models else None)
         for number, (name, model) in enumerate(models.items()):
             live.progress(number, len(models), f"asking {name} what it would show otherwise")
-            whole.add(self._system(name, model, labels, asked, live, settings))
+            whole.add(self._system(name, model, labels, asked, live, settings, kept))
         for name, options in self.services.items():
             service = HttpHistorySystem(**{"name": name, "sandbox": self.sandbox, **options})
             whole.add(asked_reach(self, name, service, asked, settings, live.folder))
@@ -391,12 +468,20 @@ class Counterfactual:
         asked: Asked,
         live: LiveSystems,
         settings: Settings,
+        kept: Kept,
     ) -> Part:
         part = Part()
         checked = check_system(
             name, model, live, asked, self.k, max(self.users, self.people), settings
         )
         part.estimates += checked.estimates
+        mine = kept.within(name)
+
+        def add(what: str, find: Callable[[Kept], Part]) -> None:
+            live.progress(0, 1, f"asking {name}: {what}")
+            inner = mine.within(what)
+            part.add(part_from(mine(("part", what), lambda: plain_part(find(inner)))))
+
         if checked.reason:
             reason = f"reach and escape are not asked: {checked.reason}"
             total = len(live.systems)
@@ -410,20 +495,30 @@ class Counterfactual:
                         "counterfactual-lists", system=name, person=person, rank=rank, item=title
                     )
             if "reach" in self.parts:
-                part.add(reach_of(self, name, model, asked, settings))
+                add("reach", lambda k: reach_of(self, name, model, asked, settings, k))
+                if self.retrained_users:
+                    add("retrained", lambda k: retrained_of(self, name, model, asked, settings, k))
+                if self.sets:
+                    add("sets", lambda k: sets_of(self, name, model, asked, settings, k))
             if name in self.black_box:
                 part.add(asked_reach(self, name, AskedModel(model), asked, settings, live.folder))
             ways = [one for one in self.parts if one in ("escape", "drift-in")]
-            part.add(ways_of(self, ways, name, model, labels, asked, settings))
+            if ways:
+                add("ways", lambda k: ways_of(self, ways, name, model, labels, asked, settings, k))
             if "diversity" in self.parts:
-                part.add(diversity_of(self, name, model, asked, settings))
+                add("diversity", lambda k: diversity_of(self, name, model, asked, settings, k))
         if "stability" in self.parts:
-            part.add(stability_of(self, name, model, asked, settings, live.progress))
+            add(
+                "stability",
+                lambda k: stability_of(
+                    self, name, model, labels, asked, settings, live.progress, k
+                ),
+            )
         return part
 
     def _labels(self, asked: Asked, live: LiveSystems) -> dict[str, NDArray[np.bool_]]:
         """Return the labels to ask about: those named, or those that most places hold."""
-        known = dict(asked.labelled(self.unknown))
+        known = dict(asked.labelled)
         missing = sorted(set(self.labels) - set(known))
         if missing:
             raise PlanError(

@@ -13,6 +13,7 @@ _ROOTS = frozenset(
         "consistency",
         "reach",
         "asked-reach",
+        "retrained-reach",
         "over-categorisation",
         "escape",
         "drift-in",
@@ -31,7 +32,8 @@ def keys_of(result: Result) -> frozenset[str]:
 
 def parts_of(result: Result) -> frozenset[str]:
     """Return which parts a result holds: ``reach``, ``escape``, ``drift-in``, ``stability``."""
-    return frozenset(key.split("/")[0].removeprefix("asked-") for key in keys_of(result))
+    roots = (key.split("/")[0] for key in keys_of(result))
+    return frozenset(root.removeprefix("asked-").removeprefix("retrained-") for root in roots)
 
 
 def find(result: Result, key: str, **details: object) -> tuple[Estimate, ...]:

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Preset
 from ombud.errors import PlanError
-from ombud.probes import SwapKind
-from ombud.questions.counterfactual.analyses import PARTS, PartName
+from ombud.probes import EDIT_KINDS, EditKind, SwapKind
+from ombud.questions.counterfactual.analyses import PARTS, DistanceName, PartName
 from ombud.registry import preset
 
 __all__ = ["CounterfactualOptions", "CounterfactualPreset"]
@@ -40,16 +40,23 @@ class CounterfactualOptions(BaseModel):
     tries: int = Field(default=50, ge=1)
     values: Literal["ends", "all"] = "ends"
     realistic: int = Field(default=0, ge=0)
+    kinds: tuple[EditKind, ...] = Field(default=EDIT_KINDS, min_length=1)
+    editable: tuple[int | str, ...] = ()
+    sets: tuple[str, ...] = ()
     retrained: int = Field(default=5, ge=0)
+    retrained_users: int = Field(default=0, ge=0)
     moved: int = Field(default=20, ge=1)
     others: int = Field(default=1, ge=1)
     treatments: tuple[SwapKind, ...] = Field(default=("removed",), min_length=1)
     shortlist: int = Field(default=1, ge=0)
     random_treatments: int = Field(default=10, ge=0)
     noise_runs: int = Field(default=5, ge=0)
+    distances: tuple[DistanceName, ...] = ()
+    by_group: bool = False
     people: int = Field(default=3, ge=0)
     black_box: tuple[str, ...] = ()
     queries: int = Field(default=1000, ge=10)
+    parallel: int = Field(default=1, ge=1)
     services: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     sandbox: bool = False
 
@@ -84,17 +91,23 @@ class CounterfactualPreset(Preset):
         at for them; random edits tried beside.
     tries
         Edits tried at each step towards a more diverse list.
-    values, realistic
+    values, realistic, kinds, editable
         ``ends`` or ``all`` values of the scale; 0 for any item, else only what stands in so many
-        places of the list.
-    retrained
-        How many witnesses of each kind are run again on a retrained model.
-    moved, others, treatments, shortlist, random_treatments, noise_runs
-        Of stability: users, other users who differ, how they do, trainings of each kind.
+        places of the list; which of ``add``, ``change``, ``remove``; ids of the items whose entries
+        may change (default, all).
+    sets
+        Labels and columns of the table of items (such as genres): sets of which any item counts.
+    retrained, retrained_users
+        How many witnesses of each kind are run again on a retrained model; how many users' reach
+        is asked under *retrained*, where the model's training has a closed form.
+    moved, others, treatments, shortlist, random_treatments, noise_runs, distances, by_group
+        Of stability: users, other users who differ, how they do, trainings of each kind, how lists
+        are compared, and whether each group of users is treated apart.
     people
         How many people the report has a page for.
-    black_box, queries, services, sandbox
-        Systems and services that are asked through their lists alone, and how often.
+    black_box, queries, parallel, services, sandbox
+        Systems and services that are asked through their lists alone, how often, and how many
+        questions at a time.
     """
 
     options: ClassVar[type[BaseModel]] = CounterfactualOptions

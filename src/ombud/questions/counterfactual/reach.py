@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from ombud.probes import EditSpace, Reach, Reachability, ReachTable, over_catego
 from ombud.probes.escape import readable
 from ombud.probes.outcomes import FrozenOutcome, InTopK, RetrainedOutcome
 from ombud.probes.summaries import reach_summary
+from ombud.probes.whitebox import ClosedForm, closed_form
 from ombud.questions.counterfactual.check import WHERE
+from ombud.questions.counterfactual.kept import Kept, plain_reach, reach_from
 from ombud.questions.counterfactual.part import Part
 from ombud.questions.counterfactual.sample import DECILE, Asked
 from ombud.rng import generator
@@ -24,13 +27,18 @@ if TYPE_CHECKING:
     from ombud.metrics.engine import Settings
     from ombud.questions.counterfactual.analyses import Counterfactual
 
-__all__ = ["by_decile", "popularity_gap", "reach_of", "today"]
+__all__ = ["by_decile", "popularity_gap", "reach_of", "retrained_of", "sets_of", "today"]
 
 _WORDS = {True: "yes", False: "no", None: "undecided"}
 
 
 def reach_of(
-    plan: Counterfactual, name: str, model: Model, asked: Asked, settings: Settings
+    plan: Counterfactual,
+    name: str,
+    model: Model,
+    asked: Asked,
+    settings: Settings,
+    kept: Kept,
 ) -> Part:
     """Return what sampled users can reach of sampled targets, with the model frozen."""
     users, targets = asked.users(plan.users), asked.targets(plan.targets)
@@ -38,14 +46,19 @@ def reach_of(
     part, found, queries = Part(), [], 0
     people = {int(row): number for number, row in enumerate(asked.order[: plan.people], 1)}
     seen = 0
+
+    def of_user(row: int) -> dict[int, Reach]:
+        plain = kept(("user", row), lambda: _of_user(probe, plan, model, asked, row, targets.units))
+        return {int(target): reach_from(one) for target, one in plain}
+
     for row in users.units.tolist():
-        reaches, asks = _of_user(probe, plan, model, asked, row, targets.units)
+        reaches = of_user(row)
         found.append([reaches.get(t) for t in targets.units.tolist()])
         seen += len(targets.units) - len(reaches)
-        queries += asks
+        queries += sum(r.in_list.queries for r in reaches.values())
     for row, number in people.items():
-        reaches, asks = _of_user(probe, plan, model, asked, row, targets.units)
-        queries += asks
+        reaches = of_user(row)
+        queries += sum(r.in_list.queries for r in reaches.values())
         _tell(part, name, number, reaches, asked, plan)
     if seen:
         reason = "the user has seen the target; it is not asked about"
@@ -57,8 +70,6 @@ def reach_of(
         user_weights=users.weights, target_weights=targets.weights,
         user_strata=users.strata, target_strata=targets.strata,
     )  # fmt: skip
-    # Without a treatment that reaches it, a target's best rank was not looked for.
-    table = replace(table, rank_today=None, rank_best=None)
     if not plan.beta:
         table = replace(table, today=None, best=None)
     groups = asked.user_groups(users.units)
@@ -80,9 +91,106 @@ def reach_of(
     part.estimates += [
         e.replace(details={**e.details, "policy": "frozen", "budget": plan.budget}) for e in boxes
     ]
-    trained, trainings = _after_training(plan, name, model, asked, users.units, found, settings)
+    trained, trainings = _after_training(
+        plan, name, model, asked, users.units, found, settings, kept
+    )
     part.estimates.append(trained)
     part.cost(name, "reach", len(users.units) + len(people), queries, trainings)
+    return part
+
+
+def retrained_of(
+    plan: Counterfactual,
+    name: str,
+    model: Model,
+    asked: Asked,
+    settings: Settings,
+    kept: Kept,
+) -> Part:
+    """Return what some users can reach with the model trained again, where a closed form tells.
+
+    Elsewhere nothing bounds what training does, and the system is counted as left out.
+    """
+    part = Part()
+    closed = closed_form(model)
+    if closed is None:
+        reason = (
+            "its training has no closed form: nothing bounds what training on an edited history "
+            "shows, so that reach under policy retrained is undecided but for the witnesses run"
+        )
+        part.exclusions.append(Exclusion(WHERE, "systems", 1, reason, key="undecided", system=name))
+        return part
+    users, targets = asked.users(plan.retrained_users), asked.targets(plan.targets)
+    probe = Reachability(k=plan.k, policy="retrained")
+    found, trainings = [], 0
+    for row in users.units.tolist():
+        find = partial(_of_user, probe, plan, model, asked, row, targets.units, closed)
+        plain = kept(("user", row), find)
+        reaches = {int(target): reach_from(one) for target, one in plain}
+        found.append([reaches.get(t) for t in targets.units.tolist()])
+        trainings += max((r.in_list.queries for r in reaches.values()), default=0)
+    table = ReachTable.from_reaches(
+        found,
+        system=name, policy="retrained", budget=plan.budget, k=plan.k,
+        user_weights=users.weights, target_weights=targets.weights,
+        user_strata=users.strata, target_strata=targets.strata,
+    )  # fmt: skip
+    table = replace(table, today=None, best=None)
+    summary = reach_summary(
+        table, level=settings.level, replicates=settings.replicates, seed=settings.seed
+    )
+    part.estimates += [e.replace(key=f"retrained-{e.key}") for e in summary]
+    part.cost(name, "reach, retrained", len(users.units), 0, trainings)
+    return part
+
+
+def sets_of(
+    plan: Counterfactual,
+    name: str,
+    model: Model,
+    asked: Asked,
+    settings: Settings,
+    kept: Kept,
+) -> Part:
+    """Return how many users can bring any item of a set into their list, with the model frozen."""
+    part, queries = Part(), 0
+    users, sets = asked.users(plan.users), asked.sets(plan.sets)
+    probe = Reachability(k=plan.k, policy="frozen")
+    found = []
+    for row in users.units.tolist():
+
+        def ask(row: int = row) -> list[dict[str, Any]]:
+            wanted = [items.tolist() for items in sets.values()]
+            reaches = probe.of(model, asked.space(row, plan.budget), wanted, own=row)
+            # The items of a set are known; a thousand codes for each user need not be kept.
+            return [plain_reach(replace(one, targets=())) for one in reaches]
+
+        reaches = [reach_from(plain) for plain in kept(("user", row), ask)]
+        queries += max((r.in_list.queries for r in reaches), default=0)
+        found.append(reaches)
+    table = ReachTable.from_reaches(
+        found, system=name, policy="frozen", budget=plan.budget, k=plan.k,
+        user_weights=users.weights, user_strata=users.strata,
+    )  # fmt: skip
+    table = replace(table, today=None, best=None, rank_today=None, rank_best=None)
+    each = {one: np.arange(len(sets)) == place for place, one in enumerate(sets)}
+    today = {one: [r[place].in_list.today for r in found] for place, one in enumerate(sets)}
+    summary = reach_summary(
+        table, target_groups=each, level=settings.level, replicates=settings.replicates,
+        seed=settings.seed,
+    )  # fmt: skip
+    for e in summary:
+        key = e.key.replace("reach/availability/", "reach/set/", 1)
+        if not e.label or key == e.key:
+            continue
+        details = {
+            **e.details, "items": len(sets[e.label]), "today": float(np.mean(today[e.label])),
+        }  # fmt: skip
+        words = "proved" if key.endswith("proved") else "not ruled out"
+        ending = f"(budget {plan.budget}, frozen)@{plan.k}"
+        metric = f"users who can bring in any item of a set, {words} {ending}"
+        part.estimates.append(e.replace(key=key, metric=metric, details=details))
+    part.cost(name, "reach of sets", len(users.units), queries, 0)
     return part
 
 
@@ -93,12 +201,13 @@ def _of_user(
     asked: Asked,
     row: int,
     targets: np.ndarray,
-) -> tuple[dict[int, Reach], int]:
-    """Return what one user can reach of the targets they have not seen, and the questions."""
+    closed: ClosedForm | None = None,
+) -> list[tuple[int, dict[str, Any]]]:
+    """Return what one user can reach of the targets they have not seen, as plain values."""
     space = asked.space(row, plan.budget)
     unseen = [int(t) for t in targets if space.history.value(int(t)) is None]
-    reaches = probe.of(model, space, unseen, own=row)
-    return dict(zip(unseen, reaches, strict=True)), sum(r.in_list.queries for r in reaches)
+    reaches = probe.of(model, space, unseen, own=row, closed=closed)
+    return [(target, plain_reach(one)) for target, one in zip(unseen, reaches, strict=True)]
 
 
 def _tell(
@@ -120,24 +229,27 @@ def _tell(
             reachable=_WORDS[reach.reachable],
             edits="; ".join(edits) if reach.reachable else "",
             rank_today=reach.rank_today,
-            rank_best=reach.rank_best if reach.reachable else None,
+            rank_best=reach.rank_best,
             policy="frozen",
             budget=plan.budget,
         )
 
 
 def by_decile(estimates: Iterable[Estimate]) -> list[Estimate]:
-    """Return summaries whose target groups are deciles: they are groups, not labels of content."""
-    return [
-        e.replace(
-            label="",
-            group=f"items of popularity {e.label}",
-            details={**e.details, "decile": int(e.label.removeprefix(DECILE))},
-        )
-        if e.label
-        else e
-        for e in estimates
-    ]
+    """Return summaries of target groups with deciles as groups; those of labels have own keys."""
+    found = []
+    for e in estimates:
+        number = e.label.removeprefix(DECILE)
+        if e.label.startswith(DECILE) and number.isdecimal():
+            e = e.replace(
+                label="",
+                group=f"items of popularity {e.label}",
+                details={**e.details, "decile": int(number)},
+            )
+        elif e.label:
+            e = e.replace(key=e.key.replace("reach/", "reach/label/", 1))
+        found.append(e)
+    return found
 
 
 def popularity_gap(table: ReachTable, popular: np.ndarray, settings: Settings) -> Estimate:
@@ -189,6 +301,7 @@ def _after_training(
     rows: np.ndarray,
     found: list[list[Reach | None]],
     settings: Settings,
+    kept: Kept,
 ) -> tuple[Estimate, int]:
     """Return how many witnesses still do it when the model is trained on the edited data."""
     made = [
@@ -199,13 +312,16 @@ def _after_training(
     ]
     rng = generator(settings.seed, "counterfactual", "trained", name)
     chosen = rng.permutation(len(made))[: plan.retrained]
-    hits = 0
-    for place in chosen.tolist():
-        row, reach = made[place]
+
+    def holds(row: int, reach: Reach) -> bool:
         space: EditSpace = asked.space(row, plan.budget)
         outcome = RetrainedOutcome(model, asked.interactions, space.history, plan.k, own=row)
         (after,) = outcome.after([reach.in_list.witness])
-        hits += int(InTopK(reach.targets, plan.k).value(after, after))
+        return bool(InTopK(reach.targets, plan.k).value(after, after))
+
+    hits = 0
+    for row, reach in (made[place] for place in chosen.tolist()):
+        hits += kept(("holds", row, reach.targets), partial(holds, row, reach))
     about: dict[str, Any] = {
         "metric": f"witnesses that hold after training again (budget {plan.budget})@{plan.k}",
         "key": "reach/holds-retrained",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -14,8 +14,15 @@ from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
 from ombud.data.labels import LabelState
 from ombud.errors import PlanError
-from ombud.probes import EditSpace, StratifiedSample, quantile_groups, stratified_sample
-from ombud.probes.edits import permitted_values
+from ombud.probes import (
+    EDIT_KINDS,
+    EditKind,
+    EditSpace,
+    StratifiedSample,
+    quantile_groups,
+    stratified_sample,
+)
+from ombud.probes.edits import item_codes, permitted_values
 from ombud.rng import generator
 
 __all__ = ["DECILE", "Asked"]
@@ -40,12 +47,19 @@ class Asked:
         ``ends``: an edit rates with the least or the greatest value; ``all``: with any.
     realistic
         0 for any edit; otherwise a person rates only what stands in so many places of their list.
+    kinds, editable
+        Permitted kinds of edits; ids of the items whose entries may change, or none for all.
+    unknown
+        Whether items whose label is not known count as ``no`` or as ``yes``.
     """
 
     data: Dataset
     seed: int
     values: Literal["ends", "all"] = "ends"
     realistic: int = 0
+    kinds: tuple[EditKind, ...] = EDIT_KINDS
+    editable: tuple[int | str, ...] = ()
+    unknown: Literal["no", "yes"] = "no"
 
     @cached_property
     def interactions(self) -> Interactions:
@@ -107,7 +121,13 @@ class Asked:
             budget=budget,
             values=values,
             realistic=self.realistic or None,
+            kinds=self.kinds,
+            editable=self._editable,
         )
+
+    @cached_property
+    def _editable(self) -> NDArray[np.int32] | None:
+        return item_codes(self.interactions, list(self.editable)) if self.editable else None
 
     def user_groups(self, rows: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
         """Return the members of each activity group, and of the groups of the data."""
@@ -139,19 +159,48 @@ class Asked:
         return found
 
     def target_groups(self, items: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
-        """Return the members of each popularity decile, 1 for the least popular."""
+        """Return the targets of each popularity decile, 1 for the least popular, and label."""
         deciles = self.popularity[items]
-        return {f"{DECILE}{d + 1}": deciles == d for d in np.unique(deciles).tolist()}
+        found = {f"{DECILE}{d + 1}": deciles == d for d in np.unique(deciles).tolist()}
+        carried = {name: labelled[items] for name, labelled in self.labelled.items()}
+        return found | {name: members for name, members in carried.items() if members.any()}
 
-    def labelled(self, unknown: Literal["no", "yes"]) -> Mapping[str, NDArray[np.bool_]]:
-        """Return which items of the catalogue carry each label."""
+    @cached_property
+    def labelled(self) -> Mapping[str, NDArray[np.bool_]]:
+        """Which items of the catalogue carry each label."""
         if self.data.labels is None:
             return {}
         states = self.data.labels.aligned(self.interactions.items)
         yes = states == LabelState.YES
-        if unknown == "yes":
+        if self.unknown == "yes":
             yes = yes | (states < LabelState.NO)
         return {name: yes[:, place] for place, name in enumerate(self.data.labels.names)}
+
+    def sets(self, names: Sequence[str], most: int = 6) -> dict[str, NDArray[np.int64]]:
+        """Return the items of labels, and of the most frequent values of columns of the items.
+
+        A value that lists several, as ``Comedy|Drama`` does, counts for each.
+        """
+        found: dict[str, NDArray[np.int64]] = {}
+        columns = {} if self.data.items is None else self.data.items.values
+        for name in names:
+            if name in self.labelled:
+                found[name] = np.flatnonzero(self.labelled[name])
+            elif name in columns and self.data.items is not None:
+                places = self.data.items.items.codes(self.interactions.items.ids)
+                members: dict[str, list[int]] = {}
+                for item, place in enumerate(places.tolist()):
+                    value = columns[name][place] if place >= 0 else None
+                    for word in [] if value is None else str(value).split("|"):
+                        members.setdefault(word, []).append(item)
+                frequent = sorted(members, key=lambda word: -len(members[word]))[:most]
+                found |= {f"{name}: {w}": np.array(members[w], np.int64) for w in frequent}
+            else:
+                raise PlanError(
+                    f"counterfactual: sets names {name!r}, which is neither a label nor a column "
+                    f"of the items ({', '.join([*self.labelled, *columns]) or 'there is none'})"
+                )
+        return {name: items for name, items in found.items() if len(items)}
 
     @cached_property
     def titles(self) -> list[str]:

@@ -156,8 +156,8 @@ def counterfactual_reach(result: Result) -> Section | None:
     figure = decile_figure(proved, name="counterfactual-deciles", table="counterfactual-deciles")
     blocks: list[Block] = [] if figure is None else [figure]
     blocks += [] if table is None else [table]
-    deciles = _deciles(proved)
-    blocks += [] if deciles is None else [deciles]
+    for more in (_sets(result), _retrained(result), _deciles(proved), _labels(result)):
+        blocks += [] if more is None else [more]
     groups = _agency(find(result, "reach/agency/proved"))
     blocks += [] if groups is None else [groups]
     diversity = _grid(
@@ -175,6 +175,52 @@ def counterfactual_reach(result: Result) -> Section | None:
     boxes = _boxes(result)
     blocks += [] if boxes is None else [boxes]
     return Section("What people could be shown", tuple(blocks), 210)
+
+
+def _sets(result: Result) -> Table | None:
+    """Return who can bring in any item of a set: systems down, sets across."""
+    proved = find(result, "reach/set/proved")
+    names = list(dict.fromkeys(e.label for e in proved))
+    columns = [
+        (
+            f"{shorten(name, 30)} ({max(int(e.details['items']) for e in some):,} items)",
+            [e.replace(label="") for e in some],
+        )
+        for name in names
+        if (some := [e for e in proved if e.label == name])
+    ]
+    caption = "Share of people who can bring any item of a set into their list (proved)."
+    return _grid("counterfactual-sets", caption, columns)
+
+
+def _retrained(result: Result) -> Table | None:
+    """Return reach with the model trained again, where a closed form tells it."""
+    proved = find(result, "retrained-reach/availability/proved")
+    if not proved:
+        return None
+    users = int(proved[0].details["users"])
+    caption = (
+        f"The same with the model trained again on every edited history (policy retrained, "
+        f"{count(users, 'user')}), where its training has a closed form; elsewhere it is undecided."
+    )
+    columns = (
+        ("Share of items, proved", proved),
+        ("Share, not ruled out", find(result, "retrained-reach/availability/possible")),
+        ("Items a person can reach", find(result, "retrained-reach/agency/proved")),
+    )
+    return _grid("counterfactual-retrained", caption, columns)
+
+
+def _labels(result: Result) -> Table | None:
+    """Return how available items that carry a label are."""
+    proved = find(result, "reach/label/availability/proved")
+    names = list(dict.fromkeys(e.label for e in proved if e.value is not None))
+    columns = [
+        (shorten(n, 30), [e.replace(label="") for e in proved if e.label == n]) for n in names
+    ]
+    caption = "Share of items proved reachable, by label that the item carries."
+    table = _grid("counterfactual-labels", caption, columns)
+    return None if table is None else _folded(table, table.name)
 
 
 def _deciles(proved: Sequence[Estimate]) -> Table | None:
@@ -294,8 +340,41 @@ def counterfactual_stability(result: Result) -> Section | None:
                 ),
             ),
         )  # fmt: skip
-        blocks += [] if table is None else [table]
+        further = [_other_distances(result, kind), _who_moves_whom(result, kind)]
+        blocks += [one for one in (table, *further) if one is not None]
     return Section("What other people's data change", tuple(blocks), 230)
+
+
+def _other_distances(result: Result, kind: str) -> Table | None:
+    """Return the largest change by every distance, and that of a random treatment."""
+    most = find(result, "stability/largest", treatment=kind)
+    usual = find(result, "stability/typical/mean", treatment=kind)
+    names = list(dict.fromkeys(str(e.details["distance"]) for e in most))
+    columns = [
+        (f"{shorten(name, 50)}, {words}", [e for e in some if e.details["distance"] == name])
+        for name in names
+        if name != OVERLAP
+        for words, some in (("most found", most), ("random, mean", usual))
+    ]
+    caption = f"The same by other distances ({kind}, retrained)."
+    table = _grid(f"counterfactual-distances-{kind}", caption, columns)
+    return None if table is None else _folded(table, table.name)
+
+
+def _who_moves_whom(result: Result, kind: str) -> Table | None:
+    """Return how far data of each group of users moves lists of each, by 1 - Jaccard."""
+    found = find(result, "stability/who-moves-whom", distance=OVERLAP, treatment=kind)
+    pairs = list(dict.fromkeys((e.details["movers"], e.details["moved"]) for e in found))
+    columns = [
+        (
+            f"{shorten(str(movers), 20)} move {shorten(str(moved), 20)}",
+            [e for e in found if (e.details["movers"], e.details["moved"]) == (movers, moved)],
+        )
+        for movers, moved in pairs
+    ]
+    caption = f"Whose data move whose lists: mean change by a random user {kind} (1 - Jaccard)."
+    table = _grid(f"counterfactual-whom-{kind}", caption, columns)
+    return None if table is None else _folded(table, table.name)
 
 
 @section("counterfactual-cost")

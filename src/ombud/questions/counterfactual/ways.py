@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.probes import DriftIn, Escape
+from ombud.probes import DriftIn, EditSpace, Escape
 from ombud.probes.escape import LabelCount, Way, curve, readable
 from ombud.probes.outcomes import RetrainedOutcome
 from ombud.questions.counterfactual.check import WHERE
+from ombud.questions.counterfactual.kept import Kept, plain_way, way_from
 from ombud.questions.counterfactual.part import Part
 from ombud.questions.counterfactual.sample import Asked
 from ombud.rng import generator
@@ -41,7 +43,9 @@ class _OneLabel:
         labelled: NDArray[np.bool_],
         asked: Asked,
         settings: Settings,
+        kept: Kept,
     ) -> None:
+        self.kept = kept
         self.plan, self.direction, self.name, self.model = plan, direction, name, model
         self.label, self.labelled, self.asked, self.settings = label, labelled, asked, settings
         self.part = Part()
@@ -61,11 +65,15 @@ class _OneLabel:
             if self.direction == "escape" and not plan.rate_labelled:
                 # Who wants to avoid something is not asked to rate it until it is seen.
                 space = space.without_rating(np.flatnonzero(self.labelled).tolist())
-            way = ask.of(self.model, space, self.labelled, own=row)
+            find = partial(self._way, ask, space, row)
+            way = way_from(self.kept(("user", row), find))
             self.rows.append(row)
             self.ways.append(way)
             self.questions += way.fewest.queries
             at_risk += way.fewest.cost != 0
+
+    def _way(self, ask: Escape | DriftIn, space: EditSpace, row: int) -> dict[str, Any]:
+        return plain_way(ask.of(self.model, space, self.labelled, own=row))
 
     def estimates(self) -> None:
         """Turn ways into curves, of all and of groups, and into what they cost."""
@@ -143,7 +151,10 @@ class _OneLabel:
             )
         rng = generator(self.settings.seed, self.direction, "trained", self.name, self.label)
         chosen = rng.permutation(len(done))[: self.plan.retrained].tolist()
-        held = sum(self._holds(*done[place]) for place in chosen)
+        held = sum(
+            self.kept(("holds", done[place][0]), partial(self._holds, *done[place]))
+            for place in chosen
+        )
         self.trainings += len(chosen)
         words = f"still {_NAMES[self.direction]} after training again"
         about = self._about("holds-retrained", words, "retrained")
@@ -204,13 +215,17 @@ def ways_of(
     labels: dict[str, NDArray[np.bool_]],
     asked: Asked,
     settings: Settings,
+    kept: Kept,
 ) -> Part:
     """Return how many edits take labels out of lists, or into them, with the model frozen."""
     part = Part()
     for direction in directions:
         users = questions = trainings = 0
         for label, labelled in labels.items():
-            one = _OneLabel(plan, direction, name, model, label, labelled, asked, settings)
+            one = _OneLabel(
+                plan, direction, name, model, label, labelled, asked, settings,
+                kept.within(direction, label),
+            )  # fmt: skip
             one.search()
             one.estimates()
             one.people()

@@ -1,0 +1,170 @@
+"""What was found so far, kept in the folder of the run: a run that was killed goes on from it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ombud import __version__
+from ombud.data.exclusions import Exclusion
+from ombud.errors import ResultError
+from ombud.probes import Bracket, Edit, Fewest, Reach
+from ombud.probes.edits import Edits
+from ombud.probes.escape import Way
+from ombud.questions.counterfactual.part import Part
+from ombud.stats import Estimate
+
+__all__ = [
+    "Kept",
+    "part_from",
+    "plain_part",
+    "plain_reach",
+    "plain_way",
+    "reach_from",
+    "way_from",
+]
+
+FILE = "counterfactual.jsonl"
+_HEAD = {"counterfactual": 1, "ombud": __version__}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Answers by key, appended to a file as soon as they are there.
+
+    Everything is turned into JSON and back, whether it was kept or not: a run that goes on gives
+    what an uninterrupted one gives, to the bit.
+
+    Parameters
+    ----------
+    path
+        The file; None to keep nothing.
+    prefix
+        What all keys begin with.
+    known
+        What was read, and what was added since.
+    """
+
+    path: Path | None = None
+    prefix: tuple[Any, ...] = ()
+    known: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def in_folder(cls, folder: Path | None) -> Kept:
+        """Open the file of a run; a line that was being written at a kill is forgotten."""
+        if folder is None:
+            return cls()
+        path = folder / FILE
+        head = json.dumps(_HEAD) + "\n"
+        try:
+            text = path.read_bytes() if path.exists() else b""
+            if not text.startswith(head.encode()):
+                path.write_text(head, encoding="utf-8")
+                return cls(path)
+            whole = text[: text.rfind(b"\n") + 1]
+            if len(whole) < len(text):
+                os.truncate(path, len(whole))
+            known = {}
+            for line in whole.decode("utf-8").splitlines()[1:]:
+                key, value = json.loads(line)
+                known[str(key)] = str(value)
+        except (OSError, UnicodeDecodeError, ValueError, TypeError) as fault:
+            raise ResultError(f"{path} is damaged: {fault}. Delete it to ask anew") from None
+        return cls(path, (), known)
+
+    def within(self, *more: Any) -> Kept:
+        """Return the same store, whose keys begin with more."""
+        return replace(self, prefix=(*self.prefix, *more))
+
+    def __call__(self, key: Sequence[Any], find: Callable[[], Any]) -> Any:
+        """Return what is kept under a key, as JSON gives it back; find and keep it if need be."""
+        name = json.dumps([*self.prefix, *key])
+        if name not in self.known:
+            value = json.dumps(find())
+            if self.path is not None:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([name, value]) + "\n")
+            self.known[name] = value
+        return json.loads(self.known[name])
+
+
+def _plain_edits(edits: Edits) -> list[list[Any]]:
+    return [[e.item, e.before, e.after] for e in edits]
+
+
+def _edits(plain: Sequence[Sequence[Any]]) -> Edits:
+    return tuple(Edit(*entry) for entry in plain)
+
+
+def _plain_bracket(bracket: Bracket[Edits]) -> dict[str, Any]:
+    return asdict(replace(bracket, witness=())) | {"witness": _plain_edits(bracket.witness)}
+
+
+def _bracket(plain: dict[str, Any]) -> Bracket[Edits]:
+    return Bracket(**(plain | {"witness": _edits(plain["witness"])}))
+
+
+def plain_reach(reach: Reach) -> dict[str, Any]:
+    """Return what is known of a target as JSON-ready values."""
+    chance = reach.probability
+    return {
+        "targets": list(reach.targets),
+        "in_list": _plain_bracket(reach.in_list),
+        "probability": None if chance is None else _plain_bracket(chance),
+        "rank_today": reach.rank_today,
+        "rank_best": reach.rank_best,
+        "notes": list(reach.notes),
+        "why_undecided": reach.why_undecided,
+    }
+
+
+def reach_from(plain: dict[str, Any]) -> Reach:
+    """Rebuild it from `plain_reach`."""
+    chance = plain["probability"]
+    return Reach(
+        tuple(plain["targets"]),
+        _bracket(plain["in_list"]),
+        None if chance is None else _bracket(chance),
+        plain["rank_today"],
+        plain["rank_best"],
+        tuple(plain["notes"]),
+        plain["why_undecided"],
+    )
+
+
+def plain_way(way: Way) -> dict[str, Any]:
+    """Return one person's way as JSON-ready values."""
+    witness = way.fewest.witness
+    found = asdict(replace(way.fewest, witness=None))
+    found["witness"] = None if witness is None else _plain_edits(witness)
+    rest = {name: getattr(way, name) for name in ("before", "after", "kept", "random", "retrained")}
+    return {"fewest": found, **rest}
+
+
+def way_from(plain: dict[str, Any]) -> Way:
+    """Rebuild it from `plain_way`."""
+    fewest, rest = plain["fewest"], {k: v for k, v in plain.items() if k != "fewest"}
+    witness = None if fewest["witness"] is None else _edits(fewest["witness"])
+    return Way(Fewest(**(fewest | {"witness": witness})), **rest)
+
+
+def plain_part(part: Part) -> dict[str, Any]:
+    """Return a part as JSON-ready values; the tails of tests are kept too."""
+    return {
+        "estimates": [e.to_dict() | {"p_tail": e.p_tail} for e in part.estimates],
+        "rows": part.rows,
+        "exclusions": [e.to_dict() for e in part.exclusions],
+    }
+
+
+def part_from(plain: dict[str, Any]) -> Part:
+    """Rebuild it from `plain_part`."""
+    return Part(
+        [Estimate.from_dict(e) for e in plain["estimates"]],
+        plain["rows"],
+        [Exclusion(**e) for e in plain["exclusions"]],
+    )
