@@ -11,6 +11,7 @@ from ombud.systems.rerankers.balance import (
 from ombud.systems.rerankers.base import NeedsData, Reranker
 from ombud.systems.rerankers.calibrate import CalibratedReranker, calibrate
 from ombud.systems.rerankers.creators import CreatorReranker
+from ombud.systems.rerankers.prefixes import choose_by_prefix, prefix_minimums, with_minimums
 from ombud.systems.rerankers.quota import Chosen, choose_by_quota
 
 __all__ = [
@@ -26,7 +27,10 @@ __all__ = [
     "balance",
     "calibrate",
     "calibrate_identities",
+    "choose_by_prefix",
     "choose_by_quota",
     "identity_codes",
+    "prefix_minimums",
     "profile_mix",
+    "with_minimums",
 ]
