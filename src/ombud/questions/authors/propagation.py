@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
-__all__ = ["MIX", "PLACEBO", "CreatorPropagation"]
+__all__ = ["MIX", "PLACEBO", "CreatorPropagation", "density_inside"]
 
 MIX = "genre mix held fixed"
 """Where each profile and list is set against what its genres let expect."""

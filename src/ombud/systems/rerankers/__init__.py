@@ -13,6 +13,7 @@ from ombud.systems.rerankers.calibrate import CalibratedReranker, calibrate
 from ombud.systems.rerankers.creators import CreatorReranker
 from ombud.systems.rerankers.prefixes import choose_by_prefix, prefix_minimums, with_minimums
 from ombud.systems.rerankers.quota import Chosen, choose_by_quota
+from ombud.systems.rerankers.second import NewCreators, second_list
 
 __all__ = [
     "AvoidList",
@@ -21,6 +22,7 @@ __all__ = [
     "Chosen",
     "CreatorReranker",
     "NeedsData",
+    "NewCreators",
     "Reranker",
     "UnknownItems",
     "avoid",
@@ -32,5 +34,6 @@ __all__ = [
     "identity_codes",
     "prefix_minimums",
     "profile_mix",
+    "second_list",
     "with_minimums",
 ]
