@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 __all__ = ["Case", "finish", "main_of_case", "measure"]
@@ -16,7 +15,9 @@ __all__ = ["Case", "finish", "main_of_case", "measure"]
 Case = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-def measure(script: str, case: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def measure(
+    script: str, case: str, options: Mapping[str, Any], *, aloud: bool = False
+) -> dict[str, Any]:
     """Return what a case returned, with its CPU seconds and peak memory in MiB.
 
     Parameters
@@ -27,11 +28,15 @@ def measure(script: str, case: str, options: Mapping[str, Any]) -> dict[str, Any
         The name of the case.
     options
         Plain values handed to the case.
+    aloud
+        Whether what it says on stderr is passed on as it comes, for cases of hours.
     """
     command = [sys.executable, script, "--case", case, json.dumps(options)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(script).parent)
+    # From the caller's folder: options may name files relative to it.
+    errors = None if aloud else subprocess.PIPE
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     if done.returncode:
-        raise RuntimeError(f"{case} failed:\n{done.stderr}")
+        raise RuntimeError(f"{case} failed:\n{done.stderr or 'see above'}")
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     print(f"  {case}: {result['cpu']:.2f} CPU s, peak {result['mib']:.0f} MiB", flush=True)
     return result

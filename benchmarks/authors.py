@@ -3,6 +3,7 @@
     python benchmarks/authors.py            full size; the study on 870,000 users
     python benchmarks/authors.py --quick    the study on a tenth of it
     python benchmarks/authors.py --only study --share 0.01
+    python benchmarks/authors.py --only study --folder study    goes on after a kill
 
 The parts can be run alone: ``_authors_link.py``, ``_authors_propagation.py`` (against NUTS),
 ``_authors_rerank.py``. The study is the preset on a made world of GoodReads' size: 1.1 million
@@ -13,9 +14,12 @@ algorithms, all analyses. The published run took 676.5 CPU hours and 512 GiB.
 from __future__ import annotations
 
 import argparse
+import json
+import resource
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,13 +66,30 @@ def study(options: Mapping[str, Any]) -> dict[str, Any]:
             options={"feedback": "implicit", "users": 5000, "accuracy_users": 5000},
         )
     )
-    parts: dict[str, float] = {}
+    folder = Path(options["folder"]) if options.get("folder") else None
+    noted = None if folder is None else folder.with_suffix(".parts.json")
+    before = json.loads(noted.read_text()) if noted is not None and noted.exists() else {}
+    parts: dict[str, float] = dict(before.get("parts", {}))
     started = [time.process_time()]
+
+    def peak() -> float:
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return max(own, float(before.get("mib", 0.0)))
 
     def lap(name: str) -> None:
         now = time.process_time()
-        parts[name] = parts.get(name, 0.0) + now - started[0]
+        # What a resumed run reads from its folder was paid for before.
+        parts.setdefault(name, now - started[0])
         started[0] = now
+        print(
+            f"{name}: {parts[name]:.1f} CPU s, peak {peak():.0f} MiB", file=sys.stderr, flush=True
+        )
+        if noted is not None:
+            noted.write_text(json.dumps({"parts": parts, "mib": peak()}))
+
+    def note(done: int, total: int, what: str) -> None:
+        used = time.process_time() - started[0]
+        print(f"  {used:.0f} CPU s: {done} of {total} {what}", file=sys.stderr, flush=True)
 
     preset: Preset = create("preset", "authors")
     data = preset.prepare(plan, data)
@@ -80,29 +101,35 @@ def study(options: Mapping[str, Any]) -> dict[str, Any]:
         analyses=load_analyses(plan.analyses),
         plan=plan,
     )
-    collector = audit._asking(None, lambda done, total, note: None)
+    store = None if folder is None else audit._open(folder)
+    collector = audit._asking(store, note)
     answers = {}
     for name, system in audit._named().items():
         answers[name] = collector.ask(name, system)
         lap(f"lists of {name}")
     found = audit.score(answers)
     lap("metrics and analyses")
-    return {"cpu": sum(parts.values()), "parts": parts, "estimates": len(found.estimates)}
+    return {
+        "cpu": sum(parts.values()),
+        "parts": parts,
+        "estimates": len(found.estimates),
+        "peak": peak(),
+    }
 
 
 CASES = {**LINK, **PROPAGATION, **RERANK, "study": study}
 
 
-def study_figures(share: float) -> dict[str, float]:
+def study_figures(share: float, folder: str = "") -> dict[str, float]:
     """Run the study on a share of GoodReads' size, and return the named figures."""
     print(f"study: {share:.1%} of {WHOLE}", flush=True)
-    found = measure(__file__, "study", {"share": share})
+    found = measure(__file__, "study", {"share": share, "folder": folder}, aloud=True)
     for name, cpu in found["parts"].items():
         print(f"  {name}: {cpu:.1f} CPU s")
     hours = found["cpu"] / 3600
-    print(f"  whole: {hours:.3f} CPU hours, {found['mib'] / 1024:.2f} GiB")
+    print(f"  whole: {hours:.3f} CPU hours, {found['peak'] / 1024:.2f} GiB")
     figures = {f"study_s {name}": cpu for name, cpu in found["parts"].items()}
-    figures |= {"study_share": share, "study_cpu_hours": hours, "study_mib": found["mib"]}
+    figures |= {"study_share": share, "study_cpu_hours": hours, "study_mib": found["peak"]}
     if share == 1:
         figures["study_vs_published"] = PUBLISHED_HOURS / hours
     return figures
@@ -113,6 +140,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller data, shorter peers")
     parser.add_argument("--only", choices=PARTS, help="one part alone")
     parser.add_argument("--share", type=float, help="of GoodReads' size, for the study")
+    parser.add_argument("--folder", default="", help="where lists of the study are kept")
     asked = parser.parse_args()
     quick = asked.quick
     share = asked.share or (0.1 if quick else 1.0)
@@ -125,7 +153,7 @@ def main() -> None:
         elif part == "rerank":
             figures |= rerank_vs_python(__file__, quick)
         else:
-            figures |= study_figures(share)
+            figures |= study_figures(share, asked.folder)
     finish("authors", figures)
 
 

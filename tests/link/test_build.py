@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ombud.data.labels import LabelState
 from ombud.errors import DataError, ResultError
 from ombud.link import OUTCOMES, LinkFolder, LinkOptions, ReaderOptions, build_links
 from ombud.link.resolution import settle
-from ombud.link.sources import linked
+from ombud.link.sources import goodbooks, linked
 
 
 def edition(key: str, isbns: list[str], authors: list[str], work: str = "") -> str:
@@ -175,6 +176,40 @@ def test_a_linked_folder_is_a_source(files: list[tuple[str, Path]], tmp_path: Pa
     assert outcome["B00005MF9C"] == "no_book"
     with pytest.raises(DataError, match="known: bookcrossing-explicit"):
         linked(str(folder), "amazon")
+
+
+def test_genres_of_books_become_labels_of_items(tmp_path: Path) -> None:
+    (tmp_path / "books.csv").write_text(
+        "book_id,work_id,isbn,isbn13,authors\n1,7,,,A B\n2,7,,,A B\n3,8,,,C D\n4,9,,,C D\n"
+    )
+    (tmp_path / "ratings.csv").write_text("user_id,book_id,rating\n1,1,5\n1,3,4\n2,2,3\n2,4,1\n")
+    (tmp_path / "book_genres_derived.csv").write_text(
+        'book_id,genres\n1,"crime, war"\n2,love\n3,\n9,love\n'
+    )
+    data = goodbooks(str(tmp_path), genres=True)
+    assert data.labels is not None and data.interactions is not None
+    assert data.labels.names == ("crime", "love", "war")
+    # Editions 1 and 2 are one work; 3 was looked at and has none; of 4 nothing is known.
+    found = data.labels.aligned(data.interactions.items)
+    by_item = dict(zip(data.interactions.items.ids.tolist(), found.tolist(), strict=True))
+    yes, no, unknown = LabelState.YES, LabelState.NO, LabelState.UNKNOWN
+    assert sorted(by_item.values()) == sorted([[yes] * 3, [no] * 3, [unknown] * 3])
+    assert goodbooks(str(tmp_path)).labels is None
+
+
+def test_labels_by_the_ids_of_the_ratings(files: list[tuple[str, Path]], tmp_path: Path) -> None:
+    folder = build_links(files, tmp_path / "linked")
+    ids = LinkFolder(folder).tables.scan("ids/bookcrossing").collect()
+    labels = tmp_path / "labels.csv"
+    pl.DataFrame({"item": [ids["id"][0]], "label": ["crime"]}).write_csv(labels)
+    data = linked(str(folder), "bookcrossing", labels=str(labels))
+    assert data.labels is not None and data.labels.items.ids.tolist() == [ids["item"][0]]
+    labels.write_text("item,label\nnobody,crime\n")
+    with pytest.raises(DataError, match="no id of the table is one of bookcrossing"):
+        linked(str(folder), "bookcrossing", labels=str(labels))
+    labels.write_text("item,genre\nnobody,crime\n")
+    with pytest.raises(DataError, match="'label' is missing"):
+        linked(str(folder), "bookcrossing", labels=str(labels))
 
 
 def test_an_id_that_is_not_there(files: list[tuple[str, Path]], tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from altair.typing import ChartType
 
+from ombud.questions.authors import appendix as authors_appendix
 from ombud.questions.authors import figures as authors
 from ombud.questions.counterfactual import figures as counterfactual
 from ombud.questions.delicate import figures as delicate
@@ -112,6 +113,20 @@ CURVE = [
     for x in (0.2, 0.5)
 ]
 DOTS = [{"system": s, "profile": 0.2, "list": 0.3, "users": 5} for s in NAMES]
+DENSITY: list[Spec] = [
+    part
+    for of in NAMES
+    for part in (
+        {"of": of, "kind": "observed", "x": 0.0, "y": 1.0},
+        {"of": of, "kind": "observed", "x": 1.0, "y": 1.0},
+        {"of": of, "from": 0.5, "to": 0.55, "high": 1.2},
+        {"of": of, "kind": "smoothed", "mean": 0.4},
+    )
+]
+SLOPES = [
+    {"system": s, "s": 1.0, "s_low": 0.9, "s_high": 1.2, "b": 0.1, "b_low": 0.0, "b_high": 0.2}
+    for s in NAMES
+]
 COVERAGE = [{"percentile": p, "outcome": o, "items": 3} for p in (2, 6) for o in NAMES]
 SPREAD = [{"of": o, "share": x, "part": 0.5} for o in NAMES for x in (0.1, 0.2)]
 
@@ -142,6 +157,9 @@ CHARTS: dict[str, Callable[[], Spec]] = {
     "coverage": lambda: done(authors._coverage_chart(COVERAGE, NAMES)),
     "bins": lambda: done(authors._bins_chart(SPREAD, NAMES, NAMES[1])),
     "curves": lambda: done(authors._curves_chart(CURVE, DOTS, NAMES)),
+    "densities": lambda: done(authors_appendix._densities_chart(DENSITY, NAMES, NAMES[1])),
+    "one density": lambda: done(authors_appendix._densities_chart(DENSITY, NAMES[:1], NAMES[1])),
+    "slopes": lambda: done(authors_appendix._slopes_chart(SLOPES, NAMES)),
     "dependency": lambda: counterfactual.dependency_figure(["reach"], name="x", noise=True).spec,
     "escapes": lambda: spec_of(
         counterfactual.curves_figure(escapes(), name="x", table="t", title=NAMES[1])

@@ -9,7 +9,7 @@ from typing import Any
 from ombud.errors import PlanError
 from ombud.files import read_json
 
-__all__ = ["with_tuned"]
+__all__ = ["tuned_values", "with_tuned"]
 
 
 def with_tuned(
@@ -32,6 +32,37 @@ def with_tuned(
         If there is no finished search, there are two for one model, or one is for no system.
     """
     root = Path(folder)
+    found = {model: content["best"] for model, content in _searches(root, who).items()}
+    used = {config.get("type") for config in systems.values()}
+    unused = sorted(set(found) - used)
+    if unused:
+        raise PlanError(f"{who}: {root} has parameters of {', '.join(unused)}; no system is one")
+    return {
+        name: dict(found.get(str(config.get("type")), {})) | config
+        for name, config in systems.items()
+    }
+
+
+def tuned_values(
+    systems: Mapping[str, Mapping[str, Any]], folder: Path | str, who: str
+) -> dict[str, tuple[str, float]]:
+    """Return, for each system whose model was searched, the metric and its best value.
+
+    Parameters
+    ----------
+    systems, folder, who
+        As in `with_tuned`.
+    """
+    found = _searches(Path(folder), who)
+    return {
+        name: (str(own["metric"]), float(own["value"]))
+        for name, config in systems.items()
+        if (own := found.get(str(config.get("type")))) and {"metric", "value"} <= set(own)
+    }
+
+
+def _searches(root: Path, who: str) -> dict[str, Mapping[str, Any]]:
+    """Return what finished searches of a folder wrote, by model."""
     files = sorted({root / "tuned.json", *root.glob("*/tuned.json")})
     found: dict[str, Mapping[str, Any]] = {}
     for file in (file for file in files if file.is_file()):
@@ -41,14 +72,7 @@ def with_tuned(
             raise PlanError(f"{who}: {file} is not what ombud tune writes")
         if model in found:
             raise PlanError(f"{who}: {root} holds two searches for {model}; keep one")
-        found[model] = best
+        found[model] = content
     if not found:
         raise PlanError(f"{who}: there is no finished search in {root} (no tuned.json)")
-    used = {config.get("type") for config in systems.values()}
-    unused = sorted(set(found) - used)
-    if unused:
-        raise PlanError(f"{who}: {root} has parameters of {', '.join(unused)}; no system is one")
-    return {
-        name: dict(found.get(str(config.get("type")), {})) | config
-        for name, config in systems.items()
-    }
+    return found

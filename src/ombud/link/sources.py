@@ -10,12 +10,15 @@ import polars as pl
 
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
+from ombud.data.frames import open_frame
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
+from ombud.data.labels import Labels
 from ombud.errors import DataError
 from ombud.link.build import LinkOptions, build_links
 from ombud.link.explain import LinkFolder
 from ombud.link.readers import ReaderOptions
+from ombud.link.readers.platforms import read_goodbooks_genres
 from ombud.registry import source
 
 __all__ = ["Feedback", "bookcrossing", "goodbooks", "linked"]
@@ -29,7 +32,9 @@ _UNKNOWNS = (
 
 
 @source("linked")
-def linked(path: str, ratings: str, feedback: Feedback = "explicit") -> Dataset:
+def linked(
+    path: str, ratings: str, feedback: Feedback = "explicit", labels: str | None = None
+) -> Dataset:
     """Ratings on linked items: a folder that ``ombud link build`` wrote.
 
     Holds the interactions of one source of ratings, with clusters of editions as items, and for
@@ -46,8 +51,19 @@ def linked(path: str, ratings: str, feedback: Feedback = "explicit") -> Dataset:
         Which source of ratings, such as ``"bookcrossing"``.
     feedback
         ``"explicit"`` (rows with a rating) or ``"implicit"`` (all rows, ratings ignored).
+    labels
+        A table of `item` and `label`, such as genres, by the ids of that source of ratings; an
+        item has a label where one of its editions has it. Default, none.
     """
-    folder = LinkFolder(path)
+    frame = None
+    if labels is not None:
+        frame = open_frame(labels, ids=["item"])[0].collect().to_polars()
+    return _linked(LinkFolder(path), ratings, feedback, frame)
+
+
+def _linked(
+    folder: LinkFolder, ratings: str, feedback: Feedback, labels: pl.DataFrame | None
+) -> Dataset:
     file = folder.path / "interactions" / f"{ratings}-{feedback}.parquet"
     if not file.is_file():
         known = sorted(f.stem for f in file.parent.glob("*.parquet"))
@@ -86,11 +102,33 @@ def linked(path: str, ratings: str, feedback: Feedback = "explicit") -> Dataset:
     rated = frame.select("item").unique()
     table = folder.items.join(rated.lazy(), on="item", how="semi").sort("item").collect()
     items = Items.from_frame(table, by=[folder.attribute], source="items.parquet")
-    return Dataset(interactions=interactions, items=items, card=card)
+    tagged = None if labels is None else _labels(folder, ratings, labels)
+    return Dataset(interactions=interactions, labels=tagged, items=items, card=card)
+
+
+def _labels(folder: LinkFolder, ratings: str, labels: pl.DataFrame) -> Labels:
+    """Return labels of items from labels of the ids of one source of ratings.
+
+    Items of which no id is in the table are unknown; the others lack what no row gives them.
+    """
+    missing = [c for c in ("item", "label") if c not in labels.columns]
+    if missing:
+        raise DataError("labels", [f"column {c!r} is missing" for c in missing])
+    ids = folder.tables.scan(f"ids/{ratings}").select("id", "item").collect()
+    own = labels.select(pl.col("item").cast(pl.String).alias("id"), "label")
+    found = own.join(ids, on="id").select("item", "label").unique().sort("item", "label")
+    if not found.height:
+        raise DataError("labels", [f"no id of the table is one of {ratings}"])
+    return Labels.from_applied(found, absent="no", source="labels")
 
 
 def _linked_now(
-    name: str, path: str, authors: str | None, feedback: Feedback, inferred: bool
+    name: str,
+    path: str,
+    authors: str | None,
+    feedback: Feedback,
+    inferred: bool,
+    labels: pl.DataFrame | None = None,
 ) -> Dataset:
     inputs: list[tuple[str, str | Path]] = [(name, path)]
     if authors is not None:
@@ -98,7 +136,7 @@ def _linked_now(
     options = LinkOptions(reader=ReaderOptions(platform_authors=True, inferred=inferred))
     with TemporaryDirectory(prefix="ombud-link-") as scratch:
         folder = build_links(inputs, Path(scratch) / "linked", options)
-        return linked(str(folder), name, feedback)
+        return _linked(LinkFolder(folder), name, feedback, labels)
 
 
 @source("bookcrossing")
@@ -127,7 +165,11 @@ def bookcrossing(
 
 @source("goodbooks-10k")
 def goodbooks(
-    path: str, authors: str | None = None, feedback: Feedback = "explicit", inferred: bool = False
+    path: str,
+    authors: str | None = None,
+    feedback: Feedback = "explicit",
+    inferred: bool = False,
+    genres: bool = False,
 ) -> Dataset:
     """goodbooks-10k: about a million Goodreads ratings from 1 to 5 on ten thousand books.
 
@@ -144,5 +186,9 @@ def goodbooks(
         ``"explicit"`` or ``"implicit"``.
     inferred
         Whether lists inferred from first names are read too.
+    genres
+        Whether genres are labels: from ``book_genres*.csv`` (`book_id` and `genres`, joined by
+        commas). A genre that is not listed is no.
     """
-    return _linked_now("goodbooks", path, authors, feedback, inferred)
+    labels = read_goodbooks_genres(Path(path)) if genres else None
+    return _linked_now("goodbooks", path, authors, feedback, inferred, labels)

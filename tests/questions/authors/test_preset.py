@@ -54,6 +54,12 @@ def test_parameters_come_from_tuning_folders(authors_plan: Path, tmp_path: Path)
     (folder / "tuned.json").write_text(json.dumps({"model": "item-knn", "best": {"neighbours": 7}}))
     made = complete(changed(authors_plan, tuned=str(tmp_path / "tuned")))
     assert made.systems["item-kNN"] == {"neighbours": 7, "type": "item-knn"}
+    assert "creator-tuning" not in [a["name"] for a in made.analyses]
+    content = {"model": "item-knn", "best": {}, "metric": "mrr@20", "value": 0.25}
+    (folder / "tuned.json").write_text(json.dumps(content))
+    made = complete(changed(authors_plan, tuned=str(tmp_path / "tuned")))
+    values = {"name": "creator-tuning", "metric": "mrr@20", "values": {"item-kNN": 0.25}}
+    assert values in made.analyses
     with pytest.raises(PlanError, match="no finished search"):
         complete(changed(authors_plan, tuned=str(authors_plan.parent)))
     other = tmp_path / "tuned" / "als"

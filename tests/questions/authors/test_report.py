@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ombud.audits import Result
 from ombud.questions.authors import (
     authors,
     authors_answer,
+    authors_further,
     authors_lists,
     authors_propagation,
     authors_reranking,
 )
+from ombud.questions.authors.appendix import accuracy_figure
 from ombud.report.answer import MOST_WORDS, word_count
 from ombud.report.blocks import Figure, Section, figures_in, tables_in
+from ombud.stats.estimate import Estimate
 
-SECTIONS = (authors, authors_lists, authors_propagation, authors_reranking)
+SECTIONS = (authors, authors_lists, authors_propagation, authors_reranking, authors_further)
 
 
 def parts(result: Result) -> list[Section]:
@@ -60,6 +65,33 @@ def test_inferred_identities_are_named_on_every_figure(authors_result: Result) -
     assert answer is not None and answer.figure is not None
     for figure in [*drawn, answer.figure]:
         assert "inferred" in figure.caption
+
+
+def test_further_figures_stand_in_the_appendix_with_the_numbers(authors_result: Result) -> None:
+    made = authors_further(authors_result)
+    assert made is not None and made.place == "appendix"
+    drawn = {figure.name: figure for figure in figures_in(made.blocks)}
+    assert set(drawn) == {
+        "authors-profile-density", "authors-list-density", "authors-slope-intercept",
+        "authors-accuracy-figure", "authors-strategies",
+    }  # fmt: skip
+    for name in ("authors-profile-density", "authors-list-density"):
+        (panel,) = drawn[name].spec["concat"]
+        values = [v for layer in panel["layer"] for v in layer["data"]["values"]]
+        bars = [v for v in values if "high" in v]
+        assert sum(v["high"] * 0.05 for v in bars) == pytest.approx(1, abs=0.01)
+        for kind in ("observed", "predicted", "smoothed"):
+            line = [v["y"] for v in values if v.get("kind") == kind and "y" in v]
+            # Steps of 0.02, the two at the ends by half.
+            assert 0.02 * (sum(line) - (line[0] + line[-1]) / 2) == pytest.approx(1, abs=0.03)
+    tuned = Estimate(
+        metric="mrr@20 at tuning", key="creator-tuning/value", value=0.3, interval=None,
+        method="none", n=0, system="item-kNN", unit="user", details={"metric": "mrr@20"},
+    )  # fmt: skip
+    both = replace(authors_result, estimates=(*authors_result.estimates, tuned))
+    figure = accuracy_figure(both, name="f")
+    assert figure is not None and "flatters" in figure.caption
+    assert {v["series"] for v in figure.spec["data"]["values"]} == {"evaluation", "tuning"}
 
 
 def test_other_results_have_no_such_section(authors_result: Result) -> None:

@@ -295,6 +295,44 @@ def test_an_identity_with_few_items_is_not_enough_data(rng: np.random.Generator)
         fit_identities(counts, listed[:, 0], ["a", "b", "rare"], ["s"])
 
 
+def test_what_is_expected_for_other_reasons_is_taken_out(rng: np.random.Generator) -> None:
+    # What is expected drives both profiles and lists; what goes beyond it has a slope of 0.4.
+    users, share = 350, lambda x: 1 / (1 + np.exp(-x))
+    genre, own = rng.normal(0, 1.2, users), rng.normal(0, 0.8, users)
+    known, lists = np.full(users, 40), np.full((users, 1), 45)
+    y = rng.binomial(known, share(genre + own))
+    k = rng.binomial(45, share(genre + 0.4 * own + rng.normal(0, 0.2, users)))[:, None]
+    about = {"systems": ["a"], "draws": 2048}
+    plain = fit_propagation(y, known, k, lists, rng=np.random.default_rng(1), **about)
+    fixed = fit_propagation(
+        y, known, k, lists, rng=np.random.default_rng(1),
+        offset=genre, list_offset=genre[:, None], **about,
+    )  # fmt: skip
+    slopes = [next(e for e in f.estimates() if e.metric == "slope") for f in (plain, fixed)]
+    assert slopes[0].interval is not None and slopes[1].interval is not None
+    assert slopes[0].interval[0] > 0.55
+    assert slopes[1].interval[0] < 0.4 < slopes[1].interval[1] < 0.55
+    assert fixed.posterior.average(fixed.posterior.spread) == pytest.approx(0.8, abs=0.15)
+    # Predictions hold the offsets of observed users, so they are as spread as what was seen.
+    new = fixed.predict(4000, rng=rng)
+    assert new.profile_predicted.std() == pytest.approx((y / known).std(), abs=0.03)
+    assert new.predicted.std() == pytest.approx((k / lists).std(), abs=0.03)
+    assert all(one.describes for one in fixed.misfits)
+    # The same by expected mixes, for any number of identities.
+    mix = np.stack([share(genre), share(-genre)], axis=1)
+    many = fit_identities(
+        np.stack([y, known - y], axis=1), np.stack([k, lists - k], axis=2), ["x", "y"], ["a"],
+        expected=mix, list_expected=mix[:, None], draws=2048, rng=np.random.default_rng(1),
+    )  # fmt: skip
+    (split,) = many.splits
+    sign = 1 if split.identity == "x" else -1
+    assert split.fit is not None
+    found = split.fit.posterior
+    assert found.average(found.slope[:, 0]) == pytest.approx(slopes[1].value, abs=0.01)
+    middle = sign * fixed.posterior.average(fixed.posterior.mean)
+    assert found.average(found.mean) == pytest.approx(middle, abs=0.01)
+
+
 def test_draws_go_to_arviz(fit: PropagationFit) -> None:
     pytest.importorskip("arviz_base", reason="the extra bayes is not installed")
     tree = to_arviz(fit)

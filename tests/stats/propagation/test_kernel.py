@@ -127,6 +127,42 @@ def test_the_expansion_is_the_integral_close_to_its_middle(
     assert exact.std() > 0.3
 
 
+def test_offsets_that_are_all_the_same_are_another_mean_and_intercept(
+    made: Callable[..., Any], rng: np.random.Generator
+) -> None:
+    data = made(rng, 40)
+    own, lists = 0.7, np.array([-0.4, 1.1])
+    plain = Counts.check(**data)
+    moved = Counts.check(
+        **data, offset=np.full(40, own), list_offset=np.broadcast_to(lists, (40, 2))
+    )
+    b, s, v = np.array([0.3, -0.2]), np.array([0.6, 1.2]), np.array([-0.7, -1.0])
+    there = np.array([0.1, 0.2, *b, *s, *v])
+    # theta = logistic(own + t): t moves by -own, and with it what the lines start from.
+    same = np.array([0.1 - own, 0.2, *(b + s * own - lists), *s, *v])
+    first, second = (
+        log_likelihood(c, p, FINE, order=2) for c, p in ((plain, there), (moved, same))
+    )
+    assert second.value == pytest.approx(first.value, abs=1e-6)
+    assert second.gradient[:4] == pytest.approx(first.gradient[:4], abs=1e-4)
+    for found, point in ((plain, there), (moved, same)):
+        at_many = log_likelihoods(found, point[None], FINE)[0]
+        assert at_many == pytest.approx(first.value, abs=1e-6)
+        region = Region(point, np.diag(np.full(8, 0.01)), np.exp(2 * v[:, None] + [-0.8, 0.8]))
+        close = expanded(found, point[None], region, FINE, 6)[0]
+        assert close == pytest.approx(first.value, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("offset", "said"), [(np.zeros(3), "shape"), (np.array([0.0, np.inf]), "no log odds")]
+)
+def test_offsets_that_cannot_be_are_refused(offset: np.ndarray, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        Counts.check([1, 2], [3, 3], offset=offset)
+    # Where nothing is known an offset does not matter.
+    assert Counts.check([1, 0], [3, 0], offset=[0.5, np.nan]).offset.tolist() == [0.5, 0.0]
+
+
 def test_every_fault_of_the_counts_is_named() -> None:
     with pytest.raises(DataError) as caught:
         Counts.check([3, -1], [2, 4.5], [[1], [1]], None)

@@ -17,7 +17,14 @@ from ombud.link.problems import Problems
 from ombud.link.readers._json import decode_lines
 from ombud.link.readers.base import AUTHORS, BOOKS, RATINGS, Batch, ReaderOptions, conformed
 
-__all__ = ["find_file", "read_amazon", "read_bookcrossing", "read_goodbooks", "read_goodreads"]
+__all__ = [
+    "find_file",
+    "read_amazon",
+    "read_bookcrossing",
+    "read_goodbooks",
+    "read_goodbooks_genres",
+    "read_goodreads",
+]
 
 _TEXTS = pl.List(pl.String)
 _NONE = pl.lit([], dtype=_TEXTS)
@@ -336,6 +343,19 @@ def read_goodbooks(path: Path, options: ReaderOptions, problems: Problems) -> It
         frame = frame.rename({"user_id": "user", "book_id": "item"})
         frame = frame.with_columns(pl.col("rating").cast(pl.Float32, strict=False))
         yield Batch("ratings", "goodbooks", _ratings(frame), scale=(1.0, 5.0), refers="goodbooks")
+
+
+def read_goodbooks_genres(path: Path) -> pl.DataFrame:
+    """Return `item` (the number that ratings have) and `label`, a row for each genre of a book."""
+    file = find_file(path, "book_genres*.csv*", needed=True)
+    assert file is not None
+    table = pl.read_csv(_read_text(file, "utf-8"), infer_schema=False)
+    absent = {"book_id", "genres"} - set(table.columns)
+    if absent:
+        raise DataError(file.name, [f"column {c!r} is missing" for c in sorted(absent)])
+    labels = pl.col("genres").str.split(",").list.eval(pl.element().str.strip_chars())
+    found = table.select(item="book_id", label=labels).explode("label")
+    return found.with_columns(pl.col("label").replace("", None)).unique(maintain_order=True)
 
 
 def _check_digit(twelve: pl.Expr) -> pl.Expr:

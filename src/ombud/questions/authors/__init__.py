@@ -1,6 +1,7 @@
 """Authors: whose work is catalogued, read and recommended."""
 
 from ombud.questions.authors.answer import authors_answer
+from ombud.questions.authors.appendix import authors_further
 from ombud.questions.authors.catalogue import CreatorCatalogue
 from ombud.questions.authors.lists import CreatorLists
 from ombud.questions.authors.metrics import BalanceGap, ListBalance
@@ -13,6 +14,7 @@ from ombud.questions.authors.section import (
     authors_propagation,
     authors_reranking,
 )
+from ombud.questions.authors.tuning import CreatorTuning
 
 __all__ = [
     "AuthorsOptions",
@@ -22,9 +24,11 @@ __all__ = [
     "CreatorLists",
     "CreatorPropagation",
     "CreatorReranking",
+    "CreatorTuning",
     "ListBalance",
     "authors",
     "authors_answer",
+    "authors_further",
     "authors_lists",
     "authors_propagation",
     "authors_reranking",

@@ -74,14 +74,30 @@ class Creators:
         codes = np.where(kept, self.codes, -1)
         return Creators(self.attribute, self.names, self.items, codes, self.status)
 
-    def in_profiles(self, interactions: Interactions, users: Ids) -> Floats:
-        """Return users x identities: how many items of each stand in histories."""
+    def in_profiles(
+        self, interactions: Interactions, users: Ids, mix: Floats | None = None
+    ) -> Floats:
+        """Return users x identities: how many items of each stand in histories.
+
+        Parameters
+        ----------
+        interactions
+            The histories.
+        users
+            Whose.
+        mix
+            What an item of known identity adds in place of 1 for its own: items of the table x
+            identities.
+        """
         rows = interactions.users.codes(users)
         codes = self.on(interactions.items)
         columns = np.flatnonzero(codes >= 0)
-        member = sparse.csr_array(
-            (np.ones(len(columns)), (columns, codes[columns])), shape=(len(codes), len(self.names))
-        )
+        shape = (len(codes), len(self.names))
+        member = sparse.csr_array((np.ones(len(columns)), (columns, codes[columns])), shape=shape)
+        if mix is not None:
+            adds = np.zeros(shape)
+            adds[columns] = mix[self.items.codes(interactions.items.arrow)[columns]]
+            member = sparse.csr_array(adds)
         counts = np.zeros((len(rows), len(self.names)))
         matrix = interactions.matrix[rows[rows >= 0]]
         ones = sparse.csr_array(
@@ -89,6 +105,24 @@ class Creators:
         )
         counts[rows >= 0] = (ones @ member).toarray()
         return counts
+
+    def mix_in_lists(self, lists: Recommendations, k: int, mix: Floats) -> Floats:
+        """Return lists x identities: the sum of the mixes of places of known identity.
+
+        Parameters
+        ----------
+        lists
+            The lists.
+        k
+            How many places of each list count.
+        mix
+            Items of the table x identities.
+        """
+        own = np.where(self.codes >= 0, np.arange(len(self.codes)), -1)
+        places = identity_codes(lists.top(k), self.items, own)
+        padded = np.vstack([np.where(self.codes[:, None] >= 0, mix, 0.0), np.zeros(mix.shape[1])])
+        found: Floats = padded[np.maximum(places, -1)].sum(axis=1)
+        return found
 
     def in_lists(self, lists: Recommendations, k: int, weights: Floats | None = None) -> Floats:
         """Return lists x identities: how many places of each, or how much exposure.

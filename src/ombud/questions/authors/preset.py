@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from ombud.audits.load import load_data
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Preset
-from ombud.audits.tuned import with_tuned
+from ombud.audits.tuned import tuned_values, with_tuned
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import open_frame
@@ -52,6 +52,7 @@ class AuthorsOptions(BaseModel):
     least: int = Field(default=5, ge=1)
     strategies: tuple[str, ...] = STRATEGIES[:3]
     target: dict[str, float] | None = None
+    minimum_for: str = ""
     splits: Splits = "rest"
     residual_rate: float = Field(default=0.1, gt=0)
     placebo: bool = False
@@ -113,7 +114,7 @@ class AuthorsPreset(Preset):
         Places of a list that count for balance (50), for accuracy (100) and for reranking (1,000).
     users, accuracy_users, least
         Both samples, and how many items of known identity a profile must have.
-    strategies, target
+    strategies, target, minimum_for
         As in the analysis ``creator-reranking``.
     splits, residual_rate, placebo, genres
         As in the analysis ``creator-propagation``.
@@ -129,7 +130,7 @@ class AuthorsPreset(Preset):
         if not plan.metrics:
             filled["metrics"] = tuple(_metrics(options, held_out))
         if not plan.analyses:
-            filled["analyses"] = tuple(_analyses(options))
+            filled["analyses"] = (*_analyses(options), *_tuning(filled["systems"], options))
         if plan.title == type(plan).model_fields["title"].default:
             filled["title"] = "Whose work is catalogued, read and recommended?"
         return plan.model_copy(update=filled)
@@ -258,6 +259,16 @@ def _metrics(options: AuthorsOptions, held_out: bool) -> list[dict[str, Any]]:
     return found
 
 
+def _tuning(systems: dict[str, dict[str, Any]], options: AuthorsOptions) -> list[dict[str, Any]]:
+    """Return what shows the values of the search, for each metric that was searched for."""
+    if not options.tuned:
+        return []
+    found: dict[str, dict[str, float]] = {}
+    for name, (metric, value) in tuned_values(systems, options.tuned, _NAME).items():
+        found.setdefault(metric, {})[name] = value
+    return [{"name": "creator-tuning", "metric": m, "values": v} for m, v in found.items()]
+
+
 def _analyses(options: AuthorsOptions) -> list[dict[str, Any]]:
     about: dict[str, Any] = {"attribute": options.attribute} if options.attribute else {}
     size = {"k": options.k, "least": options.least}
@@ -275,6 +286,8 @@ def _analyses(options: AuthorsOptions) -> list[dict[str, Any]]:
     }
     if options.target is not None:
         reranking["target"] = options.target
+    if options.minimum_for:
+        reranking["minimum_for"] = options.minimum_for
     return [
         {"name": "creator-catalogue", **about, **catalogue},
         {"name": "creator-lists", **about, **size},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,9 +11,9 @@ import polars as pl
 
 from ombud.audits.analyses import Analysed
 from ombud.data.exclusions import Exclusion
-from ombud.data.labels import LabelState
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
+from ombud.questions.authors.genres import by_genre, expected_mix
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
 
-__all__ = ["PLACEBO", "CreatorPropagation"]
+__all__ = ["MIX", "PLACEBO", "CreatorPropagation", "density_inside"]
+
+MIX = "genre mix held fixed"
+"""Where each profile and list is set against what its genres let expect."""
 
 PLACEBO = "placebo"
 """The label of what is found for the parity of a hash of the item id."""
@@ -48,6 +51,8 @@ class _Counts:
     profiles: Floats
     lists: Floats
     systems: tuple[str, ...]
+    expected: Floats | None = None
+    list_expected: Floats | None = None
 
 
 @analysis("creator-propagation")
@@ -80,7 +85,10 @@ class CreatorPropagation:
         Whether the parity of a hash of the item id is fitted too: what the model says when there
         is nothing to find.
     genres
-        Labels of items; slopes are also fitted among the items of each alone.
+        Labels of items; slopes are also fitted among the items of each alone, and with the mix of
+        genres held fixed: profiles and lists are set against what the genres of their items let
+        expect (the mix of identities among all interactions with items of a genre; the log odds
+        of that enter as an offset), so the slope is that of what goes beyond genre.
 
     References
     ----------
@@ -114,17 +122,26 @@ class CreatorPropagation:
             more, told, _ = self._fitted(fake, data, lists, settings, PLACEBO)
             fits |= more
             estimates += told
-        for genre, some in _by_genre(creators, data, self.genres).items():
+        if self.genres:
+            expected = expected_mix(creators, data, self.genres)
+            more, told, _ = self._fitted(creators, data, lists, settings, MIX, expected=expected)
+            fits |= more
+            estimates += told
+        for genre, some in by_genre(creators, data, self.genres).items():
             # A profile has fewer items of one genre: two are enough to say something.
             more, told, _ = self._fitted(some, data, lists, settings, genre, least=2)
             fits |= more
             estimates += told
+        rng = generator(settings.seed, self.registered_name, "new users")
+        drawn = _drawn({who: fit for (where, who), fit in fits.items() if not where}, rng)
         return Analysed(
             tuple(estimates),
             {
                 "creator-propagation-fits": _diagnostics(fits),
                 "creator-propagation-curves": _curves(fits),
                 "creator-propagation-points": _points(fits),
+                "creator-propagation-densities": _densities(drawn),
+                "creator-propagation-predicted": _predicted(drawn),
             },
             tuple(exclusions),
         )
@@ -137,8 +154,9 @@ class CreatorPropagation:
         settings: Settings,
         within: str = "",
         least: int | None = None,
+        expected: Floats | None = None,
     ) -> tuple[dict[tuple[str, str], PropagationFit], list[Estimate], list[Exclusion]]:
-        counts, empty = _counted(creators, data, lists, self.k, least or self.least)
+        counts, empty = _counted(creators, data, lists, self.k, least or self.least, expected)
         rng = generator(settings.seed, self.registered_name, within)
         priors = Priors(residual_rate=self.residual_rate)
         fits: dict[tuple[str, str], PropagationFit] = {}
@@ -155,6 +173,7 @@ class CreatorPropagation:
             fit = fit_propagation(
                 counts.profiles[:, g], counts.profiles.sum(axis=1),
                 counts.lists[:, :, g], counts.lists.sum(axis=2), counts.systems,
+                offset=_odds(counts.expected, g), list_offset=_odds(counts.list_expected, g),
                 priors=priors, rng=rng,
             )  # fmt: skip
             fits[within, creators.chief] = fit
@@ -162,7 +181,8 @@ class CreatorPropagation:
         else:
             many = fit_identities(
                 counts.profiles, counts.lists, creators.names, counts.systems,
-                splits=self.splits, priors=priors, rng=rng,
+                splits=self.splits, expected=counts.expected, list_expected=counts.list_expected,
+                priors=priors, rng=rng,
             )  # fmt: skip
             for split in many.splits:
                 if split.fit is None:
@@ -193,9 +213,11 @@ def _told(fit: PropagationFit, identity: str, within: str) -> list[Estimate]:
 
 
 def _within(e: Estimate, within: str) -> Estimate:
-    """Mark what was found for the placebo, or among the items of one genre."""
+    """Mark what was found for the placebo, or with regard to genre."""
     if not within:
         return e
+    if within == MIX:
+        return e.replace(key=e.key.replace("propagation/", "propagation-mix/"))
     if within == PLACEBO:
         return e.replace(label=PLACEBO, key=e.key.replace("propagation/", "propagation-placebo/"))
     details = {**e.details, "genre": within, "fit": e.group}
@@ -209,6 +231,7 @@ def _counted(
     lists: Mapping[str, Recommendations],
     k: int,
     least: int,
+    expected: Floats | None = None,
 ) -> tuple[_Counts, list[str]]:
     assert data.interactions is not None  # creators_of has checked
     users = np.asarray(next(iter(lists.values())).users)
@@ -221,7 +244,16 @@ def _counted(
     used = {system: counts for system, counts in found.items() if counts.sum()}
     shape = (int(sample.sum()), 0, len(creators.names))
     stacked = np.stack(list(used.values()), axis=1) if used else np.zeros(shape)
-    return _Counts(profiles[sample], stacked, tuple(used)), [s for s in found if s not in used]
+    without = [s for s in found if s not in used]
+    if expected is None:
+        return _Counts(profiles[sample], stacked, tuple(used)), without
+    own = creators.in_profiles(data.interactions, users[sample], expected)
+    theirs = [
+        creators.mix_in_lists(lists[system].for_users(users[sample]), k, expected)
+        for system in used
+    ]
+    mixes = np.stack(theirs, axis=1) if theirs else np.zeros(shape)
+    return _Counts(profiles[sample], stacked, tuple(used), own, mixes), without
 
 
 def _too_little(counts: _Counts) -> str:
@@ -242,19 +274,13 @@ def _placebo(creators: Creators, seed: int) -> Creators:
     return Creators(PLACEBO, ("even", "odd"), creators.items, codes, creators.status)
 
 
-def _by_genre(creators: Creators, data: Dataset, genres: tuple[str, ...]) -> dict[str, Creators]:
-    if not genres:
-        return {}
-    if data.labels is None:
-        raise PlanError("genres name labels of items; the data has no labels")
-    missing = sorted(set(genres) - set(data.labels.names))
-    if missing:
-        raise PlanError(f"genres name {', '.join(missing)}, which the labels do not have")
-    states = data.labels.aligned(creators.items)
-    return {
-        genre: creators.where(states[:, data.labels.names.index(genre)] == LabelState.YES)
-        for genre in genres
-    }
+def _odds(mix: Floats | None, g: int) -> Floats | None:
+    """Return the log odds of one of two identities; where nothing is known they are not used."""
+    if mix is None:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.log(mix[..., g]) - np.log(mix[..., 1 - g])
+    return found
 
 
 def _diagnostics(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
@@ -289,7 +315,8 @@ def _curves(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
     """Return the smoothed list share for profile shares, with its band."""
     rows = []
     for (within, identity), fit in fits.items():
-        if fit.spread_reason:
+        # With offsets there is no one curve: it depends on the genres of the list.
+        if fit.spread_reason or within == MIX:
             continue
         for system in fit.counts.names:
             mean, low, high = fit.curve(system, _GRID)
@@ -324,3 +351,94 @@ def _points(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
     schema: dict[str, Any] = dict.fromkeys(["within", "identity", "system"], pl.String)
     schema |= dict.fromkeys(["profile", "list"], pl.Float64) | {"users": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """Shares of one identity: observed ones, and those of new users."""
+
+    identity: str
+    system: str
+    observed: Floats
+    smoothed: Floats
+    predicted: Floats
+
+    def kinds(self) -> dict[str, Floats]:
+        return {
+            "observed": self.observed, "smoothed": self.smoothed, "predicted": self.predicted,
+        }  # fmt: skip
+
+
+def _drawn(fits: Mapping[str, PropagationFit], rng: np.random.Generator) -> list[_Shares]:
+    """Return observed and predicted shares of profiles, then of each system's lists.
+
+    Profiles are predicted by the profile fit, lists by the joint one, as in the study.
+    """
+    found = []
+    for identity, fit in fits.items():
+        counts = fit.counts
+        if not fit.profile.reason:
+            there = counts.known > 0
+            new = fit.profile.predict(rng=rng)
+            seen = counts.count[there] / counts.known[there]
+            found.append(_Shares(identity, "", seen, new.profile_smoothed, new.profile_predicted))
+        if fit.reason:
+            continue
+        new = fit.predict(rng=rng)
+        for a, system in enumerate(counts.names):
+            there = counts.list_known[:, a] > 0
+            seen = counts.list_count[there, a] / counts.list_known[there, a]
+            found.append(_Shares(identity, system, seen, new.smoothed[:, a], new.predicted[:, a]))
+    return found
+
+
+def _predicted(drawn: Sequence[_Shares]) -> pl.DataFrame:
+    """Return mean and standard deviation of shares, observed and of new users."""
+    rows = [
+        (one.identity, one.system, kind, float(shares.mean()), float(shares.std(ddof=1)))
+        for one in drawn
+        for kind, shares in one.kinds().items()
+    ]
+    schema: dict[str, Any] = dict.fromkeys(["identity", "system", "kind"], pl.String)
+    return pl.DataFrame(
+        rows, schema=schema | dict.fromkeys(["mean", "sd"], pl.Float64), orient="row"
+    )
+
+
+def _densities(drawn: Sequence[_Shares]) -> pl.DataFrame:
+    """Return densities of shares, observed and of new users, in steps of 0.02."""
+    steps = np.round(np.linspace(0, 1, 51), 2)
+    rows = [
+        (one.identity, one.system, kind, float(x), float(y))
+        for one in drawn
+        for kind, shares in one.kinds().items()
+        for x, y in zip(steps, density_inside(shares, steps), strict=True)
+    ]
+    schema: dict[str, Any] = dict.fromkeys(["identity", "system", "kind"], pl.String)
+    return pl.DataFrame(
+        rows, schema=schema | dict.fromkeys(["share", "density"], pl.Float64), orient="row"
+    )
+
+
+def density_inside(shares: Floats, steps: Floats) -> Floats:
+    """Return the density of shares: Gaussian kernels of half Scott's width, kept inside 0 to 1.
+
+    What a kernel has beyond an end is reflected there, so that the density integrates to 1.
+
+    Examples
+    --------
+    >>> steps = np.linspace(0, 1, 101)
+    >>> found = density_inside(np.random.default_rng(1).random(5000), steps)
+    >>> bool(np.all(np.abs(found - 1) < 0.2))
+    True
+    """
+    width = 0.5 * float(shares.std(ddof=1)) * len(shares) ** -0.2
+    if not width > 0:
+        return np.zeros(len(steps))
+    values, often = np.unique(shares, return_counts=True)
+    found: Floats = np.zeros(len(steps))
+    for mirrored in (values, -values, 2 - values):
+        z = (steps[:, None] - mirrored) / width
+        found += np.exp(-0.5 * z * z) @ often
+    found /= len(shares) * width * np.sqrt(2 * np.pi)
+    return found

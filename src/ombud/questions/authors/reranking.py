@@ -29,6 +29,7 @@ from ombud.stats.losses import relative_loss
 from ombud.stats.means import mean_estimate
 from ombud.stats.statistics import Floats
 from ombud.systems.rerankers.balance import balance, calibrate_identities
+from ombud.systems.rerankers.prefixes import with_minimums
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -40,8 +41,9 @@ __all__ = ["LOSS", "STRATEGIES", "CreatorReranking"]
 LOSS = "creator-reranking/relative-loss"
 """The key of what a strategy costs."""
 
-STRATEGIES = ("SingleEQ", "GreedyEQ", "GreedyReflect", "Calibrated")
-"""What can be asked for: the three of the paper, and Steck's calibration to the own profile."""
+STRATEGIES = ("SingleEQ", "GreedyEQ", "GreedyReflect", "Calibrated", "FA*IR")
+"""What can be asked for: the three of the paper, Steck's calibration to the own profile, and FA*IR,
+which gives one identity a minimum in every prefix."""
 
 
 @analysis("creator-reranking")
@@ -71,9 +73,11 @@ class CreatorReranking:
     least
         Users with fewer items of known identity in their history are left out of the balance.
     strategies
-        Some of ``SingleEQ``, ``GreedyEQ``, ``GreedyReflect``, ``Calibrated``.
+        Some of ``SingleEQ``, ``GreedyEQ``, ``GreedyReflect``, ``Calibrated``, ``FA*IR``.
     target
         A mix in place of the equal one, a share for each identity.
+    minimum_for
+        The identity that FA*IR gives minimums; of two, the default is the less frequent.
     fewest_items
         Identities with fewer items take no part in the mix: their items count as unknown.
 
@@ -89,6 +93,7 @@ class CreatorReranking:
     least: int = 5
     strategies: tuple[str, ...] = STRATEGIES[:3]
     target: Mapping[str, float] | None = None
+    minimum_for: str = ""
     fewest_items: int = 50
 
     registered_name: ClassVar[str]
@@ -146,9 +151,22 @@ class CreatorReranking:
         n = max(self.k, self.accuracy_at)
         if strategy == "Calibrated":
             return calibrate_identities(lists, mixed.items, mixed.codes, own, n)
+        if strategy == "FA*IR":
+            g = self._guarded(mixed)
+            share = float(self._mix(mixed)[g])
+            return with_minimums(lists, mixed.items, mixed.codes, g, share, n)
         target = own if strategy == "GreedyReflect" else self._mix(mixed)
         take: Any = "single" if strategy == "SingleEQ" else "greedy"
         return balance(lists, mixed.items, mixed.codes, target, n, take=take)
+
+    def _guarded(self, mixed: Creators) -> int:
+        """Return the identity that FA*IR gives minimums: it knows one and the rest."""
+        if not self.minimum_for and len(mixed.names) > 2:
+            raise PlanError(
+                "FA*IR gives one identity a minimum: name one of "
+                f"{', '.join(mixed.names)} in minimum_for"
+            )
+        return mixed.index(self.minimum_for or mixed.chief)
 
     def _mix(self, mixed: Creators) -> Floats:
         if self.target is None:

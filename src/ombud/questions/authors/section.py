@@ -15,7 +15,7 @@ from ombud.questions.authors.figures import (
     stage_name,
 )
 from ombud.questions.authors.lookup import attribute, inferred, own_keys, pipeline, told
-from ombud.questions.authors.propagation import PLACEBO
+from ombud.questions.authors.propagation import MIX, PLACEBO
 from ombud.questions.authors.reranking import LOSS
 from ombud.registry import section
 from ombud.report.blocks import (
@@ -308,6 +308,8 @@ def authors_propagation(result: Result) -> Section | None:
     if not slopes:
         return None
     blocks: list[Block] = [Bullets(tuple(_slope_said(e) for e in slopes[:6]))]
+    fixed = estimates_of(result, "propagation-mix/slope")
+    blocks += [_beyond_genre(fixed[:6])] if fixed else []
     figure = curves_figure(result, name="authors-curves", table="authors-slopes")
     blocks += [] if figure is None else [figure]
     blocks.append(_slopes(result, "propagation", "authors-slopes", "Propagation by system"))
@@ -315,6 +317,7 @@ def authors_propagation(result: Result) -> Section | None:
     blocks += [] if fits is None else [fits]
     for prefix, title in (
         ("propagation-placebo", "Placebo: the same for an attribute made of a hash of item ids"),
+        ("propagation-mix", "Propagation beyond genre: each user's genre mix held fixed"),
         ("propagation-genre", "Propagation among the items of one genre"),
     ):
         if estimates_of(result, f"{prefix}/slope"):
@@ -348,6 +351,16 @@ def _slope_said(e: Estimate) -> Paragraph:
     misfit = e.details.get("misfit") or {}
     if misfit.get("describes") is False:
         parts.append("; but a line does not describe these lists")
+    return paragraph(*parts, ".")
+
+
+def _beyond_genre(slopes: Sequence[Estimate]) -> Paragraph:
+    """Return the slopes that remain when each user's genre mix is held fixed."""
+    parts: list[Part] = ["With each user's genre mix held fixed, slopes are: "]
+    for index, e in enumerate(slopes):
+        parts += ["; " if index else "", Name(e.system) if e.system else "all systems", ", "]
+        said = f"no slope ({e.reason})" if e.value is None else estimate_text(e)
+        parts += [Name(e.label), f" {said}"]
     return paragraph(*parts, ".")
 
 
@@ -396,7 +409,9 @@ def _fits(result: Result) -> Table | None:
     )
     rows = []
     for row in table.to_dicts():
-        prefix = {"": "propagation", PLACEBO: "propagation-placebo"}.get(row["within"])
+        prefix = {
+            "": "propagation", PLACEBO: "propagation-placebo", MIX: "propagation-mix",
+        }.get(row["within"])  # fmt: skip
         label = PLACEBO if row["within"] == PLACEBO else row["identity"]
         cells = []
         for kind in ("mean-log-odds", "spread"):

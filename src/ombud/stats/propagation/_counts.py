@@ -29,6 +29,9 @@ class Counts:
         Of the systems.
     times
         How often a row stands for a user: equal rows are integrated once.
+    offset, list_offset
+        Log odds that are expected of each profile and of each list for other reasons; the model
+        is about what goes beyond them.
     """
 
     count: Floats
@@ -37,6 +40,8 @@ class Counts:
     list_known: Floats
     names: tuple[str, ...]
     times: Floats
+    offset: Floats
+    list_offset: Floats
 
     @property
     def systems(self) -> int:
@@ -56,6 +61,8 @@ class Counts:
         list_count: ArrayLike | None = None,
         list_known: ArrayLike | None = None,
         names: Sequence[str] | None = None,
+        offset: ArrayLike | None = None,
+        list_offset: ArrayLike | None = None,
     ) -> Counts:
         """Return the counts, or one error with every fault."""
         faults: list[str] = []
@@ -89,19 +96,22 @@ class Counts:
             empty = [name for a, name in enumerate(given) if not (r[:, a] > 0).any()]
             if empty:
                 faults.append(f"no list of {', '.join(empty)} holds an item of known identity")
+        o = _offsets("offset", offset, n, faults)
+        lists = _offsets("list_offset", list_offset, r, faults)
         if faults:
             raise DataError("counts for the propagation model", faults)
-        return cls(y, n, k, r, given, np.ones(len(y)))
+        return cls(y, n, k, r, given, np.ones(len(y)), o, lists)
 
     def profiles(self) -> Counts:
         """Return the profiles alone, equal ones joined, empty ones left out."""
-        pairs, times = np.unique(
-            np.stack([self.known, self.count], axis=1)[self.known > 0],
+        rows, times = np.unique(
+            np.stack([self.known, self.count, self.offset], axis=1)[self.known > 0],
             axis=0,
             return_counts=True,
         )
-        none = np.zeros((len(pairs), 0))
-        return Counts(pairs[:, 1], pairs[:, 0], none, none, (), times.astype(np.float64))
+        none = np.zeros((len(rows), 0))
+        often = times.astype(np.float64)
+        return Counts(rows[:, 1], rows[:, 0], none, none, (), often, rows[:, 2], none)
 
     def rows(self, chosen: NDArray[Any] | list[int]) -> Counts:
         """Return some of the rows."""
@@ -112,6 +122,8 @@ class Counts:
             self.list_known[chosen],
             self.names,
             self.times[chosen],
+            self.offset[chosen],
+            self.list_offset[chosen],
         )
 
 
@@ -132,6 +144,19 @@ def _whole(name: str, values: ArrayLike, dimensions: int, faults: list[str]) -> 
             f"the first at {first}: {array[first]}"
         )
     return floats
+
+
+def _offsets(name: str, values: ArrayLike | None, counts: Floats, faults: list[str]) -> Floats:
+    """Return log odds for each count; where there is nothing to count they do not matter."""
+    if values is None:
+        return np.zeros(counts.shape)
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != counts.shape:
+        faults.append(f"{name} has shape {array.shape}; {counts.shape} expected")
+        return np.zeros(counts.shape)
+    if not np.isfinite(array[counts > 0]).all():
+        faults.append(f"{name} has values that are no log odds, such as those of 0 and of 1")
+    return np.where(counts > 0, array, 0.0)
 
 
 def _above(part: str, y: Floats, whole: str, n: Floats) -> list[str]:

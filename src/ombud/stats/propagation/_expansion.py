@@ -167,7 +167,7 @@ def _coefficients(
     for a, (pivot, level, tilt, cover, centre, half) in enumerate(scales):
         away = t - pivot
         reach = 4 * np.sqrt(cover[0, 0] + 2 * t * cover[0, 1] + t * t * cover[1, 1] + 1e-12)
-        middle = at.middle(a, t)
+        middle = part.list_offset[:, a, None] + at.middle(a, t)
         m = middle[..., None, None] + (reach[..., None] * along)[..., None]
         v = np.sqrt(np.maximum(centre + half * across, 0.0))
         k = part.list_count[:, a, None, None, None]

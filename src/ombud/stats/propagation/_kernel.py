@@ -90,15 +90,15 @@ def peaks(counts: Counts, at: Parameters, steps: int = 60) -> tuple[Floats, Floa
     the Hessian is an arrow and its Schur complement is a sum.
     """
     known = np.maximum(counts.known, 1)
-    start = np.log((counts.count + 0.5) / (known - counts.count + 0.5))
+    start = np.log((counts.count + 0.5) / (known - counts.count + 0.5)) - counts.offset
     shrink = at.spread**2 / (at.spread**2 + 4 / known)
     t = at.mean + shrink * (start - at.mean)
     delta = np.zeros(counts.list_count.shape)
     k, r, s, v = counts.list_count, counts.list_known, at.slope, at.residual
     variance = at.spread**2
     for step in range(steps):
-        x = at.intercept + s * t[:, None] + v * delta
-        p, q = _logistic(t)[1], _logistic(x)[1]
+        x = counts.list_offset + at.intercept + s * t[:, None] + v * delta
+        p, q = _logistic(counts.offset + t)[1], _logistic(x)[1]
         weight = r * q * (1 - q)
         slack = 1 / (1 + v**2 * weight)
         pull = k - r * q
@@ -132,7 +132,8 @@ def user_nodes(counts: Counts, at: Parameters, count: int) -> tuple[Floats, Floa
     nodes, logs = _hermite(count)
     t = centre[:, None] + width[:, None] * nodes
     weights = logs + np.log(width)[:, None]
-    weights = weights + counts.count[:, None] * t - counts.known[:, None] * _logistic(t)[0]
+    odds = counts.offset[:, None] + t
+    weights = weights + counts.count[:, None] * odds - counts.known[:, None] * _logistic(odds)[0]
     z = (t - at.mean[:, None]) / at.spread[:, None]
     return t, z, weights - 0.5 * z * z - np.log(at.spread * _ROOT_TWO_PI)[:, None]
 
@@ -263,7 +264,7 @@ def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int) -> L
             list_integral(
                 counts.list_count[part, a, None],
                 counts.list_known[part, a, None],
-                at.middle(a, found),
+                counts.list_offset[part, a, None] + at.middle(a, found),
                 at.residual[:, a, None],
                 nodes.lists,
                 order,
@@ -311,8 +312,8 @@ def log_likelihoods(counts: Counts, points: Floats, nodes: Nodes) -> Floats:
         t, _, log = user_nodes(part, at, nodes.users)
         for a in range(counts.systems):
             k, r = part.list_count[:, a, None], part.list_known[:, a, None]
-            middle, residual = at.middle(a, t), at.residual[:, a, None]
-            log = log + list_integral(k, r, middle, residual, nodes.lists, 0).value
+            middle = part.list_offset[:, a, None] + at.middle(a, t)
+            log = log + list_integral(k, r, middle, at.residual[:, a, None], nodes.lists, 0).value
         top = log.max(axis=1)
         found = part.times * (top + np.log(np.exp(log - top[:, None]).sum(axis=1)))
         total += np.bincount(which, weights=found, minlength=len(points))

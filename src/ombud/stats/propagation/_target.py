@@ -63,7 +63,7 @@ def log_prior(points: Floats, priors: Priors) -> tuple[Floats, Floats]:
 def starting_point(counts: Counts) -> Floats:
     """Return a rough point from means and covariances of smoothed log odds."""
     known = counts.known > 0
-    t = _log_odds(counts.count, counts.known)
+    t = _log_odds(counts.count, counts.known) - counts.offset
     error = 1 / np.maximum(counts.known, 1) * 4.5
     often = counts.times * known
     mean = np.average(t, weights=often)
@@ -72,6 +72,7 @@ def starting_point(counts: Counts) -> Floats:
     for a in range(counts.systems):
         there = often * (counts.list_known[:, a] > 0)
         x = _log_odds(counts.list_count[:, a], counts.list_known[:, a])
+        x = x - counts.list_offset[:, a]
         level, own = np.average(x, weights=there), np.average(t, weights=there)
         both = np.average((t - own) * (x - level), weights=there)
         s = np.clip(both / variance, -3, 3)

@@ -250,6 +250,7 @@ def fit_profiles(
     count: ArrayLike,
     known: ArrayLike,
     *,
+    offset: ArrayLike | None = None,
     priors: Priors | None = None,
     draws: int = 4096,
     rng: np.random.Generator | None = None,
@@ -264,6 +265,8 @@ def fit_profiles(
         For each user, items of the identity in the profile.
     known
         For each user, items of known identity in the profile.
+    offset
+        For each user, log odds expected for other reasons, to which theirs are added; default, 0.
     priors
         Default: Normal(0, 10) for mu, Exponential(0.1) for sigma.
     draws
@@ -282,7 +285,7 @@ def fit_profiles(
     """
     priors = Priors() if priors is None else priors
     rng = np.random.default_rng(0) if rng is None else rng
-    counts = Counts.check(count, known)
+    counts = Counts.check(count, known, offset=offset)
     return _profile_fit(counts, priors, draws, rng)
 
 
@@ -293,6 +296,8 @@ def fit_propagation(
     list_known: ArrayLike,
     systems: Sequence[str],
     *,
+    offset: ArrayLike | None = None,
+    list_offset: ArrayLike | None = None,
     priors: Priors | None = None,
     draws: int = 4096,
     rng: np.random.Generator | None = None,
@@ -318,6 +323,10 @@ def fit_propagation(
         The same for lists: users x systems. A list without a known item has 0 and 0.
     systems
         Their names.
+    offset, list_offset
+        For each user, and for users x systems, log odds expected for other reasons, such as the
+        genres that a profile or a list holds; theta and the share in a list are logistic of
+        the sum. The slope is then that of what goes beyond them. Default: 0.
     priors
         Default: Normal(0, 10) for mu, b and s, Exponential(0.1) for all standard deviations.
     draws
@@ -345,7 +354,7 @@ def fit_propagation(
     """
     priors = Priors() if priors is None else priors
     rng = np.random.default_rng(0) if rng is None else rng
-    counts = Counts.check(count, known, list_count, list_known, systems)
+    counts = Counts.check(count, known, list_count, list_known, systems, offset, list_offset)
     if not counts.systems:
         raise ValueError("there is no system; fit_profiles fits profiles alone")
     profile = _profile_fit(counts, priors, draws, rng)
@@ -360,7 +369,7 @@ def fit_propagation(
 def _profile_fit(
     counts: Counts, priors: Priors, draws: int, rng: np.random.Generator
 ) -> ProfileFit:
-    alone = Counts.check(counts.count, counts.known)
+    alone = Counts.check(counts.count, counts.known, offset=counts.offset)
     drawn, diagnostics, reason = _draws(alone.profiles(), priors, draws, rng)
     misfits = () if reason else measure_misfit(alone, drawn, _REPLICATES, rng)
     return ProfileFit(alone, priors, drawn, diagnostics, misfits, reason)

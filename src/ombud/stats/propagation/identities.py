@@ -124,6 +124,8 @@ def fit_identities(
     systems: Sequence[str],
     *,
     splits: Splits = "nested",
+    expected: ArrayLike | None = None,
+    list_expected: ArrayLike | None = None,
     priors: Priors | None = None,
     draws: int = 4096,
     rng: np.random.Generator | None = None,
@@ -150,6 +152,9 @@ def fit_identities(
         Their names.
     splits
         ``nested`` or ``rest``.
+    expected, list_expected
+        Mixes that are expected of profiles and lists for other reasons, shaped as the counts; the
+        slopes are then those of what goes beyond them. Default: none.
     priors, draws, rng
         As in `fit_propagation`.
 
@@ -175,8 +180,16 @@ def fit_identities(
         faults.append(f"splits is {splits!r}; nested or rest")
     if faults:
         raise DataError("counts for the propagation model", faults)
+    mixes = [None if e is None else np.asarray(e, float) for e in (expected, list_expected)]
+    for e, shaped in zip(mixes, (y, k), strict=True):
+        if e is not None and e.shape != shaped.shape:
+            raise DataError(
+                "counts for the propagation model",
+                [f"expected mixes have shape {e.shape}; {shaped.shape} expected"],
+            )
     order = np.argsort(-y.sum(axis=0), kind="stable")
     names, y, k = tuple(names[i] for i in order), y[:, order], k[:, :, order]
+    first, second = (None if e is None else e[..., order] for e in mixes)
     last = len(names) - 1 if splits == "nested" or len(names) == 2 else len(names)
     found = []
     for g in range(last):
@@ -190,10 +203,21 @@ def fit_identities(
         if not reason:
             whole = y[:, among].sum(axis=1)
             fit = fit_propagation(
-                y[:, g], whole, k[:, :, g], lists, systems, priors=priors, draws=draws, rng=rng
-            )
+                y[:, g], whole, k[:, :, g], lists, systems,
+                offset=_odds(first, g, others), list_offset=_odds(second, g, others),
+                priors=priors, draws=draws, rng=rng,
+            )  # fmt: skip
         found.append(Split(names[g], tuple(names[h] for h in others), fit, reason))
     return IdentityFit(tuple(found), names, splits)
+
+
+def _odds(mix: Floats | None, g: int, others: list[int]) -> Floats | None:
+    """Return the log odds of one identity against others in expected mixes."""
+    if mix is None:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.log(mix[..., g]) - np.log(mix[..., others].sum(axis=-1))
+    return found
 
 
 def _too_few(one: Floats, others: Floats) -> str:

@@ -27,7 +27,7 @@ class Predictive:
     Parameters
     ----------
     profile_smoothed
-        theta' = logistic(Normal(mu, sigma)).
+        theta' = logistic(Normal(mu, sigma)); with offsets, beyond those of observed users.
     profile_predicted
         y'/n': a binomial share of a profile whose size is that of an observed one.
     smoothed
@@ -110,7 +110,7 @@ def predict(
     Parameters
     ----------
     counts
-        What was observed: only the sizes are used.
+        What was observed: only the sizes and offsets are used.
     posterior
         Draws of the parameters.
     draws
@@ -120,18 +120,22 @@ def predict(
     """
     rows = posterior.pick(draws, rng)
     t = rng.normal(posterior.mean[rows], posterior.spread[rows])
-    sizes = rng.choice(counts.known[counts.known > 0], draws)
+    like = rng.choice(np.flatnonzero(counts.known > 0), draws)
+    sizes = counts.known[like]
     middle = posterior.intercept[rows] + posterior.slope[rows] * t[:, None]
-    x = middle + rng.standard_normal(middle.shape) * posterior.residual[rows]
+    away = rng.standard_normal(middle.shape) * posterior.residual[rows]
     lists = np.empty(middle.shape)
     for a in range(middle.shape[1]):
         known = counts.list_known[:, a]
-        lists[:, a] = rng.choice(known[known > 0], draws)
+        other = rng.choice(np.flatnonzero(known > 0), draws)
+        lists[:, a] = known[other]
+        middle[:, a] += counts.list_offset[other, a]
+    theta = _share(counts.offset[like] + t)
     return Predictive(
-        _share(t),
-        rng.binomial(sizes.astype(np.int64), _share(t)) / sizes,
+        theta,
+        rng.binomial(sizes.astype(np.int64), theta) / sizes,
         _share(middle),
-        rng.binomial(lists.astype(np.int64), _share(x)) / lists,
+        rng.binomial(lists.astype(np.int64), _share(middle + away)) / lists,
     )
 
 
@@ -158,6 +162,7 @@ def measure_misfit(
     y = np.concatenate([counts.count[:, None], counts.list_count], axis=1)
     n = np.concatenate([counts.known[:, None], counts.list_known], axis=1)
     there = n > 0
+    expected = np.concatenate([counts.offset[:, None], counts.list_offset], axis=1)
     sizes = n.astype(np.int64)
     observed = _cells(y, n, there)
     found = np.empty((replicates, systems + 1, _STEPS + 2))
@@ -165,7 +170,7 @@ def measure_misfit(
         t = posterior.mean[draw] + posterior.spread[draw] * rng.standard_normal(users)
         x = posterior.intercept[draw] + posterior.slope[draw] * t[:, None]
         x = x + posterior.residual[draw] * rng.standard_normal((users, systems))
-        share = _share(np.concatenate([t[:, None], x], axis=1))
+        share = _share(expected + np.concatenate([t[:, None], x], axis=1))
         found[row] = _cells(rng.binomial(sizes, share), n, there)
     mean = found.mean(axis=0)
     distance = np.abs(np.cumsum(observed - mean, axis=1)).max(axis=1)

@@ -11,7 +11,9 @@ from ombud.systems.rerankers.balance import (
 from ombud.systems.rerankers.base import NeedsData, Reranker
 from ombud.systems.rerankers.calibrate import CalibratedReranker, calibrate
 from ombud.systems.rerankers.creators import CreatorReranker
+from ombud.systems.rerankers.prefixes import choose_by_prefix, prefix_minimums, with_minimums
 from ombud.systems.rerankers.quota import Chosen, choose_by_quota
+from ombud.systems.rerankers.second import NewCreators, second_list
 
 __all__ = [
     "AvoidList",
@@ -20,13 +22,18 @@ __all__ = [
     "Chosen",
     "CreatorReranker",
     "NeedsData",
+    "NewCreators",
     "Reranker",
     "UnknownItems",
     "avoid",
     "balance",
     "calibrate",
     "calibrate_identities",
+    "choose_by_prefix",
     "choose_by_quota",
     "identity_codes",
+    "prefix_minimums",
     "profile_mix",
+    "second_list",
+    "with_minimums",
 ]
