@@ -41,7 +41,7 @@ from ombud.metrics.engine import Settings
 from ombud.metrics.matters import check_measures, declare
 from ombud.systems.base import Progress
 
-__all__ = ["StreamedAudit", "Tables"]
+__all__ = ["Found", "StreamedAudit", "Tables", "refuse_whole", "sort_into_blocks"]
 
 _ROWS_IN_BLOCK = 4_000_000
 """Interactions of a block, by default: about 600 MiB while it is measured."""

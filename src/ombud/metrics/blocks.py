@@ -32,7 +32,7 @@ from ombud.stats.clustered_rates import RateSums
 from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats, OfSums
 
-__all__ = ["BlockSums", "LeftOut", "block_fault"]
+__all__ = ["BlockSums", "LeftOut", "block_fault", "distinct"]
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

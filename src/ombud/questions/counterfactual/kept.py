@@ -19,6 +19,7 @@ from ombud.questions.counterfactual.part import Part
 from ombud.stats import Estimate
 
 __all__ = [
+    "FILE",
     "Kept",
     "part_from",
     "plain_part",
