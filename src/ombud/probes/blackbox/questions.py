@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,8 @@ class Questions:
     """The one door to a black box.
 
     A question is written to the file before it is asked and its answer as soon as it is there: a
-    run that was killed goes on from its answers, and questions whose answer was lost still count.
+    run that was killed goes on from its answers. Questions that were under way then may have been
+    answered: they count, and are not asked a second time unless `in_flight` says so.
 
     Parameters
     ----------
@@ -60,6 +61,9 @@ class Questions:
         How often a question without an answer is asked again; each try counts.
     sandbox
         Whether a system that writes to accounts may be asked.
+    in_flight
+        What becomes of questions that were under way when an earlier attempt was killed: they stay
+        without an answer (``leave``), or are asked again and counted again (``ask``).
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class Questions:
         parallel: int = 1,
         retries: int = 3,
         sandbox: bool = False,
+        in_flight: Literal["leave", "ask"] = "leave",
     ) -> None:
         check_writes(system, sandbox)
         if parallel < 1 or n < 1 or retries < 0:
@@ -89,6 +94,10 @@ class Questions:
             raise PlanError(
                 f"run {run!r} has asked {earlier:,} questions already, over its limit of {limit:,}"
             )
+        lost = "SELECT question FROM asked GROUP BY question HAVING count(answer) < count(*)"
+        found = self._db.execute(f"{lost} AND NOT max(coalesce(answer, '') <> '')").fetchall()
+        self._lost = {bytes(row[0]) for row in found} if in_flight == "leave" else set()
+        self.left: set[bytes] = set()
         self.from_cache = 0
         self.unknown_items = 0
         self.failure = ""
@@ -109,7 +118,10 @@ class Questions:
     def ask(
         self, histories: Sequence[History], *, repeat: int = 0
     ) -> list[NDArray[np.int32] | None]:
-        """Return one list of item codes per history; None where the budget was spent before it.
+        """Return one list of item codes per history; None where there is none.
+
+        That is, where the budget was spent before it, or where the question was under way when an
+        earlier attempt was killed and is not to be asked again.
 
         Parameters
         ----------
@@ -128,13 +140,15 @@ class Questions:
         with self._lock:
             for key in dict.fromkeys(keys):
                 row = self._db.execute(
-                    "SELECT answer FROM asked WHERE question = ? AND answer IS NOT NULL LIMIT 1",
+                    "SELECT answer FROM asked WHERE question = ? AND answer <> '' LIMIT 1",
                     (key,),
                 ).fetchone()
                 if row is not None:
                     known[key] = json.loads(row[0])
                     self.from_cache += 1
-        fresh = {k: h for k, h in zip(keys, histories, strict=True) if k not in known}
+        self.left |= self._lost.intersection(keys)
+        settled = known.keys() | self._lost
+        fresh = {k: h for k, h in zip(keys, histories, strict=True) if k not in settled}
         granted = self.budget.grant(len(fresh))
         todo = list(fresh.items())[:granted]
         if todo:
@@ -161,12 +175,14 @@ class Questions:
                     plain = [self._plain(answer) for answer in answers]
                     break
                 except TryAgainError as problem:
+                    self._tell_unanswered(rows)
                     # Another try is another question to the system: it is counted as one.
                     if attempt == self.retries or not self.budget.grant(len(portion)):
                         return self._fail(str(problem))
                     time.sleep(problem.wait * 2**attempt)
                     rows = self._note(portion)
                 except Exception as problem:  # a foreign system may fail in any way
+                    self._tell_unanswered(rows)
                     return self._fail(f"{type(problem).__name__}: {problem}")
             self._keep(rows, plain)
             for (key, _), answer in zip(portion, plain, strict=True):
@@ -206,6 +222,13 @@ class Questions:
                 [(json.dumps(a), row) for a, row in zip(answers, rows, strict=True)],
             )
 
+    def _tell_unanswered(self, rows: list[int]) -> None:
+        """Note that these questions ended without an answer: they are not in flight."""
+        with self._lock, self._db:
+            self._db.executemany(
+                "UPDATE asked SET answer = '' WHERE rowid = ?", [(row,) for row in rows]
+            )
+
     def _as_given(self, history: History) -> dict[Any, float]:
         ids = self.catalogue.take(history.items).tolist()
         return dict(zip(ids, history.values.tolist(), strict=True))
@@ -236,6 +259,11 @@ class Questions:
         said = [f"{self.spent:,} questions were asked"]
         if self.earlier:
             said.append(f"{self.earlier:,} of them before the run was resumed")
+        if self.left:
+            said.append(
+                f"{len(self.left):,} questions were under way when an earlier attempt ended and "
+                "stay without an answer (in_flight = 'ask' asks them again)"
+            )
         if self.unknown_items:
             said.append(f"{self.unknown_items:,} places held items that are not in the catalogue")
         if self.failure:
