@@ -67,7 +67,7 @@ lowest:
 
 audit-packages: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7,<3'
-	$(BIN)/python -m pip_audit --local --skip-editable
+	$(BIN)/python -m pip_audit --strict --local --skip-editable
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py $(NAME)

@@ -1,7 +1,8 @@
 """Sourcing, near duplicates and scoring of delicate texts, against what people use today.
 
-    python benchmarks/delicate.py            full size: 1 GB of text, then 2 GB more
-    python benchmarks/delicate.py --quick    about a minute
+    python benchmarks/delicate.py                   full size: 1 GB of text, then 2 GB more
+    python benchmarks/delicate.py --gigabytes 10    full size: 1 GB of text, then 9 GB more
+    python benchmarks/delicate.py --quick           about a minute
 
 `score_vs_sklearn`: texts per CPU second of the n-gram detector against the scikit-learn pipeline of
 the same features (two TfidfVectorizers, logistic regression) trained on the same texts.
@@ -185,7 +186,8 @@ CASES = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    parser.add_argument("--gigabytes", type=int, default=3, help="text of the larger sourcing run")
+    quick, gigabytes = (given := parser.parse_args()).quick, given.gigabytes
     here = str(Path(__file__).resolve())
     figures: dict[str, float] = {}
 
@@ -203,7 +205,7 @@ def main() -> None:
 
     print("source: candidates from WET files")
     with tempfile.TemporaryDirectory(prefix="ombud-delicate-") as folder:
-        sizes = (20, 60) if quick else (1_000, 3_000)
+        sizes = (20, 60) if quick else (1_000, 1_000 * gigabytes)
         files: list[str] = []
         part = sizes[0] // 2
         for number in range(sizes[1] // part):
@@ -213,7 +215,8 @@ def main() -> None:
         small = measure(here, "source", {"files": files[:2]})
         large = measure(here, "source", {"files": files})
     for done in (small, large):
-        print(f"  {done['mb']:,.0f} MB of text: peak {done['mib']:.0f} MiB")
+        print(f"  {done['mb']:,.0f} MB of text: {done['cpu']:.0f} CPU s", end=", ")
+        print(f"peak {done['mib']:.0f} MiB")
     figures |= {
         "source_mb_per_cpu_s": large["mb"] / large["cpu"],
         "source_peak_mib": large["mib"],

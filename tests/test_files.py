@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from ombud.errors import ResultError
-from ombud.files import inside, read_json, read_parquet, write_json, write_parquet
+from ombud.files import (
+    inside,
+    read_json,
+    read_parquet,
+    remove_leftovers,
+    sweep,
+    write_folder,
+    write_json,
+    write_parquet,
+)
 
 
 def test_a_name_stays_in_its_folder(tmp_path: Path) -> None:
@@ -93,3 +105,53 @@ def test_half_a_character_survives_as_an_escape(tmp_path: Path) -> None:
     content = {"a": "\ud800 \u00e4"}
     write_json(tmp_path / "a.json", content)
     assert read_json(tmp_path / "a.json") == content
+
+
+def _neighbour(folder: Path, name: str, process: int) -> Path:
+    return folder / f".{name}.{socket.gethostname()}-{process}.abc_1.part"
+
+
+def test_what_killed_writes_left_is_removed_and_what_is_being_written_stays(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for name in ("a.txt", "deep/b.txt"):
+        folder = (tmp_path / name).parent
+        folder.mkdir(exist_ok=True)
+        for process in (ended.pid, os.getpid()):
+            _neighbour(folder, Path(name).name, process).write_text("half")
+    (tmp_path / ".a.txt.elsewhere-1.abc_1.part").write_text("of another machine")
+    remove_leftovers(tmp_path / "a.txt")
+    assert not _neighbour(tmp_path, "a.txt", ended.pid).exists()
+    assert _neighbour(tmp_path / "deep", "b.txt", ended.pid).exists()
+    sweep(tmp_path)
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.part"))
+    assert left == sorted(
+        str(path.relative_to(tmp_path))
+        for path in (
+            _neighbour(tmp_path, "a.txt", os.getpid()),
+            _neighbour(tmp_path / "deep", "b.txt", os.getpid()),
+            tmp_path / ".a.txt.elsewhere-1.abc_1.part",
+        )
+    )
+
+
+def test_a_folder_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+    target = tmp_path / "f"
+
+    def write(part: Path) -> None:
+        (part / "x").write_text("new")
+
+    def fails(part: Path) -> None:
+        (part / "x").write_text("half")
+        raise OSError("no room")
+
+    write_folder(target, lambda part: (part / "x").write_text("old") and None)
+    with pytest.raises(OSError, match="no room"):
+        write_folder(target, fails)
+    assert (target / "x").read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+    # Killed between the two steps of a replacement: the old one is put back.
+    target.rename(tmp_path / ".f.old")
+    remove_leftovers(target)
+    assert (target / "x").read_text() == "old"
+    write_folder(target, write)
+    assert (target / "x").read_text() == "new" and len(list(tmp_path.iterdir())) == 1

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import os
+import re
+import shutil
+import socket
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +27,10 @@ __all__ = [
     "is_plain_file",
     "read_json",
     "read_parquet",
+    "remove_leftovers",
+    "sweep",
     "write_atomically",
+    "write_folder",
     "write_json",
     "write_parquet",
     "write_text",
@@ -43,7 +50,7 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         Called with the path of the neighbour.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=_own_prefix(path), suffix=".part")
     os.close(handle)
     neighbour = Path(name)
     try:
@@ -61,6 +68,86 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         neighbour.replace(path)
     finally:
         neighbour.unlink(missing_ok=True)
+
+
+def write_folder(path: Path, write: Callable[[Path], None]) -> None:
+    """Write a folder through a neighbour that takes its place when it is complete.
+
+    Killed at any moment, the folder is the old one or the new one, or, where it takes the place of
+    another, the old one under a hidden name, which the next call puts back. What killed calls left
+    behind is removed.
+
+    Parameters
+    ----------
+    path
+        The folder to write. One that is there is replaced.
+    write
+        Called with the path of the neighbour, an empty folder.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(path)
+    part = Path(tempfile.mkdtemp(dir=path.parent, prefix=_own_prefix(path), suffix=".part"))
+    try:
+        write(part)
+        for file in part.rglob("*"):
+            if file.is_file():
+                with file.open("rb") as written:
+                    os.fsync(written.fileno())
+        part.chmod(0o755)
+        if path.exists():
+            path.replace(_aside(path))
+        part.replace(path)
+        shutil.rmtree(_aside(path), ignore_errors=True)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed writes of a file or folder left beside it; put a replaced folder back."""
+    aside = _aside(path)
+    if aside.exists() and not path.exists():
+        aside.replace(path)
+    shutil.rmtree(aside, ignore_errors=True)
+    _remove(path.parent.glob(f".{glob.escape(path.name)}.*.part"))
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writes left anywhere in a folder."""
+    _remove(folder.rglob(".*.part"))
+
+
+def _remove(neighbours: Iterable[Path]) -> None:
+    """Remove what processes left that ended; what one still writes, or another machine, stays."""
+    host = re.escape(socket.gethostname())
+    for path in list(neighbours):
+        found = re.search(rf"\.{host}-(\d+)\.\w+\.part$", path.name)
+        if found is None or _runs(int(found[1])):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+def _own_prefix(path: Path) -> str:
+    """Who writes, in the name: so that what a killed process left can be told."""
+    return f".{path.name}.{socket.gethostname()}-{os.getpid()}."
+
+
+def _runs(process: int) -> bool:
+    if os.name == "nt":  # there, asking in this way would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is another user's
+        return True
+    return True
 
 
 def is_leftover(path: Path, name: str) -> bool:

@@ -103,8 +103,8 @@ def test_ids_of_mixed_type_are_refused() -> None:
 def _duckdb(table: pl.DataFrame) -> object:
     import duckdb
 
-    arrow = table.to_arrow()
-    return duckdb.connect().from_arrow(arrow)
+    # A relation does not keep its own connection open before DuckDB 1.5; the default one stays.
+    return duckdb.from_arrow(table.to_arrow())
 
 
 def _pyspark(table: pl.DataFrame) -> object:
@@ -151,6 +151,16 @@ def test_the_same_faults_from_every_engine(backend: object) -> None:
         "column 'rating' is above 5",
         "column 'rating' is below 0.5",
     ]
+
+
+def test_what_an_engine_says_is_told_as_a_fault() -> None:
+    import duckdb
+
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT 1 AS user, 2 AS item")
+    connection.close()
+    with pytest.raises(DataError, match=r"^events: 1 fault\n.*cannot be read as a table: .*closed"):
+        read_table(relation, COLUMNS, "events")
 
 
 def test_nan_is_not_above_the_range() -> None:

@@ -26,6 +26,7 @@ from ombud.probes.blackbox import (
     Questions,
     same_answers,
 )
+from ombud.probes.blackbox.systems import TryAgainError
 from ombud.probes.edits import EditSpace, History
 from ombud.probes.reachability import Reachability
 from ombud.probes.whitebox import open_box
@@ -129,6 +130,22 @@ def test_a_run_that_was_killed_goes_on_and_stays_within_its_budget(tmp_path):
     questions.close()
     with pytest.raises(PlanError, match="over its limit"):
         Questions(system, ITEMS, 5, limit=50, cache=cache)
+
+
+def test_a_question_that_ended_without_an_answer_is_not_in_flight(tmp_path):
+    def down(history, n):
+        raise TryAgainError("down", 0.0)
+
+    one = [History.of([1])]
+    cache = tmp_path / "q.sqlite"
+    failing = Questions(FunctionSystem(down), ITEMS, 5, cache=cache, retries=1)
+    with pytest.raises(AuditedSystemError, match="down"):
+        failing.ask(one)
+    failing.close()
+    resumed = Questions(FunctionSystem(nearest), ITEMS, 5, cache=cache)
+    assert resumed.ask(one)[0] is not None
+    assert (resumed.spent, resumed.earlier, resumed.left) == (3, 2, set())
+    resumed.close()
 
 
 def test_a_foreign_database_and_bad_arguments_are_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from ombud.files import (
     is_leftover,
     read_json,
     read_parquet,
+    sweep,
     write_json,
     write_parquet,
     write_text,
@@ -164,6 +166,9 @@ class RunFolder:
         for name, table in result.tables.items():
             write_parquet(inside(self.path, "tables", f"{name}.parquet"), table)
         write_json(self.path / "estimates.json", result.to_dict())
+        # What runs that were killed had begun, or had not come to forget.
+        shutil.rmtree(self.path / "outputs" / "parts", ignore_errors=True)
+        sweep(self.path)
         provenance = {**result.provenance, "files": file_hashes(self.path)}
         write_json(self.path / "provenance.json", provenance)
         return replace(result, provenance=provenance)

@@ -251,6 +251,11 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError, RecursionError
     ) as error:  # fmt: skip
         raise DataError(name, [unreadable(error)]) from None
+    except Exception as error:
+        # DuckDB and Spark have errors of their own, and need not be there to be named.
+        if lazy.implementation.is_polars():
+            raise
+        raise DataError(name, [unreadable(error)]) from error
     file = _file_of(frame)
     if file is not None and file.suffix.lower() in _SPELLED:
         table = numbered(table, [column for column in ids if column in table.columns])

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any, Literal
 
 import polars as pl
 
 import ombud
 from ombud.errors import DataError
-from ombud.files import hash_file, write_json, write_parquet, write_text
+from ombud.files import (
+    hash_file,
+    remove_leftovers,
+    write_folder,
+    write_json,
+    write_parquet,
+    write_text,
+)
 from ombud.link.isbn import extract_isbns, isbn_texts
 from ombud.link.items import cluster_tables, largest_clusters, read_exclusions
 from ombud.link.names import placeholders
@@ -215,21 +220,10 @@ def build_links(
     asked = options or LinkOptions()
     asked = replace(asked, reader=replace(asked.reader, attribute=asked.attribute))
     target = Path(to)
+    remove_leftovers(target)
     _check(inputs, target, overwrite, asked)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        _build(inputs, part, asked, progress or (lambda done, total, note: None))
-        part.chmod(0o755)
-        if target.exists():
-            old = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
-            target.replace(old / "replaced")
-            part.replace(target)
-            shutil.rmtree(old)
-        else:
-            part.replace(target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    tell = progress or (lambda done, total, note: None)
+    write_folder(target, lambda part: _build(inputs, part, asked, tell))
     return target
 
 

@@ -87,7 +87,8 @@ def add_fuzzy_matches(tables: LinkTables, threshold: float) -> int:
     matches = tables.scan("matches").collect()
     keys = tables.scan("person_keys").filter(~pl.col("placeholder")).collect()
     open_people = keys.join(matches, on="person", how="anti").unique("person", maintain_order=True)
-    authorities = tables.scan("authority_keys").unique("authority").collect()
+    authorities = tables.scan("authority_keys").collect()
+    authorities = authorities.unique("authority", keep="first", maintain_order=True)
     left = open_people.select(number="person", key="key")
     right = authorities.select(number="authority", key="key")
     if not left.height or not right.height:

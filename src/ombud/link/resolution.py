@@ -84,10 +84,11 @@ def _codes_of_authorities(
     year = pl.col("start", "end").str.extract(r"(\d{3,4})", 1).cast(pl.Int32)
     said = mapping.codes(said).with_columns(year).drop_nulls("code")
     kinds = pl.col("code").n_unique().over("authority")
-    plain = said.filter(kinds == 1).select("authority", "code", "inferred").unique()
+    plain = said.filter(kinds == 1).select("authority", "code", "inferred")
+    plain = plain.unique(maintain_order=True)
     plain = plain.with_columns(changed=pl.lit(False))
     rows: list[tuple[int, str, bool, bool]] = []
-    contested = said.filter(kinds > 1).sort("authority")
+    contested = said.filter(kinds > 1).sort("authority", maintain_order=True)
     for (authority,), own in contested.group_by("authority", maintain_order=True):
         codes, changed = settle(own.select("code", "start", "end").rows())
         inferred = bool(own["inferred"].all())
@@ -115,19 +116,21 @@ def write_people(
     creators = creators.filter(pl.col("lone") | ~edition)
     who = ["source", "author", "name"]
     pairs = creators.select("cluster", "position", *who).unique().collect(engine="streaming")
+    pairs = pairs.sort("cluster", "position", *who)  # so that people have the same numbers always
     people = pairs.select(who).unique(maintain_order=True).with_row_index("person")
     members = pairs.join(people, on=who, nulls_equal=True).select("cluster", "position", "person")
     tables.write("cluster_people", members.unique().sort("cluster", "position", "person"))
     named = people.filter(pl.col("author").is_null()).select("person", "name")
     by_id = people.filter(pl.col("author").is_not_null()).select("person", "source", "author")
-    names = tables.scan("author_names").join(by_id.lazy(), on=["source", "author"])
+    author = ["source", "author"]
+    names = tables.scan("author_names").join(by_id.lazy(), on=author, maintain_order="left")
     every = pl.concat([named, names.select("person", "name").collect(engine="streaming")])
     keys = every.select("person", key=name_keys(pl.col("name"), fold_marks=fold_marks))
     keys = keys.explode("key").drop_nulls().unique(maintain_order=True)
     keys = keys.with_columns(placeholder=is_placeholder(pl.col("key"), known))
     tables.write("person_keys", keys)
-    ids = tables.scan("author_ids").join(by_id.lazy(), on=["source", "author"])
-    tables.write("person_ids", ids.select("person", "id").unique().collect(engine="streaming"))
+    ids = tables.scan("author_ids").join(by_id.lazy(), on=author).select("person", "id").unique()
+    tables.write("person_ids", ids.collect(engine="streaming").sort("person", "id"))
     tables.write("people", people)
     real = keys.filter(~pl.col("placeholder"))["person"].n_unique()
     return {"people": people.height, "people_with_a_usable_name": real}
@@ -137,22 +140,22 @@ def match_people(tables: LinkTables, known: frozenset[str], *, fold_marks: bool)
     """Write `authority_keys` and `matches`: `person`, `authority`, `via` (id or name), `key`."""
     names = tables.scan("authority_names").collect(engine="streaming")
     keys = names.select("authority", key=name_keys(pl.col("name"), fold_marks=fold_marks))
-    keys = keys.explode("key").drop_nulls().unique()
+    keys = keys.explode("key").drop_nulls().unique(maintain_order=True)
     keys = keys.filter(~is_placeholder(pl.col("key"), known))
     tables.write("authority_keys", keys)
     by_id = tables.scan("person_ids").join(tables.scan("authority_ids"), on="id")
     found = by_id.select("person", "authority", key="id").unique().collect(engine="streaming")
     own = tables.scan("person_keys").filter(~pl.col("placeholder"))
     own = own.join(found.select("person").lazy(), on="person", how="anti")
-    by_name = own.join(keys.lazy(), on="key").select("person", "authority", "key").unique()
-    named = by_name.unique(["person", "authority"], maintain_order=False).collect()
+    by_name = own.join(keys.lazy(), on="key").select("person", "authority", "key")
+    named = by_name.group_by("person", "authority").agg(pl.col("key").min()).collect()
     matches = pl.concat(
         [
             found.with_columns(via=pl.lit("id")),
             named.select(found.columns).with_columns(via=pl.lit("name")),
         ]
     )
-    tables.write("matches", matches.sort("person", "authority"))
+    tables.write("matches", matches.sort("person", "authority", "key"))
     return {"matches_by_id": found.height, "matches_by_name": named.height}
 
 
@@ -258,7 +261,8 @@ def _as_given(
     named = found.with_columns(attribute=pl.lit(attribute), vocabulary=pl.col("source"))
     coded = mapping.codes(named)
     outcome = pl.col("value").replace_strict(_GIVEN, default=None, return_dtype=pl.String)
-    coded = coded.with_columns(given=outcome.fill_null("known")).unique("cluster")
+    coded = coded.with_columns(given=outcome.fill_null("known")).sort("cluster", "record")
+    coded = coded.unique("cluster", keep="first", maintain_order=True)
     coded = coded.select("cluster", "given", given_code="code")
     known = pl.col("given") == "known"
     joined = items.join(coded, on="cluster", how="left")

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from ombud.errors import PlanError
-from ombud.files import read_json, read_parquet, write_json, write_parquet, write_text
+from ombud.files import read_json, read_parquet, sweep, write_json, write_parquet, write_text
 from ombud.text.sourcing import Sourced
 
 __all__ = ["pilot_ids", "write_sourced"]
@@ -36,6 +36,7 @@ def write_sourced(folder: Path, sourced: Sourced) -> None:
         "shortfall": sourced.shortfall,
     }
     write_json(folder / "sourced.json", content)
+    sweep(folder)
 
 
 def pilot_ids(folder: Path, *, dictionary: str, domains: str) -> list[str]:

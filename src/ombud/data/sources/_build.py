@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +19,7 @@ from ombud.data.kcore import KCore, k_core
 from ombud.data.pseudonyms import pseudonymous_order, take
 from ombud.data.tables import write_tables
 from ombud.errors import DataError
+from ombud.files import remove_leftovers, write_folder
 
 __all__ = ["Filter", "filtered_interactions", "history_matrix", "write_dataset"]
 
@@ -137,27 +135,17 @@ def write_dataset(data: Dataset, folder: str | Path, *, replace: bool = False) -
         are groups) and ``card.json``.
     """
     target = Path(folder)
+    remove_leftovers(target)
     if target.exists() and not replace:
         raise DataError(str(target), ["it exists; choose another folder, or ask to replace it"])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
-    try:
+
+    def write(part: Path) -> None:
         write_tables(data, part)
         (part / "card.json").write_text(_card_text(data.card), encoding="utf-8")
         for path in part.iterdir():
-            with path.open("rb") as written:
-                os.fsync(written.fileno())
             path.chmod(0o644)
-        part.chmod(0o755)
-        if target.exists():
-            old = Path(mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".old"))
-            target.replace(old / target.name)
-            part.replace(target)
-            shutil.rmtree(old)
-        else:
-            part.replace(target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+
+    write_folder(target, write)
     return target
 
 

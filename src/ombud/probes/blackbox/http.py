@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.http.client import Client, Reply, RequestError, blocking
@@ -55,6 +55,9 @@ class HttpHistorySystem:
         Seconds until a question counts as unanswered, and of the first wait before the next try.
     per_second
         The most questions started in a second; None for no limit.
+    in_flight
+        What `Questions` does with those that were under way when a run was killed: ``leave``
+        them without an answer, or ``ask`` again.
     """
 
     url: str
@@ -66,11 +69,14 @@ class HttpHistorySystem:
     timeout: float = 30.0
     wait: float = 0.5
     per_second: float | None = None
+    in_flight: Literal["leave", "ask"] = "leave"
 
     def __post_init__(self) -> None:
         check_address(self.url)
         if not self.timeout > 0 or self.wait < 0:
             raise PlanError(f"{self.name}: timeout must be positive, and wait not negative")
+        if self.in_flight not in {"leave", "ask"}:
+            raise PlanError(f"{self.name}: in_flight must be 'leave' or 'ask'")
         check_writes(self, self.sandbox)
         self._limit = RateLimit(self.per_second, None, time.monotonic)
         self._lock = threading.Lock()

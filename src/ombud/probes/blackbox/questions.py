@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +38,10 @@ class Questions:
     """The one door to a black box.
 
     A question is written to the file before it is asked and its answer as soon as it is there: a
-    run that was killed goes on from its answers, and questions whose answer was lost still count.
-    An answer of an earlier attempt counts when it is used, as it did then: the search takes the
-    same way as if nothing had happened.
+    run that was killed goes on from its answers. Questions that were under way then may have been
+    answered: they count, and are not asked a second time unless `in_flight` says so. An answer of
+    an earlier attempt counts when it is used, as it did then: the search takes the same way as if
+    nothing had happened.
 
     Parameters
     ----------
@@ -62,6 +63,9 @@ class Questions:
         How often a question without an answer is asked again; each try counts.
     sandbox
         Whether a system that writes to accounts may be asked.
+    in_flight
+        What becomes of questions that were under way when an earlier attempt was killed: they stay
+        without an answer (``leave``), or are asked again and counted again (``ask``).
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class Questions:
         parallel: int = 1,
         retries: int = 3,
         sandbox: bool = False,
+        in_flight: Literal["leave", "ask"] = "leave",
     ) -> None:
         check_writes(system, sandbox)
         if parallel < 1 or n < 1 or retries < 0:
@@ -84,7 +89,7 @@ class Questions:
         self.parallel, self.retries = parallel, retries
         self._lock = threading.Lock()
         self._db = _open(cache)
-        counted = "SELECT count(*), count(answer) FROM asked WHERE run = ?"
+        counted = "SELECT count(*), count(nullif(answer, '')) FROM asked WHERE run = ?"
         self.earlier, answered = map(int, self._db.execute(counted, (run,)).fetchone())
         if limit is not None and self.earlier > limit:
             raise PlanError(
@@ -96,6 +101,8 @@ class Questions:
         self._limit = limit
         self._used: set[bytes] = set()
         self.budget = QueryBudget(None if limit is None else max(1, limit - self._lost))
+        self._in_flight = self._lost_in_a_kill() if in_flight == "leave" else frozenset()
+        self.left: set[bytes] = set()
         self.from_cache = 0
         self.unknown_items = 0
         self.failure = ""
@@ -105,6 +112,14 @@ class Questions:
     def spent(self) -> int:
         """Questions asked by this run so far, those that a kill left unanswered included."""
         return self.budget.spent + self._lost
+
+    def _lost_in_a_kill(self) -> frozenset[bytes]:
+        """Return the questions that were sent and have no answer: they may have been answered."""
+        rows = self._db.execute(
+            "SELECT question FROM asked GROUP BY question "
+            "HAVING count(answer) < count(*) AND NOT max(coalesce(answer, '') <> '')"
+        )
+        return frozenset(bytes(row[0]) for row in rows)
 
     def _key(self, history: History, repeat: int) -> bytes:
         digest = blake2b(self._stamp, digest_size=16)
@@ -116,7 +131,10 @@ class Questions:
     def ask(
         self, histories: Sequence[History], *, repeat: int = 0
     ) -> list[NDArray[np.int32] | None]:
-        """Return one list of item codes per history; None where the budget was spent before it.
+        """Return one list of item codes per history; None where there is none.
+
+        That is, where the budget was spent before it, or where the question was under way when an
+        earlier attempt was killed and is not to be asked again.
 
         Parameters
         ----------
@@ -134,6 +152,9 @@ class Questions:
         known: dict[bytes, list[Any]] = {}
         todo: list[tuple[bytes, History]] = []
         for key, history in dict(zip(keys, histories, strict=True)).items():
+            if key in self._in_flight:
+                self.left.add(key)
+                continue
             answer, mine = self._stored(key)
             free = answer is not None and (key in self._used or not mine)
             if answer is None and self.failure:
@@ -154,7 +175,7 @@ class Questions:
         """Return an answer that is there, and whether this run has asked for it."""
         with self._lock:
             rows = self._db.execute(
-                "SELECT answer, run = ? FROM asked WHERE question = ? AND answer IS NOT NULL",
+                "SELECT answer, run = ? FROM asked WHERE question = ? AND answer <> ''",
                 (self.run, key),
             ).fetchall()
         return (json.loads(rows[0][0]), any(mine for _, mine in rows)) if rows else (None, False)
@@ -179,12 +200,14 @@ class Questions:
                     plain = [self._plain(answer) for answer in answers]
                     break
                 except TryAgainError as problem:
+                    self._tell_unanswered(rows)
                     # Another try is another question to the system: it is counted as one.
                     if attempt == self.retries or not self.budget.grant(len(portion)):
                         return self._fail(str(problem))
                     time.sleep(problem.wait * 2**attempt)
                     rows = self._note(portion)
                 except Exception as problem:  # a foreign system may fail in any way
+                    self._tell_unanswered(rows)
                     return self._fail(f"{type(problem).__name__}: {problem}")
             self._keep(rows, plain)
             for (key, _), answer in zip(portion, plain, strict=True):
@@ -228,6 +251,13 @@ class Questions:
                 [(json.dumps(a), row) for a, row in zip(answers, rows, strict=True)],
             )
 
+    def _tell_unanswered(self, rows: list[int]) -> None:
+        """Note that these questions ended without an answer: they are not in flight."""
+        with self._lock, self._db:
+            self._db.executemany(
+                "UPDATE asked SET answer = '' WHERE rowid = ?", [(row,) for row in rows]
+            )
+
     def _as_given(self, history: History) -> dict[Any, float]:
         ids = self.catalogue.take(history.items).tolist()
         return dict(zip(ids, history.values.tolist(), strict=True))
@@ -256,6 +286,11 @@ class Questions:
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the asking."""
         said = [f"{self.spent:,} questions were asked"]
+        if self.left:
+            said.append(
+                f"{len(self.left):,} questions were under way when an earlier attempt ended and "
+                "stay without an answer (in_flight = 'ask' asks them again)"
+            )
         if self.unknown_items:
             said.append(f"{self.unknown_items:,} places held items that are not in the catalogue")
         if self.failure:

@@ -196,7 +196,9 @@ class _Search:
     def _search(self) -> int | None:
         (today,) = self.questions.ask([self.space.history])
         if today is None:
-            self.notes.append("the budget was spent before the first question")
+            self.notes.append(
+                "the first question has no answer: the budget was spent, or it was lost in a kill"
+            )
             return None
         rank = self._rank(today)
         self.values[()] = -float(rank if rank is not None else self.questions.n + 1)

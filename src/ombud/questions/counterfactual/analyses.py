@@ -101,6 +101,8 @@ def asked_reach(
     questions = Questions(
         system, asked.interactions.items, plan.k, limit=plan.queries, cache=cache,
         parallel=plan.parallel, sandbox=plan.sandbox,
+        # A model of this process is asked again at nobody's cost.
+        in_flight=system.in_flight if isinstance(system, HttpHistorySystem) else "ask",
     )  # fmt: skip
     unasked = 0
     try:

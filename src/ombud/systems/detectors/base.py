@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError, ResultError
-from ombud.files import read_json, write_json
+from ombud.files import read_json, write_folder, write_json
 from ombud.systems.base import Progress
 from ombud.systems.detectors.heads import Head, Rule, best_threshold
 from ombud.systems.moderators.local import clean_texts
@@ -220,17 +218,7 @@ class Detector(ABC):
         path = Path(folder)
         if path.exists() and any(path.iterdir()):
             raise PlanError(f"{path} is not empty; save a detector into a new folder")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
-        try:
-            self._write_all(part)
-            part.chmod(0o755)
-            # An empty folder is replaced; on Windows it must go first.
-            if path.exists():
-                path.rmdir()
-            part.replace(path)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+        write_folder(path, self._write_all)
         return path
 
     def _write_all(self, path: Path) -> None:

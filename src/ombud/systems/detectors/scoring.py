@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError
-from ombud.files import write_atomically
+from ombud.files import remove_leftovers, write_atomically
 from ombud.systems.base import Progress
 from ombud.systems.detectors.base import Detector
 from ombud.text.documents import Columns, Damage, read_documents
@@ -103,6 +103,7 @@ def score_files(
         if writer is None:
             raise DataError("scoring", ["no text was found", *damage.files.values()])
 
+    remove_leftovers(to)
     write_atomically(to, write)
     exclusions = tuple(
         Exclusion("scoring", what, count, "they cannot be read as they should")
