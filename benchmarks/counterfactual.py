@@ -119,6 +119,7 @@ def single_edits(options: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "cpu": cpu,
         "each_ms": 1e3 * cpu / targets,
+        "users": options["users"],
         "edits": edits / options["users"],
         "reached": reached / targets,
     }
@@ -141,6 +142,35 @@ def beams(options: Mapping[str, Any]) -> dict[str, Any]:
         result[f"ms_{budget}"] = 1e3 * (time.process_time() - started) / len(targets)
         result[f"reached_{budget}"] = float(np.mean([r.reachable is True for r in found]))
         result[f"undecided_{budget}"] = float(np.mean([r.reachable is None for r in found]))
+    return result
+
+
+def growth(options: Mapping[str, Any]) -> dict[str, Any]:
+    """CPU ms per target of all single edits, by number of items and length of the history."""
+    from ombud.data.interactions import Interactions
+    from ombud.probes.edits import EditSpace, History
+    from ombud.probes.singles import single_reach
+    from ombud.probes.whitebox import open_box
+
+    result: dict[str, Any] = {}
+    rng = np.random.default_rng(SEED)
+    for n_items in options["items"]:
+        users = np.repeat(np.arange(400), 60)
+        items = np.concatenate([rng.choice(n_items, 60, replace=False) for _ in range(400)])
+        users = np.concatenate([users, np.zeros(n_items, np.int64) + 400])
+        items = np.concatenate([items, np.arange(n_items)])  # every item is known
+        ratings = rng.integers(1, 6, len(users)).astype(float)
+        made = Interactions.from_arrays(users, items, ratings, rating_scale=(1.0, 5.0))
+        box = open_box(factor_model(made))
+        for length in options["lengths"]:
+            chosen = rng.choice(n_items, length, replace=False)
+            history = History.of(chosen, rng.integers(1, 6, length))
+            space = EditSpace(history=history, n_items=n_items, budget=1, values=(1.0, 5.0))
+            single_reach(box, space, k=10, beta=4.0)  # compiled
+            started = time.process_time()
+            single_reach(box, space, k=10, beta=4.0)
+            spent = time.process_time() - started
+            result[f"items_{n_items}_history_{length}"] = 1e3 * spent / (n_items - length)
     return result
 
 
@@ -199,6 +229,7 @@ CASES = {
     "reach_cvxpy": reach_cvxpy,
     "single_edits": single_edits,
     "beams": beams,
+    "growth": growth,
     "black_box": black_box,
 }
 
@@ -228,7 +259,12 @@ def main() -> None:
     single = measure(__file__, "single_edits", {"users": 2 if quick else 5, "factors": 64})
     figures["single_edit_ms"] = single["each_ms"]
     figures["single_edit_edits"], figures["single_edit_mib"] = single["edits"], single["mib"]
+    # From the users measured: 1,000 users, all their items, on two cores.
+    figures["single_edit_1000_users_minutes"] = single["cpu"] / single["users"] * 1000 / 2 / 60
     print(f"  single edits: {single['each_ms']:.3f} CPU ms per target")
+    sizes = {"items": [500, 1000, 2000, 4000], "lengths": [20, 200]}
+    grown = measure(__file__, "growth", sizes)
+    figures |= {f"growth_{k}": v for k, v in grown.items() if k not in {"cpu", "mib"}}
     beam = measure(__file__, "beams", {"targets": 6 if quick else 20, "share": 0.3 if quick else 1})
     figures |= {f"beam_{k}": v for k, v in beam.items() if k not in {"cpu", "mib"}}
     box = {

@@ -20,6 +20,7 @@ from ombud.errors import AuditedSystemError, PlanError, ResultError
 from ombud.probes.blackbox import (
     AskedModel,
     BlackBoxReachability,
+    Fields,
     FunctionSystem,
     HistorySystem,
     HttpHistorySystem,
@@ -324,3 +325,31 @@ def test_a_service_that_is_not_there_is_said():
         questions.ask([History.of([1])])
     assert questions.spent == 3
     system.close()
+
+
+class Shop:
+    """Shows what the country has and the history has not."""
+
+    name, version, writes = "shop", "1", False
+
+    def recommend(self, history, n):
+        return self.recommend_with(history, {}, n)
+
+    def recommend_with(self, history, fields, n):
+        there = {"DE": range(100, 110), "FR": [105, 119, 999]}[fields.get("country", "DE")]
+        return [i for i in there if i not in history][:n]
+
+
+def test_fields_are_edited_where_they_are_listed():
+    space = EditSpace(history=History.of([0, 1]), n_items=20, budget=1)
+    probe = BlackBoxReachability(k=4, queries=60)
+    (closed,) = probe.of(Questions(FunctionSystem(Shop().recommend), ITEMS, 4), space, [19])
+    assert closed.in_list.attained == 0
+    fields = Fields(ITEMS, {"country": ["DE", "FR"]})
+    questions = Questions(fields.asked(Shop()), fields.codes, 4, limit=60)
+    (found,) = probe.of(questions, fields.space(space), [19])
+    assert found.in_list.attained == 1 and questions.unknown_items > 0  # 999
+    assert [fields.in_words(e) for e in found.in_list.witness] == ["set country to FR"]
+    for wrong in ({"country": ["DE"]}, {"country": "DE"}, {"country": ["DE", "DE"]}):
+        with pytest.raises(PlanError, match="today's value"):
+            Fields(ITEMS, wrong)

@@ -307,6 +307,24 @@ def test_realistic_edits_rate_what_was_shown():
             done += (edit,)
 
 
+@pytest.mark.parametrize("model_name", ["ease", "explicit-als"])
+def test_one_realistic_edit_is_exact_for_items_and_sets(model_name):
+    model = trained(model_name)
+    space = space_of(model, 1, realistic=4)
+    outcome = FrozenOutcome(model, space.history, space.n_items, own=ME)
+    (now,) = outcome.after([()])
+    singles = space.singles(shown=now.items)
+    treatments = [(), *((singles.edit(i),) for i in range(len(singles)))]
+    unseen = [i for i in range(space.n_items) if space.history.value(i) is None]
+    for group in (*((i,) for i in unseen), tuple(unseen[:2]), tuple(unseen[-3:])):
+        allowed = [
+            t for t in treatments if not any(e.item in group and e.after is not None for e in t)
+        ]
+        truth = any(np.isin(o.items[:K], group).any() for o in outcome.after(allowed))
+        (found,) = Reachability(k=K).of(model, space, [group], own=ME)
+        assert found.reachable == truth
+
+
 def test_a_person_without_history_and_a_budget_beyond_the_entries():
     model = trained("explicit-als")
     space = EditSpace(

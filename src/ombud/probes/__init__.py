@@ -4,6 +4,8 @@ from ombud.probes.attainable import Attainable, intra_list_diversity
 from ombud.probes.blackbox import (
     AskedModel,
     BlackBoxReachability,
+    Fields,
+    FieldSystem,
     FunctionSystem,
     HistorySystem,
     HttpHistorySystem,
@@ -71,6 +73,8 @@ __all__ = [
     "Escape",
     "ExpectedChange",
     "Fewest",
+    "FieldSystem",
+    "Fields",
     "FirstItem",
     "FunctionSystem",
     "FunctionTrainer",

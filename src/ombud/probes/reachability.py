@@ -284,11 +284,15 @@ class _Search:
             return self._settle(group, [], [], 0.0, 0.0, "rated, and may not be taken back", True)
         margin = Objective(group, asked.k, None, asked.exclude_seen)
         chance = Objective(group, asked.k, asked.beta, asked.exclude_seen)
-        small = space.realistic is None and number_of_treatments(space) <= asked.exhaustive
+        # One edit is enumerated however many there are.
+        small = space.budget == 1 or (
+            space.realistic is None and number_of_treatments(space) <= asked.exhaustive
+        )
         found: list[Found] = []
         for objective in (margin, chance) if asked.beta is not None else (margin,):
             if small:
-                found.append(exhaustive(self.box, space, objective))
+                shown = self._list_of(space.history)
+                found.append(exhaustive(self.box, space, objective, shown=shown))
             else:
                 lists = self._list_of if space.realistic is not None else None
                 found.append(

@@ -183,13 +183,22 @@ def _treatments(space: EditSpace) -> Iterator[Edits]:
                 yield chosen
 
 
-def exhaustive(box: WhiteBox, space: EditSpace, objective: Goal) -> Found:
-    """Try every treatment within the budget; not for realistic edits, whose order matters."""
-    if space.realistic is not None:
+def exhaustive(
+    box: WhiteBox,
+    space: EditSpace,
+    objective: Goal,
+    *,
+    shown: NDArray[np.int32] | None = None,
+) -> Found:
+    """Try every treatment within the budget; of realistic edits, whose order matters, only one.
+
+    ``shown`` is the list as it is, best first; needed when edits must be realistic.
+    """
+    if space.realistic is not None and space.budget != 1:
         raise ValueError("realistic edits are searched step by step")
     by_cost: list[list[tuple[float, Edits]]] = [[] for _ in range(space.budget + 1)]
     if space.budget == 1:
-        singles = space.singles()
+        singles = space.singles(shown=shown)
         values = single_values(box, space.history, singles, objective)
         now = float(_evaluate(box, objective, [space.history])[0])
         first = np.argsort(-values, kind="stable")[:8].tolist()

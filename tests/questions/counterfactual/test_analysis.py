@@ -8,6 +8,7 @@ import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -206,8 +207,11 @@ def test_stored_answers_cannot_be_asked_what_if(stored: Path) -> None:
 
 
 class _Service(BaseHTTPRequestHandler):
+    told: ClassVar[set[str]] = set()
+
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.told.add(body["fields"]["country"])
         seen = {entry["item"] for entry in body["history"]}
         items = [f"item-{i:02d}" for i in range(24) if f"item-{i:02d}" not in seen]
         raw = json.dumps({"items": items[: body["n"]]}).encode()
@@ -225,7 +229,8 @@ def test_a_service_is_asked_within_its_budget(world: Path, tmp_path: Path) -> No
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        service = {"shop": {"url": f"http://127.0.0.1:{server.server_port}/"}}
+        url, countries = f"http://127.0.0.1:{server.server_port}/", {"country": ["DE", "FR"]}
+        service = {"shop": {"url": url, "fields": countries}}
         plan = plan_of(world, EASE, parts=["reach"], services=service, queries=60, retrained=0)
         result = Audit.from_plan(plan).run(tmp_path / "run")
     finally:
@@ -234,7 +239,9 @@ def test_a_service_is_asked_within_its_budget(world: Path, tmp_path: Path) -> No
     spent = result.tables["counterfactual-cost"].filter(system="shop")
     assert 0 < spent["questions"].item() <= 60
     (share,) = (e for e in find(result, "asked-reach/availability/proved") if not e.group)
-    assert share.system == "shop"
+    assert share.system == "shop" and _Service.told == {"DE", "FR"}
+    (twice,) = find(result, "consistency/asked-twice")
+    assert twice.value == 1.0 and twice.n == 5
     assert list((tmp_path / "run").glob("questions-*.sqlite"))
 
 

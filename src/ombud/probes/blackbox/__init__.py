@@ -1,5 +1,6 @@
 """Systems of which only the answers are known."""
 
+from ombud.probes.blackbox.fields import Fields, FieldSystem
 from ombud.probes.blackbox.http import HttpHistorySystem
 from ombud.probes.blackbox.questions import Questions
 from ombud.probes.blackbox.reach import BlackBoxReach, BlackBoxReachability, same_answers
@@ -9,6 +10,8 @@ __all__ = [
     "AskedModel",
     "BlackBoxReach",
     "BlackBoxReachability",
+    "FieldSystem",
+    "Fields",
     "FunctionSystem",
     "HistorySystem",
     "HttpHistorySystem",

@@ -9,7 +9,8 @@ Answer (200)::
     {"items": [3, 5]}
 
 The history travels in the question, so nothing is stored anywhere; a service that stores it is
-``writes = true`` and refused unless ``sandbox = true``.
+``writes = true`` and refused unless ``sandbox = true``. Where edits may change fields
+(`ombud.probes.Fields`), the question has ``"fields": {"country": "FR"}`` too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -83,8 +84,15 @@ class HttpHistorySystem:
 
     def recommend(self, history: HistoryOf, n: int) -> Sequence[Any]:
         """Return the service's list for a history."""
+        return self.recommend_with(history, {}, n)
+
+    def recommend_with(
+        self, history: HistoryOf, fields: Mapping[str, Any], n: int
+    ) -> Sequence[Any]:
+        """Return the service's list for a history and fields."""
         entries = [{"item": item, "value": float(value)} for item, value in history.items()]
-        body = json.dumps({"history": entries, "n": n}).encode()
+        told = {"fields": dict(fields)} if fields else {}
+        body = json.dumps({"history": entries, "n": n, **told}).encode()
         self._pace()
         key = read_key(self.key_env, self.url, "", self.name)
         try:

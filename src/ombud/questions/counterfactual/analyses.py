@@ -25,6 +25,8 @@ from ombud.probes import (
     BlackBoxReachability,
     EditKind,
     ExpectedChange,
+    Fields,
+    FieldSystem,
     HistorySystem,
     HttpHistorySystem,
     Jaccard,
@@ -40,6 +42,7 @@ from ombud.probes import (
     stability,
 )
 from ombud.probes.attainable import Attainable, ListMetric, intra_list_diversity
+from ombud.probes.blackbox import same_answers
 from ombud.probes.edits import History
 from ombud.probes.noise_floor import expected_maximum
 from ombud.probes.outcomes import FrozenOutcome
@@ -60,6 +63,7 @@ from ombud.questions.counterfactual.sample import Asked
 from ombud.questions.counterfactual.ways import ways_of
 from ombud.registry import analysis
 from ombud.rng import generator
+from ombud.stats import proportion
 from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:
@@ -83,6 +87,7 @@ def asked_reach(
     asked: Asked,
     settings: Settings,
     folder: Path | None,
+    fields: Fields | None = None,
 ) -> Part:
     """Return what asking shows of the same users and targets: a lower bound, and it says so.
 
@@ -98,25 +103,33 @@ def asked_reach(
     part = Part()
     each = max(3, plan.queries // max(1, len(users.units) * len(targets.units)))
     reached = np.full((len(users.units), len(targets.units)), np.nan)
+    catalogue = asked.interactions.items
+    if fields is not None:
+        assert isinstance(system, FieldSystem)  # services are
+        system, catalogue = fields.asked(system), fields.codes
     questions = Questions(
-        system, asked.interactions.items, plan.k, limit=plan.queries, cache=cache,
+        system, catalogue, plan.k, limit=plan.queries, cache=cache,
         parallel=plan.parallel, sandbox=plan.sandbox,
         # A model of this process is asked again at nobody's cost.
         in_flight=system.in_flight if isinstance(system, HttpHistorySystem) else "ask",
     )  # fmt: skip
     unasked = 0
     try:
-        probe = BlackBoxReachability(k=plan.k, queries=each, seed=settings.seed)
+        repeats = _asked_twice(part, plan, name, questions, asked, users.units, settings)
+        probe = BlackBoxReachability(k=plan.k, queries=each, repeats=repeats, seed=settings.seed)
         # Spread over users first, so that a budget that ends early leaves no user out.
         for column, target in enumerate(targets.units.tolist()):
             for line, row in enumerate(users.units.tolist()):
                 space = asked.space(row, plan.budget)
+                if fields is not None:
+                    space = fields.space(space)
                 if space.history.value(target) is not None:
                     continue
                 if questions.budget.left is not None and questions.budget.left < 2:
                     unasked += 1
                     continue
                 (found,) = probe.of(questions, space, [target])
+                # A list that changes by itself is not brought in by an edit for sure.
                 reached[line, column] = 1.0 if found.in_list.attained >= 1 else 0.5
         spent, notes = questions.spent, questions.notes
     finally:
@@ -149,6 +162,37 @@ def asked_reach(
         )
     part.cost(name, "reach by asking", len(users.units), spent, 0)
     return part
+
+
+_TWICE = 5
+_REPEATS = 3
+
+
+def _asked_twice(
+    part: Part,
+    plan: Counterfactual,
+    name: str,
+    questions: Questions,
+    asked: Asked,
+    rows: NDArray[np.int64],
+    settings: Settings,
+) -> int:
+    """Ask about a few unchanged histories twice; return how often witnesses are to be asked.
+
+    A system that changes its answer is asked about every witness repeatedly.
+    """
+    some = [asked.space(row, 0).history for row in rows[:_TWICE].tolist()]
+    if plan.queries < 10 * len(some):
+        return 1
+    same = same_answers(questions, some)
+    part.estimates.append(
+        proportion(
+            same, len(some), metric=f"lists that are the same when asked twice@{plan.k}",
+            key="consistency/asked-twice", unit="user", system=name, level=settings.level,
+            details={"policy": "frozen", "k": plan.k, "black_box": True},
+        )
+    )  # fmt: skip
+    return 1 if same == len(some) else _REPEATS
 
 
 def stability_of(
@@ -363,7 +407,8 @@ class Counterfactual:
         so many under way at a time.
     services, sandbox
         Services behind HTTP that answer a history with a list, by name (arguments of
-        `ombud.probes.HttpHistorySystem`), asked in the same way.
+        `ombud.probes.HttpHistorySystem`), asked in the same way. ``fields`` of a service lists what
+        edits may change beside ratings: by field, today's value and the others permitted.
     """
 
     parts: tuple[PartName, ...] = PARTS
@@ -454,9 +499,12 @@ class Counterfactual:
         for number, (name, model) in enumerate(models.items()):
             live.progress(number, len(models), f"asking {name} what it would show otherwise")
             whole.add(self._system(name, model, labels, asked, live, settings, kept))
-        for name, options in self.services.items():
-            service = HttpHistorySystem(**{"name": name, "sandbox": self.sandbox, **options})
-            whole.add(asked_reach(self, name, service, asked, settings, live.folder))
+        for name, given in self.services.items():
+            options = {"name": name, "sandbox": self.sandbox, **given}
+            permitted = options.pop("fields", {})
+            service = HttpHistorySystem(**options)
+            fields = Fields(asked.interactions.items, permitted) if permitted else None
+            whole.add(asked_reach(self, name, service, asked, settings, live.folder, fields))
         live.progress(len(models), len(models), "asked")
         return Analysed(
             tuple(whole.estimates), tables_of(whole.rows), tuple(dict.fromkeys(whole.exclusions))

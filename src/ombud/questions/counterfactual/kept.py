@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 FILE = "counterfactual.jsonl"
+"""What was found so far, in the folder of a run."""
 _HEAD = {"counterfactual": 1, "ombud": __version__}
 
 
@@ -142,8 +143,14 @@ def plain_way(way: Way) -> dict[str, Any]:
     witness = way.fewest.witness
     found = asdict(replace(way.fewest, witness=None))
     found["witness"] = None if witness is None else _plain_edits(witness)
-    rest = {name: getattr(way, name) for name in ("before", "after", "kept", "random", "retrained")}
-    return {"fewest": found, **rest}
+    return {
+        "fewest": found,
+        "before": way.before,
+        "after": way.after,
+        "kept": way.kept,
+        "random": way.random,
+        "retrained": way.retrained,
+    }
 
 
 def way_from(plain: dict[str, Any]) -> Way:

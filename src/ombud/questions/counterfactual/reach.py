@@ -168,28 +168,25 @@ def sets_of(
         reaches = [reach_from(plain) for plain in kept(("user", row), ask)]
         queries += max((r.in_list.queries for r in reaches), default=0)
         found.append(reaches)
-    table = ReachTable.from_reaches(
-        found, system=name, policy="frozen", budget=plan.budget, k=plan.k,
-        user_weights=users.weights, user_strata=users.strata,
-    )  # fmt: skip
-    table = replace(table, today=None, best=None, rank_today=None, rank_best=None)
-    each = {one: np.arange(len(sets)) == place for place, one in enumerate(sets)}
-    today = {one: [r[place].in_list.today for r in found] for place, one in enumerate(sets)}
-    summary = reach_summary(
-        table, target_groups=each, level=settings.level, replicates=settings.replicates,
-        seed=settings.seed,
-    )  # fmt: skip
-    for e in summary:
-        key = e.key.replace("reach/availability/", "reach/set/", 1)
-        if not e.label or key == e.key:
-            continue
+    ending = f"(budget {plan.budget}, frozen)@{plan.k}"
+    for place, (label, items) in enumerate(sets.items()):
+        mine = [reaches[place] for reaches in found]
         details = {
-            **e.details, "items": len(sets[e.label]), "today": float(np.mean(today[e.label])),
+            "policy": "frozen", "budget": plan.budget, "k": plan.k, "items": len(items),
+            "today": float(np.mean([r.in_list.today for r in mine])),
         }  # fmt: skip
-        words = "proved" if key.endswith("proved") else "not ruled out"
-        ending = f"(budget {plan.budget}, frozen)@{plan.k}"
-        metric = f"users who can bring in any item of a set, {words} {ending}"
-        part.estimates.append(e.replace(key=key, metric=metric, details=details))
+        # Activity groups are of one size and drawn from alike, so that people count alike.
+        for key, words, hits in (
+            ("proved", "proved", sum(r.reachable is True for r in mine)),
+            ("possible", "not ruled out", sum(r.reachable is not False for r in mine)),
+        ):
+            part.estimates.append(
+                proportion(
+                    hits, len(mine), unit="user", system=name, level=settings.level, label=label,
+                    metric=f"users who can bring in any item of a set, {words} {ending}",
+                    key=f"reach/set/{key}", details=details,
+                )
+            )  # fmt: skip
     part.cost(name, "reach of sets", len(users.units), queries, 0)
     return part
 
