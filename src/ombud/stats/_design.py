@@ -209,6 +209,11 @@ class Stack:
         """Yield each kind of statistic with its samples and their columns (samples, K + 1)."""
         yield from self._layout
 
+    def columns_of(self, index: int) -> tuple[OfSums, Ints]:
+        """Return the statistic of a sample and the columns of its terms, the weight last."""
+        columns = [*range(*self._spans[index]), int(self.weight_of[index])]
+        return self._samples[index][1], np.array(columns)
+
     def evaluate(self, sums: Floats) -> Floats:
         """Turn sums of shape (..., width) into statistics of shape (..., samples)."""
         result = np.empty((*sums.shape[:-1], len(self._samples)))

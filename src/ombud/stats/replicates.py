@@ -16,7 +16,15 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Interval, Intervals, Method, intervals_of_draws
 from ombud.stats.statistics import Floats, Mean, Statistic, as_rows, known_rows
 
-__all__ = ["Contrast", "How", "Replicates", "ResampledStatistic", "Sample", "Test"]
+__all__ = [
+    "Contrast",
+    "How",
+    "Replicates",
+    "ResampledStatistic",
+    "Sample",
+    "Test",
+    "contrasted",
+]
 
 How = Literal["difference", "ratio"]
 
@@ -218,6 +226,14 @@ class ResampledStatistic:
         return result if p is None else result.resampled_p(p, len(self.draws))
 
 
+def contrasted(a: Floats, b: Floats, how: How) -> Floats:
+    """Return the difference, or the ratio where there is one."""
+    if how == "difference":
+        return a - b
+    with np.errstate(all="ignore"):
+        return np.where(b != 0, a / b, np.nan)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Contrast(ResampledStatistic):
     """A difference or a ratio of two bootstrapped numbers on the same resampled units."""
@@ -234,10 +250,7 @@ class Contrast(ResampledStatistic):
             raise ValueError(f"how is {how!r}; expected 'difference' or 'ratio'")
 
         def apply(a: Floats, b: Floats) -> Floats:
-            if how == "difference":
-                return a - b
-            with np.errstate(all="ignore"):
-                return np.where(b != 0, a / b, np.nan)
+            return contrasted(a, b, how)
 
         def left() -> tuple[Floats, npt.NDArray[np.bool_]] | None:
             one, two = drawn.leave_out(*first), drawn.leave_out(*second)
@@ -256,7 +269,7 @@ class Contrast(ResampledStatistic):
             n=union,
             smallest_n=min(n),
             leave_one_out=left,
-            moments=lambda: drawn.moments_between(first, second) if how == "difference" else None,
+            moments=lambda: drawn.moments_between(first, second, how),
             log=how == "ratio",
             how=how,
             parts=(float(a), float(b)),
@@ -382,11 +395,11 @@ class Replicates:
         return self._moments[:, s, g], int(self.n[s, g])
 
     def moments_between(
-        self, first: tuple[int, int], second: tuple[int, int]
+        self, first: tuple[int, int], second: tuple[int, int], how: How
     ) -> tuple[Floats, int] | None:
         """Return the moments of a difference of two groups that share no unit; else None."""
         groups = (first[1], second[1])
-        if first[0] != second[0] or self.design.order is not None:
+        if how != "difference" or first[0] != second[0] or self.design.order is not None:
             return None
         if groups not in self._disjoint:
             both = self.design.member[:, groups[0]] & self.design.member[:, groups[1]]
