@@ -12,8 +12,9 @@ import pytest
 
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.engines import audit_of
+from ombud.data.lake import LakeTable
 from ombud.data.tables import write_tables
-from ombud.errors import OmbudError, PlanError
+from ombud.errors import DataError, OmbudError, PlanError
 from ombud.worlds import small_world
 
 
@@ -183,6 +184,33 @@ def test_tables_with_faults_are_refused(lake: Path, tmp_path: Path, fault: str, 
     with pytest.raises(OmbudError, match=told):
         audit_of(Plan.from_dict(plan)).run(tmp_path / "out")
     assert not (tmp_path / "out" / "provenance.json").exists()
+
+
+def test_object_stores_are_read_and_said(lake: Path, tmp_path: Path):
+    """The memory of fsspec stands for a bucket."""
+    store = pytest.importorskip("fsspec").filesystem("memory")
+    for part in ("day=1/a.parquet", "day=2/b.parquet"):
+        store.pipe(f"/bucket/{part}", (lake / "parts" / part).read_bytes())
+    plan = plan_of(lake, engine={"type": "stream", "rows": False})
+    plan["data"]["interactions"] = "memory://bucket"
+    told: list[str] = []
+    found = audit_of(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
+    here = run(lake, tmp_path / "here", engine={"type": "stream", "rows": False})
+    assert numbers(found) == numbers(here)
+    assert told == [
+        "data.interactions is read from memory://bucket: its files are not hashed, so `ombud "
+        "verify` cannot tell whether they have changed"
+    ]
+
+
+def test_tables_whose_folders_hold_old_rows_are_not_read_as_folders(lake: Path, tmp_path: Path):
+    (tmp_path / "iceberg" / "metadata").mkdir(parents=True)
+    (tmp_path / "iceberg" / "metadata" / "1.metadata.json").write_text("{}")
+    with pytest.raises(DataError, match="is an Iceberg table"):
+        LakeTable(str(tmp_path / "iceberg")).files()
+    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
+    with pytest.raises(OmbudError, match=r"ombud\[delta\]|cannot be read as a Delta table"):
+        LakeTable(str(tmp_path / "delta")).files()
 
 
 def test_one_user_may_have_most_rows(lake: Path, tmp_path: Path):

@@ -273,6 +273,22 @@ class BlockTotals:
         np.savez(buffer, allow_pickle=False, **rest)
         return [*(sums.to_bytes() for sums in self.sums), buffer.getvalue()]
 
+    def merged_part(self, part: int, one: bytes, other: bytes) -> bytes:
+        """Return one of the parts of `to_bytes`, of two sets of blocks together."""
+        if part < len(self.sums):
+            mine = self.sums[part]
+            metric, systems, groups = mine.metric, mine.systems, mine.groups
+            theirs = BlockSums(metric, systems, groups, mine.seed)
+            mine.restore(one)
+            theirs.restore(other)
+            mine.merge(theirs)
+            return mine.to_bytes()
+        rest, more = BlockTotals([]), BlockTotals([])
+        rest.restore([one])
+        more.restore([other])
+        rest.merge(more)
+        return rest.to_bytes()[-1]
+
     def restore(self, state: list[bytes]) -> None:
         """Become the state that `to_bytes` returned."""
         for sums, part in zip(self.sums, state, strict=False):

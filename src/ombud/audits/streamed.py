@@ -31,7 +31,15 @@ from ombud.audits.unused import engine_faults
 from ombud.data.card import Card
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
-from ombud.data.lake import BlockWriter, LakeTable, block_of, blocks_for, distinct_of, read_block
+from ombud.data.lake import (
+    BlockWriter,
+    LakeTable,
+    block_of,
+    blocks_for,
+    distinct_of,
+    is_remote,
+    read_block,
+)
 from ombud.data.tables import TableOptions, read_tables
 from ombud.errors import DataError, PlanError, ResultError
 from ombud.files import inside, read_json, write_atomically, write_json, write_parquet
@@ -68,8 +76,16 @@ class Tables:
     columns: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, plan: Plan) -> Self:
-        """Return the tables of a plan, their columns checked; all faults in one error."""
+    def of(cls, plan: Plan, given: Mapping[str, Mapping[str, pa.DataType]] | None = None) -> Self:
+        """Return the tables of a plan, their columns checked; all faults in one error.
+
+        Parameters
+        ----------
+        plan
+            What to audit.
+        given
+            By table, the types of the columns of those that do not come from files.
+        """
         tables = {
             name: LakeTable(path, plan.data.columns.get(name, {}), name)
             for name in ("interactions", "test", "users")
@@ -82,7 +98,10 @@ class Tables:
         chosen, faults = {}, []
         for name, table in tables.items():
             try:
-                chosen[name] = _wanted(name, table, plan)
+                types = (given or {}).get(name)
+                chosen[name] = _wanted(
+                    name, table, plan, table.schema() if types is None else types
+                )
             except DataError as error:
                 faults.append(str(error))
         if faults:
@@ -90,9 +109,10 @@ class Tables:
         return cls(tables, chosen)
 
 
-def _wanted(name: str, table: LakeTable, plan: Plan) -> tuple[str, ...]:
+def _wanted(
+    name: str, table: LakeTable, plan: Plan, types: Mapping[str, pa.DataType]
+) -> tuple[str, ...]:
     """Return the columns of a table that are read; refuse those of a wrong type."""
-    types = table.schema()
     needed = ["user"] if name == "users" else ["user", "item"]
     faults = [
         f"column {column!r} is missing (found: {', '.join(types)})"
@@ -237,17 +257,25 @@ class StreamedAudit:
         progress
             Called with (done, total, note).
         notice
-            Not called: no service is asked.
+            Called with a sentence for each table whose files cannot be hashed.
         """
-        del notice
+        for name, path in self._paths().items():
+            if notice is not None and is_remote(path):
+                notice(
+                    f"{name} is read from {path}: its files are not hashed, so `ombud verify` "
+                    "cannot tell whether they have changed"
+                )
         started, folder = now(), Path(folder)
         progress = progress or _silent
-        tables = Tables.of(self.plan)
+        tables = self._tables()
         hashes = input_hashes(self.plan)
         store = self._open(folder, hashes)
         audit, totals = self._measured(tables, store, progress)
         result = self._result(audit, totals, folder, started, hashes)
         return store.finish(result)
+
+    def _tables(self) -> Tables:
+        return Tables.of(self.plan)
 
     def _measured(
         self, tables: Tables, store: RunFolder, progress: Progress
@@ -329,7 +357,7 @@ class StreamedAudit:
             infos.append(metric_info(metric, sums.unit or "user"))
         rule = "" if audit.labels is None else audit.labels.rule
         names = {Path(place).name: value for place, value in hashes.items()}
-        title = ", ".join(sorted({Path(p).name for p in self._paths()}))
+        title = ", ".join(sorted({Path(path).name for path in self._paths().values()}))
         return Result(
             plan=self.plan,
             estimates=tuple(declare(estimates, self.plan.statistics.matters)),
@@ -350,12 +378,12 @@ class StreamedAudit:
             folder=folder,
         )
 
-    def _paths(self) -> list[str]:
-        data = self.plan.data
-        named = [
-            getattr(data, name) for name in ("interactions", "test", "labels", "items", "users")
-        ]
-        return [path for path in named if path is not None]
+    def _paths(self) -> dict[str, str]:
+        """Return the paths of all tables, by the place that names them."""
+        tables = ("interactions", "test", "labels", "items", "users")
+        named = {f"data.{name}": getattr(self.plan.data, name) for name in tables}
+        named |= {f"systems.{name}.path": c["path"] for name, c in self.plan.systems.items()}
+        return {place: path for place, path in named.items() if path is not None}
 
 
 @dataclass(frozen=True)

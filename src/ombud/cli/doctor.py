@@ -69,8 +69,11 @@ def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
     from ombud.audits.provenance import versions
 
     extras = _extras()
+    from ombud.audits.on_spark import spark_fault
+
+    spark = spark_fault() if extras.get("spark") else ""
     if as_json:
-        print_json({"versions": versions(), "extras": extras})
+        print_json({"versions": versions(), "extras": extras, "spark": spark})
         return
     table = Table("package", "version", box=None)
     for name, version in versions().items():
@@ -79,3 +82,5 @@ def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
     for extra, there in extras.items():
         text = "installed" if there else f"absent; pip install 'ombud[{extra}]'"
         say(f"extra {extra}: {text}")
+    if spark:
+        say(f"Spark cannot be used here: {spark}")

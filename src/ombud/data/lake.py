@@ -14,10 +14,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.fs as fs
 from numpy.typing import NDArray
 
 from ombud.data.ids import hash_ids
-from ombud.errors import DataError
+from ombud.errors import DataError, require
 from ombud.files import is_plain_file
 
 __all__ = [
@@ -82,6 +83,14 @@ class LakeTable:
         if is_remote(self.path):
             return [self.path]
         path = Path(self.path)
+        if (path / "_delta_log").is_dir():
+            return self._delta_files()
+        if any((path / "metadata").glob("*.metadata.json")):
+            fault = (
+                f"{path} is an Iceberg table, whose folder also holds rows that were deleted; give "
+                "it to Spark as a frame (SparkAudit), or export it as Parquet"
+            )
+            raise DataError(self.told, [fault])
         if path.is_dir():
             # What begins with a point or a bar is of those who wrote the folder (`_SUCCESS`).
             found = sorted(
@@ -99,13 +108,25 @@ class LakeTable:
             raise DataError(self.told, [fault])
         return [str(path)]
 
+    def _delta_files(self) -> list[str]:
+        """Return the files that a Delta table consists of now: its folder holds old ones too."""
+        require("deltalake", "delta")
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        try:
+            return sorted(DeltaTable(self.path).file_uris())
+        except (DeltaError, OSError, ValueError) as error:
+            raise DataError(self.told, [f"it cannot be read as a Delta table: {error}"]) from None
+
     def _dataset(self) -> Any:
-        source: Any = self.files() if not is_remote(self.path) else self.path
         base = self.path if Path(self.path).is_dir() else None
         try:
-            return ds.dataset(
-                source, format="parquet", partitioning="hive", partition_base_dir=base
-            )
+            source: Any = self.files()
+            options: dict[str, Any] = {"format": "parquet", "partitioning": "hive"}
+            if is_remote(self.path):
+                options["filesystem"], source = _store(self.path)
+            return ds.dataset(source, partition_base_dir=base, **options)
         except (OSError, pa.ArrowException, ValueError, ImportError) as error:
             raise DataError(self.told, [_told(error, self.path)]) from None
 
@@ -160,6 +181,24 @@ class LakeTable:
                     yield batch.rename_columns(list(columns))
         except (OSError, pa.ArrowException) as error:
             raise DataError(self.told, [_told(error, self.path)]) from None
+
+
+def _store(path: str) -> tuple[Any, str]:
+    """Return the object store of an address, and the place within it.
+
+    Arrow reads some itself (s3, gs, hdfs, abfs); the others go through fsspec, where it is there.
+    """
+    if path.partition("://")[0] in _OF_ARROW:
+        found: tuple[Any, str] = fs.FileSystem.from_uri(path)
+        return found
+    require("fsspec", "lake")
+    from fsspec.core import url_to_fs
+
+    store, place = url_to_fs(path)
+    return fs.PyFileSystem(fs.FSSpecHandler(store)), place
+
+
+_OF_ARROW = {"s3", "gs", "gcs", "hdfs", "abfs", "abfss", "file"}
 
 
 def _apart(first: pa.Schema, here: pa.Schema) -> str:

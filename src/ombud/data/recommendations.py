@@ -155,10 +155,13 @@ class Recommendations:
         if len(rows):
             width = len(histories.items)
             asked = np.unique(users[users >= 0])
-            part = histories.matrix[asked].tocoo()
-            known = asked[part.row].astype(np.int64) * width + part.col
+            part = histories.matrix[asked]
+            owner = np.repeat(asked.astype(np.int64), np.diff(part.indptr))
+            # Users and their items are in order, so all pairs are one sorted array.
+            known = owner * width + part.indices
             shown = users[rows].astype(np.int64) * width + items[rows, places]
-            result[rows, places] = np.isin(shown, known)
+            at = np.minimum(np.searchsorted(known, shown), max(len(known) - 1, 0))
+            result[rows, places] = known[at] == shown if len(known) else False
         return result
 
     def to_lists(self) -> pl.DataFrame:

@@ -71,7 +71,10 @@ def counts_of(drawn: MetricEstimator, sample: int, column: int) -> Counts:
     values = drawn.replicates.samples[sample].values[:, 0]
     known = design.member[:, column] & ~np.isnan(values)
     some = values[known]
-    cluster = design.cluster[known] if design.order is not None else np.arange(len(some))
+    if design.order is None:
+        alone = int(np.count_nonzero(some > 0)), int(np.count_nonzero(some < 1))
+        return Counts(float(some.sum()), len(some), *alone)
+    cluster = design.cluster[known]
     return Counts(
         float(some.sum()),
         len(some),

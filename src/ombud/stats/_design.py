@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,25 @@ import numpy.typing as npt
 from ombud.stats._counts import BLOCK
 from ombud.stats.statistics import Floats, OfSums, known_rows
 
-__all__ = ["Design", "Stack"]
+__all__ = ["Design", "Kinds", "Stack"]
 
 Ints = npt.NDArray[np.int64]
 Rows = slice | Ints
+
+
+# With fewer units of a kind, a product for each kind costs more than one for each group.
+_LEAST_OF_KIND = 64
+
+
+class Kinds(NamedTuple):
+    """Units of a block, those in the same groups beside each other.
+
+    `order` are the units, `edges` where each kind begins and ends, `member` is kinds x groups.
+    """
+
+    order: Ints
+    edges: Ints
+    member: Floats
 
 
 class Design:
@@ -69,6 +85,25 @@ class Design:
     def spread(self, weights: Floats) -> Floats:
         """Turn weights of resampled units (clusters) into weights of rows."""
         return weights if self.order is None else weights[:, self.cluster]
+
+    def kinds(self, low: int, high: int) -> Kinds | None:
+        """Return the units of a block by the groups they are in; None where that gains nothing.
+
+        Groups of an attribute share its units out, so units are of few kinds, and one product for
+        each kind serves all groups that it is in.
+        """
+        if self.order is not None or self.whole or self.member.shape[1] < 2:
+            return None
+        member = self.member[low:high]
+        bits = np.packbits(member, axis=1)
+        code = np.zeros(len(bits), dtype=np.int64)
+        for column in bits.T:
+            code = np.unique(code * 256 + column, return_inverse=True)[1]
+            if code.max() >= len(bits) // _LEAST_OF_KIND:
+                return None
+        order = np.argsort(code, kind="stable")
+        edges = np.searchsorted(code[order], np.arange(code.max() + 2))
+        return Kinds(order, edges, member[order[edges[:-1]]].astype(np.float64))
 
     def pieces(
         self, low: int, high: int, terms: Callable[[Rows], Floats]
@@ -173,6 +208,11 @@ class Stack:
     def layout(self) -> Iterator[tuple[OfSums, Ints, Ints]]:
         """Yield each kind of statistic with its samples and their columns (samples, K + 1)."""
         yield from self._layout
+
+    def columns_of(self, index: int) -> tuple[OfSums, Ints]:
+        """Return the statistic of a sample and the columns of its terms, the weight last."""
+        columns = [*range(*self._spans[index]), int(self.weight_of[index])]
+        return self._samples[index][1], np.array(columns)
 
     def evaluate(self, sums: Floats) -> Floats:
         """Turn sums of shape (..., width) into statistics of shape (..., samples)."""

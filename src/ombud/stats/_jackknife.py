@@ -9,7 +9,7 @@ from ombud.stats._counts import BLOCK
 from ombud.stats._design import Design, Stack
 from ombud.stats.statistics import Custom, Floats, OfSums, Statistic, known_rows, without_each
 
-__all__ = ["acceleration", "leave_out", "sum_accelerations"]
+__all__ = ["acceleration", "accelerations_of", "leave_out", "sum_moments"]
 
 # Above this many evaluations the jackknife of a general statistic is left out.
 _WORK = 200_000_000
@@ -69,13 +69,12 @@ def leave_out(
     return result, present
 
 
-def sum_accelerations(
-    stack: Stack, design: Design, total: Floats, size: Floats, point: Floats, n: Floats
-) -> Floats:
-    """Return the accelerations of all sum-type samples and groups in one pass over the units.
+def sum_moments(stack: Stack, design: Design, total: Floats, size: Floats, point: Floats) -> Floats:
+    """Return moments of leave-one-out values of all samples and groups in one pass over the units.
 
-    `total` and `size` are sums and sums of absolute terms, shape (groups, width);
-    `point` and `n` have shape (groups, samples).
+    They are sums over units of the first three powers of what leaving the unit out changes, shape
+    (3, groups, samples). `total` and `size` are sums and sums of absolute terms, shape
+    (groups, width); `point` has shape (groups, samples).
     """
     moments = np.zeros((3, *point.shape))
     for low in range(0, design.size, BLOCK):
@@ -92,8 +91,14 @@ def sum_accelerations(
                     moments[0, g, members] += d.sum(axis=0)
                     moments[1, g, members] += (d**2).sum(axis=0)
                     moments[2, g, members] += (d**3).sum(axis=0)
+    return moments
+
+
+def accelerations_of(moments: Floats, n: Floats) -> Floats:
+    """Return the accelerations from the moments of `sum_moments`, of so many units each."""
     with np.errstate(all="ignore"):
         mean = moments[0] / n
         squares = moments[1] - n * mean**2
         cubes = moments[2] - 3 * mean * moments[1] + 2 * n * mean**3
-        return np.where(squares > 0, -cubes / (6 * squares**1.5), np.nan)
+        enough = (squares > 0) & (n >= 2)
+        return np.where(enough, -cubes / (6 * squares**1.5), np.nan)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ombud.stats._counts import BLOCK, Counts, chunks
-from ombud.stats._design import Design, Stack
-from ombud.stats._jackknife import sum_accelerations
+from ombud.stats._design import Design, Kinds, Stack
+from ombud.stats._jackknife import sum_moments
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Method
 from ombud.stats.replicates import Replicates, Sample
@@ -139,8 +139,14 @@ def _sum_pass(result: Replicates, batch: list[int], seed: int) -> None:
             total[g] += matrix.sum(axis=0)
             size[g] += np.abs(matrix).sum(axis=0)
             n[g] += np.count_nonzero(matrix, axis=0)[stack.weight_of]
+        kinds = design.kinds(low, high)
+        if kinds is not None:
+            terms = stack.terms(slice(low, high))[kinds.order]
         for start, stop in chunks(replicates, high - low):
             weights = counts.draw(block, start, stop)
+            if kinds is not None:
+                sums[start:stop] += _by_kind(weights, kinds, terms)
+                continue
             for g, (ids, matrix) in enumerate(pieces):
                 if len(matrix):
                     sums[start:stop, g] += weights[:, ids] @ matrix
@@ -150,10 +156,23 @@ def _sum_pass(result: Replicates, batch: list[int], seed: int) -> None:
     for g in range(groups):
         result.draws[:, batch, g] = stack.evaluate(sums[:, g])
 
-    def accelerations() -> Floats:
-        return sum_accelerations(stack, design, total, size, point, n.astype(np.float64)).T
+    def moments() -> Floats:
+        return sum_moments(stack, design, total, size, point).swapaxes(1, 2)
 
-    result.defer(batch, accelerations)
+    result.defer(batch, moments)
+
+
+def _by_kind(weights: Floats, kinds: Kinds, terms: Floats) -> Floats:
+    """Return the sums of each replicate and group, from one product for each kind of unit."""
+    ordered = np.take(weights, kinds.order, axis=1)
+    parts = np.stack(
+        [
+            ordered[:, low:high] @ terms[low:high]
+            for low, high in zip(kinds.edges[:-1], kinds.edges[1:], strict=True)
+        ],
+        axis=1,
+    )
+    return np.asarray(np.einsum("kg,rkw->rgw", kinds.member, parts, optimize=True))
 
 
 def _general_pass(result: Replicates, indices: list[int], seed: int) -> None:

@@ -3,19 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ombud.stats._design import Design, Stack
-from ombud.stats.replicates import Replicates, Sample
-from ombud.stats.statistics import Floats, OfSums
+from ombud.stats.replicates import How, Left, Replicates, Sample, contrasted
+from ombud.stats.statistics import Floats, OfSums, without_each
 
-__all__ = ["resample_patterns"]
+__all__ = ["PatternReplicates", "resample_patterns"]
 
 # Numbers of counts held at once (128 MiB).
 _HELD = 2**24
+
+
+@dataclass(eq=False)
+class PatternReplicates(Replicates):
+    """Replicates of kinds of units, which also tell what leaving one unit out changes.
+
+    Parameters
+    ----------
+    terms
+        Kinds x width: what one unit of a kind adds to each sum.
+    counts
+        How many units are of each kind.
+    member
+        Kinds x groups.
+    stack
+        Which terms make which sample.
+    """
+
+    terms: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    member: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty((0, 0), dtype=np.bool_))
+    stack: Stack | None = None
+    _without: dict[tuple[int, int], Left] = field(default_factory=dict)
+
+    def _without_kind(self, s: int, g: int) -> Left:
+        """Return the statistic without a unit of each kind, and which kinds contribute."""
+        if (s, g) not in self._without:
+            assert self.stack is not None  # resample_patterns has set it
+            statistic, columns = self.stack.columns_of(s)
+            inside = self.member[:, g]
+            terms = self.terms[:, columns]
+            many = self.counts[inside].astype(np.float64)
+            total, size = many @ terms[inside], many @ np.abs(terms[inside])
+            counted = inside & (terms[:, -1] != 0)
+            values = np.full(len(terms), self.point[s, g])
+            values[counted] = statistic.evaluate(without_each(terms[counted], total, size))
+            self._without[s, g] = values, counted
+        return self._without[s, g]
+
+    def moments(self, s: int, g: int) -> tuple[Floats, int] | None:
+        """Return moments of leave-one-out values and of how many units."""
+        values, counted = self._without_kind(s, g)
+        return self._moments_of(values - self.point[s, g], counted)
+
+    def moments_between(
+        self, first: tuple[int, int], second: tuple[int, int], how: How
+    ) -> tuple[Floats, int] | None:
+        """Return the moments of a contrast of any two samples and groups."""
+        (one, there), (two, here) = self._without_kind(*first), self._without_kind(*second)
+        whole = contrasted(self.point[first], self.point[second], how)
+        return self._moments_of(contrasted(one, two, how) - whole, there | here)
+
+    def _moments_of(self, change: Floats, counted: npt.NDArray[np.bool_]) -> tuple[Floats, int]:
+        d, many = change[counted], self.counts[counted].astype(np.float64)
+        return np.array([many @ d, many @ d**2, many @ d**3]), int(many.sum())
+
+    def n_of_either(self, first: tuple[int, int], second: tuple[int, int]) -> int:
+        """Return how many units contribute to one sample and group or the other."""
+        one, two = self._without_kind(*first)[1], self._without_kind(*second)[1]
+        return int(self.counts[one | two].sum())
 
 
 def resample_patterns(
@@ -65,11 +126,22 @@ def resample_patterns(
     if kinds is None:
         return None
     first, counts = kinds
-    result = Replicates.empty(tuple(samples), design, replicates)
+    empty = Replicates.empty(tuple(samples), design, replicates)
     if not len(first):
-        return result
+        return empty
     terms = stack.terms(first)
     inside = groups[first]
+    result = PatternReplicates(
+        empty.samples,
+        design,
+        empty.point,
+        empty.draws,
+        empty.n,
+        terms=terms,
+        counts=counts,
+        member=inside,
+        stack=stack,
+    )
     # Kinds x (groups, width): what one unit of a kind adds to each sum of each group.
     wide = (inside[:, :, None] * terms[:, None, :]).reshape(len(first), -1)
     shape = (groups.shape[1], stack.width)

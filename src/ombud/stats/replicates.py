@@ -11,12 +11,20 @@ import numpy.typing as npt
 from scipy.special import stdtr
 
 from ombud.stats._design import Design
-from ombud.stats._jackknife import acceleration, leave_out
+from ombud.stats._jackknife import acceleration, accelerations_of, leave_out
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Interval, Intervals, Method, intervals_of_draws
 from ombud.stats.statistics import Floats, Mean, Statistic, as_rows, known_rows
 
-__all__ = ["Contrast", "How", "Replicates", "ResampledStatistic", "Sample", "Test"]
+__all__ = [
+    "Contrast",
+    "How",
+    "Replicates",
+    "ResampledStatistic",
+    "Sample",
+    "Test",
+    "contrasted",
+]
 
 How = Literal["difference", "ratio"]
 
@@ -51,6 +59,10 @@ class Test:
     reason: str = ""
 
 
+def _no_moments() -> None:
+    return None
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResampledStatistic:
     """A number with its replicates.
@@ -71,6 +83,9 @@ class ResampledStatistic:
         Whether tests work on the log scale (ratios).
     shift
         Added before the logarithm is taken: 1 for a ratio of which 1 was subtracted.
+    moments
+        Finds the moments of leave-one-out values and of how many units they are; None when only
+        `leave_one_out` can tell.
     """
 
     point: float
@@ -80,10 +95,14 @@ class ResampledStatistic:
     leave_one_out: Callable[[], tuple[Floats, npt.NDArray[np.bool_]] | None]
     log: bool = False
     shift: float = 0.0
+    moments: Callable[[], tuple[Floats, int] | None] = _no_moments
 
     @property
     def acceleration(self) -> float:
         """The BCa acceleration from the jackknife; NaN when undefined."""
+        known = self.moments()
+        if known is not None:
+            return float(accelerations_of(known[0], np.asarray(float(known[1]))))
         left = self.leave_one_out()
         return float("nan") if left is None else acceleration(left[0][left[1]])
 
@@ -207,6 +226,14 @@ class ResampledStatistic:
         return result if p is None else result.resampled_p(p, len(self.draws))
 
 
+def contrasted(a: Floats, b: Floats, how: How) -> Floats:
+    """Return the difference, or the ratio where there is one."""
+    if how == "difference":
+        return a - b
+    with np.errstate(all="ignore"):
+        return np.where(b != 0, a / b, np.nan)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Contrast(ResampledStatistic):
     """A difference or a ratio of two bootstrapped numbers on the same resampled units."""
@@ -223,10 +250,7 @@ class Contrast(ResampledStatistic):
             raise ValueError(f"how is {how!r}; expected 'difference' or 'ratio'")
 
         def apply(a: Floats, b: Floats) -> Floats:
-            if how == "difference":
-                return a - b
-            with np.errstate(all="ignore"):
-                return np.where(b != 0, a / b, np.nan)
+            return contrasted(a, b, how)
 
         def left() -> tuple[Floats, npt.NDArray[np.bool_]] | None:
             one, two = drawn.leave_out(*first), drawn.leave_out(*second)
@@ -245,6 +269,7 @@ class Contrast(ResampledStatistic):
             n=union,
             smallest_n=min(n),
             leave_one_out=left,
+            moments=lambda: drawn.moments_between(first, second, how),
             log=how == "ratio",
             how=how,
             parts=(float(a), float(b)),
@@ -336,6 +361,8 @@ class Replicates:
     n: npt.NDArray[np.int64]
     _deferred: list[tuple[list[int], Callable[[], Floats]]] = field(default_factory=list)
     _accelerations: Floats | None = None
+    _moments: Floats | None = None
+    _disjoint: dict[tuple[int, int], bool] = field(default_factory=dict)
     _left: dict[tuple[int, int], Left | None] = field(default_factory=dict)
 
     @classmethod
@@ -350,9 +377,38 @@ class Replicates:
             np.zeros(shape, dtype=np.int64),
         )
 
-    def defer(self, samples: list[int], accelerations: Callable[[], Floats]) -> None:
-        """Keep how the accelerations of some samples are found, for when they are asked for."""
-        self._deferred.append((samples, accelerations))
+    def defer(self, samples: list[int], moments: Callable[[], Floats]) -> None:
+        """Keep how moments of leave-one-out values are found, for when they are asked for.
+
+        They have the shape (3, samples, groups), see `ombud.stats._jackknife.sum_moments`.
+        """
+        self._deferred.append((samples, moments))
+
+    def moments(self, s: int, g: int) -> tuple[Floats, int] | None:
+        """Return moments of leave-one-out values and of how many units; None when not known."""
+        if not any(s in samples for samples, _ in self._deferred):
+            return None
+        if self._moments is None:
+            self._moments = np.full((3, *self.point.shape), np.nan)
+            for samples, find in self._deferred:
+                self._moments[:, samples] = find()
+        return self._moments[:, s, g], int(self.n[s, g])
+
+    def moments_between(
+        self, first: tuple[int, int], second: tuple[int, int], how: How
+    ) -> tuple[Floats, int] | None:
+        """Return the moments of a difference of two groups that share no unit; else None."""
+        groups = (first[1], second[1])
+        if how != "difference" or first[0] != second[0] or self.design.order is not None:
+            return None
+        if groups not in self._disjoint:
+            both = self.design.member[:, groups[0]] & self.design.member[:, groups[1]]
+            self._disjoint[groups] = not both.any()
+        one, two = self.moments(*first), self.moments(*second)
+        if not self._disjoint[groups] or one is None or two is None:
+            return None
+        # Leaving out a unit of the second group changes the difference the other way.
+        return one[0] + np.array([-1.0, 1.0, -1.0]) * two[0], one[1] + two[1]
 
     @property
     def accelerations(self) -> Floats:
@@ -360,8 +416,11 @@ class Replicates:
         if self._accelerations is None:
             result = np.full(self.point.shape, np.nan)
             done: set[int] = set()
-            for samples, find in self._deferred:
-                result[samples] = find()
+            for samples, _ in self._deferred:
+                for s in samples:
+                    known = [self.moments(s, g) for g in range(self.design.member.shape[1])]
+                    moments = np.stack([one[0] for one in known if one is not None], axis=1)
+                    result[s] = accelerations_of(moments, self.n[s].astype(np.float64))
                 done.update(samples)
             for s in set(range(len(self.samples))) - done:
                 for g in range(self.design.member.shape[1]):
@@ -444,6 +503,7 @@ class Replicates:
             n=int(self.n[s, g]),
             smallest_n=int(self.n[s, g]),
             leave_one_out=lambda: self.leave_out(s, g),
+            moments=lambda: self.moments(s, g),
         )
 
     def interval(

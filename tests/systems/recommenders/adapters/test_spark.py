@@ -6,9 +6,11 @@ import shutil
 from importlib.util import find_spec
 
 import numpy as np
+import polars as pl
 import pytest
 
 from ombud.data.interactions import Interactions
+from ombud.data.recommendations import Recommendations
 from ombud.data.splits import per_user
 from ombud.errors import MissingExtraError
 from ombud.registry import create
@@ -35,7 +37,7 @@ def test_without_pyspark_the_install_line_is_given():
 @pytest.mark.skipif(not HERE, reason="pyspark is not installed (extra spark)")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 @pytest.mark.filterwarnings("ignore")
-def test_learns_the_two_tastes():
+def test_learns_the_two_tastes(tmp_path):
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
@@ -53,6 +55,15 @@ def test_learns_the_two_tastes():
         assert (same == np.arange(60)[:, None] % 2).mean() > 0.95
         implicit = SparkALS(factors=4, iterations=2, blocks=2, implicit=True).fit(parts.train)
         assert implicit.recommend([0], 3).lengths.tolist() == [3]
+        # The same in Spark alone: lists without seen items, stored as an audit reads them.
+        train = parts.train.to_frame()
+        train.write_parquet(tmp_path / "train.parquet")
+        model.write_lists(tmp_path / "train.parquet", str(tmp_path / "lists"), 5)
+        stored = pl.read_parquet(tmp_path / "lists" / "*.parquet")
+        in_spark = Recommendations.from_frame(stored.cast({"user": pl.Int64, "item": pl.Int64}))
+        assert in_spark.lengths.tolist() == [5] * 60
+        assert not in_spark.seen_in(parts.train).any()
+        assert ((stored["item"] % 2) == (stored["user"] % 2)).mean() > 0.95
     finally:
         session.stop()
 
