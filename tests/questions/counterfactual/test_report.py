@@ -40,6 +40,16 @@ def test_the_preset_fills_in_what_is_open(world: Path) -> None:
     assert complete(own).metrics == ({"name": "gini", "k": 3},)
 
 
+EXAMPLES = Path(__file__).parents[3] / "examples" / "counterfactual"
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
+def test_examples_are_plans_that_the_preset_completes(path: Path) -> None:
+    plan = complete(Plan.load(path))
+    (analysis,) = plan.analyses
+    assert analysis["name"] == "counterfactual" and len(plan.systems) == 6
+
+
 def test_options_of_the_preset_and_of_the_analysis_are_the_same() -> None:
     options = CounterfactualOptions().model_dump()
     analysis = vars(Counterfactual())

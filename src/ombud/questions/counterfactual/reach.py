@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ombud.data.exclusions import Exclusion
-from ombud.probes import EditSpace, Reach, Reachability, ReachTable, over_categorisation
+from ombud.probes import (
+    EditSpace,
+    Policy,
+    Reach,
+    Reachability,
+    ReachTable,
+    StratifiedSample,
+    over_categorisation,
+)
 from ombud.probes.escape import readable
 from ombud.probes.outcomes import FrozenOutcome, InTopK, RetrainedOutcome
 from ombud.probes.summaries import reach_summary
@@ -64,12 +72,7 @@ def reach_of(
         reason = "the user has seen the target; it is not asked about"
         pairs = len(users.units) * len(targets.units)
         part.exclusions.append(Exclusion(WHERE, "pairs", seen, reason, pairs, system=name))
-    table = ReachTable.from_reaches(
-        found,
-        system=name, policy="frozen", budget=plan.budget, k=plan.k,
-        user_weights=users.weights, target_weights=targets.weights,
-        user_strata=users.strata, target_strata=targets.strata,
-    )  # fmt: skip
+    table = _table(plan, name, "frozen", users, targets, found)
     if not plan.beta:
         table = replace(table, today=None, best=None)
     groups = asked.user_groups(users.units)
@@ -97,6 +100,22 @@ def reach_of(
     part.estimates.append(trained)
     part.cost(name, "reach", len(users.units) + len(people), queries, trainings)
     return part
+
+
+def _table(
+    plan: Counterfactual,
+    name: str,
+    policy: Policy,
+    users: StratifiedSample,
+    targets: StratifiedSample,
+    found: list[list[Reach | None]],
+) -> ReachTable:
+    return ReachTable.from_reaches(
+        found,
+        system=name, policy=policy, budget=plan.budget, k=plan.k,
+        user_weights=users.weights, target_weights=targets.weights,
+        user_strata=users.strata, target_strata=targets.strata,
+    )  # fmt: skip
 
 
 def retrained_of(
@@ -129,12 +148,7 @@ def retrained_of(
         reaches = {int(target): reach_from(one) for target, one in plain}
         found.append([reaches.get(t) for t in targets.units.tolist()])
         trainings += max((r.in_list.queries for r in reaches.values()), default=0)
-    table = ReachTable.from_reaches(
-        found,
-        system=name, policy="retrained", budget=plan.budget, k=plan.k,
-        user_weights=users.weights, target_weights=targets.weights,
-        user_strata=users.strata, target_strata=targets.strata,
-    )  # fmt: skip
+    table = _table(plan, name, "retrained", users, targets, found)
     table = replace(table, today=None, best=None)
     summary = reach_summary(
         table, level=settings.level, replicates=settings.replicates, seed=settings.seed
