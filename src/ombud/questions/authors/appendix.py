@@ -45,6 +45,8 @@ _MRR = "creator-reranking/mrr"
 _PLAIN = "as recommended"
 _KINDS = ("observed", "predicted", "smoothed")
 _PREDICTED = "authors-predicted"
+# How many times as high as all else a panel may be.
+_PEAK = 2.0
 _ACCURACY = "authors-accuracy"
 
 
@@ -129,7 +131,7 @@ def densities_figure(result: Result, *, name: str, profiles: bool) -> Figure | N
     text = (
         "Bars: users in steps of 0.05. Lines: densities, kept inside 0 to 1, of what was observed, "
         "of what the model predicts for new users, and of their tendency without the noise of "
-        "short profiles or lists (smoothed). Upright: means."
+        "short profiles or lists (smoothed; sharp peaks are cut off). Upright: means."
     )
     title = f"Observed and predicted {'profiles' if profiles else 'lists'}: {shorten(identity, 40)}"
     return Figure(
@@ -143,7 +145,6 @@ def _densities_chart(
     import altair as alt
 
     x = {"scale": alt.Scale(domain=[0, 1]), "title": f"share of {identity}", **QUANTITY}
-    y = {"title": "density", **QUANTITY}
     by = {"field": "kind", "scale": alt.Scale(domain=list(_KINDS)), **NOMINAL}
     by["legend"] = legend(_KINDS, symbolStrokeWidth=2)
     looks: dict[str, Any] = {"color": alt.Color(**by), "strokeDash": alt.StrokeDash(**by)}
@@ -151,8 +152,14 @@ def _densities_chart(
 
     def panel(of: str) -> alt.LayerChart:
         def some(field: str) -> alt.Chart:
-            return alt.Chart(inline([v for v in values if v["of"] == of and field in v]))
+            return alt.Chart(inline([v for v in own if field in v]))
 
+        own = [v for v in values if v["of"] == of]
+        # A tendency without any noise may be one sharp peak, beside which nothing else is seen.
+        seen = [v.get("high", v.get("y", 0.0)) for v in own if v.get("kind") != "smoothed"]
+        top = min(_PEAK * max(seen, default=1.0), max((v.get("y", 0.0) for v in own), default=1.0))
+        scale = alt.Scale(domain=[0, max(top, *seen, 0.1)])
+        y = {"title": "density", "scale": scale, **QUANTITY}
         bars = some("high").mark_bar(opacity=0.25)
         return layered(
             bars.encode(
@@ -162,7 +169,7 @@ def _densities_chart(
                 y2=alt.Y2Datum(0),
             ),
             some("y")
-            .mark_line(strokeWidth=2)
+            .mark_line(strokeWidth=2, clip=True)
             .encode(x=alt.X(field="x", **x), y=alt.Y(field="y", **y), **looks),
             some("mean").mark_rule(strokeWidth=1).encode(x=alt.X(field="mean", **x), **looks),
             width=WIDTH if alone else WIDTH // 2 - 30,
