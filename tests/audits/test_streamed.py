@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from ombud.audits import Audit, Plan, Result
+from ombud.audits.compare import compare
 from ombud.audits.engines import audit_of
 from ombud.data.lake import LakeTable
 from ombud.data.tables import write_tables
@@ -94,6 +95,9 @@ def test_blocks_on_disk_give_the_numbers_of_memory(lake: Path, tmp_path: Path):
         assert (a.value, a.p_value) == pytest.approx((b.value, b.p_value), abs=1e-9)
         assert a.interval == pytest.approx(b.interval, abs=1e-9)
     assert not (tmp_path / "other" / "rows").exists()
+    again = run(lake, tmp_path / "again", engine={"type": "stream", "blocks": 2})
+    changes = compare(stream, again, same_units=True).changes
+    assert changes and all(abs(change.value or 0) < 1e-12 for change in changes)
     assert "data.interactions/day=1/a.parquet" in other.provenance["inputs"]
 
 

@@ -214,9 +214,11 @@ def _groups(before: Result, after: Result, metric: Metric) -> Grouping | None:
 def _rows(result: Result, metric: int, system: str, unit: str) -> Rows | None:
     assert result.folder is not None
     path = inside(result.folder, "rows", f"{metric:02d}", f"{system}.parquet")
-    if not path.exists():
+    # An audit in blocks has stored a part for each.
+    parts = [path] if path.exists() else sorted(path.with_suffix("").glob("*.parquet"))
+    if not parts:
         return None
     try:
-        return Rows.from_frame(read_parquet(path), unit)
+        return Rows.from_frame(pl.concat(read_parquet(part) for part in parts), unit)
     except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
         raise ResultError(f"{path} is damaged: {error}") from None
