@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from ombud.audits import Plan, Result
@@ -106,6 +108,15 @@ def test_the_changed_part_is_marked_in_words(result: Result) -> None:
     assert "The algorithm" in words
 
 
+def test_edits_that_were_not_permitted_are_told(result: Result) -> None:
+    (asked,) = result.plan.analyses
+    fewer = {**asked, "realistic": 50, "kinds": ["add"]}
+    changed = replace(result, plan=result.plan.model_copy(update={"analyses": (fewer,)}))
+    told = [str(block) for block in counterfactual(changed).blocks]
+    assert any("first 50 places" in words and "only to add" in words for words in told)
+    assert not any("Edits of the own" in str(b) for b in counterfactual(result).blocks)
+
+
 def test_a_page_for_one_person_names_titles_and_no_ids(result: Result) -> None:
     section = counterfactual_person(result)
     others = counterfactual_people(result)
@@ -115,6 +126,16 @@ def test_a_page_for_one_person_names_titles_and_no_ids(result: Result) -> None:
     assert "secretperson" not in text
     assert "Film no." in text
     assert "person 1" in text
+
+
+def test_an_item_without_a_score_has_no_place_now(result: Result) -> None:
+    known = result.tables["counterfactual-reach"]
+    unscored = known.with_columns(
+        rank_today=pl.lit(None, pl.Int64), reachable=pl.lit("yes"), edits=pl.lit("add it")
+    )
+    changed = replace(result, tables={**result.tables, "counterfactual-reach": unscored})
+    (page,) = tables_in([counterfactual_person(changed)])
+    assert any("now without a score" in row[0].text for row in page.rows)
 
 
 def test_the_report_is_written_in_every_format(result: Result, tmp_path: Path) -> None:

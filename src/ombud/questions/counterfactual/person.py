@@ -52,7 +52,9 @@ def _reached(result: Result, system: str, person: int) -> Iterable[tuple[Cell, .
     rows = _rows(result, "counterfactual-reach", system=system, person=person)
     reached = [row for row in rows if row["reachable"] == "yes" and row["edits"]]
     for row in reached[:_MOST]:
-        what = f"{shorten(row['item'], 50)} comes in (now at place {row['rank_today']:,})"
+        rank = row["rank_today"]
+        now = "now without a score" if rank is None else f"now at place {rank:,}"
+        what = f"{shorten(row['item'], 50)} comes in ({now})"
         yield Cell(what), Cell(row["edits"]), Cell(row["policy"])
     if rows:
         asked = count(len(rows), "item")

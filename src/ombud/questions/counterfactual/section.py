@@ -14,7 +14,7 @@ from ombud.questions.counterfactual.figures import (
 from ombud.questions.counterfactual.lookup import OVERLAP, find, keys_of, parts_of
 from ombud.registry import section
 from ombud.report.blocks import Block, Cell, Column, Section, Table, paragraph
-from ombud.report.display import count, shorten
+from ombud.report.display import count, joined, shorten
 from ombud.report.tables import Notes, number_cells
 from ombud.stats.estimate import Estimate
 
@@ -89,7 +89,7 @@ def counterfactual(result: Result) -> Section | None:
         "Two policies, never mixed: frozen, the deployed model takes the new history in; "
         "retrained, the model is trained again on the changed data. A share is a range "
         "where not everything could be proved: from what was seen to happen to what was not "
-        "ruled out."
+        "ruled out." + _permitted(result)
     )
     blocks: tuple[Block, ...] = (
         dependency_figure(parts, name="counterfactual-dependency", noise=noise),
@@ -99,6 +99,20 @@ def counterfactual(result: Result) -> Section | None:
     return Section(
         "What was changed, and what it speaks to", blocks, 200, withholds=keys_of(result)
     )
+
+
+def _permitted(result: Result) -> str:
+    """Return which edits of the own history were permitted, where not all were."""
+    asked = next((a for a in result.plan.analyses if a.get("name") == "counterfactual"), {})
+    said = []
+    if asked.get("realistic"):
+        places = count(int(asked["realistic"]), "place")
+        said.append(f"only items that a person has rated, or is shown in the first {places}")
+    if asked.get("kinds"):
+        said.append(f"only to {joined([str(kind) for kind in asked['kinds']])}")
+    if asked.get("editable"):
+        said.append(f"only {count(len(asked['editable']), 'item')} that the plan names")
+    return f" Edits of the own history: {joined(said)}." if said else ""
 
 
 def _grid(
