@@ -47,7 +47,7 @@ def _ids_to_items(tables: LinkTables, known: RatingSet) -> pl.DataFrame:
         keyed = books.select("record", id="key").join(
             tables.scan("clusters").select("record", "cluster"), on="record"
         )
-        keyed = keyed.group_by("id").agg(pl.col("cluster").first())
+        keyed = keyed.group_by("id").agg(pl.col("cluster").min())
         found = ids.lazy().join(keyed, on="id", how="left").join(names, on="cluster", how="left")
         own = pl.format("{}:{}", pl.lit(known.refers), pl.col("id"))
         return found.select("id", "cluster", item=pl.coalesce("named", own)).collect()
@@ -134,7 +134,7 @@ def outcome_table(
         parts.append(joined.with_columns(set=pl.lit(file.stem)))
     columns = ["set", "outcome", "items", "interactions", "flagged"]
     whole = [p.select(columns).with_columns(pl.col(columns[2:]).cast(pl.Int64)) for p in parts]
-    return pl.concat(whole).sort("set", "items", descending=[False, True])
+    return pl.concat(whole).sort("set", "items", "outcome", descending=[False, True, False])
 
 
 FORMAT = 1
@@ -363,7 +363,7 @@ def _mapping_used(tables: LinkTables, mapping: IdentityMapping, attribute: str) 
         mapping.codes(counts)
         .group_by("value", "code", "known")
         .agg(pl.col("n").sum())
-        .sort("n", "value", descending=[True, False])
+        .sort("n", "value", "code", descending=[True, False, False])
     )
     terms = [
         {"term": term, "code": code, "assertions": n, "known": known}

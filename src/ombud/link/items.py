@@ -164,8 +164,8 @@ def largest_clusters(
     """Return the largest clusters, and for each of them the ISBNs whose removal splits it."""
     size = pl.col("n_isbns") + pl.col("n_records")
     sizes = tables.scan("cluster_items").filter(pl.col("n_records") > 1)
-    top = sizes.with_columns(size=size).top_k(count, by="size").collect()
-    top = top.sort(["size", "item"], descending=[True, False])
+    ranked = sizes.with_columns(size=size).sort("size", "item", descending=[True, False])
+    top = ranked.head(count).collect()
     chosen = tables.scan("clusters").join(top.select("cluster").lazy(), on="cluster", how="semi")
     usable = tables.scan("isbns").filter(pl.col("kind").is_in(kinds)).join(chosen, on="record")
     edges = usable.select("cluster", "isbn", "node").unique().collect(engine="streaming")
