@@ -36,7 +36,7 @@ def measure(
     errors = None if aloud else subprocess.PIPE
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     if done.returncode:
-        raise RuntimeError(f"{case} failed:\n{done.stderr or 'see above'}")
+        raise RuntimeError(f"{case} failed (exit {done.returncode}):\n{done.stderr or ''}")
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     print(f"  {case}: {result['cpu']:.2f} CPU s, peak {result['mib']:.0f} MiB", flush=True)
     return result
