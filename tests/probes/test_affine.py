@@ -14,8 +14,8 @@ from scipy.optimize import minimize
 
 from ombud.errors import PlanError
 from ombud.probes.affine import AffineScores, affine_scores, most_probable, reaches_top
+from ombud.probes.distances import probabilities
 from ombud.probes.edits import History
-from ombud.probes.outcomes import softmax
 from ombud.probes.whitebox import open_box
 
 pytest.importorskip("numba")
@@ -82,7 +82,7 @@ def test_newton_equals_a_plain_solver(seed, beta, m):
     assert (found.log_probability >= np.array(plain) - 1e-6).all()
     # The plain solver may stop early; the proved gap says that ours did not.
     at = beta * scores.at(found.values)
-    again = np.log(softmax(at, 1.0)[np.arange(3), goals])
+    again = np.log(probabilities(at, 1.0)[np.arange(3), goals])
     np.testing.assert_allclose(again, found.log_probability, atol=1e-7)
     assert (found.gap <= 1e-7).all()
     assert (found.values >= 1).all() and (found.values <= 5).all()

@@ -67,7 +67,14 @@ def test_everything_public_is_exported() -> None:
 
     import ombud.stats as stats
 
-    helpers = {"known_rows", "normal_quantile", "without_each"}
+    helpers = {
+        "add_to_bins",
+        "contrasted",
+        "known_rows",
+        "mixed",
+        "normal_quantile",
+        "without_each",
+    }
     public: set[str] = set()
     for found in pkgutil.iter_modules(stats.__path__):
         # A package, such as propagation, is imported by its own name and has its own list.

@@ -7,6 +7,7 @@ from ombud.stats.agreement import (
     codes,
     krippendorff_alpha,
 )
+from ombud.stats.binned import BINS, BinnedReplicates, bins_of, resample_bins
 from ombud.stats.bootstrap import estimate, resample
 from ombud.stats.clustered_rates import (
     ClusterScore,
@@ -40,7 +41,7 @@ from ombud.stats.paired import (
     paired_proportion_estimate,
     paired_proportion_interval,
 )
-from ombud.stats.patterns import resample_patterns
+from ombud.stats.patterns import PatternReplicates, resample_patterns
 from ombud.stats.permutation import (
     NO,
     UNKNOWN,
@@ -103,6 +104,7 @@ from ombud.stats.statistics import (
 
 __all__ = [
     "AGREEMENT_TITLES",
+    "BINS",
     "DELICATE_FROM",
     "FEWEST_HITS",
     "HIGHEST_RISK",
@@ -112,6 +114,7 @@ __all__ = [
     "UNKNOWN",
     "YES",
     "Against",
+    "BinnedReplicates",
     "Bounds",
     "ClusterScore",
     "Contrast",
@@ -134,6 +137,7 @@ __all__ = [
     "Method",
     "OfSums",
     "PairedCounts",
+    "PatternReplicates",
     "Pooled",
     "Quantile",
     "Range",
@@ -158,6 +162,7 @@ __all__ = [
     "auc_difference",
     "auc_estimate",
     "benjamini_hochberg",
+    "bins_of",
     "cliffs_delta",
     "cluster_score_test",
     "codes",
@@ -198,6 +203,7 @@ __all__ = [
     "ratio_of_means_estimate",
     "relative_loss",
     "resample",
+    "resample_bins",
     "resample_by_pattern",
     "resample_crossed",
     "resample_medians",

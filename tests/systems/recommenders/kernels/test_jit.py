@@ -38,7 +38,9 @@ def run(folder: Path, factor: int) -> list[str]:
     # A file of the same size and time looks unchanged to numba itself.
     os.utime(folder / "helper.py", (1_700_000_000, 1_700_000_000))
     os.utime(folder / "caller.py", (1_700_000_000, 1_700_000_000))
+    # To Python too, if it stored bytecode.
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
     environment["PYTHONPATH"] = os.pathsep.join([str(Path(kernels.__file__).parents[4])])
     done = subprocess.run(
         [sys.executable, "caller.py"],
@@ -93,7 +95,9 @@ for name in ("explicit-als", "implicit-als", "svd", "bpr"):
 
 
 def use(script: str, folder: Path) -> str:
+    # To Python too, if it stored bytecode.
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
     environment["PYTHONPATH"] = str(Path(kernels.__file__).parents[4])
     command = [sys.executable, "-c", script]
     done = subprocess.run(
