@@ -248,11 +248,11 @@ class TrainedBox(_NoBounds):
     def scores(self, histories: Sequence[History]) -> Array:
         """Return the scores of all items for each history; NaN where there is none."""
         data = self.model.interactions
+        model: Any = self.model  # models are dataclasses, which their base class is not
         out = np.empty((len(histories), data.n_items))
         for place, history in enumerate(histories):
             edited, row = edited_interactions(data, self.own, history)
-            fresh: Any = replace(self.model)  # type: ignore[type-var]
-            trained: Model = fresh.fit(edited)
+            trained: Model = replace(model).fit(edited)
             self.trainings += 1
             out[place] = trained.score(edited.users.ids[[row]], data.items.ids)[0]
         return out
