@@ -184,7 +184,7 @@ def test_a_reply_that_drips_ends_with_the_time_out() -> None:
         await client.close()
         return time.monotonic() - start
 
-    assert serving(handle, ask) < 3
+    assert serving(handle, ask) < 30
 
 
 # ---------------------------------------------------------------- answers and their questions
