@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from ombud.audits.plan import Plan
 from ombud.audits.result import MetricInfo, Result
 from ombud.report import Report
+from ombud.report.blocks import Block, Bullets, Paragraph, Section
 from ombud.report.findings import EstimateSet, Kind, families
+from ombud.report.sections.comparisons import comparisons
 from ombud.report.wording import headline, reasons, sentences_of, support
 from ombud.stats.estimate import Estimate
 
@@ -233,3 +236,31 @@ def test_empty_result_has_a_report() -> None:
     report = Report(Result(Plan(title="Empty"), ()))
     assert "# Empty" in report.markdown()
     assert "answer" not in {section.name for section in report.sections}
+
+
+def plain(block: Block) -> str:
+    if isinstance(block, Section):
+        return "\n".join(plain(inner) for inner in block.blocks)
+    parts = block.items if isinstance(block, Bullets) else (block,)
+    return "\n".join(part.plain for part in parts if isinstance(part, Paragraph))
+
+
+@pytest.mark.parametrize(("systems", "described"), [(3, True), (4, False)])
+def test_many_systems_are_compared_in_the_report_and_described_in_the_appendix(
+    systems: int, described: bool
+) -> None:
+    share = MetricInfo({}, "share", unit="user")
+    names = [f"model {i}" for i in range(systems)]
+    levels = [one(0.1 * i, metric="share", null=None, system=n) for i, n in enumerate(names)]
+    pairs = [
+        one(0.1, metric="share", system=a, against=b, kind="gap")
+        for a, b in itertools.combinations(names, 2)
+    ]
+    found = families(Result(Plan(), (*levels, *pairs), (share,)))
+    level = "model 0: 0.00 [−0.05, 0.05]"
+    short = comparisons(found, whole=False)
+    assert short is not None and "Between systems" in plain(short)
+    assert (level in plain(short)) == described
+    assert ("In the appendix: each system by itself." in plain(short)) != described
+    whole = comparisons(found, whole=True)
+    assert whole is not None and level in plain(whole)

@@ -87,7 +87,9 @@ def test_every_figure_is_drawn_and_has_its_table(result: Result) -> None:
     makers = (counterfactual, counterfactual_reach, counterfactual_ways, counterfactual_stability)
     made = [make(result) for make in makers]
     assert all(section is not None for section in made)
-    figures = figures_in([s for s in made if s is not None])
+    answer = counterfactual_answer(result)
+    assert answer is not None and answer.figure is not None
+    figures = (answer.figure, *figures_in([s for s in made if s is not None]))
     tables = {table.name for table in tables_in([s for s in made if s is not None])}
     assert len(figures) == 4
     for figure in figures:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ombud.audits.result import Result
 from ombud.questions.counterfactual.figures import (
     curves_figure,
-    decile_figure,
     dependency_figure,
     stability_figure,
 )
@@ -167,9 +166,8 @@ def counterfactual_reach(result: Result) -> Section | None:
             ("Overlap with recorded lists", find(result, "consistency/overlap")),
         ),
     )
-    figure = decile_figure(proved, name="counterfactual-deciles", table="counterfactual-deciles")
-    blocks: list[Block] = [] if figure is None else [figure]
-    blocks += [] if table is None else [table]
+    # The tenths of popularity are drawn in the answer.
+    blocks: list[Block] = [] if table is None else [table]
     for more in (_sets(result), _retrained(result), _deciles(proved), _labels(result)):
         blocks += [] if more is None else [more]
     groups = _agency(find(result, "reach/agency/proved"))
@@ -185,7 +183,7 @@ def counterfactual_reach(result: Result) -> Section | None:
             ("Narrow lists that can be left", find(result, "attainable/narrow-left")),
         ),
     )
-    blocks += [] if diversity is None else [diversity]
+    blocks += [] if diversity is None else [_folded(diversity, diversity.name)]
     boxes = _boxes(result)
     blocks += [] if boxes is None else [boxes]
     return Section("What people could be shown", tuple(blocks), 210)

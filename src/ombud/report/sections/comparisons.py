@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from ombud.metrics.matters import MATTERS
 from ombud.report.blocks import Block, Cell, Column, Section, Table, paragraph
-from ombud.report.findings import EstimateSet, Kind, Sign, by_sign
+from ombud.report.display import count, joined
+from ombud.report.findings import EstimateSet, Kind, Sign, by_sign, key_of_metric
 from ombud.report.wording import answer_of, headline
 
 __all__ = ["comparisons"]
@@ -29,6 +30,8 @@ _COLUMNS: dict[str, tuple[Sign, ...]] = {
     "Not defined": ("undefined",),
 }
 _ROWS = 6
+_FEW = 3
+"""So many systems are described one by one; of more, the report tells how they differ."""
 
 
 def comparisons(found: Sequence[EstimateSet], *, whole: bool) -> Section | None:
@@ -43,11 +46,12 @@ def comparisons(found: Sequence[EstimateSet], *, whole: bool) -> Section | None:
     """
     if not found:
         return None
-    told = {id(f): answer_of(f) for f in found}
+    left = set() if whole else _left(found)
+    told = {id(f): () if id(f) in left else answer_of(f) for f in found}
     by_metric: dict[str, list[EstimateSet]] = {}
     for family in found:
         if told[id(family)]:
-            by_metric.setdefault(family.metric.key or family.metric.title, []).append(family)
+            by_metric.setdefault(key_of_metric(family.metric), []).append(family)
     keys = sorted(by_metric, key=lambda key: -_standing(by_metric[key]))
     chosen = set(keys if whole else keys[:_MOST])
     blocks: list[Block] = [headline(found)]
@@ -64,16 +68,27 @@ def comparisons(found: Sequence[EstimateSet], *, whole: bool) -> Section | None:
         said = [block for part in parts for block in told[id(part)]]
         blocks.append(Section(info.title, (*inner, *said)))
     rest = len(by_metric) - len(chosen)
-    if rest > 0:
-        verb = "is" if rest == 1 else "are"
-        text = (
-            f"{rest:,} more {'measure' if rest == 1 else 'measures'} {verb} told in the appendix."
-        )
-        blocks.append(paragraph(text))
+    elsewhere = [count(rest, "more measure")] if rest > 0 else []
+    elsewhere += ["each system by itself"] if left else []
+    if elsewhere:
+        blocks.append(paragraph(f"In the appendix: {joined(elsewhere)}."))
     order, place = (460, "appendix") if whole else (300, "report")
     name = "comparisons-whole" if whole else "comparisons"
     title = "Every comparison in words" if whole else "Further comparisons"
     return Section(title, tuple(blocks), order=order, name=name, place=place)  # type: ignore[arg-type]
+
+
+def _left(found: Sequence[EstimateSet]) -> set[int]:
+    """Return the descriptions of many systems that the differences between them stand for."""
+    compared = {key_of_metric(f.metric) for f in found if f.kind == "system contrast"}
+    return {
+        id(f)
+        for f in found
+        if f.kind == "overall"
+        and len(f.systems) > _FEW
+        and key_of_metric(f.metric) in compared
+        and all(e.null is None for e in f.estimates)
+    }
 
 
 def _standing(parts: Sequence[EstimateSet]) -> int:
