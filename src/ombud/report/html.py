@@ -30,9 +30,10 @@ from ombud.report.blocks import (
     figures_in,
     tables_in,
 )
+from ombud.report.bundle import drawing_script
 from ombud.report.display import visible
 from ombud.report.expected import first_expected
-from ombud.report.images import VEGALITE, to_svg
+from ombud.report.images import to_svg
 from ombud.report.themes import DARK, LIGHT
 
 __all__ = ["MOST_ROWS", "Page", "script_json", "to_appendix", "to_html"]
@@ -90,7 +91,7 @@ def to_html(
     figures = (*own, *figures_in(page.sections))
     scripts: list[str] = []
     if figures and interactive:
-        scripts = [_bundle(), _resource("report.js")]
+        scripts = [drawing_script(), _resource("report.js")]
     specs = {figure.name: figure.spec for figure in figures} if scripts else {}
     tables = {table.name for table in tables_in(page.sections) if not table.folded}
     head = len(page.title.split()) + (len(page.about[0].split()) if page.about else 0)
@@ -179,25 +180,6 @@ def _policy(scripts: Sequence[str]) -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-@lru_cache(maxsize=1)
-def _bundle() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, from the installed vl-convert."""
-    import vl_convert
-
-    snippet = "window.vegaEmbed = vegaEmbed;"
-    script = str(vl_convert.javascript_bundle(snippet, vl_version=VEGALITE))
-    script = script.replace("\r\n", "\n")
-    lowered = script.lower()
-    for forbidden in ("</script", "<!--", "<script", "\r", "\0"):
-        if forbidden in lowered:
-            raise RuntimeError(
-                f"the script of the installed vl-convert holds {forbidden!r} and cannot be "
-                "embedded; install another version, or write the report with interactive=False"
-            )
-    # Wrapped, so that its many short global names cannot meet those of another script.
-    return f"(function(){{{script}}})();"
 
 
 def _resource(name: str) -> str:
