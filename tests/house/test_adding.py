@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -109,30 +110,47 @@ ADDED = {
 }
 
 
-@pytest.mark.parametrize("kind", ADDED)
-def test_one_new_file_is_enough(kind: str, tmp_path: Path) -> None:
-    file, content, use = ADDED[kind]
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What using each new thing gave, in a copy of the package that has all of them."""
+    folder = tmp_path_factory.mktemp("adding")
     shutil.copytree(
-        SOURCE, tmp_path / "ombud", ignore=shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
+        SOURCE, folder / "ombud", ignore=shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
     )
-    path = tmp_path / "ombud" / file
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(content)
+    for file, content, _ in ADDED.values():
+        path = folder / "ombud" / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
     program = (
+        "import json\n"
         "from ombud import registry\n"
         "from ombud.audits import Audit, Plan\n"
         "from ombud.report import Report\n"
-        f"assert 'brand-new' in registry.names({kind!r})\n"
-        f"PLAN = {PLAN}\nprint({use})\n"
+        f"PLAN = {PLAN}\n"
+        "used = {}\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(tmp_path), "OMBUD_PLUGINS": "none"}
+    for kind, (_, _, use) in ADDED.items():
+        program += (
+            f"try:\n"
+            f"    assert 'brand-new' in registry.names({kind!r}), 'not found'\n"
+            f"    used[{kind!r}] = str({use})\n"
+            f"except Exception as error:\n"
+            f"    used[{kind!r}] = f'failed: {{error!r}}'\n"
+        )
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
+        [sys.executable, "-c", program + "print(json.dumps(used))"],
+        env=os.environ | {"PYTHONPATH": str(folder), "OMBUD_PLUGINS": "none"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("kind", ADDED)
+def test_one_new_file_is_enough(kind: str, used: dict[str, str]) -> None:
+    assert used[kind] and not used[kind].startswith("failed"), used[kind]
     if kind == "preset":
-        assert "Brand new" in done.stdout
+        assert "Brand new" in used[kind]

@@ -138,7 +138,7 @@ def wait_until_asked(stub: Stub, child: subprocess.Popen[bytes], more: int) -> N
 
 
 @pytest.mark.parametrize("kind", sorted(RUNNERS))
-@pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.slow)])
 def test_killed_again_and_again(kind: str, kills: int, stub: Stub, tmp_path: Path) -> None:
     expected = RUNNERS[kind](stub.url, tmp_path / "whole.sqlite")
     assert None not in expected.values()

@@ -7,12 +7,22 @@ an allowance that is stated.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 from ombud.stats import Median, Quantile, RatioOfSums, Replicates, Sample, resample
 
 pytestmark = pytest.mark.simulation
+
+
+WHOLE = os.environ.get("OMBUD_SLOW", "") not in {"", "0"}
+
+
+def some(runs: int) -> int:
+    """Return how many worlds are simulated: in CI a third of them."""
+    return runs if WHOLE else runs // 3
 
 
 def within(runs: int, allowance: float = 0.0, rate: float = 0.05) -> float:
@@ -28,7 +38,7 @@ def share_covered(drawn: Replicates, truth: float, method: str) -> float:
 @pytest.mark.parametrize("method", ["bca", "percentile"])
 @pytest.mark.parametrize(("n", "allowance"), [(30, 0.04), (200, 0.012)])
 def test_means_of_skewed_units(method: str, n: int, allowance: float, rng) -> None:
-    runs = 2000
+    runs = some(2000)
     drawn = resample(Sample.many(rng.exponential(size=(n, runs))), replicates=1000, rng=rng)
     covered = share_covered(drawn, 1.0, method)
     assert covered == pytest.approx(0.95, abs=within(runs, allowance))
@@ -36,7 +46,7 @@ def test_means_of_skewed_units(method: str, n: int, allowance: float, rng) -> No
 
 @pytest.mark.parametrize("n", [8, 15, 40])
 def test_expanded_intervals_of_few_units(n: int, rng) -> None:
-    runs = 3000
+    runs = some(3000)
     values = rng.normal(size=(n, runs))
     drawn = resample(Sample.many(values), replicates=2000, rng=rng)
     covered = share_covered(drawn, 0.0, "expanded")
@@ -46,7 +56,7 @@ def test_expanded_intervals_of_few_units(n: int, rng) -> None:
 
 @pytest.mark.parametrize("statistic", [Median(), Quantile(0.8)], ids=["median", "q80"])
 def test_quantiles(statistic, rng) -> None:
-    runs, n = 600, 100
+    runs, n = some(600), 100
     truth = -np.log(1 - statistic.q)
     samples = Sample.many(rng.exponential(size=(n, runs)), statistic)
     drawn = resample(samples, replicates=600, rng=rng)
@@ -55,7 +65,7 @@ def test_quantiles(statistic, rng) -> None:
 
 
 def test_ratio_of_sums_over_unequal_units(rng) -> None:
-    runs, n = 1500, 120
+    runs, n = some(1500), 120
     trials = rng.poisson(4, size=(runs, n)) + 1.0
     rate = rng.beta(2, 18, size=(runs, n))
     events = rng.binomial(trials.astype(int), rate)
@@ -67,7 +77,7 @@ def test_ratio_of_sums_over_unequal_units(rng) -> None:
 
 
 def test_clusters_are_needed_and_suffice(rng) -> None:
-    runs, clusters, size = 1500, 60, 6
+    runs, clusters, size = some(1500), 60, 6
     cluster = np.repeat(np.arange(clusters), size)
     shared = rng.normal(size=(clusters, runs))[cluster]
     values = shared + rng.normal(size=(clusters * size, runs))
@@ -89,7 +99,7 @@ def grouped(runs: int, n: int, chances: tuple[float, float], rng) -> Replicates:
 @pytest.mark.parametrize("method", ["bca", "percentile"])
 @pytest.mark.parametrize(("against", "how"), [(0, "ratio"), (2, "ratio"), (2, "difference")])
 def test_groups_against_whole_and_rest(method, against: int, how, rng) -> None:
-    runs, n, chances = 600, 450, (0.25, 0.15)
+    runs, n, chances = some(600), 450, (0.25, 0.15)
     drawn = grouped(runs, n, chances, rng)
     other = (chances[0] + 2 * chances[1]) / 3 if against == 0 else chances[1]
     truth = chances[0] / other if how == "ratio" else chances[0] - other
@@ -101,7 +111,7 @@ def test_groups_against_whole_and_rest(method, against: int, how, rng) -> None:
 
 
 def test_paired_systems(rng) -> None:
-    runs, n = 800, 60
+    runs, n = some(800), 60
     person = rng.gamma(2, 1, size=(n, runs))
     first, second = person + rng.gamma(1, 1, (n, runs)), person + rng.gamma(1, 1, (n, runs))
     drawn = resample(Sample.many(np.hstack([first, second])), replicates=1000, rng=rng)
@@ -114,7 +124,7 @@ def test_paired_systems(rng) -> None:
 
 @pytest.mark.parametrize(("against", "how"), [(0, "ratio"), (2, "ratio"), (2, "difference")])
 def test_p_values_under_the_null(against: int, how, rng) -> None:
-    runs = 4000
+    runs = some(4000)
     drawn = grouped(runs, 300, (0.2, 0.2), rng)
     null = 1.0 if how == "ratio" else 0.0
     p = np.array([drawn.contrast((s, 1), (s, against), how).p_value(null) for s in range(runs)])
