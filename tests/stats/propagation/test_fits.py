@@ -103,6 +103,22 @@ def test_many_systems(made: Make, rng: np.random.Generator, systems: int, users:
     assert np.abs(z).max() < 4.5 and 0.3 < np.std(z) < 2.2
 
 
+def test_wide_tastes_take_finer_nodes_rather_than_integrals_one_by_one() -> None:
+    rng = np.random.default_rng(3)
+    users, slope = 2000, 1.7
+    taste = rng.normal(-0.7, 2.5, users)
+    count = rng.integers(5, 60, users)
+    own = rng.binomial(count, 1 / (1 + np.exp(-taste)))
+    lists = np.full((users, 1), 50)
+    odds = 0.2 + slope * taste[:, None] + rng.normal(0, 0.6, (users, 1))
+    shown = rng.binomial(lists, 1 / (1 + np.exp(-odds)))
+    fit = fit_propagation(own, count, shown, lists, ["a"], draws=512)
+    assert fit.diagnostics is not None and fit.diagnostics.converged, fit.reason
+    assert fit.diagnostics.degree > 0 and fit.diagnostics.error < 0.05
+    found = fit.posterior.slope[:, 0]
+    assert abs(fit.posterior.average(found) - slope) < 4 * fit.posterior.sd(found)
+
+
 def test_estimates_have_keys_intervals_and_derived_quantities(fit: PropagationFit) -> None:
     found = {(e.key, e.system): e for e in fit.estimates()}
     assert len(found) == 3 + 4 * 2

@@ -8,7 +8,7 @@ When the weights are still uneven, the proposal is fitted to the weighted draws 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,10 +100,12 @@ _SKEWED = 0.12
 _HEAVY = 0.7
 _CHECKED_POINTS = 12
 _CHECKED_USERS = 800
-# Degrees of the polynomials that are tried in turn, and the error that is small enough (nats).
+# Degrees of the polynomials that are tried in turn, the error that is small enough (nats), and to
+# which part of it a higher degree should bring it.
 # Each is tried with so many users or more: with few, the posterior is too wide for low degrees.
 _DEGREES = {4: 2000, 6: 200, 8: 0, 10: 0}
 _TOLERATED = 0.05
+_GAIN = 0.25
 # At most so many points are integrated one by one.
 _EXACT_DRAWS = 2048
 # Nodes for the draws and for the way to the mode, tried in turn. Lists at 0 and at 1 beside others
@@ -314,10 +316,16 @@ def draw(
     if not counts.systems:
         # Nodes that stay where they are cannot follow a sigma that may be almost zero.
         ways = [] if 1 in marginals else ways[:1]
+    best = np.inf
     for degree in [*ways, 0]:
         found = _weighted(target, first, draws, degree, rng)
+        if degree and found.error > max(_TOLERATED, _GAIN * best):
+            # A higher degree hardly helps: it is the nodes, which stay where the mode wants them.
+            target = replace(target, nodes=target.nodes.finer())
+            found = _weighted(target, first, draws, degree, rng)
         if found.error <= _TOLERATED and found.khat < _HEAVY:
             break
+        best = min(best, found.error)
     return found, mode
 
 
