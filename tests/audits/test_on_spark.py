@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from _texts_lake import plan_of_texts, same, write_texts
 
 import ombud
 from ombud.audits import Plan
@@ -78,27 +79,33 @@ class Deadly(NDCG):
         raise RuntimeError("this executor is dead")
 
 
-@pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One cluster of two workers for all tests."""
     import pyspark
     from pyspark.sql import SparkSession
 
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYSPARK_PYTHON", sys.executable)
+    patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master("local-cluster[2,1,700]")
     for name, value in {
         "spark.ui.enabled": "false",
-        "spark.driver.maxResultSize": "1m",
+        "spark.driver.maxResultSize": "4m",
         "spark.executor.memory": "700m",
+        # Compiling takes more than running, in so small a test.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": "2",
         "spark.executorEnv.PYTHONPATH": str(Path(ombud.__file__).parents[1]),
-        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }.items():
         builder = builder.config(name, value)
     made = builder.getOrCreate()
     made.sparkContext.setLogLevel("OFF")
     yield made
     made.stop()
+    patch.undo()
     # Workers of a local cluster keep their logs beside the package.
     shutil.rmtree(Path(pyspark.__file__).parent / "work", ignore_errors=True)
 
@@ -130,7 +137,25 @@ def test_two_workers_give_the_numbers_of_one_machine(lake: Path, tmp_path: Path,
     assert set(one.exclusions) == set(two.exclusions)
     frame = session.read.parquet(str(lake / "interactions.parquet"))
     with pytest.raises(Exception, match="maxResultSize|bigger than"):
-        frame.crossJoin(session.range(4)).collect()  # the limit does hold
+        frame.crossJoin(session.range(16)).collect()  # the limit does hold
+
+
+@needs_spark
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("groups", ["members", None], ids=["clusters", "tagged"])
+def test_decisions_about_texts_give_the_numbers_of_one_machine(
+    tmp_path: Path, session: Any, groups: str | None
+):
+    """Texts are tagged on the executors, and those of a cluster measured on one of them."""
+    write_texts(tmp_path)
+    texts = "texts" if groups is None else "clusters"
+    more = {"metrics": [{"name": "suppression"}, {"name": "false-positive-rate"}]}
+    plan = plan_of_texts(tmp_path, texts, groups, engine={"type": "stream", "blocks": 2}, **more)
+    one = audit_of(plan).run(tmp_path / "stream")
+    plan = plan_of_texts(tmp_path, texts, groups, engine={"type": "spark", "blocks": 2}, **more)
+    two = SparkAudit.from_plan(plan, session=session).run(tmp_path / "spark")
+    same(one, two)
+    assert set(one.exclusions) == set(two.exclusions)
 
 
 def test_what_is_lacking_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -159,6 +184,13 @@ def test_faults_of_a_cluster_are_sentences():
     assert "has no package 'ombud'; install ombud" in str(lacking)
     data = _told(Exception("x\nombud.errors.DataError: interactions: 1 fault\n  - twice\n\n\tat y"))
     assert "interactions: 1 fault - twice" in str(data)
+    deep = _told(
+        Exception(
+            "An error occurred while calling z:x.\n: org.apache.spark.SparkException: Job "
+            "aborted: results are bigger than maxResultSize\n\tat y"
+        )  # fmt: skip
+    )
+    assert "was done: Job aborted: results are bigger than maxResultSize. Nothing" in str(deep)
     gone = _told(Exception("\nCannot call methods on a stopped SparkContext\nmore"))
     assert "Cannot call methods on a stopped SparkContext. Nothing was stored" in str(gone)
 

@@ -1,4 +1,7 @@
-"""The part of an audit that a block of users needs: measured anywhere, merged anywhere."""
+"""The part of an audit that a block of users needs: measured anywhere, merged anywhere.
+
+`ombud.audits.block_texts` has the part that a block of texts needs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from scipy import sparse
 from ombud.data.dataset import Dataset, group_exclusions
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
-from ombud.data.ids import Vocabulary
+from ombud.data.ids import Ids, Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.labels import Labels
@@ -24,9 +27,9 @@ from ombud.metrics.base import Metric, Rows
 from ombud.metrics.blocks import BlockSums, LeftOut
 from ombud.metrics.list_depth import list_depth
 
-__all__ = ["BlockAudit", "BlockTotals", "lists_table"]
+__all__ = ["BlockAudit", "BlockTotals", "block_groups", "in_block", "lists_table"]
 
-_COUNTS = ("users", "interactions", "grouped", "grouped_here", "ungrouped")
+_COUNTS = ("units", "rows", "grouped", "grouped_here", "ungrouped", "acceptable")
 
 
 def lists_table(system: str) -> str:
@@ -115,16 +118,12 @@ class BlockAudit:
             users, _ = Vocabulary.encode(both)
             train, test = train.over(users, self.catalogue), test.over(users, self.catalogue)
         into.left_out.add(train.exclusions, -1)
-        into.counts["users"] += train.n_users
-        into.counts["interactions"] += frames["interactions"].height
+        into.counts["units"] += train.n_users
+        into.counts["rows"] += frames["interactions"].height
         groups = None
         if self.groups is not None:
-            groups = self._grouping(frames["users"])
-            here = np.unique(groups.units.codes(train.users.arrow))
-            into.counts["grouped"] += len(groups.units)
-            into.counts["grouped_here"] += int(np.count_nonzero(here >= 0))
-            alone = ~groups.aligned(train.users.arrow).any(axis=1)
-            into.counts["ungrouped"] += int(np.count_nonzero(alone))
+            groups = block_groups(frames["users"], "user", self.groups, self.values)
+            into.grouped(groups, train.users.arrow)
         return Dataset(train, self.labels, users=groups, test=test, items=self.items)
 
     def _interactions(self, frame: pl.DataFrame, name: str) -> Interactions:
@@ -137,7 +136,7 @@ class BlockAudit:
         try:
             return Interactions.from_frame(frame, source=name, catalogue=self.catalogue, **options)
         except DataError as error:
-            raise _in_block(error) from None
+            raise in_block(error) from None
 
     def _nothing(self) -> sparse.csr_array:
         none = np.empty(0, dtype=np.int32)
@@ -147,21 +146,6 @@ class BlockAudit:
     @staticmethod
     def _user_type(frame: pl.DataFrame) -> Any:
         return np.int64 if frame.schema["user"].is_integer() else "U1"
-
-    def _grouping(self, frame: pl.DataFrame) -> Grouping:
-        assert self.groups is not None  # the caller has checked
-        if frame["user"].n_unique() < frame.height:
-            raise DataError("users", ["column 'user' repeats an id; one row for each is expected"])
-        ids = frame["user"].to_arrow()
-        units, codes = Vocabulary.encode(ids)
-        members = np.zeros((len(units), len(self.groups.names)), dtype=np.bool_)
-        place = 0
-        for attribute, values in self.values.items():
-            column = frame[attribute].cast(pl.String)
-            for value in values:
-                members[codes, place] = (column == value).fill_null(False).to_numpy()
-                place += 1
-        return Grouping(units, self.groups.names, members, self.groups.attributes)
 
     def _lists(
         self, system: str, frames: Mapping[str, pl.DataFrame], data: Dataset, into: BlockTotals
@@ -177,7 +161,7 @@ class BlockAudit:
         try:
             recorded = Recommendations.from_frame(frame, source=system)
         except DataError as error:
-            raise _in_block(error) from None
+            raise in_block(error) from None
         strangers = int(np.count_nonzero(users.codes(recorded.users) < 0)) if len(users) else 0
         into.recorded(system, strangers if len(users) else len(recorded), len(recorded))
         return recorded.top(max(1, depth)).for_users(users.ids)
@@ -191,26 +175,15 @@ class BlockAudit:
             False,
         )
         result = [
-            Exclusion(e.where, e.what, e.count, e.reason, totals.counts["interactions"], e.key)
+            Exclusion(e.where, e.what, e.count, e.reason, totals.counts["rows"], e.key)
             if e.where == "interactions"
             else e
             for e in totals.left_out.exclusions()
         ]
         result += Dataset(whole, self.labels, items=self.items).exclusions
         if self.groups is not None:
-            counts = totals.counts
-            if counts["grouped"] and not counts["grouped_here"]:
-                fault = f"none of its {counts['grouped']:,} ids is among the users"
-                raise DataError("users", [fault])
-            result += group_exclusions(
-                counts["grouped"],
-                counts["grouped_here"],
-                counts["ungrouped"],
-                counts["users"],
-                "users",
-                "have no history",
-            )
-        for system, (strangers, lists) in totals.lists.items():
+            result += totals.unmatched_groups("users", "users", "have no history")
+        for system, (strangers, lists, _) in totals.lists.items():
             if strangers:
                 reason = "their users have no history, so there is nothing to compare with"
                 where = f"{system}: recommendations"
@@ -218,8 +191,42 @@ class BlockAudit:
         return tuple(result)
 
 
-def _in_block(error: DataError) -> DataError:
-    told = "rows are counted within a block of users"
+def block_groups(
+    frame: pl.DataFrame, unit: str, groups: Grouping, values: Mapping[str, tuple[str, ...]]
+) -> Grouping:
+    """Return the groups of a block's units, with the names and in the order of all groups.
+
+    Parameters
+    ----------
+    frame
+        One row a unit with a column for each attribute, or one row a membership (`group`).
+    unit
+        The column of ids.
+    groups
+        Names and attributes of all groups.
+    values
+        For each attribute the values that make its groups, in their order; empty for memberships.
+    """
+    units, codes = Vocabulary.encode(frame[unit].to_arrow())
+    members = np.zeros((len(units), len(groups.names)), dtype=np.bool_)
+    if not values:
+        places = Vocabulary(list(groups.names)).codes(frame["group"].to_arrow())
+        members[codes[places >= 0], places[places >= 0]] = True
+        return Grouping(units, groups.names, members, groups.attributes)
+    if len(units) < frame.height:
+        raise DataError("groups", [f"column {unit!r} repeats an id; one row for each is expected"])
+    place = 0
+    for attribute, some in values.items():
+        column = frame[attribute].cast(pl.String)
+        for value in some:
+            members[codes, place] = (column == value).fill_null(False).to_numpy()
+            place += 1
+    return Grouping(units, groups.names, members, groups.attributes)
+
+
+def in_block(error: DataError) -> DataError:
+    """Return a fault whose row numbers are said to be those of a block."""
+    told = "rows are counted within a block"
     return DataError(error.source, [f"{fault} ({told})" for fault in error.faults])
 
 
@@ -236,18 +243,42 @@ class BlockTotals:
     counts
         How many users, interactions and so on there were.
     lists
-        By system: lists of users without a history, and all lists.
+        By system: lists of users without a history, all lists, and 0; or ids of decisions that are
+        of no text, all ids of decisions, and texts without a decision.
     """
 
     sums: list[BlockSums]
     left_out: LeftOut = field(default_factory=LeftOut)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
-    lists: dict[str, tuple[int, int]] = field(default_factory=dict)
+    lists: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
-    def recorded(self, system: str, strangers: int, lists: int) -> None:
-        """Count the lists of a block, and those of users without a history."""
-        known = self.lists.get(system, (0, 0))
-        self.lists[system] = (known[0] + strangers, known[1] + lists)
+    def recorded(self, system: str, strangers: int, lists: int, lacking: int = 0) -> None:
+        """Count the lists or decisions of a block, those of unknown ids, and those lacking."""
+        known = self.lists.get(system, (0, 0, 0))
+        self.lists[system] = (known[0] + strangers, known[1] + lists, known[2] + lacking)
+
+    def grouped(self, groups: Grouping, units: Ids) -> None:
+        """Count ids of groups, those of them that are units, and units in no group."""
+        here = np.unique(groups.units.codes(units))
+        self.counts["grouped"] += len(groups.units)
+        self.counts["grouped_here"] += int(np.count_nonzero(here >= 0))
+        alone = ~groups.aligned(units).any(axis=1)
+        self.counts["ungrouped"] += int(np.count_nonzero(alone))
+
+    def unmatched_groups(self, table: str, what: str, absent: str) -> list[Exclusion]:
+        """Return what is said of groups that do not match the units; refuse when none does."""
+        counts = self.counts
+        if counts["grouped"] and not counts["grouped_here"]:
+            fault = f"none of its {counts['grouped']:,} ids is among the {what}"
+            raise DataError(table, [fault])
+        return group_exclusions(
+            counts["grouped"],
+            counts["grouped_here"],
+            counts["ungrouped"],
+            counts["units"],
+            what,
+            absent,
+        )
 
     def merge(self, other: BlockTotals) -> None:
         """Add what is known of other blocks."""
@@ -256,8 +287,8 @@ class BlockTotals:
         self.left_out.merge(other.left_out)
         for name, count in other.counts.items():
             self.counts[name] += count
-        for system, (strangers, lists) in other.lists.items():
-            self.recorded(system, strangers, lists)
+        for system, counts in other.lists.items():
+            self.recorded(system, *counts)
 
     def to_bytes(self) -> list[bytes]:
         """Return the state for another process: one part for each metric, and one for the rest."""
@@ -267,7 +298,7 @@ class BlockTotals:
             "blocks": np.array([self.left_out.asked, self.left_out.blocks], dtype=np.int64),
             "left_out": np.array(counts, dtype=np.str_).reshape(len(counts), 10),
             "systems": np.array(list(self.lists), dtype=np.str_),
-            "lists": np.array(list(self.lists.values()), dtype=np.int64).reshape(-1, 2),
+            "lists": np.array(list(self.lists.values()), dtype=np.int64).reshape(-1, 3),
         }
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **rest)
@@ -302,4 +333,4 @@ class BlockTotals:
             asked, blocks = stored["blocks"].tolist()
             self.left_out = LeftOut(counts, asked, blocks)
             pairs = zip(stored["systems"].tolist(), stored["lists"].tolist(), strict=True)
-            self.lists = {name: (some[0], some[1]) for name, some in pairs}
+            self.lists = {name: (some[0], some[1], some[2]) for name, some in pairs}

@@ -1,6 +1,8 @@
-"""Audits of tables that are larger than memory: sorted into blocks of users, measured one by one.
+"""Audits of tables that are larger than memory: sorted into blocks of users or texts, measured one
+by one.
 
-``[engine] type = "stream"``. Recorded lists only: what a live system answers is written first.
+``[engine] type = "stream"``. Recorded lists and decisions only: what a live system answers is
+written first.
 """
 
 from __future__ import annotations
@@ -11,156 +13,40 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
-import polars as pl
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from ombud.audits.block_audit import BlockAudit, BlockTotals, lists_table
+from ombud.audits.block_audit import BlockAudit, BlockTotals
+from ombud.audits.block_tables import Found, Tables, sort_into_blocks
+from ombud.audits.block_texts import TextBlockAudit
 from ombud.audits.faults import check_names
 from ombud.audits.load import load_metrics
 from ombud.audits.metric_docs import metric_info
 from ombud.audits.plan import Plan
-from ombud.audits.presets import complete
+from ombud.audits.presets import complete, tagger_of
 from ombud.audits.provenance import input_hashes, now, versions
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder
 from ombud.audits.unused import engine_faults
 from ombud.data.card import Card
-from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
-from ombud.data.lake import (
-    BlockWriter,
-    LakeTable,
-    block_of,
-    blocks_for,
-    distinct_of,
-    is_remote,
-    read_block,
-)
+from ombud.data.lake import is_remote, read_block
 from ombud.data.tables import TableOptions, read_tables
-from ombud.errors import DataError, PlanError, ResultError
-from ombud.files import inside, read_json, write_atomically, write_json, write_parquet
+from ombud.errors import PlanError, ResultError
+from ombud.files import inside, write_atomically, write_parquet
 from ombud.metrics.base import Metric, Rows
 from ombud.metrics.blocks import block_fault
 from ombud.metrics.engine import Settings
 from ombud.metrics.matters import check_measures, declare
 from ombud.systems.base import Progress
 
-__all__ = ["Found", "StreamedAudit", "Tables", "refuse_whole", "sort_into_blocks"]
+__all__ = ["AnyBlockAudit", "StreamedAudit", "refuse_whole"]
 
-_ROWS_IN_BLOCK = 4_000_000
-"""Interactions of a block, by default: about 600 MiB while it is measured."""
+AnyBlockAudit: TypeAlias = BlockAudit | TextBlockAudit
 
 _CHECKPOINTS = 20
 """How often what is known so far is stored during a run."""
-
-_KINDS = {"rank": "whole numbers", "rating": "numbers", "score": "numbers"}
-
-
-@dataclass(frozen=True)
-class Tables:
-    """The tables of a plan that are read in blocks, and which of their columns.
-
-    Parameters
-    ----------
-    tables
-        By name: ``interactions``, ``test``, ``users`` and, for each system, its lists.
-    columns
-        By the same names: the columns that are read, the user first.
-    """
-
-    tables: Mapping[str, LakeTable]
-    columns: Mapping[str, tuple[str, ...]]
-
-    @classmethod
-    def of(cls, plan: Plan, given: Mapping[str, Mapping[str, pa.DataType]] | None = None) -> Self:
-        """Return the tables of a plan, their columns checked; all faults in one error.
-
-        Parameters
-        ----------
-        plan
-            What to audit.
-        given
-            By table, the types of the columns of those that do not come from files.
-        """
-        tables = {
-            name: LakeTable(path, plan.data.columns.get(name, {}), name)
-            for name in ("interactions", "test", "users")
-            if (path := getattr(plan.data, name)) is not None
-        }
-        for system, config in plan.systems.items():
-            named = {"name": system} | config
-            columns = dict(named.get("columns", {}))
-            tables[lists_table(system)] = LakeTable(str(config["path"]), columns, system)
-        chosen, faults = {}, []
-        for name, table in tables.items():
-            try:
-                types = (given or {}).get(name)
-                chosen[name] = _wanted(
-                    name, table, plan, table.schema() if types is None else types
-                )
-            except DataError as error:
-                faults.append(str(error))
-        if faults:
-            raise PlanError("\n".join(faults))
-        return cls(tables, chosen)
-
-
-def _wanted(
-    name: str, table: LakeTable, plan: Plan, types: Mapping[str, pa.DataType]
-) -> tuple[str, ...]:
-    """Return the columns of a table that are read; refuse those of a wrong type."""
-    needed = ["user"] if name == "users" else ["user", "item"]
-    faults = [
-        f"column {column!r} is missing (found: {', '.join(types)})"
-        for column in needed
-        if column not in types
-    ]
-    more = {
-        "interactions": ("rating", *(["time"] if plan.data.duplicates == "last" else [])),
-        "test": ("rating",),
-        "users": tuple(_attributes(types, plan)),
-    }.get(name, ("rank",) if "rank" in types else ("score",))
-    if name == "users" and "group" in types and "group" not in (plan.by or ()):
-        faults.append(
-            "it lists memberships (a column 'group'); an engine that streams reads one row a user, "
-            "with a column for each attribute"
-        )
-    if name == "interactions" and "set" in types and (plan.by is None or "set" in plan.by):
-        faults.append("it has a column 'set', by which only an audit in memory makes groups; name "
-                      "the attributes to compare by: by = [...]")  # fmt: skip
-    for column in ("user", "item"):
-        if column in types and not _is_id(types[column]):
-            faults.append(f"column {column!r}: holds {types[column]}; whole numbers or strings "
-                          "were expected")  # fmt: skip
-    for column, kind in _KINDS.items():
-        if column in more and column in types and not _is_number(types[column]):
-            faults.append(f"column {column!r}: holds {types[column]}; {kind} were expected")
-    if faults:
-        raise DataError(table.told, faults)
-    return (*needed, *(column for column in more if column in types))
-
-
-def _attributes(types: Mapping[str, Any], plan: Plan) -> list[str]:
-    if plan.by is None:
-        return [column for column in types if column != "user"]
-    return [column for column in plan.by if column in types]
-
-
-def _is_id(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return bool(text or pa.types.is_integer(kind) or pa.types.is_string_view(kind))
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    )
 
 
 def refuse_whole(plan: Plan) -> None:
@@ -180,24 +66,26 @@ def refuse_whole(plan: Plan) -> None:
         faults.append("repeat: it trains anew each time; run the plan in memory")
     if plan.data.source is not None:
         faults.append("data.source: a source is loaded into memory; name Parquet files")
-    if plan.data.texts is not None or plan.data.text_groups is not None:
-        faults.append("data.texts: decisions about texts are measured in memory so far")
-    if plan.data.interactions is None and plan.data.source is None:
-        faults.append("data.interactions: there is none")
+    faults += _table_faults(plan)
     for name, config in plan.systems.items():
         if config.get("type") != "recorded" or not isinstance(config.get("path"), str):
             faults.append(
-                f"systems.{name}: only recorded lists in Parquet can be read in blocks; a live "
-                "system is audited in memory, or writes its lists first"
+                f"systems.{name}: only recorded lists in Parquet can be read in blocks, and "
+                "recorded decisions; a live system is audited in memory, or writes answers first"
             )
     tables = [
         name for name in ("interactions", "test", "labels", "items") if getattr(plan.data, name)
     ]
+    of = "recommender" if plan.data.texts is None else "moderator"
     for metric in load_metrics(plan.metrics):
-        if metric.of != "recommender":
-            faults.append(f"{metric.title}: it measures a {metric.of}")
+        if metric.of != of:
+            faults.append(f"{metric.title}: it measures a {metric.of}, and the data is of a {of}")
         elif fault := block_fault(metric, tables):
             faults.append(f"{metric.title}: {fault}")
+    try:
+        tagger_of(plan)
+    except PlanError as error:
+        faults.append(str(error))
     if not plan.metrics:
         faults.append("metrics: there is none")
     if not plan.systems:
@@ -207,9 +95,32 @@ def refuse_whole(plan: Plan) -> None:
         raise PlanError(f"{said} cannot do what the plan asks:\n{lines}")
 
 
+_OF_LISTS = ("interactions", "test", "labels", "items", "users")
+_OF_TEXTS = ("texts", "text_groups")
+
+
+def _table_faults(plan: Plan) -> list[str]:
+    """Return what is wrong with the tables that a plan names: lacking, or never looked at."""
+    faults = []
+    main, unread = ("interactions", _OF_TEXTS) if plan.data.texts is None else ("texts", _OF_LISTS)
+    if getattr(plan.data, main) is None and plan.data.source is None:
+        faults.append(f"data.{main}: there is none")
+    faults += [
+        f"data.{name}: an audit in blocks is of lists or of texts; of {main} it reads no {name}"
+        for name in unread
+        if getattr(plan.data, name) is not None
+    ]
+    groups = "users" if plan.data.texts is None else "text_groups"
+    if plan.by == () and getattr(plan.data, groups) is not None:
+        faults.append(f"by = [] compares no groups, but [data] names {groups}")
+    if plan.by and plan.data.texts is None and plan.data.users is None:
+        faults.append(f"by names {', '.join(plan.by)}; the plan names no users")
+    return faults
+
+
 @dataclass
 class StreamedAudit:
-    """An audit of recorded lists in Parquet, in memory that does not grow with rows or users.
+    """An audit of what was recorded in Parquet, in memory that does not grow with rows or users.
 
     Parameters
     ----------
@@ -265,6 +176,11 @@ class StreamedAudit:
                     f"{name} is read from {path}: its files are not hashed, so `ombud verify` "
                     "cannot tell whether they have changed"
                 )
+        if notice is not None and self.plan.preset is not None:
+            notice(
+                f"preset {self.plan.preset!r}: it fills in what can be measured in blocks; for its "
+                "medians, families and analyses run the plan without [engine]"
+            )
         started, folder = now(), Path(folder)
         progress = progress or _silent
         tables = self._tables()
@@ -275,11 +191,11 @@ class StreamedAudit:
         return store.finish(result)
 
     def _tables(self) -> Tables:
-        return Tables.of(self.plan)
+        return Tables.of(self.plan, tagger=tagger_of(self.plan))
 
     def _measured(
         self, tables: Tables, store: RunFolder, progress: Progress
-    ) -> tuple[BlockAudit, BlockTotals]:
+    ) -> tuple[AnyBlockAudit, BlockTotals]:
         scratch = store.path / "blocks"
         if self.plan.engine.scratch is not None:
             scratch = Path(self.plan.engine.scratch) / f"ombud-{_key(store.path)}"
@@ -289,8 +205,8 @@ class StreamedAudit:
         begun = _restored(totals, scratch)
         step = max(1, blocks.count // _CHECKPOINTS)
         for block in range(begun, blocks.count):
-            progress(block, blocks.count, "measuring blocks of users")
-            frames = {name: read_block(scratch / name, block) for name in tables.tables}
+            progress(block, blocks.count, f"measuring blocks of {tables.what}")
+            frames = {name: read_block(scratch / name, block) for name in tables.parts}
             measured = audit.measure(frames, totals)
             if self.plan.engine.rows:
                 _store_rows(store, measured, block)
@@ -300,19 +216,23 @@ class StreamedAudit:
         shutil.rmtree(scratch, ignore_errors=True)
         return audit, totals
 
-    def block_audit(self, tables: Tables, found: Found) -> BlockAudit:
+    def block_audit(self, tables: Tables, found: Found) -> AnyBlockAudit:
         """Return what must be known to measure a block."""
         data = self.plan.data
-        values = found.values
-        groups = None
-        if "users" in tables.tables and values:
-            names = [(a, f"{a}={v}") for a, some in values.items() for v in some]
-            groups = Grouping(
-                Vocabulary(np.empty(0, dtype=np.int64)),
-                tuple(name for _, name in names),
-                np.zeros((0, len(names)), dtype=np.bool_),
-                tuple(attribute for attribute, _ in names),
+        groups = found.grouping()
+        if tables.main == "texts":
+            systems = self.plan.systems
+            return TextBlockAudit(
+                self.metrics,
+                tuple(systems),
+                {name: config.get("threshold") for name, config in systems.items()},
+                {name: Path(config["path"]).name for name, config in systems.items()},
+                groups,
+                found.values,
+                tables.is_clustered,
+                self.plan.seed,
             )
+        assert found.items is not None  # there are histories
         options = TableOptions(
             absent=data.absent, threshold=data.threshold, strict=data.strict, columns=data.columns
         )
@@ -326,7 +246,7 @@ class StreamedAudit:
             read.get("labels"),
             read.get("items"),
             groups,
-            values,
+            found.values,
             "test" in tables.tables,
             {
                 "rating_scale": data.rating_scale,
@@ -343,7 +263,7 @@ class StreamedAudit:
 
     def _result(
         self,
-        audit: BlockAudit,
+        audit: AnyBlockAudit,
         totals: BlockTotals,
         folder: Path,
         started: str,
@@ -354,7 +274,8 @@ class StreamedAudit:
         for metric, sums in zip(audit.metrics, totals.sums, strict=True):
             estimates += sums.estimates(self.settings)
             exclusions |= dict.fromkeys(sums.exclusions())
-            infos.append(metric_info(metric, sums.unit or "user"))
+            plain = "text" if metric.of == "moderator" else "user"
+            infos.append(metric_info(metric, sums.unit or plain))
         rule = "" if audit.labels is None else audit.labels.rule
         names = {Path(place).name: value for place, value in hashes.items()}
         title = ", ".join(sorted({Path(path).name for path in self._paths().values()}))
@@ -380,115 +301,9 @@ class StreamedAudit:
 
     def _paths(self) -> dict[str, str]:
         """Return the paths of all tables, by the place that names them."""
-        tables = ("interactions", "test", "labels", "items", "users")
-        named = {f"data.{name}": getattr(self.plan.data, name) for name in tables}
+        named = {f"data.{n}": getattr(self.plan.data, n) for n in (*_OF_LISTS, *_OF_TEXTS)}
         named |= {f"systems.{name}.path": c["path"] for name, c in self.plan.systems.items()}
         return {place: path for place, path in named.items() if path is not None}
-
-
-@dataclass(frozen=True)
-class Found:
-    """What sorting has found out about the tables.
-
-    Parameters
-    ----------
-    count
-        How many blocks there are.
-    items
-        The distinct items of all histories.
-    values
-        For each attribute of users its values, in order.
-    """
-
-    count: int
-    items: pa.Array
-    values: Mapping[str, tuple[str, ...]]
-
-
-def sort_into_blocks(
-    tables: Tables, scratch: Path, wanted: int | None, progress: Progress
-) -> Found:
-    """Sort the rows of all tables by a hash of their user, unless that was done before.
-
-    Parameters
-    ----------
-    tables
-        What is sorted.
-    scratch
-        Where the blocks go.
-    wanted
-        How many blocks; default, by the number of interactions.
-    progress
-        Called with (done, total, note).
-    """
-    marker = scratch / "sorted.json"
-    if marker.exists():
-        return _sorted_before(scratch, read_json(marker))
-    shutil.rmtree(scratch, ignore_errors=True)  # what a killed run has left half sorted
-    scratch.mkdir(parents=True)
-    rows = {name: table.count() for name, table in tables.tables.items()}
-    empty = [name for name, count in rows.items() if not count and name != "users"]
-    if empty:
-        raise PlanError("\n".join(f"{tables.tables[n].told}: the table has no rows" for n in empty))
-    count = blocks_for(rows["interactions"], wanted, _ROWS_IN_BLOCK)
-    done, total = 0, sum(rows.values())
-    items: pa.Array | None = None
-    kinds: dict[str, pa.Array] = {}
-    for name, table in tables.tables.items():
-        columns = tables.columns[name]
-        writer: BlockWriter | None = None
-        for batch in table.batches(columns):
-            progress(done, total, f"sorting {table.told} into {count:,} blocks")
-            plain = _plain(batch, table)
-            if writer is None:
-                writer = BlockWriter(scratch / name, count, plain.schema)
-            writer.write(plain, block_of(plain.column("user"), count))
-            if name in ("interactions", "test"):
-                items = distinct_of(items, plain.column("item"))
-            elif name == "users":
-                for attribute in columns[1:]:
-                    some = plain.column(attribute).drop_null()
-                    kinds[attribute] = distinct_of(kinds.get(attribute), some)
-            done += batch.num_rows
-        if writer is not None:
-            writer.close()
-    named = {a: tuple(sorted(some.to_pylist(), key=str)) for a, some in kinds.items()}
-    for attribute, values in named.items():
-        if len(values) > max(2, rows["users"] // 2) or len(values) > _MOST_GROUPS:
-            fault = f"{attribute!r} has {len(values):,} values for {rows['users']:,} units"
-            raise PlanError(f"users: {fault}; choose a coarser attribute")
-    assert items is not None  # a table without rows was refused
-    write_parquet(scratch / "items.parquet", pl.DataFrame({"item": items}))
-    write_json(marker, {"count": count, "values": {a: list(some) for a, some in named.items()}})
-    return Found(count, items, named)
-
-
-def _sorted_before(scratch: Path, told: Mapping[str, Any]) -> Found:
-    items = pl.read_parquet(scratch / "items.parquet")["item"].to_arrow()
-    values = {attribute: tuple(some) for attribute, some in told["values"].items()}
-    return Found(int(told["count"]), items, values)
-
-
-_MOST_GROUPS = 1000
-"""More values of one attribute than this are no groups that anyone compares."""
-
-
-def _plain(batch: pa.RecordBatch, table: LakeTable) -> pa.RecordBatch:
-    """Return a part of a table with ids of one type; refuse missing ids."""
-    arrays = []
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if name in ("user", "item"):
-            if column.null_count:
-                fault = f"column {name!r} is missing in {column.null_count:,} rows or more"
-                raise DataError(table.told, [fault])
-            whole = pa.types.is_integer(column.type)
-            column = pc.cast(column, pa.int64() if whole else pa.large_string())
-        elif name not in ("rating", "score", "rank", "time"):
-            column = pc.cast(column, pa.large_string())
-        arrays.append(column)
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
 def _store_rows(store: RunFolder, measured: list[dict[str, Rows]], block: int) -> None:

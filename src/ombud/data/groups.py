@@ -192,6 +192,8 @@ class Grouping:
     def aligned(self, units: Ids) -> NDArray[np.bool_]:
         """Return the membership of some units, in their order; an unknown unit is in no group."""
         rows = self.units.codes(units)
+        if not len(self.units):
+            return np.zeros((len(rows), len(self.names)), dtype=np.bool_)
         return np.where(rows[:, None] >= 0, self.members[rows], False)
 
     def __len__(self) -> int:

@@ -46,6 +46,9 @@ class Texts:
         The language of each text (None where it is unknown), or None.
     yes, no
         How many raters would flag each text, and how many would not, or None.
+    is_part
+        Whether these are some texts of more, as in an audit in blocks: others may have what these
+        lack.
     """
 
     ids: NDArray[Any]
@@ -58,6 +61,7 @@ class Texts:
     languages: NDArray[np.object_] | None = None
     yes: NDArray[np.int32] | None = None
     no: NDArray[np.int32] | None = None
+    is_part: bool = False
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:

@@ -22,6 +22,7 @@ __all__ = [
     "EVENTS",
     "HAPPENINGS",
     "LACKING",
+    "NOTHING_ACCEPTABLE",
     "Happening",
     "Scope",
     "by_part",
@@ -40,17 +41,21 @@ Scope = str
 """Which texts make up the whole: ``"all"``, or ``"identity"`` for those in some group."""
 
 
+NOTHING_ACCEPTABLE = (
+    "no text is known not to deserve a flag; give the texts a column 'label' "
+    "(0 = should not be flagged)"
+)
+"""What is said when there is no text to measure false flags on."""
+
+
 def needs_texts(outputs: Outputs, data: Dataset) -> tuple[Decisions, Texts]:
     """Return decisions and texts, or say what is missing."""
     if not isinstance(outputs, Decisions):
         raise PlanError("suppression is measured on a moderator's decisions, not on lists of items")
     if data.texts is None:
         raise PlanError("suppression needs texts; the data has none")
-    if not np.any(data.texts.truth == 0):
-        raise PlanError(
-            "no text is known not to deserve a flag; give the texts a column 'label' "
-            "(0 = should not be flagged)"
-        )
+    if not data.texts.is_part and not np.any(data.texts.truth == 0):
+        raise PlanError(NOTHING_ACCEPTABLE)
     return outputs, data.texts
 
 

@@ -19,7 +19,12 @@ from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.registry import hint, moderator, recommender
 
-__all__ = ["RecordedDecisions", "RecordedRecommendations"]
+__all__ = [
+    "RecordedDecisions",
+    "RecordedRecommendations",
+    "decisions_about",
+    "unmatched_decisions",
+]
 
 
 _LISTS = ("user", "item", "rank", "score")
@@ -170,57 +175,76 @@ class RecordedDecisions:
             If none of the recorded ids is that of a text.
         """
         past = self.decisions
-        place = Vocabulary(texts.ids).codes(past.ids)
-        kept = np.flatnonzero(place >= 0)
-        kept = kept[np.argsort(place[kept], kind="stable")]
-        recorded = np.zeros(len(texts), dtype=bool)
-        recorded[place[kept]] = True
-        exclusions = self._unmatched(past, texts, recorded, np.unique(past.ids[place < 0]))
-        lacking = np.flatnonzero(~recorded)
-        ids = np.concatenate([np.asarray(texts.ids)[place[kept]], np.asarray(texts.ids)[lacking]])
-        missing = len(lacking)
-        repeats = None
-        if past.repeats is not None and np.any(past.repeats[kept] > 0):
-            repeats = np.concatenate([past.repeats[kept], np.zeros(missing, dtype=np.int32)])
-        categories = None
-        if past.category_scores is not None:
-            width = past.category_scores.shape[1]
-            nothing = np.full((missing, width), np.nan, dtype=np.float32)
-            categories = np.concatenate([past.category_scores[kept], nothing])
-        result = Decisions(
-            ids,
-            np.concatenate([past.outcomes[kept], np.full(missing, Outcome.ERROR, np.int8)]),
-            np.concatenate([past.scores[kept], np.full(missing, np.nan, np.float32)]),
-            past.categories,
-            categories,
-            repeats,
-            version=past.version,
-            exclusions=exclusions,
-        )
-        return result if repeats is not None else _in_order(result, texts)
-
-    def _unmatched(
-        self, past: Decisions, texts: Texts, recorded: NDArray[np.bool_], strangers: NDArray[Any]
-    ) -> tuple[Exclusion, ...]:
-        """Return which ids have no counterpart; refuse when none has."""
+        said, strangers, lacking = decisions_about(past, texts)
         count = len(np.unique(past.ids))
-        if len(texts) and count and not recorded.any():
+        if len(texts) and count and lacking == len(texts):
             known = f"ids such as {_told(past.ids)}, the texts such as {_told(texts.ids)}"
             raise DataError(
                 str(self.path),
                 [f"none of its {count:,} ids is that of a text: it has {known}"],
             )
-        found = []
-        if len(strangers):
-            key = "warning/unknown-ids" if 2 * len(strangers) > count else ""
-            reason = "they are about texts that are not in the data"
-            found.append(Exclusion("recorded", "decisions", len(strangers), reason, count, key))
-        lacking = int(np.count_nonzero(~recorded))
-        if 2 * lacking > len(texts):
-            reason = f"{self.path.name} has no decision about them"
-            key = "warning/no-decision"
-            found.append(Exclusion("recorded", "texts", lacking, reason, len(texts), key))
-        return tuple(found)
+        unmatched = unmatched_decisions(self.path.name, strangers, count, lacking, len(texts))
+        return replace(said, exclusions=unmatched)
+
+
+def decisions_about(past: Decisions, texts: Texts) -> tuple[Decisions, int, int]:
+    """Return what was recorded about some texts, ERROR where nothing was.
+
+    Also how many recorded ids are of no text, and how many texts have no decision.
+    """
+    place = Vocabulary(texts.ids).codes(past.ids)
+    kept = np.flatnonzero(place >= 0)
+    kept = kept[np.argsort(place[kept], kind="stable")]
+    recorded = np.zeros(len(texts), dtype=bool)
+    recorded[place[kept]] = True
+    strangers = len(np.unique(past.ids[place < 0]))
+    lacking = np.flatnonzero(~recorded)
+    ids = np.concatenate([np.asarray(texts.ids)[place[kept]], np.asarray(texts.ids)[lacking]])
+    missing = len(lacking)
+    repeats = None
+    if past.repeats is not None and np.any(past.repeats[kept] > 0):
+        repeats = np.concatenate([past.repeats[kept], np.zeros(missing, dtype=np.int32)])
+    categories = None
+    if past.category_scores is not None:
+        width = past.category_scores.shape[1]
+        nothing = np.full((missing, width), np.nan, dtype=np.float32)
+        categories = np.concatenate([past.category_scores[kept], nothing])
+    result = Decisions(
+        ids,
+        np.concatenate([past.outcomes[kept], np.full(missing, Outcome.ERROR, np.int8)]),
+        np.concatenate([past.scores[kept], np.full(missing, np.nan, np.float32)]),
+        past.categories,
+        categories,
+        repeats,
+        version=past.version,
+    )
+    return result if repeats is not None else _in_order(result, texts), strangers, missing
+
+
+def unmatched_decisions(
+    name: str, strangers: int, count: int, lacking: int, texts: int
+) -> tuple[Exclusion, ...]:
+    """Return what is said of ids that have no counterpart.
+
+    Parameters
+    ----------
+    name
+        The file.
+    strangers, count
+        How many of its ids are of no text, and how many it has.
+    lacking, texts
+        How many texts it has no decision about, and how many there are.
+    """
+    found = []
+    if strangers:
+        key = "warning/unknown-ids" if 2 * strangers > count else ""
+        reason = "they are about texts that are not in the data"
+        found.append(Exclusion("recorded", "decisions", strangers, reason, count, key))
+    if 2 * lacking > texts:
+        reason = f"{name} has no decision about them"
+        key = "warning/no-decision"
+        found.append(Exclusion("recorded", "texts", lacking, reason, texts, key))
+    return tuple(found)
 
 
 def _in_order(decisions: Decisions, texts: Texts) -> Decisions:

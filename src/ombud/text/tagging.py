@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,6 +23,7 @@ from ombud.text.identity import IdentityTags, TagMode, tag_identities
 __all__ = [
     "ATTRIBUTES",
     "STATED",
+    "IdentityTagger",
     "identity_groups",
     "stated_texts",
     "tags_of",
@@ -153,6 +155,55 @@ def identity_groups(
         members = np.concatenate([members, tags.sub_membership[:, places]], axis=1)
     groups = Grouping(Vocabulary(np.asarray(texts.ids)), names, members, attributes)
     return groups if smallest is None else groups.with_intersections(minimum=smallest)
+
+
+@dataclass(frozen=True)
+class IdentityTagger:
+    """Finds the identity groups that texts name, a few texts at a time.
+
+    Parameters
+    ----------
+    terms
+        The term list.
+    mode
+        How terms are matched.
+    sub_identities
+        As in `identity_groups`.
+
+    Examples
+    --------
+    >>> tagger = IdentityTagger(terms_of("terms-identity@1"))
+    >>> [tagger.names[g] for g in np.flatnonzero(tagger.tag(["two sisters", "the sea"])[0])]
+    ['women']
+    """
+
+    terms: TermList
+    mode: TagMode = "whole-word"
+    sub_identities: bool = False
+
+    @cached_property
+    def _none(self) -> Grouping:
+        return self._groups([])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The groups."""
+        return self._none.names
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attribute of each group."""
+        return self._none.attributes
+
+    def tag(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Return texts x groups."""
+        return self._groups(texts).members
+
+    def _groups(self, texts: Sequence[str]) -> Grouping:
+        count = len(texts)
+        whole = np.fromiter(texts, dtype=object, count=count)
+        data = Dataset(texts=Texts(np.arange(count), whole, np.full(count, -1, dtype=np.int8)))
+        return identity_groups(data, self.terms, self.mode, sub_identities=self.sub_identities)
 
 
 def _attribute(groups: Grouping, name: str) -> str:

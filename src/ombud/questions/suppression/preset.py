@@ -9,12 +9,19 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ombud.audits.plan import Plan
-from ombud.audits.presets import Preset
+from ombud.audits.presets import Preset, Tagger
 from ombud.data.dataset import Dataset
 from ombud.data.frames import has_columns
 from ombud.errors import PlanError
 from ombud.registry import preset
-from ombud.text.tagging import identity_groups, stated_texts, terms_of, texts_of, with_stated
+from ombud.text.tagging import (
+    IdentityTagger,
+    identity_groups,
+    stated_texts,
+    terms_of,
+    texts_of,
+    with_stated,
+)
 
 __all__ = ["SuppressionOptions", "SuppressionPreset", "tag_texts"]
 
@@ -97,6 +104,9 @@ class SuppressionPreset(Preset):
       with groups that a source states, the spread of scores; regressions, drift and a migration
       when asked for.
 
+    Audits in blocks (``[engine]``) tag each text by itself, and measure what merges: rates,
+    suppression and the share without a decision, of all families together, without the analyses.
+
     Options
     -------
     mode
@@ -144,10 +154,12 @@ class SuppressionPreset(Preset):
         if not plan.systems:
             raise PlanError("preset 'suppression': name the moderators under [systems]")
         filled: dict[str, Any] = {}
+        in_blocks = plan.engine.type != "memory"
         if not plan.metrics:
-            filled["metrics"] = _metrics(options)
+            filled["metrics"] = _metrics(options, in_blocks)
         if not plan.analyses:
-            filled["analyses"] = _analyses(options, has_columns(plan.data.texts, "yes", "no"))
+            voted = not in_blocks and has_columns(plan.data.texts, "yes", "no")
+            filled["analyses"] = _analyses(options, voted, in_blocks)
         if plan.title == type(plan).model_fields["title"].default:
             filled["title"] = "Whose acceptable speech is flagged?"
         return plan.model_copy(update=filled)
@@ -156,17 +168,33 @@ class SuppressionPreset(Preset):
         """Return the data with the identity groups that its texts name."""
         return tag_texts(plan, data)
 
+    def tagger(self, plan: Plan) -> Tagger | None:
+        """Return what tags texts one by one; None where the groups of the data stay."""
+        options = _options(plan)
+        if options.punctuation:
+            raise PlanError("preset 'suppression': punctuation goes by data set, in memory only")
+        if plan.data.text_groups is not None and options.groups == "given":
+            if options.sub_identities:
+                raise PlanError(
+                    "preset 'suppression': sub_identities beside given groups are tagged in memory "
+                    'only; leave them out, or set groups = "tagged"'
+                )
+            return None
+        terms = terms_of(options.terms, options.path)
+        return IdentityTagger(terms, options.mode, options.sub_identities)
 
-def _metrics(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
+
+def _metrics(options: SuppressionOptions, in_blocks: bool = False) -> tuple[dict[str, Any], ...]:
     ratios = ("suppression", "worst-suppression", "pooled-suppression")
-    both: dict[str, Any] = {"families": True}
+    both: dict[str, Any] = {} if in_blocks else {"families": True}
     other = {} if options.outcome == "flagged" else {"outcome": options.outcome}
     result: list[dict[str, Any]] = [
         {"name": name, **both, "events": options.events, **other} for name in ratios
     ]
     result.insert(1, result[0] | {"against": "outside"})
     result.append({"name": "false-positive-rate", **both, **other})
-    if options.scores:
+    # Medians do not merge: in blocks they are filled in, and refused, when someone asked for them.
+    if options.scores and (not in_blocks or "scores" in options.model_fields_set):
         some = {"categories": list(options.categories)} if options.categories else {}
         result += [{"name": name, **both, "by": "scores", **some} for name in ratios[:2]]
         result.append({"name": "median-score", **both, **some})
@@ -176,16 +204,22 @@ def _metrics(options: SuppressionOptions) -> tuple[dict[str, Any], ...]:
     return tuple(result)
 
 
-def _analyses(options: SuppressionOptions, voted: bool) -> tuple[dict[str, Any], ...]:
+def _analyses(
+    options: SuppressionOptions, voted: bool, in_blocks: bool = False
+) -> tuple[dict[str, Any], ...]:
     listed = {"terms": options.terms} | ({"path": options.path} if options.path else {})
-    result: list[dict[str, Any]] = [{"name": "set-sizes"}]
     special = {"punctuation": options.punctuation} if options.punctuation else {}
-    result.append({"name": "identity-tag-counts", **listed, **special})
-    result.append({"name": "tag-validation", **listed, "mode": options.mode})
+    result: list[dict[str, Any]] = [
+        {"name": "set-sizes"},
+        {"name": "identity-tag-counts", **listed, **special},
+        {"name": "tag-validation", **listed, "mode": options.mode},
+    ]
     if voted:
         result.append({"name": "rater-agreement"})
     if options.scores:
         result.append({"name": "score-spread"})
+    if in_blocks:
+        result = []  # those that were asked for follow, and are refused
     if options.regressions:
         names = ["flag-regression", *(["score-regression"] if options.scores else [])]
         result += [{"name": name, **listed, "mode": options.mode} for name in names]

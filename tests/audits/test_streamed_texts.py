@@ -1,0 +1,108 @@
+"""Recorded decisions about texts in blocks on disk: the numbers of an audit in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from _texts_lake import by_name, plan_of_texts, same, write_texts
+
+from ombud.audits.engines import audit_of
+from ombud.errors import OmbudError, PlanError
+from ombud.report import Report
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("texts")
+    write_texts(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("texts", "groups"),
+    [("texts", "wide"), ("clusters", "members"), ("clusters", None)],
+    ids=["alone", "clusters", "tagged"],
+)
+def test_blocks_of_texts_give_the_numbers_of_memory(
+    lake: Path, tmp_path: Path, texts: str, groups: str | None
+):
+    memory = audit_of(plan_of_texts(lake, texts, groups)).run(tmp_path / "memory")
+    engine = {"type": "stream", "blocks": 3}
+    stream = audit_of(plan_of_texts(lake, texts, groups, engine=engine)).run(tmp_path / "stream")
+    mine, theirs = by_name(memory), by_name(stream)
+    assert mine.keys() == theirs.keys() and len(mine) > 20
+    exact = 0
+    for about, a in mine.items():
+        b = theirs[about]
+        assert (a.n, a.reason, a.method) == (b.n, b.reason, b.method)
+        if a.value is None:
+            continue
+        assert b.value == pytest.approx(a.value, abs=1e-9)
+        assert a.note == b.note
+        if not any(word in a.method for word in ("bootstrap", "bca", "percentile", "expanded")):
+            exact += 1  # these intervals are made of sums alone
+            assert b.interval == pytest.approx(a.interval, abs=1e-9)
+            assert b.p_value == pytest.approx(a.p_value, abs=1e-9)
+    assert exact and set(stream.exclusions) == set(memory.exclusions)
+    stored = pl.read_parquet(tmp_path / "stream" / "rows" / "00" / "one" / "*.parquet")
+    whole = pl.read_parquet(tmp_path / "memory" / "rows" / "00" / "one.parquet")
+    assert stored["unit"].sort().equals(whole["unit"].sort())
+    if texts == "clusters" and groups is not None:
+        engine = {"type": "stream", "blocks": 1, "rows": False}
+        other = audit_of(plan_of_texts(lake, texts, groups, engine=engine)).run(tmp_path / "other")
+        same(stream, other)
+        assert "suppression" in Report(stream).markdown()
+
+
+ENGINE = {"type": "stream", "blocks": 2}
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"metrics": [{"name": "median-score"}]}, r"\(median\) is no function of sums"),
+        ({"metrics": [{"name": "ndcg"}]}, "measures a recommender, and the data is of a moderator"),
+        ({"by": ["age"]}, "by names age; the table has the attributes named"),
+        ({"systems": {"two": {"type": "recorded"}}}, "give the threshold at which to flag"),
+        ({"systems": {"numbered": {"type": "recorded"}}}, "nothing would match; cast one of them"),
+        (
+            {"preset": "suppression", "options": {"regressions": True}},
+            "analyses: analyses read all tables at once",
+        ),
+    ],
+    ids=["median", "lists", "by", "threshold", "ids", "analysis"],
+)
+def test_what_blocks_of_texts_cannot_do_is_refused_at_once(
+    lake: Path, tmp_path: Path, more: dict[str, Any], told: str
+):
+    for name, system in more.get("systems", {}).items():
+        system["path"] = str(lake / f"{name}.parquet")
+    pl.DataFrame({"id": [1], "flagged": [True]}).write_parquet(lake / "numbered.parquet")
+    with pytest.raises(PlanError, match=told):
+        audit_of(plan_of_texts(lake, "texts", "wide", engine=ENGINE, **more)).run(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda f: pl.concat([f, f.head(1).with_columns(pl.col("cluster") + 1)]),
+            "column 'id' repeats an id, such as 't0'",
+        ),
+        (lambda f: f.with_columns(label=1), "no text is known not to deserve a flag"),
+        (lambda f: f.with_columns(id="x" + pl.col("id")), "none of its 2,401 ids is that of a t"),
+    ],
+    ids=["twice", "truth", "strangers"],
+)
+def test_texts_with_faults_are_refused(lake: Path, tmp_path: Path, change: Any, told: str):
+    good = pl.read_parquet(lake / "clusters.parquet")
+    change(good).write_parquet(tmp_path / "texts.parquet")
+    plan = plan_of_texts(lake, "texts", None, engine=ENGINE)
+    data = plan.data.model_copy(update={"texts": str(tmp_path / "texts.parquet")})
+    with pytest.raises(OmbudError, match=told):
+        audit_of(plan.model_copy(update={"data": data})).run(tmp_path / "out")
+    assert not (tmp_path / "out" / "provenance.json").exists()
