@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -29,9 +30,11 @@ __all__ = [
     "Analysis",
     "ListAnalysis",
     "LiveSystems",
+    "LongAnalysis",
     "SystemAnalysis",
     "all_interactions",
     "decisions_in",
+    "is_long",
     "needed",
 ]
 
@@ -130,6 +133,29 @@ class SystemAnalysis(Protocol):
             How uncertainty is computed.
         """
         ...
+
+
+class LongAnalysis(Protocol):
+    """An analysis that takes long enough to say where it is: `analyse` takes ``progress`` too."""
+
+    registered_name: ClassVar[str]
+    """The name in plans; set by the decorator."""
+
+    def analyse(
+        self,
+        data: Dataset,
+        outputs: Mapping[str, Outputs],
+        settings: Settings,
+        *,
+        progress: Progress | None = None,
+    ) -> Analysed:
+        """Return what is found; progress is called with (done, total, note)."""
+        ...
+
+
+def is_long(analysis: Analysis) -> TypeGuard[LongAnalysis]:
+    """Whether an analysis takes ``progress``."""
+    return "progress" in signature(analysis.analyse).parameters
 
 
 @runtime_checkable

@@ -13,7 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysis, ListAnalysis, LiveSystems, SystemAnalysis
+from ombud.audits.analyses import (
+    Analysis,
+    ListAnalysis,
+    LiveSystems,
+    SystemAnalysis,
+    is_long,
+)
 from ombud.audits.collect import OutputCollector, System, SystemOutputs
 from ombud.audits.faults import check_names
 from ombud.audits.histograms import spread_tables
@@ -324,6 +330,8 @@ class Audit:
                 folder = None if store is None else store.path
                 live = LiveSystems(self._named(), said, progress, folder)
                 result = analysis.analyse_systems(self.data, live, self._settings())
+            elif is_long(analysis):
+                result = analysis.analyse(self.data, said, self._settings(), progress=progress)
             else:
                 result = analysis.analyse(self.data, said, self._settings())
             estimates += result.estimates

@@ -78,7 +78,14 @@ def test_a_slope_that_is_all_genre_is_gone_when_the_mix_is_held_fixed() -> None:
     )
     frame = pl.DataFrame(lists, schema=["user", "item", "rank"], orient="row")
     asked = CreatorPropagation(k=30, genres=("love",))
-    found = asked.analyse(data, {"s": Recommendations.from_frame(frame)}, Settings())
+    said: list[tuple[int, int, str]] = []
+    outputs = {"s": Recommendations.from_frame(frame)}
+    found = asked.analyse(data, outputs, Settings(), progress=lambda *one: said.append(one))
+    assert said == [
+        (0, 3, "fitting all items"),
+        (1, 3, "fitting genre mix held fixed"),
+        (2, 3, "fitting love"),
+    ]
     (plain,) = [e for e in found.estimates if e.key == "propagation/slope"]
     (fixed,) = [e for e in found.estimates if e.key == "propagation-mix/slope"]
     assert plain.interval is not None and plain.interval[0] > 0.6

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ombud.data.recommendations import Recommendations
     from ombud.metrics.base import Outputs
     from ombud.metrics.engine import Settings
+    from ombud.systems.base import Progress
 
 __all__ = ["MIX", "PLACEBO", "CreatorPropagation", "density_inside"]
 
@@ -106,7 +107,12 @@ class CreatorPropagation:
     registered_name: ClassVar[str]
 
     def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
+        self,
+        data: Dataset,
+        outputs: Mapping[str, Outputs],
+        settings: Settings,
+        *,
+        progress: Progress | None = None,
     ) -> Analysed:
         """Return the parameters of every fit, and what figures are drawn from."""
         creators = creators_of(data, self.attribute, self.registered_name)
@@ -116,22 +122,27 @@ class CreatorPropagation:
                 f"{self.registered_name}: all known items have the one identity "
                 f"{creators.names[0]!r}; there is nothing to compare"
             )
-        fits, estimates, exclusions = self._fitted(creators, data, lists, settings)
+        # What is fitted, by where: whose identities, of how many known items or more, against what.
+        wanted: dict[str, tuple[Creators, int, Floats | None]] = {"": (creators, self.least, None)}
         if self.placebo:
-            fake = _placebo(creators, settings.seed)
-            more, told, _ = self._fitted(fake, data, lists, settings, PLACEBO)
-            fits |= more
-            estimates += told
+            wanted[PLACEBO] = (_placebo(creators, settings.seed), self.least, None)
         if self.genres:
             expected = expected_mix(creators, data, self.genres)
-            more, told, _ = self._fitted(creators, data, lists, settings, MIX, expected=expected)
+            wanted[MIX] = (creators, self.least, expected)
+        # A profile has fewer items of one genre: two are enough to say something.
+        wanted |= {g: (some, 2, None) for g, some in by_genre(creators, data, self.genres).items()}
+        fits: dict[tuple[str, str], PropagationFit] = {}
+        estimates: list[Estimate] = []
+        exclusions: list[Exclusion] = []
+        for number, (within, (whose, least, against)) in enumerate(wanted.items()):
+            if progress is not None:
+                progress(number, len(wanted), f"fitting {within or 'all items'}")
+            more, told, left = self._fitted(
+                whose, data, lists, settings, within, least=least, expected=against
+            )
             fits |= more
             estimates += told
-        for genre, some in by_genre(creators, data, self.genres).items():
-            # A profile has fewer items of one genre: two are enough to say something.
-            more, told, _ = self._fitted(some, data, lists, settings, genre, least=2)
-            fits |= more
-            estimates += told
+            exclusions += [] if within else left
         rng = generator(settings.seed, self.registered_name, "new users")
         drawn = _drawn({who: fit for (where, who), fit in fits.items() if not where}, rng)
         return Analysed(
@@ -152,11 +163,12 @@ class CreatorPropagation:
         data: Dataset,
         lists: Mapping[str, Recommendations],
         settings: Settings,
-        within: str = "",
-        least: int | None = None,
-        expected: Floats | None = None,
+        within: str,
+        *,
+        least: int,
+        expected: Floats | None,
     ) -> tuple[dict[tuple[str, str], PropagationFit], list[Estimate], list[Exclusion]]:
-        counts, empty = _counted(creators, data, lists, self.k, least or self.least, expected)
+        counts, empty = _counted(creators, data, lists, self.k, least, expected)
         rng = generator(settings.seed, self.registered_name, within)
         priors = Priors(residual_rate=self.residual_rate)
         fits: dict[tuple[str, str], PropagationFit] = {}
