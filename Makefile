@@ -6,7 +6,7 @@ NAME ?=
 # Tests start a hundred processes, each of which would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint check docs bench fuzz versions lowest audit-packages clean help
+.PHONY: demo test test-all lint check docs bench fuzz spark versions lowest audit-packages clean help
 
 help:
 	@echo "make demo            install, run the demo audits, print where their reports are"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all        the same, with what takes minutes (30 kills of each runner, ...)"
 	@echo "make docs            build the site into site/html; a warning is an error"
 	@echo "make fuzz            make up inputs for longer (EXAMPLES=2000 in each test)"
+	@echo "make spark           what needs Spark, on a cluster of two workers (Java 17, 450 MB more)"
 	@echo "make versions        the smoke suite on every Python from 3.11 that is installed"
 	@echo "make lowest          the smoke suite with the lowest versions that pyproject.toml allows"
 	@echo "make audit-packages  look the installed packages up among known vulnerabilities"
@@ -65,6 +66,14 @@ docs: $(VENV)/.docs
 EXAMPLES ?= 2000
 fuzz: $(VENV)/.test
 	OMBUD_PLUGINS=none OMBUD_FUZZ=$(EXAMPLES) $(BIN)/python -m pytest tests/fuzz
+
+$(VENV)/.spark: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,delta,lake]'
+	@touch $@
+
+spark: $(VENV)/.spark
+	OMBUD_PLUGINS=none OMBUD_REQUIRE_SPARK=1 $(BIN)/python -m pytest tests/audits/test_on_spark.py \
+		tests/systems/recommenders/adapters/test_spark.py tests/data/test_frames.py
 
 versions:
 	.ci/versions

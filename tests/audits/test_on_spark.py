@@ -26,6 +26,7 @@ from ombud.metrics.accuracy import NDCG
 from ombud.metrics.base import Outputs, Rows
 
 HERE = find_spec("pyspark") is not None and not java_fault()
+HERE = HERE or os.environ.get("OMBUD_REQUIRE_SPARK") == "1"  # then its absence is a failure
 needs_spark = pytest.mark.skipif(not HERE, reason="Spark needs the extra spark and Java")
 USERS = 4000
 

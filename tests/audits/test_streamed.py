@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ import pytest
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.compare import compare
 from ombud.audits.engines import audit_of
+from ombud.audits.rescore import rescore
+from ombud.audits.verify import recompute
 from ombud.data.lake import LakeTable
 from ombud.data.tables import write_tables
-from ombud.errors import DataError, OmbudError, PlanError
+from ombud.errors import DataError, OmbudError, PlanError, ResultError
 from ombud.worlds import small_world
 
 
@@ -99,6 +102,21 @@ def test_blocks_on_disk_give_the_numbers_of_memory(lake: Path, tmp_path: Path):
     changes = compare(stream, again, same_units=True).changes
     assert changes and all(abs(change.value or 0) < 1e-12 for change in changes)
     assert "data.interactions/day=1/a.parquet" in other.provenance["inputs"]
+
+
+def test_a_result_can_be_measured_again(lake: Path, tmp_path: Path):
+    for name in ("interactions", "test", "labels", "users", "system0", "system1"):
+        shutil.copy(lake / f"{name}.parquet", tmp_path)
+    run(tmp_path, tmp_path / "out", engine={"type": "stream", "blocks": 2})
+    assert recompute(tmp_path / "out") == ()
+    plan = plan_of(tmp_path, metrics=[{"name": "ndcg", "k": 5}])
+    again = rescore(tmp_path / "out", plan=Plan.from_dict(plan), into=tmp_path / "again")
+    assert "NDCG@5" in {e.metric for e in again.estimates}
+    assert again.provenance["engine"] == "stream"
+    lists = pl.read_parquet(tmp_path / "system1.parquet")
+    lists.head(100).write_parquet(tmp_path / "system1.parquet")
+    with pytest.raises(ResultError, match=r"systems\.s1\.path"):
+        recompute(tmp_path / "out")
 
 
 def test_a_run_that_was_stopped_goes_on(lake: Path, tmp_path: Path, monkeypatch):

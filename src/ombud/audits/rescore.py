@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ombud.audits.audit import Audit
 from ombud.audits.collect import SystemOutputs
+from ombud.audits.engines import audit_of
 from ombud.audits.integrity import read_integrity
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_hashes
@@ -30,13 +33,16 @@ def rescore(
 ) -> Result:
     """Compute the metrics of a result again.
 
+    An audit in blocks stores no copy of what was recorded: it is made again from the files, which
+    must be those of then.
+
     Parameters
     ----------
     folder
         A result folder, finished or with all its outputs stored.
     plan
         Take metrics, groups and statistics from this plan; default, the result's own. Data, its
-        split, the seed and what was declared beforehand stay those of the result.
+        split, the seed, the engine and what was declared beforehand stay those of the result.
     into
         Write the new result to this folder; default, in memory only.
     progress
@@ -52,10 +58,12 @@ def rescore(
                 "before systems are asked; judge a result by later limits with: "
                 "ombud check RESULT --gate FILE"
             )
-        fixed = ("data", "systems", "split", "seed", "repeat", "about", "expect")
+        fixed = ("data", "systems", "split", "seed", "repeat", "about", "expect", "engine")
         kept = {name: getattr(stored, name) for name in fixed}
         asked = plan.model_copy(update=kept)
     _check_unchanged(folder, stored)
+    if stored.engine.type != "memory":
+        return _from_files(asked, into, progress)
     answers = _answers(folder, tuple(stored.systems))
     systems: dict[str, Recommender | Moderator] = {
         name: RecordedRecommendations.from_frame(answer.outputs, name)
@@ -71,8 +79,19 @@ def rescore(
     return audit.rescored(answers, None if into is None else Path(into), progress, repeats)
 
 
+def _from_files(plan: Plan, into: Path | str | None, progress: Progress | None) -> Result:
+    """Make an audit in blocks again."""
+    if into is not None:
+        return audit_of(plan).run(into, progress)
+    with TemporaryDirectory(dir=plan.engine.scratch) as scratch:
+        again = audit_of(plan).run(Path(scratch) / "again", progress)
+    return replace(again, folder=None)
+
+
 def _check_unchanged(folder: Path, stored: Plan) -> None:
     """Refuse data files that are not what they were when the systems were asked."""
+    # What an audit in blocks measures are the recorded files themselves.
+    measured = ("data.",) if stored.engine.type == "memory" else ("data.", "systems.")
     before = read_json(folder / "run.json").get("files", {})
     if not isinstance(before, dict):
         raise ResultError(f"{folder / 'run.json'} is damaged: files must name files")
@@ -80,7 +99,7 @@ def _check_unchanged(folder: Path, stored: Plan) -> None:
     changed = [
         index
         for index, digest in before.items()
-        if index.startswith("data.") and after.get(index) != digest
+        if index.startswith(measured) and after.get(index) != digest
     ]
     if changed:
         raise ResultError(

@@ -54,7 +54,7 @@ def block_fault(metric: Metric, tables: Sequence[str]) -> str:
         name = type(metric.statistic).__name__.lower()
         return (
             f"its statistic ({name}) is no function of sums: it needs all units at once, so blocks "
-            "of them do not merge"
+            "of them do not merge; measure a mean instead, or run the plan without [engine]"
         )
     if not isinstance(metric, MeasuredInBlocks):
         return "it does not say whether units can be measured in blocks (`block_fault`)"
