@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.fs as fs
 from numpy.typing import NDArray
 
@@ -120,6 +119,9 @@ class LakeTable:
             raise DataError(self.told, [f"it cannot be read as a Delta table: {error}"]) from None
 
     def _dataset(self) -> Any:
+        # It imports pandas where that is installed, which audits in memory need not pay for.
+        import pyarrow.dataset as ds
+
         base = self.path if Path(self.path).is_dir() else None
         try:
             source: Any = self.files()

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ombud.link import _kernels as kernels
 from ombud.link.isbn import isbn_texts
 
 __all__ = [
@@ -33,6 +32,13 @@ _FIRST = 1 << 16
 
 NO_ISBN = -1
 """No number has this key, and read as unsigned it is larger than all of them."""
+
+
+def _kernels() -> Any:
+    # Numba takes a second to import, which an audit that links nothing need not pay.
+    from ombud.link import _kernels as kernels
+
+    return kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +86,7 @@ class Clusterer:
         if nodes >= 2**31:
             raise ValueError(f"{nodes:,} records and works; at most {2**31 - 1:,} can be clustered")
         self._parent = np.arange(nodes, dtype=np.int32)
-        self._keys = np.full(_FIRST, kernels.EMPTY, dtype=np.int64)
+        self._keys = np.full(_FIRST, _kernels().EMPTY, dtype=np.int64)
         self._nodes = np.zeros(_FIRST, dtype=np.int32)
         self._used = 0
         self._blocks: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
@@ -93,7 +99,7 @@ class Clusterer:
         """Add edges: the ISBN keys and the nodes they stand in."""
         keys = np.ascontiguousarray(isbns, dtype=np.int64)
         ends = np.ascontiguousarray(nodes, dtype=np.int32)
-        if not kernels.COMPILED:
+        if not _kernels().COMPILED:
             self._blocks.append((keys, ends))
             return
         # Half of the slots stay free at worst; a block is cut so that it cannot fill the table.
@@ -105,26 +111,26 @@ class Clusterer:
                 continue
             part = slice(done, done + room)
             self._used += int(
-                kernels.insert_edges(
+                _kernels().insert_edges(
                     self._keys, self._nodes, self._parent, keys[part], ends[part], self._shift
                 )
             )
             done += room
 
     def _grow(self) -> None:
-        keys = np.full(2 * len(self._keys), kernels.EMPTY, dtype=np.int64)
+        keys = np.full(2 * len(self._keys), _kernels().EMPTY, dtype=np.int64)
         nodes = np.zeros(len(keys), dtype=np.int32)
         old_keys, old_nodes = self._keys, self._nodes
         self._keys, self._nodes = keys, nodes
-        kernels.rehash(old_keys, old_nodes, keys, nodes, self._shift)
+        _kernels().rehash(old_keys, old_nodes, keys, nodes, self._shift)
 
     def finish(self) -> Clusters:
         """Return the components."""
-        if not kernels.COMPILED:
+        if not _kernels().COMPILED:
             return self._finish_with_scipy()
-        count = int(kernels.label_components(self._parent))
+        count = int(_kernels().label_components(self._parent))
         labels, self._parent = self._parent, np.empty(0, dtype=np.int32)
-        used = np.flatnonzero(self._keys != kernels.EMPTY)
+        used = np.flatnonzero(self._keys != _kernels().EMPTY)
         isbns, firsts = self._keys[used], self._nodes[used]
         self._keys, self._nodes = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
         del used
@@ -132,7 +138,7 @@ class Clusterer:
         isbns = isbns[order]
         firsts = labels[firsts[order]]
         least = np.full(count, NO_ISBN, dtype=np.int64)
-        kernels.smallest_key(isbns, firsts, least)
+        _kernels().smallest_key(isbns, firsts, least)
         return Clusters(labels, isbns, firsts, least)
 
     def _finish_with_scipy(self) -> Clusters:
@@ -182,14 +188,14 @@ def bipartite_components(
     (2, [0, 0, 1, 0, 0])
     """
     total = shape[0] + shape[1]
-    if not kernels.COMPILED:
+    if not _kernels().COMPILED:
         ends = (left, right.astype(np.int64) + shape[0])
         graph = sparse.coo_array((np.ones(len(left), np.int8), ends), shape=(total, total))
         count, labels = csgraph.connected_components(graph, directed=False)
         return int(count), labels.astype(np.int32)
     parent = np.arange(total, dtype=np.int32)
-    kernels.union_edges(parent, left, right + np.int32(shape[0]))
-    return int(kernels.label_components(parent)), parent
+    _kernels().union_edges(parent, left, right + np.int32(shape[0]))
+    return int(_kernels().label_components(parent)), parent
 
 
 def splitting_isbns(edges: pl.DataFrame) -> pl.DataFrame:
@@ -213,7 +219,7 @@ def splitting_isbns(edges: pl.DataFrame) -> pl.DataFrame:
     ends = np.concatenate([left, right + len(isbns)]), np.concatenate([right + len(isbns), left])
     graph = sparse.coo_array((np.ones(2 * len(left), np.int8), ends), shape=(total, total)).tocsr()
     starts = graph.indptr.astype(np.int64)
-    pieces, largest = kernels.cut_points(starts, graph.indices.astype(np.int32))
+    pieces, largest = _kernels().cut_points(starts, graph.indices.astype(np.int32))
     found = pl.DataFrame(
         {
             "isbn": isbns,
