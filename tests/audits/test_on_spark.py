@@ -159,6 +159,22 @@ def test_decisions_about_texts_give_the_numbers_of_one_machine(
     assert set(one.exclusions) == set(two.exclusions)
 
 
+@needs_spark
+@pytest.mark.filterwarnings("ignore")
+def test_spark_reads_the_present_version_of_a_delta_table(lake: Path, tmp_path: Path, session: Any):
+    delta = pytest.importorskip("deltalake", reason="the extra delta is not installed")
+    rows = pl.read_parquet(lake / "interactions.parquet").with_columns(day=pl.col("user") % 2)
+    path = str(tmp_path / "delta")
+    for some in (rows, rows.head(100)):
+        delta.write_deltalake(path, some.to_arrow(), mode="overwrite", partition_by=["day"])
+    plan = plan_of(lake, type="spark")
+    plan = plan.model_copy(
+        update={"data": plan.data.model_copy(update={"interactions": path, "test": None})}
+    )
+    audit = SparkAudit(plan, session=session)
+    assert audit._frame(session, "interactions", audit._tables()).count() == 100
+
+
 def test_what_is_lacking_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert "needs Java 17 or newer" in java_fault()

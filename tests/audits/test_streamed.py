@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from ombud.audits import Audit, Plan, Result
@@ -227,12 +229,98 @@ def test_object_stores_are_read_and_said(lake: Path, tmp_path: Path):
 
 def test_tables_whose_folders_hold_old_rows_are_not_read_as_folders(lake: Path, tmp_path: Path):
     (tmp_path / "iceberg" / "metadata").mkdir(parents=True)
-    (tmp_path / "iceberg" / "metadata" / "1.metadata.json").write_text("{}")
+    metadata = tmp_path / "iceberg" / "metadata" / "1.metadata.json"
+    metadata.write_text("{}")
     with pytest.raises(DataError, match="is an Iceberg table"):
         LakeTable(str(tmp_path / "iceberg")).files()
+    with pytest.raises(OmbudError, match=r"ombud\[iceberg\]|cannot be read as an Iceberg table"):
+        LakeTable(str(metadata)).files()
     (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
     with pytest.raises(OmbudError, match=r"ombud\[delta\]|cannot be read as a Delta table"):
         LakeTable(str(tmp_path / "delta")).files()
+
+
+ROWS = pl.DataFrame({"user": [1, 2, 3], "item": [4, 5, 6], "day": ["a", "b", "a"]})
+
+
+def _rows(path: str) -> list[tuple[int, ...]]:
+    table = LakeTable(path)
+    assert list(table.schema()) == ["user", "item", "day"]
+    parts = [part for batch in table.batches(["user", "item"]) for part in batch.to_pylist()]
+    assert table.count() == len(parts)
+    return sorted((row["user"], row["item"]) for row in parts)
+
+
+def test_of_a_delta_table_the_present_version_is_read(tmp_path: Path, monkeypatch):
+    delta = pytest.importorskip("deltalake", reason="the extra delta is not installed")
+    path = str(tmp_path / "delta")
+    delta.write_deltalake(path, ROWS.to_arrow(), partition_by=["day"])
+    delta.write_deltalake(path, ROWS.head(2).to_arrow(), mode="overwrite", partition_by=["day"])
+    assert len(list(tmp_path.rglob("*.parquet"))) == 4
+    assert _rows(path) == [(1, 4), (2, 5)]
+
+    class Vectors:
+        reader_features = ("deletionVectors",)
+
+    monkeypatch.setattr(delta.DeltaTable, "protocol", lambda self: Vectors())
+    with pytest.raises(DataError, match="has deletionVectors: its files alone do not say"):
+        LakeTable(path).files()
+
+
+def test_of_an_iceberg_table_the_named_version_is_read(tmp_path: Path):
+    pytest.importorskip("pyiceberg", reason="the extra iceberg is not installed")
+    pytest.importorskip("sqlalchemy", reason="the catalogue of this test is not installed")
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    options = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}"}
+    catalogue = SqlCatalog("test", **options)
+    catalogue.create_namespace("a")
+    table = catalogue.create_table("a.rows", schema=ROWS.to_arrow().cast(_plain_schema()).schema)
+    table.append(ROWS.to_arrow().cast(table.schema().as_arrow()))
+    before = table.metadata_location.removeprefix("file://")
+    table.overwrite(ROWS.head(2).to_arrow().cast(table.schema().as_arrow()))
+    assert len(_rows(before)) == 3
+    assert _rows(table.metadata_location.removeprefix("file://")) == [(1, 4), (2, 5)]
+    catalogue.close()
+
+
+def _plain_schema() -> pa.Schema:
+    return pa.schema([("user", pa.int64()), ("item", pa.int64()), ("day", pa.string())])
+
+
+def test_a_bucket_is_read(tmp_path: Path, monkeypatch):
+    """A server on this machine that speaks S3."""
+    pytest.importorskip("moto.server", reason="moto is not installed")
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "none")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    address = "http://{}:{}".format(*server.get_host_and_port())
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    try:
+        bucket = boto3.client("s3", endpoint_url=address)
+        bucket.create_bucket(Bucket="lake")
+        for day in ("a", "b"):
+            ROWS.filter(pl.col("day") == day).drop("day").write_parquet(tmp_path / "part")
+            body = (tmp_path / "part").read_bytes()
+            bucket.put_object(Bucket="lake", Key=f"rows/day={day}/1.parquet", Body=body)
+        assert _rows("s3://lake/rows") == [(1, 4), (2, 5), (3, 6)]
+        with pytest.raises(DataError, match="there is nothing at s3://lake/none"):
+            LakeTable("s3://lake/none").schema()
+        if find_spec("deltalake") is not None:
+            from deltalake import write_deltalake
+
+            monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+            monkeypatch.setenv("AWS_S3_ALLOW_UNSAFE_RENAME", "true")
+            write_deltalake("s3://lake/delta", ROWS.to_arrow())
+            write_deltalake("s3://lake/delta", ROWS.head(2).to_arrow(), mode="overwrite")
+            assert _rows("s3://lake/delta") == [(1, 4), (2, 5)]
+    finally:
+        server.stop()
 
 
 def test_one_user_may_have_most_rows(lake: Path, tmp_path: Path):

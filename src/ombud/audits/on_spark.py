@@ -201,7 +201,11 @@ class SparkAudit(StreamedAudit):
         table = tables.tables[name]
         frame = self.frames.get(name)
         if frame is None:
-            frame = session.read.parquet(table.path)
+            files = table.version_files()
+            reader = session.read
+            if files is not None and not table.is_iceberg:  # of Delta, partitions are in the paths
+                reader = reader.option("basePath", table.path)
+            frame = reader.parquet(*([table.path] if files is None else files))
         chosen: list[Any] = []
         for column in tables.columns[name]:
             theirs = table.columns.get(column, column)

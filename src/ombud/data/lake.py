@@ -79,17 +79,12 @@ class LakeTable:
         DataError
             If there is nothing to read.
         """
+        chosen = self.version_files()
+        if chosen is not None:
+            return chosen
         if is_remote(self.path):
             return [self.path]
         path = Path(self.path)
-        if (path / "_delta_log").is_dir():
-            return self._delta_files()
-        if any((path / "metadata").glob("*.metadata.json")):
-            fault = (
-                f"{path} is an Iceberg table, whose folder also holds rows that were deleted; give "
-                "it to Spark as a frame (SparkAudit), or export it as Parquet"
-            )
-            raise DataError(self.told, [fault])
         if path.is_dir():
             # What begins with a point or a bar is of those who wrote the folder (`_SUCCESS`).
             found = sorted(
@@ -107,6 +102,33 @@ class LakeTable:
             raise DataError(self.told, [fault])
         return [str(path)]
 
+    @property
+    def is_iceberg(self) -> bool:
+        """Whether the path is the metadata file of an Iceberg table."""
+        return self.path.endswith(_METADATA)
+
+    def version_files(self) -> list[str] | None:
+        """Return the files of one version of a Delta or Iceberg table; None for a plain folder.
+
+        The folder of such a table also holds files that are no longer, or not yet, part of it.
+        """
+        if self.is_iceberg:
+            return self._iceberg_files()
+        if is_remote(self.path):
+            try:
+                store, place = _store(self.path)
+                log, metadata = store.get_file_info([f"{place}/_delta_log", f"{place}/metadata"])
+            except (OSError, pa.ArrowException, ValueError, ImportError) as error:
+                raise DataError(self.told, [_told(error, self.path)]) from None
+            is_delta = log.type == fs.FileType.Directory
+            is_iceberg = metadata.type == fs.FileType.Directory
+        else:
+            is_delta = Path(self.path, "_delta_log").is_dir()
+            is_iceberg = any(Path(self.path, "metadata").glob(f"*{_METADATA}"))
+        if is_iceberg:
+            raise DataError(self.told, [_is_iceberg(self.path)])
+        return self._delta_files() if is_delta else None
+
     def _delta_files(self) -> list[str]:
         """Return the files that a Delta table consists of now: its folder holds old ones too."""
         require("deltalake", "delta")
@@ -114,9 +136,36 @@ class LakeTable:
         from deltalake.exceptions import DeltaError
 
         try:
-            return sorted(DeltaTable(self.path).file_uris())
+            table = DeltaTable(self.path)
+            features = set(table.protocol().reader_features or ())
+            files = sorted(table.file_uris())
         except (DeltaError, OSError, ValueError) as error:
             raise DataError(self.told, [f"it cannot be read as a Delta table: {error}"]) from None
+        if unread := features & _NOT_IN_FILES:
+            fault = (
+                f"the Delta table has {', '.join(sorted(unread))}: its files alone do not say "
+                "which rows and columns it has; give it to Spark as a frame (SparkAudit)"
+            )
+            raise DataError(self.told, [fault])
+        return files
+
+    def _iceberg_files(self) -> list[str]:
+        """Return the files of the snapshot that a metadata file of an Iceberg table describes."""
+        require("pyiceberg", "iceberg")
+        from pyiceberg.table import StaticTable
+
+        try:
+            parts = list(StaticTable.from_metadata(self.path).scan().plan_files())
+        except Exception as error:  # what it raises depends on the store and on the file
+            text = " ".join(str(error).split())[:300]
+            raise DataError(self.told, [f"it cannot be read as an Iceberg table: {text}"]) from None
+        if any(part.delete_files for part in parts):
+            fault = (
+                "the Iceberg table has rows that are deleted in files beside its own; rewrite it "
+                "(compaction), or give it to Spark as a frame (SparkAudit)"
+            )
+            raise DataError(self.told, [fault])
+        return sorted(part.file.file_path.removeprefix("file://") for part in parts)
 
     def _dataset(self) -> Any:
         # It imports pandas where that is installed, which audits in memory need not pay for.
@@ -125,9 +174,14 @@ class LakeTable:
         base = self.path if Path(self.path).is_dir() else None
         try:
             source: Any = self.files()
-            options: dict[str, Any] = {"format": "parquet", "partitioning": "hive"}
+            options: dict[str, Any] = {"format": "parquet"}
+            if not self.is_iceberg:  # whose files hold all columns, whatever their folders say
+                options["partitioning"] = "hive"
             if is_remote(self.path):
-                options["filesystem"], source = _store(self.path)
+                options["filesystem"], place = _store(self.path)
+                alone = source == [self.path]
+                source = place if alone else [_store(file)[1] for file in source]
+                base = None if alone or self.is_iceberg else place
             return ds.dataset(source, partition_base_dir=base, **options)
         except (OSError, pa.ArrowException, ValueError, ImportError) as error:
             raise DataError(self.told, [_told(error, self.path)]) from None
@@ -190,6 +244,8 @@ def _store(path: str) -> tuple[Any, str]:
 
     Arrow reads some itself (s3, gs, hdfs, abfs); the others go through fsspec, where it is there.
     """
+    if path.startswith("s3a://"):  # as Spark says
+        path = "s3" + path[3:]
     if path.partition("://")[0] in _OF_ARROW:
         found: tuple[Any, str] = fs.FileSystem.from_uri(path)
         return found
@@ -198,6 +254,19 @@ def _store(path: str) -> tuple[Any, str]:
 
     store, place = url_to_fs(path)
     return fs.PyFileSystem(fs.FSSpecHandler(store)), place
+
+
+_METADATA = ".metadata.json"
+_NOT_IN_FILES = {"deletionVectors", "columnMapping"}
+"""What a Delta table can have that its files do not show."""
+
+
+def _is_iceberg(path: str) -> str:
+    return (
+        f"{path} is an Iceberg table, whose folder also holds rows that were deleted; name the "
+        "metadata file of the version to read (metadata/...metadata.json), or give the table to "
+        "Spark as a frame (SparkAudit)"
+    )
 
 
 _OF_ARROW = {"s3", "gs", "gcs", "hdfs", "abfs", "abfss", "file"}
@@ -213,6 +282,8 @@ def _apart(first: pa.Schema, here: pa.Schema) -> str:
 
 def _told(error: Exception, path: str) -> str:
     text = " ".join(str(error).split())[:300]
+    if isinstance(error, FileNotFoundError):
+        return f"there is nothing at {path}, or it may not be listed"
     if isinstance(error, PermissionError):
         return f"{path} cannot be listed or read: permission denied"
     return f"{path} cannot be listed or read as Parquet: {text}"
