@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import polars as pl
+
 from ombud.audits.result import Result
 from ombud.questions.authors.figures import (
     bins_figure,
@@ -32,7 +34,7 @@ from ombud.report.blocks import (
     Table,
     paragraph,
 )
-from ombud.report.display import count, shorten
+from ombud.report.display import count, joined, shorten
 from ombud.report.findings import estimates_of, infos_of, key_of_metric
 from ombud.report.format import estimate_text, number_text
 from ombud.report.natural import in_hundred, out_of
@@ -313,8 +315,9 @@ def authors_propagation(result: Result) -> Section | None:
     figure = curves_figure(result, name="authors-curves", table="authors-slopes")
     blocks += [] if figure is None else [figure]
     blocks.append(_slopes(result, "propagation", "authors-slopes", "Propagation by system"))
-    fits = _fits(result)
+    fits = _fits(result, main=True)
     blocks += [] if fits is None else [fits]
+    blocks += _refused(result)
     for prefix, title in (
         ("propagation-placebo", "Placebo: the same for an attribute made of a hash of item ids"),
         ("propagation-mix", "Propagation beyond genre: each user's genre mix held fixed"),
@@ -322,6 +325,8 @@ def authors_propagation(result: Result) -> Section | None:
     ):
         if estimates_of(result, f"{prefix}/slope"):
             blocks.append(_slopes(result, prefix, f"authors-{prefix}", title))
+    further = _fits(result, main=False)
+    blocks += [] if further is None else [further]
     blocks.append(
         paragraph(
             "Slope 1 and intercept 0: lists vary as profiles do. Below 1, lists vary less than "
@@ -390,10 +395,25 @@ def _slopes(result: Result, prefix: str, name: str, caption: str) -> Table:
     return Table(name, tuple(columns), tuple(rows), text, notes.lines(), folded)
 
 
-def _fits(result: Result) -> Table | None:
-    """Return diagnostics of every fit, with mu and sigma of both fits side by side."""
+def _refused(result: Result) -> list[Block]:
+    """Say which of the further fits gave no numbers; the main ones say it in their table."""
     table = result.tables.get("creator-propagation-fits")
-    if table is None or not table.height:
+    if table is None:
+        return []
+    without = table.filter((pl.col("refused") != "") & (pl.col("within") != ""))
+    if not without.height:
+        return []
+    where = [shorten(name, 60) for name in without["within"].unique(maintain_order=True)]
+    return [paragraph(f"No numbers, for reasons that the appendix gives: {joined(where)}.")]
+
+
+def _fits(result: Result, *, main: bool) -> Table | None:
+    """Return diagnostics of the two main fits, or of the others, with mu and sigma."""
+    table = result.tables.get("creator-propagation-fits")
+    if table is None:
+        return None
+    table = table.filter((pl.col("within") == "") == main)
+    if not table.height:
         return None
     notes = Notes()
     columns = (
@@ -432,8 +452,10 @@ def _fits(result: Result) -> Table | None:
             (Cell(shorten(name, 60)), Cell(shorten(row["identity"], 60)), *cells)
             + (Cell.number(row["users"]), *numbers)
         )
-    caption = "How far each fit can be trusted; one that did not converge gives no numbers."
-    return Table("authors-fits", columns, tuple(rows), caption, notes.lines())
+    which = "each fit" if main else "each further fit"
+    caption = f"How far {which} can be trusted; one that did not converge gives no numbers."
+    name = "authors-fits" if main else "authors-further-fits"
+    return Table(name, columns, tuple(rows), caption, notes.lines(), folded=not main)
 
 
 @section("authors-reranking")

@@ -31,6 +31,13 @@ def figures(result: Result, found: Sequence[EstimateSet], *, beside: bool) -> Se
         Whether there are such sections, which have figures of their own.
     """
     most = _MOST_BESIDE if beside else _MOST
+    if beside:
+        # Systems are compared in words above; what was not tested is in the question's sections.
+        found = [
+            f
+            for f in found
+            if f.kind != "system contrast" and any(e.null is not None for e in f.estimates)
+        ]
     # Where groups are compared, their levels need no picture of their own.
     compared = {key_of_metric(f.metric) for f in found if f.kind == "group contrast"}
     found = [f for f in found if f.kind != "group" or key_of_metric(f.metric) not in compared]
