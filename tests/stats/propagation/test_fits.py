@@ -103,6 +103,15 @@ def test_many_systems(made: Make, rng: np.random.Generator, systems: int, users:
     assert np.abs(z).max() < 4.5 and 0.3 < np.std(z) < 2.2
 
 
+def test_a_spread_that_is_almost_none_converges() -> None:
+    rng = np.random.default_rng(0)
+    count = np.minimum(rng.geometric(0.05, 5000) + 4, 200)
+    taste = rng.normal(0.1, 0.06, 5000)
+    fit = fit_profiles(rng.binomial(count, 1 / (1 + np.exp(-taste))), count)
+    assert fit.diagnostics is not None and fit.diagnostics.converged, fit.reason
+    assert fit.diagnostics.khat < 0.3
+
+
 def test_wide_tastes_take_finer_nodes_rather_than_integrals_one_by_one() -> None:
     rng = np.random.default_rng(3)
     users, slope = 2000, 1.7

@@ -198,13 +198,12 @@ class _Marginal:
         return mean, float(np.sqrt(mass @ (centres - mean) ** 2))
 
 
-def _felt(away: Floats, which: NDArray[np.intp]) -> Floats:
+def _felt(away: Floats) -> Floats:
     """Return how far other parameters feel that a log standard deviation moved.
 
-    A residual acts through its variance: once that is almost zero, less of it changes nothing.
+    It acts through its variance: once that is almost zero, less of it changes nothing.
     """
-    saturating = np.where(away < 0, np.expm1(2 * np.minimum(away, 0.0)) / 2, away)
-    return np.where(which > 1, saturating, away)
+    return np.where(away < 0, np.expm1(2 * np.minimum(away, 0.0)) / 2, away)
 
 
 class _Proposal:
@@ -244,7 +243,7 @@ class _Proposal:
         if d:
             e = rng.standard_normal((count, d))
             e /= np.sqrt(rng.chisquare(self.df, count) / self.df)[:, None]
-            shift = _felt(points[:, self.own] - self.middle[self.own], self.own) @ self.pull.T
+            shift = _felt(points[:, self.own] - self.middle[self.own]) @ self.pull.T
             points[:, self.rest] = self.middle[self.rest] + shift + e @ self.root.T
             logs += -0.5 * (self.df + d) * np.log1p((e**2).sum(axis=1) / self.df)
             logs += float(
@@ -379,7 +378,7 @@ def _skewed(target: _Target, mode: Mode) -> dict[int, _Marginal]:
         # Left, where the tail is long, further than right.
         places = np.concatenate([-np.geomspace(8, 0.5, 7), [0.0], np.linspace(0.5, 4.5, 9)])
         places = places * min(sds[j], 0.75)
-        points = mode.point + _felt(places[:, None], np.array([j])) * direction
+        points = mode.point + _felt(places[:, None]) * direction
         points[:, j] = mode.point[j] + places
         logs = log_likelihoods(target.counts, points, target.nodes)
         logs += log_prior(points, target.priors)[0]
