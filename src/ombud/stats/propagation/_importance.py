@@ -174,7 +174,7 @@ class _Marginal:
             [logs[0] + left * (before - places[0]), curve, logs[-1] + right * (after - places[-1])]
         )
         # A little wider than what was found, so that the weights stay bounded.
-        values = 0.9 * (values - values.max())
+        values = 0.75 * (values - values.max())
         density = np.exp(values)
         parts = (density[1:] + density[:-1]) / 2 * np.diff(grid)
         cumulated = np.concatenate([[0.0], np.cumsum(parts)])
