@@ -2,6 +2,7 @@
 
     python benchmarks/app.py            50 raters for 5 minutes, 30 kills, 100,000 ratings
     python benchmarks/app.py --quick    under a minute
+    python benchmarks/app.py --people   load and kills alone
 
 Load: raters click about once a second each, far faster than people; an answer's time is from
 sending a click to having the next text, with the click on disk. Kills: raters click without pause
@@ -58,8 +59,9 @@ def agreement(quick: bool) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="under a minute")
-    quick = parser.parse_args().quick
-    figures = agreement(quick)
+    parser.add_argument("--people", action="store_true", help="load and kills alone")
+    quick = (given := parser.parse_args()).quick
+    figures = {} if given.people else agreement(quick)
     with tempfile.TemporaryDirectory() as folder:
         raters, seconds, kills = (10, 10.0, 3) if quick else (50, 300.0, 30)
         print(f"load: {raters} raters, {seconds:g} s", flush=True)

@@ -28,7 +28,7 @@ import numpy as np
 
 from _delicate_agreement import CASES as AGREEMENT
 from _delicate_agreement import LEVELS
-from _delicate_corpus import sentences, write_wet
+from _delicate_corpus import Wet, sentences
 from _isolated import finish, main_of_case, measure
 
 SEED = 20261116
@@ -208,9 +208,10 @@ def main() -> None:
         sizes = (20, 60) if quick else (1_000, 1_000 * gigabytes)
         files: list[str] = []
         part = sizes[0] // 2
+        corpus = Wet()
         for number in range(sizes[1] // part):
             file = Path(folder) / f"{number}.wet.gz"
-            write_wet(file, part, seed=SEED + number)
+            corpus.write(file, part, seed=SEED + number)
             files.append(str(file))
         small = measure(here, "source", {"files": files[:2]})
         large = measure(here, "source", {"files": files})

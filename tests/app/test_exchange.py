@@ -207,6 +207,7 @@ def test_faults_of_an_export(tmp_path: Path, one: dict[str, Any], message: str) 
         ("{}", "a list of tasks"),
         ('[{"text": "a", "step": "delicate"}]', "no data.id"),
         ('[{"data": {"id": "a"}}]', "not as JSON-MIN"),
+        ('[{"id": "a", "annotation_id": 1}]', "short form, JSON-MIN"),
         ("[" * 100_000, "is not JSON"),
     ],
 )

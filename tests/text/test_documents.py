@@ -140,9 +140,30 @@ def test_a_record_that_lies_about_its_length_spoils_no_text(
     path = tmp_path / ("x.wet.gz" if packed else "x.wet")
     path.write_bytes(b"".join(gzip.compress(r) if packed else r for r in records))
     found, damage = read(path)
-    assert found == [text.decode() for text in texts[:3]]
-    assert path.name in damage.files
+    assert found == [text.decode() for i, text in enumerate(texts) if i != 3]
+    assert "at 1 place reading went on" in damage.files[path.name]
     assert sum(damage.counts.values()) == 1
+
+
+def test_a_damaged_record_costs_no_more_than_the_one_before_it(tmp_path: Path) -> None:
+    pytest.importorskip("fastwarc")
+    parts = [gzip.compress(record(f"text {i} ".encode() * 40, i)) for i in range(9)]
+    parts[4] = parts[4][:30] + b"\x00" * 20 + parts[4][50:]
+    path = tmp_path / "x.wet.gz"
+    path.write_bytes(b"".join(parts))
+    found, damage = read(path)
+    assert [text.split()[1] for text in found] == ["0", "1", "2", "5", "6", "7", "8"]
+    assert "after byte" in damage.files[path.name] and sum(damage.counts.values()) == 1
+
+
+def test_an_archive_of_lies_is_given_up(tmp_path: Path) -> None:
+    pytest.importorskip("fastwarc")
+    path = tmp_path / "x.wet"
+    path.write_bytes(b"".join(record(b"text " * 9, i, 7) for i in range(150)))
+    found, damage = read(path)
+    assert found == []
+    assert "at 100 places" in damage.files[path.name]
+    assert "what stands before is used" in damage.files[path.name]
 
 
 def test_bytes_that_are_not_utf8_are_replaced_and_counted(tmp_path: Path) -> None:
@@ -150,17 +171,18 @@ def test_bytes_that_are_not_utf8_are_replaced_and_counted(tmp_path: Path) -> Non
     lines.write_bytes(b'{"text": "good"}\n{"text": "b\xffd"}\nnot json\n[1]\n{"text": null}\n')
     texts, damage = read(lines)
     assert texts == ["good", "b\ufffdd"]
-    assert sorted(damage.counts.values()) == [1, 1, 1, 1]
+    assert sorted(damage.counts.values()) == [1, 1, 1]
+    assert list(damage.mended.values()) == [1]  # it is used: not among what was left out
     table = tmp_path / "x.csv"
     table.write_bytes(b"text,url\nb\xffd,u\nfine,u\n1,2,3\n")
     texts, damage = read(table)
     assert texts == ["b\ufffdd", "fine"]
-    assert sorted(damage.counts.values()) == [1, 1]
+    assert list(damage.counts.values()) == list(damage.mended.values()) == [1]
     plain = tmp_path / "x.txt"
     plain.write_bytes(b"b\xffd\n")
     texts, damage = read(plain)
     assert texts == ["b\ufffdd\n"]
-    assert list(damage.counts.values()) == [1]
+    assert not damage.counts and list(damage.mended.values()) == [1]
 
 
 def test_lone_surrogates_of_json_become_replacement_characters(tmp_path: Path) -> None:

@@ -65,6 +65,15 @@ def run(path: Path, **options: object) -> Sourced:
     )
 
 
+def test_no_more_distinct_texts_are_estimated_than_were_found(tmp_path: Path) -> None:
+    """A small pilot estimates from a few keys, which may say twice as many as there are."""
+    path = tmp_path / "a.jsonl"
+    corpus(path, pages=6)
+    for seed in range(8):
+        table = run(path, size=6, seed=seed).table
+        assert (table["distinct"] <= table["found"]).all()
+
+
 def test_cells_are_counted_by_hand(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     corpus(path)

@@ -195,6 +195,10 @@ class _Reader:
 
     def task(self, task: Any, place: str) -> None:
         data = task.get("data") if isinstance(task, dict) else None
+        if data is None and isinstance(task, dict) and "annotation_id" in task:
+            fault = "this is the short form, JSON-MIN, which has no raters; export as JSON"
+            self.faults += [fault] if fault not in self.faults else []
+            return
         if not isinstance(data, dict) or "id" not in data:
             self.faults.append(f"{place}: no data.id; ids come with the tasks that ombud writes")
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -127,14 +128,23 @@ def source(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("kind", "topic", "severity", "wanted", "found", "distinct", "sampled", box=None)
+    # Without kinds of sites their column says nothing, and the others fit into a terminal.
+    cells = ["topic", "severity", "wanted", "found", "distinct", "sampled"]
+    table = Table(box=None)
+    for cell in (cells := cells if sites is None else ["kind", *cells]):
+        table.add_column(cell, overflow="fold")
     for row in found.table.filter(found.table["mentioned"] > 0).iter_rows(named=True):
-        cells = ("kind", "topic", "severity", "wanted", "found", "distinct", "sampled")
         table.add_row(*(Text(str(row[cell])) for cell in cells))
     console.print(table)
     for exclusion in found.exclusions:
         say(f"  {exclusion}")
+    _say_mended(found.facts["read with replacement characters"])
     say(f"{found.candidates.height:,} texts in {folder / 'candidates.parquet'}")
+
+
+def _say_mended(mended: Mapping[str, int]) -> None:
+    for what, count in mended.items():
+        say(f"  used with replacement characters: {count:,} {what}")
 
 
 @app.command()
@@ -147,6 +157,7 @@ def score(
     detector: Annotated[Path, typer.Option("--detector", help="The folder of a saved detector.")],
     to: Annotated[Path, typer.Option("--to", help="The Parquet file to write.")],
     text_column: Annotated[str, typer.Option(help="The column of texts in a table.")] = "text",
+    id_column: Annotated[str, typer.Option(help="The column of names of texts.")] = "id",
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Score every text of some files with a detector.
@@ -162,7 +173,8 @@ def score(
 
     model = load_detector(detector)
     with progress_bar() as show:
-        found = score_files(model, files, to, columns=Columns(text=text_column), progress=show)
+        columns = Columns(text=text_column, id=id_column)
+        found = score_files(model, files, to, columns=columns, progress=show)
     if as_json:
         print_json(asdict(found) | {"to": str(to), "detector": model.version})
         return
@@ -170,6 +182,7 @@ def score(
         say(f"DAMAGED {name}: {reason}")
     for exclusion in found.exclusions:
         say(f"  {exclusion}")
+    _say_mended(found.mended)
     say(f"{found.flagged:,} of {found.texts:,} texts are delicate by {model.version}")
     if model.rule == "threshold":
         say(f"threshold: {model.calibrated or 'not calibrated'}")

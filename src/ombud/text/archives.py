@@ -20,14 +20,20 @@ __all__ = ["read_archive"]
 
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 _LONGEST = 64 << 20
-_CUT = "the archive is cut in the middle; what stands before is used"
+_CUT = "the archive is cut in the middle"
+_MOST_FAULTS = 100
+_MEMBER = re.compile(rb"(?P<begin>\x1f\x8b\x08)")
+_RECORD = re.compile(rb"\r?\n\r?\n(?P<begin>WARC/1\.\d\r?\n[A-Za-z-]+:)")
+
+_Row = tuple[str, str | None, str | None, str | None]
 
 
 def read_archive(path: Path, damage: Damage) -> Iterator[Documents]:
     """Yield the texts of an archive: plain-text records (WET), or the pages of responses (WARC).
 
     Needs the extra ``warc``. A record is used only when the next one, or the end of the file,
-    stands where its length says; so a length that lies spoils no text.
+    stands where its length says; so a length that lies spoils no text. Reading then goes on where
+    the next record begins, but for archives that are one gzip member as a whole.
 
     Parameters
     ----------
@@ -40,56 +46,120 @@ def read_archive(path: Path, damage: Damage) -> Iterator[Documents]:
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
     kinds = WarcRecordType.conversion | WarcRecordType.response
-    rows: list[tuple[str, str | None, str | None, str | None]] = []
+    rows: list[_Row] = []
+    row = 1
     size, lines, last, declared = 0, False, 0, 0
-    held: tuple[str, str | None, str | None, str | None] | None = None
+    held: _Row | None = None
+    places = _Places(path, damage)
     with path.open("rb") as raw:
         records = iter(ArchiveIterator(raw, parse_http=True, auto_decode="all"))
         while True:
+            record, fault = None, ""
             try:
                 record = next(records, None)
-            except (OSError, ValueError, RuntimeError) as fault:
-                damage.add("archive records whose length is not true", int(held is not None))
-                damage.files[path.name] = (
-                    f"after byte {last:,} there is no record where one should begin ({fault}); "
-                    "what stands before is used"
-                )
-                held = None
-                break
-            if record is None and _ends_early(path, last, declared):
-                damage.add("archive records shorter than they say", int(held is not None))
-                damage.files[path.name] = _CUT
-                held = None
-            if held is not None:
+            except (OSError, ValueError, RuntimeError) as error:
+                fault = f"there is no record where one should begin ({error})"
+            if record is None and not fault and _ends_early(path, last, declared):
+                fault = _CUT
+            if held is not None and not fault:
                 rows.append(held)
                 size += len(held[0])
-                held = None
-            if record is None:
+            dropped, held = held is not None, None
+            if record is not None:
+                last, declared = int(record.stream_pos), _length(record)
+                if record.record_type & kinds:
+                    lines = lines or record.record_type == WarcRecordType.conversion
+                    try:
+                        held = _row(record, record.reader.read(_LONGEST + 1), damage)
+                    except OSError as error:
+                        fault, dropped = f"the data is damaged ({error})", True
+            if fault:
+                begins = places.after(last, fault, dropped)
+                if begins is None:
+                    break
+                raw.seek(begins)
+                records = iter(ArchiveIterator(raw, parse_http=True, auto_decode="all"))
+                declared = 0
+            elif record is None:
                 break
-            last, declared = int(record.stream_pos), _length(record)
-            if record.record_type & kinds:
-                body = record.reader.read(_LONGEST + 1)
-                held = _row(record, body, damage, WarcRecordType)
-                lines = lines or record.record_type == WarcRecordType.conversion
             if size > BLOCK:
-                yield Documents(_table(rows), raw.tell(), lines)
+                yield Documents(_table(rows, row), raw.tell(), lines)
+                row += len(rows)
                 rows, size = [], 0
     if rows:
-        yield Documents(_table(rows), path.stat().st_size, lines)
+        yield Documents(_table(rows, row), path.stat().st_size, lines)
 
 
-def _table(rows: list[tuple[str, str | None, str | None, str | None]]) -> pl.DataFrame:
+class _Places:
+    """Where reading goes on after a record that does not end where it says."""
+
+    def __init__(self, path: Path, damage: Damage) -> None:
+        self.path, self.damage = path, damage
+        self.packed = path.suffix.lower() == ".gz"
+        self.reached = -1
+        self.faults = 0
+        self.first = ""
+
+    def after(self, last: int, fault: str, dropped: bool) -> int | None:
+        """Say what is wrong after the record at byte `last`; return where the next one begins."""
+        self.reached = max(self.reached, last)
+        self.faults += 1
+        self.first = self.first or f"after byte {last:,} {fault}"
+        begins = self._next(self.reached + 1) if self.faults <= _MOST_FAULTS else None
+        if begins is None:
+            self.damage.add("archive records shorter than they say", int(dropped))
+            end = fault if fault == _CUT else f"after byte {last:,} {fault}"
+            before = "" if self.faults == 1 else f"{self._places(self.faults - 1)}; later, "
+            self.damage.files[self.path.name] = f"{before}{end}; what stands before is used"
+            return None
+        self.damage.add("archive records whose length is not true, or damaged", int(dropped))
+        self.damage.files[self.path.name] = f"{self._places(self.faults)}; the rest is used"
+        self.reached = begins
+        return begins
+
+    def _places(self, count: int) -> str:
+        places = "1 place" if count == 1 else f"{count} places"
+        return f"at {places} reading went on at the next record ({self.first})"
+
+    def _next(self, start: int) -> int | None:
+        """Return where the next record begins; None where none is found."""
+        mark = _MEMBER if self.packed else _RECORD
+        with self.path.open("rb") as raw:
+            raw.seek(start)
+            at, kept = start, b""
+            while block := raw.read(1 << 16):
+                kept += block
+                for found in mark.finditer(kept):
+                    place = at + found.start("begin")
+                    if not self.packed or self._is_record(place):
+                        return place
+                # A mark may lie across two blocks.
+                at, kept = at + len(kept) - len(kept[-64:]), kept[-64:]
+        return None
+
+    def _is_record(self, place: int) -> bool:
+        with self.path.open("rb") as raw:
+            raw.seek(place)
+            try:
+                return zlib.decompressobj(wbits=31).decompress(raw.read(4096), 5) == b"WARC/"
+            except zlib.error:
+                return False
+
+
+def _table(rows: list[_Row], row: int) -> pl.DataFrame:
     names = ["text", "url", "date", "language"]
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    numbers = pl.int_range(row, row + frame.height)
+    return frame.with_columns(id=pl.lit(None, pl.String), row=numbers)
 
 
-def _row(
-    record: Any, body: bytes, damage: Damage, types: Any
-) -> tuple[str, str | None, str | None, str | None] | None:
+def _row(record: Any, body: bytes, damage: Damage) -> _Row | None:
+    from fastwarc.warc import WarcRecordType
+
     if len(body) > _LONGEST:
         damage.add(f"archive records of more than {_LONGEST >> 20} MiB")
         return None
-    if record.record_type == types.conversion:
+    if record.record_type == WarcRecordType.conversion:
         text = _decoded(body, "utf-8", damage)
     else:
         headers = record.http_headers
@@ -111,7 +181,7 @@ def _decoded(body: bytes, charset: str, damage: Damage) -> str:
     try:
         return body.decode(charset)
     except (UnicodeDecodeError, LookupError):
-        damage.add("archive records that are not in their charset (replacement characters)")
+        damage.mend("archive records that are not in their charset")
         return body.decode("utf-8", "replace")
 
 

@@ -25,7 +25,7 @@ BLOCK = 8 << 20
 """Bytes, or characters, of a batch of documents."""
 
 _LONGEST_LINE = 64 << 20
-_SCHEMA = {"text": pl.String, "url": pl.String, "date": pl.String, "language": pl.String}
+_SCHEMA = dict.fromkeys(("text", "url", "date", "language", "id"), pl.String)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,15 @@ class Columns:
     url, date, language
         Columns of the page's address, of the time of its crawl and of its language; ignored where
         a table has none.
+    id
+        The column of the text's own name, for those who put texts and scores together again.
     """
 
     text: str = "text"
     url: str = "url"
     date: str = "date"
     language: str = "language"
+    id: str = "id"
 
     def named(self) -> dict[str, str]:
         """Return the standard names with the names in the file."""
@@ -53,6 +56,7 @@ class Columns:
             "url": self.url,
             "date": self.date,
             "language": self.language,
+            "id": self.id,
         }
 
 
@@ -65,16 +69,23 @@ class Damage:
     counts
         How often each thing happened, such as ``"lines that are not JSON"``.
     files
-        Files that could not be read to their end: name and reason.
+        Files that could not be read to their end, or not all between: name and reason.
+    mended
+        What is used, but with replacement characters where bytes are not text: how often.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    mended: dict[str, int] = field(default_factory=dict)
 
     def add(self, what: str, count: int = 1) -> None:
         """Count something that was left out."""
         if count:
             self.counts[what] = self.counts.get(what, 0) + count
+
+    def mend(self, what: str) -> None:
+        """Count something that was read with replacement characters."""
+        self.mended[what] = self.mended.get(what, 0) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,9 @@ class Documents:
     Parameters
     ----------
     frame
-        Columns `text`, `url`, `date`, `language`; strings, all but text may be missing.
+        Columns `text`, `url`, `date`, `language`, `id`; strings, all but text may be missing. The
+        column `row` says where each stands in its file, from 1, what was left out counted (but for
+        CSV rows with another number of fields, and records of archives).
     bytes_read
         Bytes of the file (as it lies on disk) read so far, for progress.
     lines
@@ -186,14 +199,16 @@ def _blocks(source: _Source, name: str, end: bytes, damage: Damage) -> Iterator[
         yield rest
 
 
-def _frame(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the four columns as strings; rows without a text go."""
-    return rows.select(
+def _frame(rows: pl.DataFrame, row: int | pl.Series) -> pl.DataFrame:
+    """Return the columns of documents, of which the first is, or all are, at these rows."""
+    numbers = row if isinstance(row, pl.Series) else pl.int_range(row, row + rows.height)
+    frame = rows.select(
         (pl.col(name).cast(pl.String) if name in rows.columns else pl.lit(None, pl.String)).alias(
             name
         )
         for name in _SCHEMA
     )
+    return frame.with_columns(row=numbers)
 
 
 def _with_text(rows: pl.DataFrame, damage: Damage) -> pl.DataFrame:
@@ -203,33 +218,38 @@ def _with_text(rows: pl.DataFrame, damage: Damage) -> pl.DataFrame:
 
 
 def _jsonl(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
-    found = False
+    found, row = False, 1
     with _Source(path) as source:
         for block in _blocks(source, path.name, b"\n", damage):
-            rows = _json_rows(block, columns, damage)
+            rows, read = _json_rows(block, columns, damage, row)
+            row += read
             found = found or rows["text"].null_count() < rows.height
             yield Documents(_with_text(rows, damage), source.position())
     if not found:
         raise DataError(str(path), [f"no line has a text under {columns.text!r}"])
 
 
-def _json_rows(block: bytes, columns: Columns, damage: Damage) -> pl.DataFrame:
+def _json_rows(
+    block: bytes, columns: Columns, damage: Damage, row: int
+) -> tuple[pl.DataFrame, int]:
+    """Return the documents of some lines, and how many lines these were, blank ones apart."""
     wanted = columns.named()
     schema = {name: pl.String for name in wanted.values()}
     try:
         table = pl.read_ndjson(io.BytesIO(block), schema=schema)
-        return _frame(table.rename({there: here for here, there in wanted.items()}))
+        table = table.rename({there: here for here, there in wanted.items()})
+        return _frame(table, row), table.height
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeDecodeError):
         pass
     rows: list[list[str | None]] = []
-    for line in block.splitlines():
-        if not line.strip():
-            continue
+    numbers: list[int] = []
+    lines = [line for line in block.splitlines() if line.strip()]
+    for number, line in enumerate(lines, start=row):
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError:
             text = line.decode("utf-8", "replace")
-            damage.add("lines with bytes that are not UTF-8 (read with replacement characters)")
+            damage.mend("lines with bytes that are not UTF-8")
         try:
             content = json.loads(text)
         except (ValueError, RecursionError):
@@ -240,9 +260,11 @@ def _json_rows(block: bytes, columns: Columns, damage: Damage) -> pl.DataFrame:
             continue
         values = [content.get(name) for name in wanted.values()]
         rows.append([value if isinstance(value, str) else _as_text(value) for value in values])
-    return pl.DataFrame(
-        {name: [_utf8(row[i]) for row in rows] for i, name in enumerate(wanted)}, schema=_SCHEMA
+        numbers.append(number)
+    frame = pl.DataFrame(
+        {name: [_utf8(one[i]) for one in rows] for i, name in enumerate(wanted)}, schema=_SCHEMA
     )
+    return _frame(frame, pl.Series(numbers, dtype=pl.Int64)), len(lines)
 
 
 def _as_text(value: Any) -> str | None:
@@ -288,7 +310,7 @@ def _csv(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
             fault_text = f"it is not a table of comma-separated values: {fault}"
             raise DataError(str(path), [fault_text]) from None
         # A missing column comes as nulls; a text column that is all null is no text column.
-        found = False
+        found, row = False, 1
         while True:
             try:
                 batch = reader.read_next_batch()
@@ -301,7 +323,8 @@ def _csv(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
             table = table.rename({there: here for here, there in wanted.items()})
             rows = table.select(_decoded(table[name], damage) for name in wanted)
             found = found or rows["text"].null_count() < rows.height
-            yield Documents(_with_text(_frame(rows), damage), source.position())
+            yield Documents(_with_text(_frame(rows, row), damage), source.position())
+            row += rows.height
     if not found:
         raise DataError(str(path), [f"it has no column {columns.text!r}, or the column is empty"])
 
@@ -319,9 +342,7 @@ def _decoded(column: pl.Series, damage: Damage) -> pl.Series:
                 texts.append(None if value is None else value.decode("utf-8"))
             except UnicodeDecodeError:
                 texts.append(value.decode("utf-8", "replace"))
-                damage.add(
-                    "fields with bytes that are not UTF-8 (read with replacement characters)"
-                )
+                damage.mend("fields with bytes that are not UTF-8")
         return pl.Series(column.name, texts, dtype=pl.String)
 
 
@@ -355,23 +376,21 @@ def _parquet(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents
                 return
             table = pl.DataFrame(pl.from_arrow(batch))
             table = table.rename({there: here for here, there in present.items()})
+            rows = _with_text(_frame(table, done + 1), damage)
             done += table.height
-            rows = _with_text(_frame(table), damage)
             yield Documents(rows, size * done // rows_in_all)
 
 
 def _plain(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
     with _Source(path) as source:
-        for block in _blocks(source, path.name, b"\n", damage):
+        for row, block in enumerate(_blocks(source, path.name, b"\n", damage), start=1):
             try:
                 text = block.decode("utf-8")
             except UnicodeDecodeError:
                 text = block.decode("utf-8", "replace")
-                damage.add(
-                    "blocks with bytes that are not UTF-8 (read with replacement characters)"
-                )
+                damage.mend("blocks with bytes that are not UTF-8")
             frame = pl.DataFrame({"text": [text], "url": [path.name]})
-            yield Documents(_frame(frame), source.position())
+            yield Documents(_frame(frame, row), source.position())
 
 
 def _archive(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:

@@ -294,6 +294,7 @@ class _Collector:
             "paragraphs": self.paragraphs,
             "characters": self.characters,
             "paragraphs with a term": int(self.found[:, :-1].sum()),
+            "read with replacement characters": dict(damage.mended),
             "repeats met in the sample": exact,
             "near repeats met in the sample": near,
             "dictionary": self.dictionary.name,
@@ -313,7 +314,8 @@ class _Collector:
             for cell in range(self.cells):
                 pool, at = (controls, 0) if cell == self.cells - 1 else (with_terms, cell)
                 lists[kind, cell] = pool.smallest(at)
-                distinct[kind, cell] = pool.distinct(at)
+                # An estimate: of few texts it may be more than there are.
+                distinct[kind, cell] = min(pool.distinct(at), int(self.found[kind, cell]))
         lists = _without_repeats(lists, seen)
         chosen: list[tuple[int, int, float, int, _Kept]] = []
         rows = []

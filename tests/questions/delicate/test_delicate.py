@@ -29,10 +29,12 @@ from ombud.questions.delicate import (
     Precision,
     Recall,
 )
+from ombud.questions.delicate.answer import delicate_answer
 from ombud.questions.delicate.groups import dictionary_of, text_groups
 from ombud.questions.delicate.ratings import read_ratings
 from ombud.report.answer import MOST_WORDS, answers_of
 from ombud.report.report import Report
+from ombud.systems.moderators.keyword import KeywordModerator
 
 ABOUT = {
     "health": "my depression and the chemotherapy",
@@ -233,6 +235,22 @@ def test_bias_tests_ask_every_live_moderator_and_name_the_others(tmp_path: Path)
     assert fails == {"he": 0.0, "crime": 1.0}
     with pytest.raises(PlanError, match="need values"):
         BiasTests(templates=("I am {value}.",))
+
+
+def test_texts_without_a_term_are_said_to_be_missed_once() -> None:
+    """They are a row of the topics and a row of the coarse topics."""
+    kinds = ("what he did to", "the robbery of", "what he did to", "the kidnapping of")
+    lines = [f"{kinds[i % 4]} page {i}" for i in range(200)]
+    given = Texts(np.arange(200), np.array(lines, object), np.ones(200, np.int8))
+    groups = text_groups(given, ["topic", "coarse-topic"], dictionary_of())
+    words = KeywordModerator(terms=["robbery"])
+    result = Audit(Dataset(texts=given, text_groups=groups), {"words": words}, [Recall()]).run()
+    answer = delicate_answer(result)
+    assert answer is not None
+    assert [finding.said.plain for finding in answer.findings] == [
+        "words finds none of the delicate texts without a known term; "
+        "of all delicate texts, 25 of every 100."
+    ]
 
 
 @pytest.fixture

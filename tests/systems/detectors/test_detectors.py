@@ -265,9 +265,9 @@ def test_files_are_scored_row_by_row(tmp_path: Path) -> None:
     detector = fitted()
     texts, _ = world(300, seed=3)
     pl.DataFrame({"text": texts}).write_parquet(tmp_path / "a.parquet")
-    (tmp_path / "b.jsonl").write_text(
-        "".join(json.dumps({"text": text}) + "\n" for text in texts[:10]) + "broken\n"
-    )
+    lines = [json.dumps({"text": text, "id": f"t{i}"}) for i, text in enumerate(texts[:10])]
+    lines[3:3] = ["broken", '{"text": null}']
+    (tmp_path / "b.jsonl").write_text("\n".join(lines))
     seen: list[tuple[int, int]] = []
     found = score_files(
         detector,
@@ -279,8 +279,11 @@ def test_files_are_scored_row_by_row(tmp_path: Path) -> None:
     assert found.texts == frame.height == 310
     assert found.flagged == frame["delicate"].sum()
     assert frame["score"].to_list()[:300] == pytest.approx(detector.score(texts)[0].tolist())
-    assert frame.filter(pl.col("file") == "b.jsonl")["row"].to_list() == list(range(1, 11))
-    assert [e.count for e in found.exclusions] == [1]
+    # Rows are those of the file, so that scores and texts can be put together again.
+    lined = frame.filter(pl.col("file") == "b.jsonl")
+    assert lined["row"].to_list() == [1, 2, 3, *range(6, 13)]
+    assert lined["id"].to_list() == [f"t{i}" for i in range(10)]
+    assert [e.count for e in found.exclusions] == [1, 1]
     assert seen[-1][0] == seen[-1][1]
     with pytest.raises(DataError, match="no such file"):
         score_files(detector, [tmp_path / "none.csv"], tmp_path / "x.parquet")

@@ -16,7 +16,14 @@ import pytest
 from ombud import registry
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.texts import Texts
-from ombud.errors import AuditedSystemError, DataError, MissingExtraError, PlanError, RegistryError
+from ombud.errors import (
+    AuditedSystemError,
+    DataError,
+    MissingExtraError,
+    OmbudError,
+    PlanError,
+    RegistryError,
+)
 from ombud.systems.base import Moderator
 from ombud.systems.moderators import (
     Answer,
@@ -74,15 +81,34 @@ def test_keywords_from_the_built_in_list_are_slurs_only() -> None:
     assert not any(slur in repr(system) for slur in slurs)
 
 
+def test_keywords_from_a_dictionary_go_by_severity() -> None:
+    from ombud.taxonomy import load_dictionary
+
+    terms = load_dictionary("delicate@1").terms
+    severe = {t.text for t in terms if t.severity in {"highly-offensive", "offensive"}}
+    system = KeywordModerator(dictionary="delicate@1", severity="offensive")
+    assert set(system.all_terms()) == severe
+    assert len(KeywordModerator(dictionary="delicate").all_terms()) > len(severe)
+    # Before any system is asked, which may take hours and money.
+    for options, words in (
+        ({"dictionary": "nothing"}, "no dictionary is named"),
+        ({"dictionary": "delicate", "severity": "bad"}, "severity is one of highly-offensive"),
+        ({"terms": ["a"], "severity": "offensive"}, "severity is for a dictionary"),
+        ({"builtin": "nothing"}, "no term list is named"),
+    ):
+        with pytest.raises(OmbudError, match=words):
+            KeywordModerator(**options)  # type: ignore[arg-type]
+
+
 def test_keyword_faults(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="give terms, path or builtin"):
         KeywordModerator()
     with pytest.raises(DataError, match="cannot be read"):
-        KeywordModerator(path=tmp_path / "absent").moderate(texts_of("a"))
+        KeywordModerator(path=tmp_path / "absent")
     latin = tmp_path / "latin.txt"
     latin.write_bytes(b"ok\ncaf\xe9\n")
     with pytest.raises(DataError, match="not UTF-8 at byte 6"):
-        KeywordModerator(path=latin).moderate(texts_of("a"))
+        KeywordModerator(path=latin)
 
 
 def test_a_function_may_answer_in_every_documented_way() -> None:

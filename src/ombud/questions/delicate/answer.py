@@ -30,6 +30,9 @@ def delicate_answer(result: Result) -> Answer | None:
     below = [e for e in tested if reading(e) == "below"]
     found = estimates_of(result, *infos_of(result, "detection-recall"))
     at = {(e.system, e.group): e for e in found if e.kind == "level"}
+    # Texts without a term stand under topics and under coarse topics, and are the same texts.
+    once = {(_kind(e.group), e.system): e for e in reversed(below)}
+    below = [e for e in below if once[_kind(e.group), e.system] is e]
     findings = tuple(Finding(_said(e, at), e, f"{_kind(e.group)} ({e.system})") for e in below)
     groups = [e for e in found if e.kind == "level" and e.group and not e.group.startswith("exp")]
     return Answer(
@@ -65,7 +68,9 @@ def _said(e: Estimate, at: dict[tuple[str, str], Estimate]) -> Paragraph:
     parts: list[Part] = [Name(e.system), " finds "]
     here, whole = at.get((e.system, e.group)), at.get((e.system, ""))
     if here is not None and here.value is not None:
-        parts += [Strong(out_of(here.value)), between(here.interval, here.value)]
+        share = out_of(here.value)
+        parts += [Strong("none of the" if share == "none" else share)]
+        parts.append(between(here.interval, here.value))
     else:
         parts.append(Strong("fewer"))
     parts += [" delicate ", Name(_kind(e.group))]
@@ -92,11 +97,12 @@ def _flips(result: Result) -> Paragraph | None:
     if worst is None:
         return None
     flips = worst.details.get("flips", worst.details.get("fails", 0))
-    what = "triplets" if worst.unit == "triplet" else "changed texts"
+    triplets = worst.unit == "triplet"
+    name, what = ("Winogender", "triplets") if triplets else (worst.label, "changed texts")
     # Beside a count of fewer the ends would be of another base.
     ends = between(worst.interval, flips / worst.n) if worst.n > 1000 else ""
     return paragraph(
-        Name(worst.label), " flips ", Strong(counted(int(flips), worst.n)), f"{ends} {what} for ",
+        Name(name), " flips ", Strong(counted(int(flips), worst.n)), f"{ends} {what} for ",
         Name(worst.system), ".",
     )  # fmt: skip
 

@@ -35,7 +35,9 @@ class ScoredFiles:
     exclusions
         What was left out.
     damaged
-        Files that could not be read to their end, with the reason.
+        Files that could not be read to their end, or not all between, with the reason.
+    mended
+        What was read with replacement characters where bytes are not text, and how often.
     """
 
     texts: int
@@ -44,6 +46,7 @@ class ScoredFiles:
     cut_differs: int
     exclusions: tuple[Exclusion, ...]
     damaged: dict[str, str]
+    mended: dict[str, int]
 
 
 def score_files(
@@ -56,9 +59,11 @@ def score_files(
 ) -> ScoredFiles:
     """Score every text of some files and write the scores as one Parquet file.
 
-    Each row has `file`, `row` (from 1, in the file), `score`, `delicate`, `risk` (the most probable
-    class, where the head has classes), `windows`, and for texts in several windows what each way
-    of reading gives: `score_cut`, `score_max`, `score_mean`. Rows come in the order of the files.
+    Each row has `file`, `row` (from 1, in the file, what was left out counted; for the exceptions
+    see `ombud.text.documents.Documents`), `id` (of the file's column, where it has one), `score`,
+    `delicate`, `risk` (the most probable class, where the head has classes), `windows`, and for
+    texts in several windows what each way of reading gives: `score_cut`, `score_max`,
+    `score_mean`. Rows come in the order of the files.
     Memory does not grow with them. The file appears when it is complete.
 
     Parameters
@@ -85,10 +90,8 @@ def score_files(
         done = 0
         try:
             for file in files:
-                row = 0
                 for batch in read_documents(file, columns=columns, damage=damage):
-                    frame, some = _scored(detector, batch.frame["text"].to_list(), file.name, row)
-                    row += frame.height
+                    frame, some = _scored(detector, batch.frame, file.name)
                     counts[:] += some
                     table: pa.Table = frame.to_arrow()
                     if writer is None:
@@ -110,12 +113,13 @@ def score_files(
         for what, count in damage.counts.items()
     )
     texts, flagged, long, differs = counts.tolist()
-    return ScoredFiles(texts, flagged, long, differs, exclusions, dict(damage.files))
+    return ScoredFiles(texts, flagged, long, differs, exclusions, damage.files, damage.mended)
 
 
 def _scored(
-    detector: Detector, texts: list[str], file: str, first: int
+    detector: Detector, batch: pl.DataFrame, file: str
 ) -> tuple[pl.DataFrame, np.ndarray[Any, Any]]:
+    texts = batch["text"].to_list()
     score, scores = detector.score(texts)
     flags = detector.flags(scores)
     long = scores.windows > 1
@@ -125,7 +129,8 @@ def _scored(
     frame = pl.DataFrame(
         {
             "file": pl.Series([file] * len(texts), dtype=pl.String),
-            "row": np.arange(first + 1, first + len(texts) + 1),
+            "row": batch["row"],
+            "id": batch["id"],
             "score": score,
             "delicate": flags,
             "risk": pl.Series(risk if risk is not None else [None] * len(texts), dtype=pl.Int64),

@@ -32,6 +32,11 @@ class KeywordModerator:
         skipped.
     builtin
         A term list of ombud, such as ``terms-identity@1``, of which the slurs count.
+    dictionary
+        A dictionary of ombud, such as ``delicate@1``.
+    severity
+        Of the dictionary, count terms of this severity and stronger ones, such as ``offensive``;
+        empty for all.
     plurals
         Whether a term with ``s`` or ``es`` after it counts as well.
     name
@@ -41,14 +46,20 @@ class KeywordModerator:
     terms: list[str] = field(default_factory=list, repr=False)
     path: Path | None = None
     builtin: str = ""
+    dictionary: str = ""
+    severity: str = ""
     plurals: bool = False
     name: str = "keyword"
 
     def __post_init__(self) -> None:
-        if not (self.terms or self.path or self.builtin):
+        if not (self.terms or self.path or self.builtin or self.dictionary):
             raise PlanError(
-                f"{self.name}: give terms, path or builtin (such as 'terms-identity@1')"
+                f"{self.name}: give terms, path or builtin (such as 'terms-identity@1'), or a "
+                "dictionary (such as 'delicate@1')"
             )
+        if self.severity and not self.dictionary:
+            raise PlanError(f"{self.name}: severity is for a dictionary, and none is named")
+        self.all_terms()  # Its faults are told before any system is asked.
 
     def all_terms(self) -> list[str]:
         """Return every term of all lists, each once, sorted."""
@@ -59,7 +70,19 @@ class KeywordModerator:
             from ombud.taxonomy import load_terms
 
             result |= {t.text for t in load_terms(self.builtin).terms if t.kind == "slur"}
-        return sorted(result)
+        return sorted(result | self._of_dictionary())
+
+    def _of_dictionary(self) -> set[str]:
+        from ombud.taxonomy import load_dictionary
+
+        if not self.dictionary:
+            return set()
+        found = load_dictionary(self.dictionary)
+        scale = list(found.scale)
+        if self.severity and self.severity not in scale:
+            raise PlanError(f"{self.name}: severity is one of {', '.join(scale)}")
+        counted = scale[: scale.index(self.severity) + 1] if self.severity else scale
+        return {term.text for term in found.terms if term.severity in counted}
 
     def moderate(self, texts: Texts) -> Decisions:
         """Return one outcome a text, in the order of the texts."""
