@@ -37,7 +37,7 @@ def _theme(text: str, quiet: str, grid: str, accent: str, colours: list[str]) ->
             "domainColor": quiet,
             "tickColor": quiet,
         },
-        "axisY": {"labelLimit": 260},
+        "axisY": {"labelLimit": 260, "labelPadding": 8},
         "legend": {
             "labelColor": text,
             "titleColor": text,

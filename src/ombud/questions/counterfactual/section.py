@@ -117,8 +117,9 @@ def _permitted(result: Result) -> str:
 def _grid(
     name: str, caption: str, columns: Sequence[tuple[str, Sequence[Estimate]]], by: str = "system"
 ) -> Table | None:
-    """Return systems (or systems and labels) down the side, one column for each number."""
+    """Return systems (or systems and labels) down the side, one column for each number asked."""
     pairs = by == "pair"
+    columns = [(title, some) for title, some in columns if some]
     keys = list(
         dict.fromkeys((e.system, e.label if pairs else "") for _, some in columns for e in some)
     )
