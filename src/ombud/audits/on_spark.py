@@ -249,7 +249,7 @@ class SparkAudit(StreamedAudit):
             raise PlanError("interactions: the table has no rows")
         if None in known:
             raise DataError("interactions", ["column 'item' is missing in some rows"])
-        return Found(count, pa.array(known), values)
+        return Found(count, pa.array(known), values, members)
 
 
 def _pairs(members: Any) -> list[tuple[str, str]]:
@@ -259,7 +259,7 @@ def _pairs(members: Any) -> list[tuple[str, str]]:
     attribute = f.col("attribute") if "attribute" in members.columns else f.lit("group")
     some = members.select(attribute, "group").distinct().limit(MOST_GROUPS + 2).collect()
     if any(row[1] is None for row in some):
-        raise DataError("text_groups", ["column 'group' is missing in some rows"])
+        raise DataError("groups", ["column 'group' is missing in some rows"])
     return [(row[0], row[1]) for row in some]
 
 
