@@ -109,6 +109,8 @@ class SparkAudit(StreamedAudit):
 
     frames: Mapping[str, Any] = field(default_factory=dict)
     session: Any = None
+    query: str = field(default="", init=False)
+    """What Spark did to measure, in its own words; empty before a run."""
 
     @classmethod
     def from_plan(
@@ -179,6 +181,7 @@ class SparkAudit(StreamedAudit):
         pack: Any = cloudpickle.dumps
         shared = session.sparkContext.broadcast(pack(audit))
         states = whole.mapInArrow(_measurer(shared, columns), "part int, state binary")
+        self.query = states._jdf.queryExecution().simpleString()
 
         def merged(part: int, one: bytes, other: bytes) -> bytes:
             return _unpacked(shared.value).totals().merged_part(part, one, other)
