@@ -87,6 +87,52 @@ def write(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"bytes": size}
 
 
+def write_texts(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Texts in clusters of ten, three attributes, decisions of each system; a part at a time."""
+    folder, count = Path(options["folder"]), options["texts"]
+    folder.mkdir(parents=True, exist_ok=True)
+    writers: dict[str, pq.ParquetWriter] = {}
+    for low in range(0, count, PART):
+        ids = np.arange(low, min(low + PART, count), dtype=np.int64)
+
+        def drawn(salt: int, kinds: int, ids: np.ndarray = ids) -> np.ndarray:
+            return ((mixed(ids + salt) >> np.uint64(35)) % np.uint64(kinds)).astype(np.int64)
+
+        text = pa.array(["my sister went to the sea"] * len(ids))
+        truth = pa.array(drawn(1, 5) == 0)
+        parts = {"texts": {"id": ids, "text": text, "label": truth}}
+        if options["clusters"]:
+            parts["texts"]["cluster"] = ids // 10
+        named = {f"a{a}": drawn(a + 2, 3).astype(str) for a in range(options["groups"] // 3)}
+        parts["groups"] = {"id": ids, **named}
+        for number, system in enumerate(options["systems"]):
+            parts[f"said-{system}"] = {"id": ids, "flagged": drawn(number + 9, 12) == 0}
+        for name, columns in parts.items():
+            part = pa.table(columns)
+            if name not in writers:
+                path = folder / f"{name}.parquet"
+                writers[name] = pq.ParquetWriter(path, part.schema, compression="zstd")
+            writers[name].write_table(part)
+    for writer in writers.values():
+        writer.close()
+    return {}
+
+
+def plan_of_texts(options: Mapping[str, Any], engine: Mapping[str, Any]) -> dict[str, Any]:
+    folder = Path(options["folder"])
+    data = {"texts": str(folder / "texts.parquet"), "text_groups": str(folder / "groups.parquet")}
+    return {
+        "data": data,
+        "systems": {
+            name: {"type": "recorded", "path": str(folder / f"said-{name}.parquet")}
+            for name in options["systems"]
+        },
+        "metrics": [{"name": "false-positive-rate"}, {"name": "suppression"}],
+        "statistics": {"replicates": options["replicates"]},
+        "engine": dict(engine),
+    }
+
+
 def plan_of(options: Mapping[str, Any], engine: Mapping[str, Any]) -> dict[str, Any]:
     folder = Path(options["folder"])
     data = {name: str(folder / f"{name}.parquet") for name in ("interactions", "labels", "users")}

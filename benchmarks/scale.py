@@ -8,6 +8,7 @@
   one by one, as it was before, over that of now; same estimates. Full size is 22.7 million rows.
 - ``peak_mib_1b``: peak memory of ``[engine] type = "stream"``; at the size that ran, which
   ``rows_streamed`` tells.
+- ``texts_cpu``: CPU seconds of rates and suppression of a tenth as many texts in clusters.
 - ``spark_equal``: largest difference of any value or end of an interval between a Spark cluster of
   two workers on this machine and one machine.
 - ``vs_pandas``, ``vs_duckdb_sql``: CPU time of ombud for mean shares of each label, by group, with
@@ -29,12 +30,14 @@ from typing import Any
 import numpy as np
 
 from _isolated import finish, main_of_case, measure
-from _scale_data import plan_of, write
+from _scale_data import plan_of, plan_of_texts, write, write_texts
 
 SYSTEMS = ["one", "two"]
 
 
-def _run(options: Mapping[str, Any], engine: Mapping[str, Any], **more: Any) -> Any:
+def _run(
+    options: Mapping[str, Any], engine: Mapping[str, Any], made: Any = plan_of, **more: Any
+) -> Any:
     import pyarrow.dataset  # noqa: F401 - imports are not counted, here as in the peers
 
     from ombud.audits import Plan
@@ -44,7 +47,7 @@ def _run(options: Mapping[str, Any], engine: Mapping[str, Any], **more: Any) -> 
     names("metric")
     folder = Path(options["folder"]) / "result"
     shutil.rmtree(folder, ignore_errors=True)
-    plan = plan_of(options, engine) | more
+    plan = made(options, engine) | more
     started = time.process_time()
     result = audit_of(Plan.from_dict(plan)).run(folder)
     cpu = time.process_time() - started
@@ -62,6 +65,11 @@ def _numbers(result: Any) -> list[list[float]]:
 
 def stream(options: Mapping[str, Any]) -> dict[str, Any]:
     result, cpu = _run(options, {"type": "stream", "rows": False})
+    return {"cpu": cpu, "estimates": len(result.estimates)}
+
+
+def texts(options: Mapping[str, Any]) -> dict[str, Any]:
+    result, cpu = _run(options, {"type": "stream", "rows": False}, plan_of_texts)
     return {"cpu": cpu, "estimates": len(result.estimates)}
 
 
@@ -172,7 +180,9 @@ def spark(options: Mapping[str, Any]) -> dict[str, Any]:
 
 CASES = {
     "write": write,
+    "write_texts": write_texts,
     "stream": stream,
+    "texts": texts,
     "memory": memory,
     "shares_ombud": shares_ombud,
     "shares_duckdb": shares_duckdb,
@@ -226,6 +236,10 @@ def main() -> None:
             figures["peak_mib_1b"] = found["mib"]
             figures["rows_streamed"] = rows
             figures["stream_cpu"] = found["cpu"]
+            shutil.rmtree(options["folder"])
+            options = {**shape, "folder": f"{folder}/texts", "texts": rows // 10, "clusters": True}
+            measure(__file__, "write_texts", options)
+            figures["texts_cpu"] = measure(__file__, "texts", options)["cpu"]
     finish("scale", figures)
 
 

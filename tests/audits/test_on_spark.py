@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -154,9 +155,16 @@ def test_decisions_about_texts_give_the_numbers_of_one_machine(
     plan = plan_of_texts(tmp_path, texts, groups, engine={"type": "stream", "blocks": 2}, **more)
     one = audit_of(plan).run(tmp_path / "stream")
     plan = plan_of_texts(tmp_path, texts, groups, engine={"type": "spark", "blocks": 2}, **more)
-    two = SparkAudit.from_plan(plan, session=session).run(tmp_path / "spark")
+    audit = SparkAudit.from_plan(plan, session=session)
+    two = audit.run(tmp_path / "spark")
     same(one, two)
     assert set(one.exclusions) == set(two.exclusions)
+    # Texts are read, tagged or keyed, sorted and measured by executors; nothing comes between.
+    steps = re.findall(r"MapInArrow|hashpartitioning\(\S+?[,)]|Collect", audit.query)
+    sorts = [re.sub(r"#\d+L?", "", step) for step in steps if "hash" in step]
+    ids = ["hashpartitioning(_unit,"]
+    assert sorts == (ids if groups is None else ["hashpartitioning(cluster:bigint,", *ids])
+    assert steps.count("MapInArrow") == 3 and "Collect" not in steps
 
 
 @needs_spark

@@ -146,7 +146,8 @@ class Tables:
     @property
     def has_members(self) -> bool:
         """Whether groups are given as memberships, one row each."""
-        return self.tagger is not None or "group" in self.columns.get("text_groups", ())
+        named = "group" in self.columns.get(self.groups, ()) and "group" not in (self.by or ())
+        return self.tagger is not None or named
 
     @classmethod
     def of(
@@ -250,11 +251,6 @@ def _columns_of_groups(
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
     unit = "user" if name == "users" else "id"
     members = "group" in types and "group" not in (plan.by or ())
-    if members and name == "users":
-        return (unit,), (), [
-            "it lists memberships (a column 'group'); an engine that streams reads one row a user, "
-            "with a column for each attribute"
-        ]  # fmt: skip
     if members:
         return (unit, "group"), ("attribute",), []
     missing = [column for column in plan.by or () if column not in types]
@@ -495,7 +491,7 @@ def _members_of(batch: pa.RecordBatch) -> set[tuple[str, str]]:
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)  # a batch never becomes a series
     if frame["group"].null_count():
-        raise DataError("text_groups", ["column 'group' is missing in some rows"])
+        raise DataError("groups", ["column 'group' is missing in some rows"])
     if "attribute" not in frame.columns:
         frame = frame.with_columns(attribute=pl.lit("group"))
     return set(frame.select("attribute", "group").unique().iter_rows())

@@ -191,7 +191,8 @@ class TextBlockAudit:
             except DataError as error:
                 raise in_block(error) from None
         said, strangers, lacking = decisions_about(past, texts)
-        into.recorded(system, strangers, len(np.unique(past.ids)), lacking)
+        count = len(past) if past.repeats is None else len(np.unique(past.ids))
+        into.recorded(system, strangers, count, lacking)
         return said
 
     def exclusions(self, totals: BlockTotals) -> tuple[Exclusion, ...]:

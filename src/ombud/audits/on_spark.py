@@ -109,6 +109,8 @@ class SparkAudit(StreamedAudit):
 
     frames: Mapping[str, Any] = field(default_factory=dict)
     session: Any = None
+    query: str = field(default="", init=False)
+    """What Spark did to measure, in its own words; empty before a run."""
 
     @classmethod
     def from_plan(
@@ -179,6 +181,7 @@ class SparkAudit(StreamedAudit):
         pack: Any = cloudpickle.dumps
         shared = session.sparkContext.broadcast(pack(audit))
         states = whole.mapInArrow(_measurer(shared, columns), "part int, state binary")
+        self.query = states._jdf.queryExecution().simpleString()
 
         def merged(part: int, one: bytes, other: bytes) -> bytes:
             return _unpacked(shared.value).totals().merged_part(part, one, other)
@@ -249,7 +252,7 @@ class SparkAudit(StreamedAudit):
             raise PlanError("interactions: the table has no rows")
         if None in known:
             raise DataError("interactions", ["column 'item' is missing in some rows"])
-        return Found(count, pa.array(known), values)
+        return Found(count, pa.array(known), values, members)
 
 
 def _pairs(members: Any) -> list[tuple[str, str]]:
@@ -259,7 +262,7 @@ def _pairs(members: Any) -> list[tuple[str, str]]:
     attribute = f.col("attribute") if "attribute" in members.columns else f.lit("group")
     some = members.select(attribute, "group").distinct().limit(MOST_GROUPS + 2).collect()
     if any(row[1] is None for row in some):
-        raise DataError("text_groups", ["column 'group' is missing in some rows"])
+        raise DataError("groups", ["column 'group' is missing in some rows"])
     return [(row[0], row[1]) for row in some]
 
 

@@ -32,7 +32,7 @@ from ombud.stats.clustered_rates import RateSums
 from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats, OfSums
 
-__all__ = ["BlockSums", "LeftOut", "block_fault", "distinct"]
+__all__ = ["BlockSums", "LeftOut", "block_fault", "distinct", "first_of"]
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -204,15 +204,16 @@ class BlockSums:
                 raise ValueError("the groups of a block differ from those of the audit")
             member = groups.aligned(units.arrow)
         if keys is None:
-            code, bins = None, bins_of(hash_ids(units.arrow), self.seed)
+            begin, bins = None, bins_of(hash_ids(units.arrow), self.seed)
         else:
             own = keys[1][keys[0].codes(units.arrow)]
-            bins = bins_of(own, self.seed)
-            code = np.unique(own, return_inverse=True)[1]
+            order = np.argsort(own, kind="stable")
+            units, own, member = Vocabulary(units.take(order)), own[order], member[order]
+            bins, begin = bins_of(own, self.seed), first_of(own)
         values, there = self._values(rows, units)
         self._sum("sums", bins, self._stored(member), self._terms(values, there))
-        self._count(member, values, there, code)
-        self._sum_pairs(bins, values, there, code)
+        self._count(member, values, there, begin)
+        self._sum_pairs(bins, values, there, begin)
         for g in range(member.shape[1]):
             self.arrays["overlap"][g] += np.count_nonzero(member[member[:, g]], axis=0)
 
@@ -324,7 +325,7 @@ class BlockSums:
         flat = sums.reshape(sums.shape[0], sums.shape[1], -1)
         add_to_bins(flat, bins, columns, terms.reshape(len(terms), -1))
 
-    def _count(self, member: Flags, values: Floats, known: Flags, code: Ints | None) -> None:
+    def _count(self, member: Flags, values: Floats, known: Flags, begin: Ints | None) -> None:
         columns = self._columns(member)
         groups = member.shape[1]
         wide = columns.T.astype(np.float64)
@@ -338,40 +339,38 @@ class BlockSums:
         counts = (wide @ above.reshape(len(above), -1)).reshape(shape)
         self.arrays["above"] += np.rint(counts).astype(np.int64)
         if self.metric.of == "moderator":
-            self._count_events(columns, filled[:, :, 0], known, code)
+            self._count_events(columns, filled[:, :, 0], known, begin)
         others = self._others(groups)
-        if code is None:
+        if begin is None:
             self.arrays["n"] += rows
             for g in range(groups):
                 whole = others[g] == 0
                 self.arrays["either"][g] += rows[0] if whole else rows[1 + g] + rows[others[g]]
             return
         for c in range(columns.shape[1]):
-            self.arrays["n"][c] += distinct(code, known & columns[:, [c]])
+            self.arrays["n"][c] += distinct(begin, known & columns[:, [c]])
         for g in range(groups):
             both = columns[:, [1 + g]] | columns[:, [others[g]]]
-            self.arrays["either"][g] += distinct(code, known & both)
+            self.arrays["either"][g] += distinct(begin, known & both)
 
-    def _count_events(self, columns: Flags, y: Floats, known: Flags, code: Ints | None) -> None:
+    def _count_events(self, columns: Flags, y: Floats, known: Flags, begin: Ints | None) -> None:
         """Add what tests of rates need: events by cluster."""
         wide = columns.T.astype(np.float64)
         self.arrays["squares"] += wide @ y**2
         flags = {"with_event": known & (y > 0), "without": known & (y < 1)}
-        if code is None:
+        if begin is None:
             for name, some in flags.items():
                 self.arrays[name] += np.rint(wide @ some.astype(np.float64)).astype(np.int64)
             return
-        order = np.argsort(code, kind="stable")
-        begin = np.flatnonzero(np.diff(code[order], prepend=-1))
 
         def by_cluster(values: Floats) -> Floats:
-            return np.asarray(np.add.reduceat(values[order], begin, axis=0))
+            return np.asarray(np.add.reduceat(values, begin, axis=0))
 
         whole = [by_cluster(y), by_cluster(known.astype(np.float64))]
         for c in range(columns.shape[1]):
             inside = columns[:, [c]]
             for name, some in flags.items():
-                self.arrays[name][c] += distinct(code, some & inside)
+                self.arrays[name][c] += distinct(begin, some & inside)
             part = [by_cluster(y * inside), by_cluster((known & inside).astype(np.float64))]
             held = np.stack([*part, *whole], axis=2)
             self.arrays["moments"][c] += np.einsum("csi,csj->sij", held, held)
@@ -380,7 +379,7 @@ class BlockSums:
         """Return the column that each group is compared with."""
         return [0 if self.wanted.groups == "whole" else 1 + groups + g for g in range(groups)]
 
-    def _sum_pairs(self, bins: Ints, values: Floats, known: Flags, code: Ints | None) -> None:
+    def _sum_pairs(self, bins: Ints, values: Floats, known: Flags, begin: Ints | None) -> None:
         if not self._n_pairs():
             return
         labels = len(self.labels)
@@ -390,7 +389,7 @@ class BlockSums:
             others += [other * labels + w for w in range(labels)]
         both = known[:, ones] & known[:, others]
         self.arrays["dropped"] += np.count_nonzero(known[:, ones] ^ known[:, others], axis=0)
-        alone = np.count_nonzero(both, axis=0) if code is None else distinct(code, both)
+        alone = np.count_nonzero(both, axis=0) if begin is None else distinct(begin, both)
         self.arrays["pairs_n"] += alone
         filled = [np.where(both[:, :, None], values[:, some], 0.0) for some in (ones, others)]
         above = np.count_nonzero(np.concatenate(filled, axis=1) > 0, axis=0)
@@ -551,9 +550,18 @@ class BlockSums:
         return told_depth(self.metric, rows, depth)
 
 
-def distinct(code: Ints, flags: Flags) -> Ints:
-    """Return, for each column of flags, how many distinct codes have one set."""
-    order = np.argsort(code, kind="stable")
-    begin = np.flatnonzero(np.diff(code[order], prepend=-1))
-    present = np.logical_or.reduceat(flags[order], begin, axis=0)
+def first_of(keys: NDArray[np.uint64]) -> Ints:
+    """Return where each run of equal keys begins, in sorted keys.
+
+    Examples
+    --------
+    >>> first_of(np.array([3, 3, 7, 9, 9])).tolist()
+    [0, 2, 3]
+    """
+    return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+
+
+def distinct(begin: Ints, flags: Flags) -> Ints:
+    """Return, for each column of flags, how many clusters have one set; they begin at `begin`."""
+    present = np.logical_or.reduceat(flags, begin, axis=0)
     return np.asarray(np.count_nonzero(present, axis=0), dtype=np.int64)
