@@ -69,8 +69,8 @@ def test_tables_give_the_same_documents(forms: dict[str, Path], form: str) -> No
 
 def test_plain_text_and_other_column_names(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
-    path.write_text("One.\n\nTwo.\n")
-    assert read(path)[0] == ["One.\n\nTwo.\n"]
+    path.write_text("One,\non two lines.\n \nTwo,\nwithout an end")
+    assert read(path)[0] == ["One,\non two lines.", "Two,\nwithout an end"]
     table = tmp_path / "x.csv"
     table.write_text('body,link\n"two\nlines",https://a.example.org\n')
     batch = next(iter(read_documents(table, columns=Columns(text="body", url="link"))))
@@ -111,6 +111,31 @@ def test_a_gzip_cut_in_the_middle_is_said_and_its_beginning_used(tmp_path: Path,
     texts, damage = read(path)
     assert texts
     assert "cut or damaged" in damage.files[path.name]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "txt", "csv"])
+def test_a_small_gzip_is_used_up_to_the_line_that_was_cut(tmp_path: Path, form: str) -> None:
+    """Less than a block: all that stands before the cut must come out, and nothing of the rest."""
+    texts = [f"text {i} {hash(i) * 7919 % 10**9}" for i in range(300)]
+    lines = {"jsonl": [json.dumps({"text": t}) for t in texts], "csv": ["text", *texts]}
+    end = "\n\n" if form == "txt" else "\n"
+    data = gzip.compress((end.join(lines.get(form, texts)) + end).encode())
+    path = tmp_path / f"x.{form}.gz"
+    path.write_bytes(data[: len(data) * 2 // 3])
+    found, damage = read(path)
+    assert 100 < len(found) < 300 and found == texts[: len(found)]
+    assert "cut or damaged" in damage.files[path.name]
+    assert list(damage.counts) == ["pieces cut off by the end of a damaged file"]
+
+
+def test_paragraphs_of_plain_text_may_lie_across_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ombud.text.documents.BLOCK", 64)
+    wanted = [f"paragraph {i}\nof two lines" for i in range(50)]
+    path = tmp_path / "x.txt"
+    path.write_text("\r\n\r\n".join(wanted))
+    assert read(path)[0] == wanted
 
 
 def test_an_archive_cut_in_the_middle_is_said(tmp_path: Path) -> None:
@@ -181,7 +206,7 @@ def test_bytes_that_are_not_utf8_are_replaced_and_counted(tmp_path: Path) -> Non
     plain = tmp_path / "x.txt"
     plain.write_bytes(b"b\xffd\n")
     texts, damage = read(plain)
-    assert texts == ["b\ufffdd\n"]
+    assert texts == ["b\ufffdd"]
     assert not damage.counts and list(damage.mended.values()) == [1]
 
 

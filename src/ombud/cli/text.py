@@ -162,6 +162,8 @@ def score(
 ) -> None:
     """Score every text of some files with a detector.
 
+    In plain text files, what stands between blank lines is a text.
+
     \b
     Example:
       ombud text score comments.parquet --detector my-detector --to scores.parquet

@@ -1,7 +1,8 @@
 """Documents from files of any common form, a batch at a time, in bounded memory.
 
-JSONL, CSV, TSV, Parquet and plain text, also as gzip, and WARC and WET archives. What cannot be
-read is counted and never silently skipped: see `Damage`.
+JSONL, CSV, TSV, Parquet and plain text, also as gzip, and WARC and WET archives. In plain text,
+what stands between blank lines is a document. What cannot be read is counted and never silently
+skipped: see `Damage`.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import polars as pl
 
@@ -25,6 +27,9 @@ BLOCK = 8 << 20
 """Bytes, or characters, of a batch of documents."""
 
 _LONGEST_LINE = 64 << 20
+_CUT_OFF = "pieces cut off by the end of a damaged file"
+_BROKEN = (EOFError, zlib.error, gzip.BadGzipFile)
+_BLANK_LINES = re.compile(r"\r?\n[ \t\r]*\n\s*")
 _SCHEMA = dict.fromkeys(("text", "url", "date", "language", "id"), pl.String)
 
 
@@ -136,7 +141,7 @@ def read_documents(
     form = _form(path)
     try:
         yield from _READERS[form](path, columns, damage)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as fault:
+    except _BROKEN as fault:
         damage.files[path.name] = (
             f"the compressed data is cut or damaged ({fault}); what stands before is used"
         )
@@ -159,7 +164,23 @@ class _Source:
     def __init__(self, path: Path) -> None:
         self.raw = path.open("rb")
         packed = path.suffix.lower() == ".gz"
-        self.stream: IO[bytes] = gzip.GzipFile(fileobj=self.raw) if packed else self.raw  # type: ignore[assignment]
+        self.stream: io.BufferedIOBase = gzip.GzipFile(fileobj=self.raw) if packed else self.raw
+        self.fault: Exception | None = None
+
+    def read(self, size: int) -> bytes:
+        """Return up to so many bytes; what stands before a fault comes out before it is kept."""
+        pieces = []
+        while size > 0 and self.fault is None:
+            try:
+                piece = self.stream.read1(size)
+            except _BROKEN as fault:
+                self.fault = fault
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
 
     def position(self) -> int:
         return self.raw.tell()
@@ -171,17 +192,36 @@ class _Source:
         self.raw.close()
 
 
+class _WholeLines(io.RawIOBase):
+    """A source for readers that take bytes as they come: a line that a fault cut is left out."""
+
+    def __init__(self, source: _Source, damage: Damage) -> None:
+        self.source, self.damage = source, damage
+        self.rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        size = BLOCK if size < 0 else size
+        block = self.source.read(max(0, size - len(self.rest)))
+        data, self.rest = self.rest + block, b""
+        if not block and self.source.fault is None:
+            return data
+        head, found, tail = data.rpartition(b"\n")
+        if self.source.fault is not None:
+            self.damage.add(_CUT_OFF, int(bool(tail)))
+            return head + found
+        if not found:
+            return data
+        self.rest = tail
+        return head + found
+
+
 def _blocks(source: _Source, name: str, end: bytes, damage: Damage) -> Iterator[bytes]:
     """Yield blocks that end at `end`; what was read before a fault comes out first."""
     rest = b""
-    fault: Exception | None = None
-    while fault is None:
-        try:
-            block = source.stream.read(BLOCK)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            block, fault = b"", error
-        if not block:
-            break
+    while block := source.read(BLOCK):
         head, found, tail = block.rpartition(end)
         if not found:
             rest += block
@@ -191,10 +231,10 @@ def _blocks(source: _Source, name: str, end: bytes, damage: Damage) -> Iterator[
             continue
         yield rest + head + found
         rest = tail
-    if fault is not None:
+    if source.fault is not None:
         # The last piece has no end: it may be cut in the middle.
-        damage.add("pieces cut off by the end of a damaged file", int(bool(rest)))
-        raise fault
+        damage.add(_CUT_OFF, int(bool(rest)))
+        raise source.fault
     if rest.strip():
         yield rest
 
@@ -291,7 +331,7 @@ def _csv(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
     with _Source(path) as source:
         try:
             reader = csv.open_csv(
-                source.stream,
+                _WholeLines(source, damage),
                 read_options=csv.ReadOptions(block_size=BLOCK),
                 parse_options=csv.ParseOptions(
                     delimiter="\t" if _form(path) == ".tsv" else ",",
@@ -325,6 +365,8 @@ def _csv(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
             found = found or rows["text"].null_count() < rows.height
             yield Documents(_with_text(_frame(rows, row), damage), source.position())
             row += rows.height
+        if source.fault is not None:
+            raise source.fault
     if not found:
         raise DataError(str(path), [f"it has no column {columns.text!r}, or the column is empty"])
 
@@ -382,15 +424,39 @@ def _parquet(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents
 
 
 def _plain(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
+    row = 1
     with _Source(path) as source:
-        for row, block in enumerate(_blocks(source, path.name, b"\n", damage), start=1):
-            try:
-                text = block.decode("utf-8")
-            except UnicodeDecodeError:
-                text = block.decode("utf-8", "replace")
-                damage.mend("blocks with bytes that are not UTF-8")
-            frame = pl.DataFrame({"text": [text], "url": [path.name]})
+        for texts in _paragraphs(_blocks(source, path.name, b"\n", damage), damage):
+            frame = pl.DataFrame({"text": texts}).with_columns(url=pl.lit(path.name))
             yield Documents(_frame(frame, row), source.position())
+            row += len(texts)
+
+
+def _paragraphs(blocks: Iterator[bytes], damage: Damage) -> Iterator[list[str]]:
+    """Yield what stands between blank lines, also across blocks."""
+    rest, fault, more = "", None, True
+    while more:
+        try:
+            block = next(blocks, None)
+        except _BROKEN as error:
+            block, fault = None, error
+        more = block is not None
+        parts = _BLANK_LINES.split(rest + _text(block or b"", damage))
+        # The last may go on in the next block, unless it is far too long for a paragraph.
+        rest = parts.pop() if more and len(parts[-1]) <= BLOCK else ""
+        texts = [text for part in parts if (text := part.strip())]
+        if texts:
+            yield texts
+    if fault is not None:
+        raise fault
+
+
+def _text(block: bytes, damage: Damage) -> str:
+    try:
+        return block.decode("utf-8")
+    except UnicodeDecodeError:
+        damage.mend("blocks with bytes that are not UTF-8")
+        return block.decode("utf-8", "replace")
 
 
 def _archive(path: Path, columns: Columns, damage: Damage) -> Iterator[Documents]:
