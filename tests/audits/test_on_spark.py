@@ -20,9 +20,9 @@ from _texts_lake import plan_of_texts, same, write_texts
 import ombud
 from ombud.audits import Plan
 from ombud.audits.engines import audit_of
-from ombud.audits.on_spark import SparkAudit, _told, java_fault, spark_fault
+from ombud.audits.on_spark import SparkAudit, _parts, _told, java_fault, spark_fault
 from ombud.audits.streamed import StreamedAudit
-from ombud.errors import MissingExtraError, PlanError
+from ombud.errors import DataError, MissingExtraError, PlanError
 from ombud.metrics.accuracy import NDCG
 from ombud.metrics.base import Outputs, Rows
 
@@ -218,6 +218,14 @@ def test_faults_of_a_cluster_are_sentences():
     assert "was done: Job aborted: results are bigger than maxResultSize. Nothing" in str(deep)
     gone = _told(Exception("\nCannot call methods on a stopped SparkContext\nmore"))
     assert "Cannot call methods on a stopped SparkContext. Nothing was stored" in str(gone)
+
+
+def test_rows_without_an_id_are_refused_by_the_executor():
+    whole = pl.DataFrame({"_table": [0, 1], "_unit": [7, None], "item:bigint": [1, 2]})
+    columns = {"interactions": (("user", "_unit"), ("item", "item:bigint"))}
+    assert _parts(whole, columns)["interactions"].to_dicts() == [{"user": 7, "item": 1}]
+    with pytest.raises(DataError, match="column 'id' is missing in 1 rows"):
+        _parts(whole, columns | {"decisions/one": (("id", "_unit"),)})
 
 
 def test_keys_of_another_engine_are_refused(lake: Path):

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -268,10 +269,11 @@ def test_of_a_delta_table_the_present_version_is_read(tmp_path: Path, monkeypatc
         LakeTable(path).files()
 
 
-def test_of_an_iceberg_table_the_named_version_is_read(tmp_path: Path):
+def test_of_an_iceberg_table_the_named_version_is_read(tmp_path: Path, monkeypatch):
     pytest.importorskip("pyiceberg", reason="the extra iceberg is not installed")
     pytest.importorskip("sqlalchemy", reason="the catalogue of this test is not installed")
     from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.table import DataScan
 
     options = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}"}
     catalogue = SqlCatalog("test", **options)
@@ -283,6 +285,14 @@ def test_of_an_iceberg_table_the_named_version_is_read(tmp_path: Path):
     assert len(_rows(before)) == 3
     assert _rows(table.metadata_location.removeprefix("file://")) == [(1, 4), (2, 5)]
     catalogue.close()
+    plan_files = DataScan.plan_files
+
+    def with_deletes(self: Any) -> list[Any]:
+        return [SimpleNamespace(file=t.file, delete_files={t.file}) for t in plan_files(self)]
+
+    monkeypatch.setattr(DataScan, "plan_files", with_deletes)
+    with pytest.raises(DataError, match="rows that are deleted in files beside its own"):
+        LakeTable(before).files()
 
 
 def _plain_schema() -> pa.Schema:

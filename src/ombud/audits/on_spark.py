@@ -399,6 +399,9 @@ def _parts(whole: pl.DataFrame, columns: Columns) -> dict[str, pl.DataFrame]:
     for number, (name, some) in enumerate(columns.items()):
         here = whole.filter(pl.col("_table") == number)
         rows = here.select(pl.col(theirs).alias(ours) for ours, theirs in some)
+        if missing := rows.to_series(0).null_count():
+            fault = f"column {rows.columns[0]!r} is missing in {missing:,} rows or more"
+            raise DataError(name, [fault])
         if "rank" in rows.columns and name.startswith("lists/"):
             rows = rows.with_columns(pl.col("rank").cast(pl.Int64))
         result[name] = rows
