@@ -62,6 +62,18 @@ def result(systems: tuple[str, ...], labels: tuple[str, ...], reasons: int = 0) 
     return Result(plan, tuple(found), (info,), exclusions=left_out)
 
 
+def test_metrics_of_the_plan_come_before_what_analyses_found() -> None:
+    plan = Plan.from_dict({"title": "F1 was asked for", "systems": {"als": {"type": "als"}}})
+    found = (
+        gap(0.3, p=0.5, system="als").replace(metric="a correlation", key="probe/correlation"),
+        gap(0.7, p=0.5, system="als").replace(metric="F1", key="f1", null=None, p_value=None,
+                                              p_adjusted=None),
+    )  # fmt: skip
+    what = Result(plan, found, (MetricInfo({"name": "f1"}, "F1", key="f1"),))
+    text = "\n".join(summary_lines(what, width=80))
+    assert 0 < text.index("F1  ") < text.index("a correlation")
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("systems", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("reasons", [0, 5])

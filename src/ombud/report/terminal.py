@@ -33,9 +33,10 @@ _FEWEST = 3
 def summary_table(result: Result, *, rows: int = 12, most: int = 30) -> Table:
     """Return the values over all units: labels down, systems across, the largest effects first.
 
-    Metrics with a value that means "no difference" come first. What an analysis says about the
-    data, and not about a system, is left to the report when there are systems. Names from the data
-    are shown as plain text: no markup, no control character reaches the terminal.
+    The plan's metrics come before what analyses found, and of each those with a value that means
+    "no difference". What an analysis says about the data, and not about a system, is left to the
+    report when there are systems. Names from the data are shown as plain text: no markup, no
+    control character reaches the terminal.
 
     Parameters
     ----------
@@ -94,7 +95,10 @@ def summary_table(result: Result, *, rows: int = 12, most: int = 30) -> Table:
 
 
 def overall_families(result: Result) -> list[EstimateSet]:
-    """Return the values of everyone, those that can be tested first, of systems if there are."""
+    """Return the values of everyone, of systems if there are.
+
+    The plan's metrics come first, and then what analyses found; of each those that can be tested.
+    """
     overall = [family for family in families(result) if family.kind == "overall"]
     if any(e.system for family in overall for e in family.estimates):
         overall = [
@@ -102,7 +106,14 @@ def overall_families(result: Result) -> list[EstimateSet]:
             for family in overall
             if (some := tuple(e for e in family.estimates if e.system))
         ]
-    return sorted(overall, key=lambda family: all(e.null is None for e in family.estimates))
+    asked = {info.key for info in result.metrics}
+    return sorted(
+        overall,
+        key=lambda family: (
+            family.metric.key not in asked,
+            all(e.null is None for e in family.estimates),
+        ),
+    )
 
 
 def _room(overall: Sequence[EstimateSet], most: int) -> int:
