@@ -161,11 +161,14 @@ def test_groups_are_measured_on_their_own_lists():
         {"user": np.repeat(np.arange(40), 2), "item": np.tile([0, 1, 2, 3], 20)}
     )
     groups = Grouping.from_values(np.arange(40), {"half": ["even", "odd"] * 20})
-    metric = Coverage(2)
-    rows = {"s": metric.measure(lists, catalogue(8))}
-    found = estimate_metric(metric, rows, groups, Settings(replicates=100))
-    levels = {e.group: e.value for e in found if e.kind == "level"}
-    assert levels == {"": 0.5, "half=even": 0.25, "half=odd": 0.25}
+    # Without a number of users they are not compared: the larger group would show more items.
+    for metric, compared in ((Coverage(2), False), (Gini(2), False), (Coverage(2, users=5), True)):
+        rows = {"s": metric.measure(lists, catalogue(8))}
+        found = estimate_metric(metric, rows, groups, Settings(replicates=100))
+        assert any(e.group and e.kind != "level" for e in found) == compared
+        if metric == Coverage(2):
+            levels = {e.group: e.value for e in found if e.kind == "level"}
+            assert levels == {"": 0.5, "half=even": 0.25, "half=odd": 0.25}
 
 
 def test_what_is_outside_the_catalogue_or_empty_is_counted():

@@ -17,6 +17,7 @@ from ombud.metrics.accuracy.lists import (
     list_columns,
 )
 from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.metrics.comparisons import Comparisons
 from ombud.registry import metric
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class _Exposure(MetricBase):
     def depth(self) -> int:
         """How many places of a list are looked at."""
         return self.k
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """No group is compared with another: what is measured depends on their sizes."""
+        return Comparisons(groups=None)
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return each user's list, as item codes of the catalogue."""
@@ -89,6 +95,11 @@ class _Rarefied(_Exposure):
         super().__post_init__()
         if self.users is not None and self.users < 1:
             raise PlanError(f"users is {self.users}; at least 1 was expected")
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """Groups are compared where the number of users is the same for all."""
+        return super().comparisons if self.users is None else Comparisons()
 
     def _note(self) -> str:
         return super()._note() if self.users is None else f"expected for {self.users:,} users"

@@ -120,7 +120,7 @@ def _dependency_chart(
         ),
         alt.Chart(inline(boxes)).mark_text(fontSize=11).encode(**words),
     ]
-    return page(layers, 190)
+    return page(layers, 140)
 
 
 def decile_figure(estimates: Sequence[Estimate], *, name: str, table: str) -> Figure | None:
@@ -212,7 +212,7 @@ def _panel(
         ),
         data=inline(values),
         width=_PANELS_WIDTH // panels - 45,
-        height=200,
+        height=170,
         title=panel_title(shorten(label, 30)),
     )
 

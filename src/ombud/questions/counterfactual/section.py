@@ -289,7 +289,7 @@ def counterfactual_ways(result: Result) -> Section | None:
         columns = [
             (f"By {n} edit{'s' if n > 1 else ''}",
              [e for e in shares if e.details.get("edits") == n])
-            for n in range(1, budget + 1)
+            for n in sorted({1, budget})  # the figure has those between
         ]  # fmt: skip
         columns += [
             ("Old list kept", list(find(result, f"{key}/kept"))),
@@ -303,18 +303,18 @@ def counterfactual_ways(result: Result) -> Section | None:
         table = _grid(name, caption, columns, by="pair")
         if table is not None:
             blocks.append(table if key == "escape" else _folded(table, table.name))
-        groups = _by_group(result, key, budget)
+        groups = _by_group(result, key, budget, title)
         blocks += [] if groups is None else [groups]
     if not blocks:
         return None
     return Section("How hard a label is to get away from", tuple(blocks), 220)
 
 
-def _by_group(result: Result, key: str, budget: int) -> Table | None:
+def _by_group(result: Result, key: str, budget: int, title: str) -> Table | None:
     shares = [e for e in find(result, f"{key}/share", edits=budget) if e.group]
     names = list(dict.fromkeys(e.group for e in shares))
     columns = [(shorten(n, 30), [e for e in shares if e.group == n]) for n in names]
-    caption = f"The same by {budget} edits, by group of people."
+    caption = f"{title} by {budget} edits, by group of people."
     table = _grid(f"counterfactual-{key}-groups", caption, columns, by="pair")
     return None if table is None else _folded(table, table.name)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ombud.audits.result import Result
 from ombud.report.blocks import Block, Figure, Section, paragraph
+from ombud.report.charts import ROOM
 from ombud.report.display import count
 from ombud.report.figures import forest, group_contrasts, group_levels
 from ombud.report.findings import EstimateSet, Kind, by_sign, key_of_metric
@@ -30,7 +31,7 @@ def figures(result: Result, found: Sequence[EstimateSet], *, beside: bool) -> Se
     beside
         Whether there are such sections, which have figures of their own.
     """
-    most = _MOST_BESIDE if beside else _MOST
+    most, room = (_MOST_BESIDE, ROOM // 2) if beside else (_MOST, ROOM)
     if beside:
         # Systems are compared in words above; what was not tested is in the question's sections.
         found = [
@@ -45,7 +46,7 @@ def figures(result: Result, found: Sequence[EstimateSet], *, beside: bool) -> Se
     chosen: list[EstimateSet] = []
     drawn: dict[int, Figure] = {}
     for family in ordered:
-        figure = _figure(result, family) if len(chosen) < most else None
+        figure = _figure(result, family, room) if len(chosen) < most else None
         if figure is not None:
             chosen.append(family)
             drawn[id(family)] = figure
@@ -62,12 +63,12 @@ def _standing(family: EstimateSet) -> int:
     return len(signs.get("above", ())) + len(signs.get("below", ()))
 
 
-def _figure(result: Result, family: EstimateSet) -> Figure | None:
+def _figure(result: Result, family: EstimateSet, room: int) -> Figure | None:
     base = slug(result, family.metric)
     if family.kind == "overall":
-        return forest(family, name=f"{base}-overall", table=f"{base}-overall-table")
+        return forest(family, name=f"{base}-overall", table=f"{base}-overall-table", room=room)
     if family.kind == "system contrast":
-        return forest(family, name=f"{base}-systems", table="every-number")
+        return forest(family, name=f"{base}-systems", table="every-number", room=room)
     if family.kind == "group contrast":
-        return group_contrasts(family, name=f"{base}-gaps", table="every-number")
+        return group_contrasts(family, name=f"{base}-gaps", table="every-number", room=room)
     return group_levels(family, name=f"{base}-groups", table="every-number")
