@@ -98,6 +98,9 @@ _ROUNDS = 4
 # Log standard deviations less certain than this follow the posterior itself.
 _SKEWED = 0.12
 _HEAVY = 0.7
+# How much flatter than the posterior a proposal along one of them is; with only the mean beside it
+# there is no other parameter whose weights would suffer.
+_FLATTER, _FLATTER_ALONE = 0.9, 0.75
 _CHECKED_POINTS = 12
 _CHECKED_USERS = 800
 # Degrees of the polynomials that are tried in turn, the error that is small enough (nats), and to
@@ -160,7 +163,7 @@ class _Marginal:
     cumulated: Floats
 
     @classmethod
-    def through(cls, places: Floats, logs: Floats) -> _Marginal:
+    def through(cls, places: Floats, logs: Floats, flatter: float) -> _Marginal:
         step = (places[-1] - places[0]) / 800
         # Both ends go on as straight lines of the log density until nothing is left.
         left = max((logs[1] - logs[0]) / (places[1] - places[0]), 0.5)
@@ -174,7 +177,7 @@ class _Marginal:
             [logs[0] + left * (before - places[0]), curve, logs[-1] + right * (after - places[-1])]
         )
         # A little wider than what was found, so that the weights stay bounded.
-        values = 0.75 * (values - values.max())
+        values = flatter * (values - values.max())
         density = np.exp(values)
         parts = (density[1:] + density[:-1]) / 2 * np.diff(grid)
         cumulated = np.concatenate([[0.0], np.cumsum(parts)])
@@ -198,12 +201,15 @@ class _Marginal:
         return mean, float(np.sqrt(mass @ (centres - mean) ** 2))
 
 
-def _felt(away: Floats) -> Floats:
+def _felt(away: Floats, which: NDArray[np.intp], dimensions: int) -> Floats:
     """Return how far other parameters feel that a log standard deviation moved.
 
-    It acts through its variance: once that is almost zero, less of it changes nothing.
+    A residual acts through its variance: once that is almost zero, less of it changes nothing. So
+    does the spread of users where there is only their mean beside it; slopes go on to grow as it
+    shrinks.
     """
-    return np.where(away < 0, np.expm1(2 * np.minimum(away, 0.0)) / 2, away)
+    saturating = np.where(away < 0, np.expm1(2 * np.minimum(away, 0.0)) / 2, away)
+    return np.where((which > 1) | (dimensions == 2), saturating, away)
 
 
 class _Proposal:
@@ -243,7 +249,10 @@ class _Proposal:
         if d:
             e = rng.standard_normal((count, d))
             e /= np.sqrt(rng.chisquare(self.df, count) / self.df)[:, None]
-            shift = _felt(points[:, self.own] - self.middle[self.own]) @ self.pull.T
+            shift = (
+                _felt(points[:, self.own] - self.middle[self.own], self.own, len(self.middle))
+                @ self.pull.T
+            )
             points[:, self.rest] = self.middle[self.rest] + shift + e @ self.root.T
             logs += -0.5 * (self.df + d) * np.log1p((e**2).sum(axis=1) / self.df)
             logs += float(
@@ -378,11 +387,11 @@ def _skewed(target: _Target, mode: Mode) -> dict[int, _Marginal]:
         # Left, where the tail is long, further than right.
         places = np.concatenate([-np.geomspace(8, 0.5, 7), [0.0], np.linspace(0.5, 4.5, 9)])
         places = places * min(sds[j], 0.75)
-        points = mode.point + _felt(places[:, None]) * direction
+        points = mode.point + _felt(places[:, None], np.array([j]), len(mode.point)) * direction
         points[:, j] = mode.point[j] + places
         logs = log_likelihoods(target.counts, points, target.nodes)
         logs += log_prior(points, target.priors)[0]
-        found[j] = _Marginal.through(points[:, j], logs)
+        found[j] = _Marginal.through(points[:, j], logs, _FLATTER if systems else _FLATTER_ALONE)
     return found
 
 
