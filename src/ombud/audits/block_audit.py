@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -74,9 +74,7 @@ class BlockAudit:
 
     def totals(self) -> BlockTotals:
         """Return what no block has been added to yet."""
-        return BlockTotals(
-            [BlockSums(metric, self.systems, self.groups, self.seed) for metric in self.metrics]
-        )
+        return BlockTotals.empty(self.metrics, self.systems, self.groups, self.seed)
 
     def measure(
         self, frames: Mapping[str, pl.DataFrame], into: BlockTotals
@@ -251,6 +249,13 @@ class BlockTotals:
     left_out: LeftOut = field(default_factory=LeftOut)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
     lists: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def empty(
+        cls, metrics: Sequence[Metric], systems: Sequence[str], groups: Grouping | None, seed: int
+    ) -> Self:
+        """Return what is known before any block was measured."""
+        return cls([BlockSums(metric, systems, groups, seed) for metric in metrics])
 
     def recorded(self, system: str, strangers: int, lists: int, lacking: int = 0) -> None:
         """Count the lists or decisions of a block, those of unknown ids, and those lacking."""

@@ -1,54 +1,43 @@
-"""The tables of an audit in blocks: which columns are read, and how rows are sorted into blocks."""
+"""The tables of an audit in blocks: which columns are read, and what is found in them."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ombud.audits.block_audit import lists_table
-from ombud.audits.block_texts import decisions_table, tagged_members, with_clusters
+from ombud.audits.block_texts import decisions_table
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Tagger
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary, hash_ids
 from ombud.data.lake import (
-    BlockWriter,
     LakeTable,
-    block_of,
-    blocks_for,
-    distinct_of,
-    read_block,
 )
 from ombud.errors import DataError, PlanError
-from ombud.files import read_json, write_json, write_parquet
-from ombud.systems.base import Progress
 
 __all__ = [
+    "GROUP_TABLES",
     "MOST_GROUPS",
     "Found",
     "Tables",
     "checked_members",
     "checked_values",
     "plain_batch",
-    "sort_into_blocks",
     "tagger_members",
 ]
 
-_ROWS_IN_BLOCK = {"interactions": 4_000_000, "texts": 1_000_000}
-"""Rows of a block, by default: about 600 MiB while it is measured."""
 
 MOST_GROUPS = 1000
 """More values of one attribute than this are no groups that anyone compares."""
 
-_GROUPS = ("users", "text_groups")
+GROUP_TABLES = ("users", "text_groups")
+"""Tables that say who or what is in which group; they may be empty."""
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -207,7 +196,7 @@ def _wanted(
         for column in needed
         if column not in types
     ]
-    checked = needed[:1] if name in _GROUPS else (*needed, *more)
+    checked = needed[:1] if name in GROUP_TABLES else (*needed, *more)
     for column in checked:
         if column in types and column in _KINDS:
             fits, kind = _KINDS[column]
@@ -222,7 +211,7 @@ def _columns_of(
     name: str, plan: Plan, types: Mapping[str, pa.DataType]
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
     """Return the columns that a table must have, those that it may have, and what is wrong."""
-    if name in _GROUPS:
+    if name in GROUP_TABLES:
         return _columns_of_groups(name, plan, types)
     if name == "texts":
         faults = []
@@ -373,7 +362,7 @@ def plain_batch(batch: pa.RecordBatch, name: str, told: str) -> pa.RecordBatch:
     ):
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        if place == 0 or (column_name in _IDS and name not in _GROUPS):
+        if place == 0 or (column_name in _IDS and name not in GROUP_TABLES):
             if column.null_count:
                 fault = f"column {column_name!r} is missing in {column.null_count:,} rows or more"
                 raise DataError(told, [fault])
@@ -381,7 +370,7 @@ def plain_batch(batch: pa.RecordBatch, name: str, told: str) -> pa.RecordBatch:
             column = pc.cast(column, pa.int64() if whole else pa.large_string())
             if column_name == "cluster":
                 column = pa.array(hash_ids(column).view(np.int64))
-        elif name in _GROUPS:
+        elif name in GROUP_TABLES:
             column = pc.cast(column, pa.large_string())
         elif column_name == "text":
             column = pc.is_valid(column)
@@ -389,135 +378,6 @@ def plain_batch(batch: pa.RecordBatch, name: str, told: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def sort_into_blocks(
-    tables: Tables, scratch: Path, wanted: int | None, progress: Progress
-) -> Found:
-    """Sort the rows of all tables by a hash of their unit, unless that was done before.
-
-    Parameters
-    ----------
-    tables
-        What is sorted.
-    scratch
-        Where the blocks go.
-    wanted
-        How many blocks; default, by the number of interactions or texts.
-    progress
-        Called with (done, total, note).
-    """
-    marker = scratch / "sorted.json"
-    if marker.exists():
-        return _sorted_before(scratch, read_json(marker))
-    shutil.rmtree(scratch, ignore_errors=True)  # what a killed run has left half sorted
-    scratch.mkdir(parents=True)
-    rows = {name: table.count() for name, table in tables.tables.items()}
-    empty = [name for name, count in rows.items() if not count and name not in _GROUPS]
-    if empty:
-        raise PlanError("\n".join(f"{tables.tables[n].told}: the table has no rows" for n in empty))
-    count = blocks_for(rows[tables.main], wanted, _ROWS_IN_BLOCK[tables.main])
-    sorting = _Sorting(tables, scratch, count)
-    done, total = 0, sum(rows.values())
-    for name, table in tables.tables.items():
-        for batch in table.batches(tables.columns[name]):
-            progress(done, total, f"sorting {table.told} into {count:,} blocks")
-            sorting.add(name, batch)
-            done += batch.num_rows
-    sorting.close()
-    if tables.is_clustered:
-        _sort_by_cluster(tables, scratch, count, progress)
-    found = sorting.found(rows.get(tables.groups))
-    if found.items is not None:
-        write_parquet(scratch / "items.parquet", pl.DataFrame({"item": found.items}))
-    values = {attribute: list(some) for attribute, some in found.values.items()}
-    told = {"count": count, "values": values, "members": [list(pair) for pair in found.members]}
-    write_json(marker, told)
-    return found
-
-
-class _Sorting:
-    """Rows of tables on their way into blocks, and what is seen of them."""
-
-    def __init__(self, tables: Tables, scratch: Path, count: int) -> None:
-        self.tables, self.count = tables, count
-        self.folder = scratch / "by-id" if tables.is_clustered else scratch
-        self.writers: dict[str, BlockWriter] = {}
-        self.items: pa.Array | None = None
-        self.kinds: dict[str, pa.Array] = {}
-        self.pairs: set[tuple[str, str]] = set()
-
-    def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Sort a part of a table."""
-        plain = plain_batch(batch, name, self.tables.tables[name].told)
-        self._write(name, plain)
-        if name in ("interactions", "test"):
-            self.items = distinct_of(self.items, plain.column("item"))
-        elif name == "texts" and self.tables.tagger is not None:
-            self._write("text_groups", tagged_members(self.tables.tagger, batch))
-        elif name == self.tables.groups and self.tables.has_members:
-            self.pairs |= _members_of(plain)
-        elif name == self.tables.groups:
-            for attribute in plain.schema.names[1:]:
-                some = plain.column(attribute).drop_null()
-                self.kinds[attribute] = distinct_of(self.kinds.get(attribute), some)
-
-    def _write(self, name: str, batch: pa.RecordBatch) -> None:
-        if name not in self.writers:
-            self.writers[name] = BlockWriter(self.folder / name, self.count, batch.schema)
-        self.writers[name].write(batch, block_of(batch.column(0), self.count))
-
-    def close(self) -> None:
-        """Finish the files."""
-        for writer in self.writers.values():
-            writer.close()
-
-    def found(self, units: int | None) -> Found:
-        """Return what was seen; `units` are the rows of the table of groups."""
-        if self.tables.tagger is not None:
-            return Found(self.count, self.items, members=tagger_members(self.tables.tagger))
-        if self.tables.has_members:
-            members = checked_members(self.pairs, self.tables.by)
-            return Found(self.count, self.items, members=members)
-        values = checked_values({a: k.to_pylist() for a, k in self.kinds.items()}, units)
-        return Found(self.count, self.items, values)
-
-
 def tagger_members(tagger: Tagger) -> tuple[tuple[str, str], ...]:
     """Return attribute and name of each group that a tagger knows, in its order."""
     return tuple(zip(tagger.attributes, tagger.names, strict=True))
-
-
-def _members_of(batch: pa.RecordBatch) -> set[tuple[str, str]]:
-    """Return the attributes and names of groups among some memberships."""
-    frame = pl.from_arrow(batch)
-    assert isinstance(frame, pl.DataFrame)  # a batch never becomes a series
-    if frame["group"].null_count():
-        raise DataError("groups", ["column 'group' is missing in some rows"])
-    if "attribute" not in frame.columns:
-        frame = frame.with_columns(attribute=pl.lit("group"))
-    return set(frame.select("attribute", "group").unique().iter_rows())
-
-
-def _sort_by_cluster(tables: Tables, scratch: Path, count: int, progress: Progress) -> None:
-    """Sort once more, by what texts share: only a text's own row says what that is."""
-    writers: dict[str, BlockWriter] = {}
-    for block in range(count):
-        progress(block, count, "sorting texts by what they share")
-        frames = {name: read_block(scratch / "by-id" / name, block) for name in tables.parts}
-        for name, frame in with_clusters(frames).items():
-            table = frame.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-            for batch in table.to_batches():
-                if name not in writers:
-                    writers[name] = BlockWriter(scratch / name, count, batch.schema)
-                key = batch.column("cluster").to_numpy().view(np.uint64)
-                writers[name].write(batch, (key % np.uint64(count)).astype(np.int64))
-    for writer in writers.values():
-        writer.close()
-    shutil.rmtree(scratch / "by-id")
-
-
-def _sorted_before(scratch: Path, told: Mapping[str, Any]) -> Found:
-    path = scratch / "items.parquet"
-    items = pl.read_parquet(path)["item"].to_arrow() if path.exists() else None
-    values = {attribute: tuple(some) for attribute, some in told["values"].items()}
-    members = tuple((attribute, name) for attribute, name in told["members"])
-    return Found(int(told["count"]), items, values, members)

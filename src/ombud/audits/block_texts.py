@@ -21,7 +21,6 @@ from ombud.data.labels import Labels
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.metrics.base import Metric, Rows
-from ombud.metrics.blocks import BlockSums
 from ombud.metrics.text_rows import NOTHING_ACCEPTABLE
 from ombud.systems.recorded import decisions_about, unmatched_decisions
 
@@ -119,9 +118,7 @@ class TextBlockAudit:
 
     def totals(self) -> BlockTotals:
         """Return what no block has been added to yet."""
-        return BlockTotals(
-            [BlockSums(metric, self.systems, self.groups, self.seed) for metric in self.metrics]
-        )
+        return BlockTotals.empty(self.metrics, self.systems, self.groups, self.seed)
 
     def measure(
         self, frames: Mapping[str, pl.DataFrame], into: BlockTotals

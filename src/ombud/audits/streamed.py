@@ -18,7 +18,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from ombud.audits.block_audit import BlockAudit, BlockTotals
-from ombud.audits.block_tables import Found, Tables, sort_into_blocks
+from ombud.audits.block_sorting import sort_into_blocks
+from ombud.audits.block_tables import Found, Tables
 from ombud.audits.block_texts import TextBlockAudit
 from ombud.audits.faults import check_names
 from ombud.audits.load import load_metrics

@@ -7,11 +7,11 @@ from ombud.questions.authors.lists import CreatorLists
 from ombud.questions.authors.metrics import BalanceGap, ListBalance
 from ombud.questions.authors.preset import AuthorsOptions, AuthorsPreset
 from ombud.questions.authors.propagation import CreatorPropagation
+from ombud.questions.authors.propagation_section import authors_propagation
 from ombud.questions.authors.reranking import CreatorReranking
 from ombud.questions.authors.section import (
     authors,
     authors_lists,
-    authors_propagation,
     authors_reranking,
 )
 from ombud.questions.authors.tuning import CreatorTuning

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -22,308 +19,37 @@ from ombud.probes import (
     EDIT_KINDS,
     SWAP_KINDS,
     AskedModel,
-    BlackBoxReachability,
     EditKind,
-    ExpectedChange,
     Fields,
-    FieldSystem,
-    HistorySystem,
     HttpHistorySystem,
-    Jaccard,
-    LabelShare,
-    ListChange,
-    ProbabilityChange,
-    Questions,
-    ReachTable,
-    StabilityPlan,
-    StabilityResult,
     SwapKind,
-    distance_of,
-    stability,
 )
-from ombud.probes.attainable import Attainable, ListMetric, intra_list_diversity
-from ombud.probes.blackbox import same_answers
-from ombud.probes.edits import History
-from ombud.probes.noise_floor import expected_maximum
-from ombud.probes.outcomes import FrozenOutcome
-from ombud.probes.stability_estimates import stability_estimates
-from ombud.probes.summaries import attainable_summary, reach_summary
-from ombud.probes.training import Change
+from ombud.questions.counterfactual.asking import asked_reach
 from ombud.questions.counterfactual.check import WHERE, check_system, models_in
+from ombud.questions.counterfactual.diversity import diversity_of
 from ombud.questions.counterfactual.kept import Kept, part_from, plain_part
 from ombud.questions.counterfactual.part import Part, tables_of
 from ombud.questions.counterfactual.reach import (
-    by_decile,
     reach_of,
     retrained_of,
     sets_of,
     today,
 )
 from ombud.questions.counterfactual.sample import Asked
+from ombud.questions.counterfactual.stability import stability_of
 from ombud.questions.counterfactual.ways import ways_of
 from ombud.registry import analysis
-from ombud.rng import generator
-from ombud.stats import proportion
 from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:
-    from ombud.systems.base import Progress
+    pass
 
 __all__ = [
     "PARTS",
     "Counterfactual",
     "DistanceName",
     "PartName",
-    "asked_reach",
-    "diversity_of",
-    "stability_of",
 ]
-
-
-def asked_reach(
-    plan: Counterfactual,
-    name: str,
-    system: HistorySystem,
-    asked: Asked,
-    settings: Settings,
-    folder: Path | None,
-    fields: Fields | None = None,
-) -> Part:
-    """Return what asking shows of the same users and targets: a lower bound, and it says so.
-
-    The questions of the whole run are limited by ``queries``; their answers are kept in the
-    folder of the run, so that a run that was killed goes on. Pairs that no question was left for
-    are not asked about, and counted.
-    """
-    users, targets = asked.users(plan.users), asked.targets(plan.targets)
-    cache = None
-    if folder is not None:
-        # Names may differ in what a file system does not tell apart.
-        cache = folder / f"questions-{hashlib.sha256(name.encode()).hexdigest()[:16]}.sqlite"
-    part = Part()
-    each = max(3, plan.queries // max(1, len(users.units) * len(targets.units)))
-    reached = np.full((len(users.units), len(targets.units)), np.nan)
-    catalogue = asked.interactions.items
-    if fields is not None:
-        assert isinstance(system, FieldSystem)  # services are
-        system, catalogue = fields.asked(system), fields.codes
-    questions = Questions(
-        system, catalogue, plan.k, limit=plan.queries, cache=cache,
-        parallel=plan.parallel, sandbox=plan.sandbox,
-        # A model of this process is asked again at nobody's cost.
-        in_flight=system.in_flight if isinstance(system, HttpHistorySystem) else "ask",
-    )  # fmt: skip
-    unasked = 0
-    try:
-        repeats = _asked_twice(part, plan, name, questions, asked, users.units, settings)
-        probe = BlackBoxReachability(k=plan.k, queries=each, repeats=repeats, seed=settings.seed)
-        # Spread over users first, so that a budget that ends early leaves no user out.
-        for column, target in enumerate(targets.units.tolist()):
-            for line, row in enumerate(users.units.tolist()):
-                space = asked.space(row, plan.budget)
-                if fields is not None:
-                    space = fields.space(space)
-                if space.history.value(target) is not None:
-                    continue
-                if questions.budget.left is not None and questions.budget.left < 2:
-                    unasked += 1
-                    continue
-                (found,) = probe.of(questions, space, [target])
-                # A list that changes by itself is not brought in by an edit for sure.
-                reached[line, column] = 1.0 if found.in_list.attained >= 1 else 0.5
-        spent, notes = questions.spent, questions.notes
-    finally:
-        questions.close()
-    if unasked:
-        reason = f"the {plan.queries:,} questions of the plan were spent before"
-        part.exclusions.append(
-            Exclusion(WHERE, "pairs", unasked, reason, reached.size, system=name)
-        )
-    table = ReachTable(
-        reachable=reached, system=name, policy="frozen", budget=plan.budget, k=plan.k,
-        user_weights=users.weights, target_weights=targets.weights,
-        user_strata=users.strata, target_strata=targets.strata,
-    )  # fmt: skip
-    options: dict[str, Any] = {
-        "level": settings.level,
-        "replicates": settings.replicates,
-        "seed": settings.seed,
-    }
-    groups = asked.target_groups(targets.units)
-    for e in by_decile(reach_summary(table, target_groups=groups, **options)):
-        about = {**e.details, "queries": spent, "black_box": True}
-        part.estimates.append(
-            e.replace(
-                key=f"asked-{e.key}",
-                metric=f"{e.metric}, by asking",
-                details=about,
-                note="; ".join(("black box: a lower bound", *notes)),
-            )  # fmt: skip
-        )
-    part.cost(name, "reach by asking", len(users.units), spent, 0)
-    return part
-
-
-_TWICE = 5
-_REPEATS = 3
-
-
-def _asked_twice(
-    part: Part,
-    plan: Counterfactual,
-    name: str,
-    questions: Questions,
-    asked: Asked,
-    rows: NDArray[np.int64],
-    settings: Settings,
-) -> int:
-    """Ask about a few unchanged histories twice; return how often witnesses are to be asked.
-
-    A system that changes its answer is asked about every witness repeatedly.
-    """
-    some = [asked.space(row, 0).history for row in rows[:_TWICE].tolist()]
-    if plan.queries < 10 * len(some):
-        return 1
-    same = same_answers(questions, some)
-    part.estimates.append(
-        proportion(
-            same, len(some), metric=f"lists that are the same when asked twice@{plan.k}",
-            key="consistency/asked-twice", unit="user", system=name, level=settings.level,
-            details={"policy": "frozen", "k": plan.k, "black_box": True},
-        )
-    )  # fmt: skip
-    return 1 if same == len(some) else _REPEATS
-
-
-def stability_of(
-    plan: Counterfactual,
-    name: str,
-    model: Model,
-    labels: Mapping[str, NDArray[np.bool_]],
-    asked: Asked,
-    settings: Settings,
-    progress: Progress,
-    kept: Kept,
-) -> Part:
-    """Return how far treatments of other users move the lists of some users."""
-    part = Part()
-    rows = asked.order[: plan.moved]
-    users = asked.interactions.users.ids[rows]
-    changes: list[Change] = [ListChange(Jaccard())]
-    for further in plan.distances:
-        if further == "label-share":
-            changes += [ListChange(LabelShare(y, None, label)) for label, y in labels.items()]
-        elif further not in {"jaccard", "first-item"}:  # both are always there
-            changes.append(ListChange(distance_of(further)))
-    if plan.beta:
-        changes += [
-            ProbabilityChange(plan.beta),
-            ExpectedChange(Jaccard(), plan.k, plan.beta, seed=settings.seed),
-        ]
-    groups = asked.data.users if plan.by_group else None
-    for kind in plan.treatments:
-        tried = StabilityPlan(
-            kind=kind,
-            budget=plan.others,
-            n=plan.k,
-            shortlist=plan.shortlist,
-            random=plan.random_treatments,
-            noise_runs=plan.noise_runs,
-            seed=settings.seed,
-        )
-        result = stability(
-            model, asked.interactions, users, tried, changes=changes, groups=groups,
-            progress=progress, keep=kept.within(kind),
-        )  # fmt: skip
-        options: dict[str, Any] = {
-            "level": settings.level, "replicates": settings.replicates, "seed": settings.seed
-        }  # fmt: skip
-        # The probe knows the model by its type; the audit has a name for it.
-        part.estimates += [e.replace(system=name) for e in stability_estimates(result, **options)]
-        part.exclusions += result.exclusions
-        part.cost(name, f"stability, {kind}", len(result.targets), 0, result.trainings)
-        _tell(part, name, result, plan.people)
-    return part
-
-
-def _tell(part: Part, name: str, result: StabilityResult, people: int) -> None:
-    change = ListChange(Jaccard()).name
-    distances = result.distances[change]
-    usual = distances[result.random]
-    runs = [floor.distances[change] for floor in result.noise if floor.runs]
-    for place, bracket in enumerate(result.brackets[change][:people]):
-        noise = [float(expected_maximum(some, len(some))[place]) for some in runs]
-        mine = usual[:, place][~np.isnan(usual[:, place])] if len(usual) else np.empty(0)
-        part.row(
-            "counterfactual-others",
-            system=name,
-            person=place + 1,
-            treatment=result.plan.kind,
-            distance=bracket.attained,
-            exact=bracket.exact,
-            typical=float(mine.mean()) if len(mine) else None,
-            noise=max(noise) if noise else None,
-            policy="retrained",
-        )
-
-
-_COMPARED = 30
-
-
-def diversity_of(
-    plan: Counterfactual, name: str, model: Model, asked: Asked, settings: Settings, kept: Kept
-) -> Part:
-    """Return the diversity of lists beside what edits, and a broad history, could attain."""
-    part = Part()
-    metric = intra_list_diversity(asked.interactions)
-    probe = Attainable(k=plan.k, tries=plan.tries, seed=settings.seed)
-    rows = asked.order[: plan.moved]
-    observed, attained, broad = (np.full(len(rows), np.nan) for _ in range(3))
-    questions = 0
-
-    def of_user(row: int) -> tuple[float, float, float, int]:
-        found = probe.of(model, asked.space(row, plan.escape_budget), metric, own=row)
-        other = _broad(asked, row, metric, settings.seed)
-        if other < 0:
-            return found.today, found.attained, float("nan"), found.queries
-        history = History.of_user(asked.interactions, other)
-        (shown,) = FrozenOutcome(model, history, plan.k, own=other).of([history])
-        wide = metric(shown.items[shown.items >= 0])
-        return found.today, found.attained, wide, found.queries + 1
-
-    for place, row in enumerate(rows.tolist()):
-        told = kept(("user", row), partial(of_user, row))
-        observed[place], attained[place], broad[place] = told[:3]
-        questions += told[3]
-    known = ~np.isnan(observed)
-    part.estimates += attainable_summary(
-        f"intra-list diversity@{plan.k}",
-        observed[known],
-        attained[known],
-        broad=broad[known],
-        system=name,
-        policy="frozen",
-        budget=plan.escape_budget,
-        level=settings.level,
-        replicates=settings.replicates,
-        seed=settings.seed,
-    )
-    part.cost(name, "diversity", len(rows), questions, 0)
-    return part
-
-
-def _broad(asked: Asked, row: int, metric: ListMetric, seed: int) -> int:
-    """Return the user of broadest taste among some of the same activity; -1 if there is none."""
-    same = np.flatnonzero(asked.activity == asked.activity[row])
-    same = same[same != row]
-    if not len(same):
-        return -1
-    rng = generator(seed, "counterfactual", "broad", str(row))
-    some = rng.permutation(same)[:_COMPARED]
-    spread = [metric(History.of_user(asked.interactions, int(one)).items) for one in some]
-    if np.isnan(spread).all():
-        return -1
-    return int(some[int(np.nanargmax(spread))])
 
 
 DistanceName = Literal["jaccard", "rank-biased", "kendall", "first-item", "label-share"]
