@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -212,6 +212,12 @@ class Interactions:
         return type(self)(
             self.users, self.items, matrix, self.explicit, self.rating_scale, times, self.exclusions
         )
+
+    def without_ratings(self) -> Self:
+        """Return the same interactions as implicit feedback: every value is 1."""
+        matrix = self.matrix.copy()
+        matrix.data = np.ones_like(matrix.data)
+        return replace(self, matrix=matrix, explicit=False, rating_scale=None)
 
     def __repr__(self) -> str:
         kind = "explicit" if self.explicit else "implicit"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from ombud.audits import Audit, Plan, Result
@@ -46,6 +48,34 @@ def test_systems_follow_the_feedback(authors_plan: Path) -> None:
     assert [c["type"] for c in made.values()] == ["user-knn", "item-knn", "explicit-als"]
     made = complete(changed(authors_plan, trained=None, feedback="implicit")).systems
     assert [c["type"] for c in made.values()] == ["user-knn", "item-knn", "implicit-als", "bpr"]
+
+
+def test_both_forms_of_feedback_are_in_one_joint_fit(authors_plan: Path) -> None:
+    plan = changed(
+        authors_plan, trained=None, feedback="both", placebo=False, strategies=[], accuracy_users=0
+    )
+    made = complete(plan)
+    assert list(made.systems) == [
+        "user-kNN explicit", "item-kNN explicit", "ALS explicit",
+        "user-kNN implicit", "item-kNN implicit", "ALS implicit", "BPR",
+    ]  # fmt: skip
+    some = complete(changed(authors_plan, trained=["BPR", "ALS"], feedback="both"))
+    assert list(some.systems) == ["ALS explicit", "ALS implicit", "BPR"]
+    result = Audit.from_plan(plan).run()
+    slopes = estimates_of(result, "propagation/slope")
+    assert sorted(e.system or "" for e in slopes) == sorted(made.systems)
+    # Every two systems are compared by joint draws.
+    assert len(estimates_of(result, "propagation/slope-difference")) == 7 * 6 / 2
+
+
+def test_both_forms_need_ratings(authors_plan: Path, tmp_path: Path) -> None:
+    ratings = pl.read_csv(authors_plan.parent / "ratings.csv").select("user", "item")
+    ratings.write_csv(tmp_path / "ratings.csv")
+    shutil.copy(authors_plan.parent / "items.csv", tmp_path)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(authors_plan.read_text().replace("implicit", "both"))
+    with pytest.raises(PlanError, match="needs ratings, and this data has none"):
+        load_data(complete(Plan.load(plan)))
 
 
 def test_parameters_come_from_tuning_folders(authors_plan: Path, tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ def ranks(made: Make, worlds: int, users: int, seed: int) -> tuple[np.ndarray, i
     Worlds that are refused, or without spread, are left out: whether they are depends on the data
     alone, and given the data the rank is uniform.
     """
-    rng = np.random.default_rng(seed)
     found, refused = [], 0
-    for _ in range(worlds):
+    # Each world has a source of its own, so that it stays the same when a fit draws more or less.
+    for rng in np.random.default_rng(seed).spawn(worlds):
         mu, b, s = rng.normal(0, [PRIORS.mean_sd, PRIORS.intercept_sd, PRIORS.slope_sd])
         sigma, v = rng.exponential([1 / PRIORS.spread_rate, 1 / PRIORS.residual_rate])
         counts = made(rng, users, mu=mu, sigma=sigma, b=(b,), s=(s,), v=(v,))

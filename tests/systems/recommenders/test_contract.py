@@ -211,6 +211,25 @@ def test_rating_models_refuse_data_without_ratings(plays):
             create("recommender", name, arguments).fit(plays)
 
 
+@pytest.mark.parametrize("name", ["user-knn", "item-knn", "implicit-als"])
+def test_ratings_can_be_left_aside(name, ratings):
+    arguments = {"factors": 6} if name == "implicit-als" else {}
+    without = create("recommender", name, arguments).fit(ratings.without_ratings())
+    ignoring = create("recommender", name, {**arguments, "ignore_ratings": True}).fit(ratings)
+    using = create("recommender", name, arguments).fit(ratings)
+    users = ratings.users.ids
+    expected = without.recommend(users, 9)
+    np.testing.assert_array_equal(ignoring.recommend(users, 9).items, expected.items)
+    assert (using.recommend(users, 9).items != expected.items).any()
+    # A new history may come with ratings; they are left aside too.
+    rated = ignoring.recommend_for(ratings.matrix, 9)
+    np.testing.assert_array_equal(
+        rated.items, without.recommend_for(without.interactions.matrix, 9).items
+    )
+    assert ratings.matrix.data.max() > 1
+    assert not ignoring.predicts_ratings
+
+
 def test_a_training_that_runs_away_is_said(ratings):
     with pytest.raises(AuditedSystemError, match="diverged.*lower learning_rate"):
         create("recommender", "svd", {"factors": 6, "learning_rate": 50.0}).fit(ratings)

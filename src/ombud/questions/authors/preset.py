@@ -16,7 +16,6 @@ from ombud.audits.tuned import tuned_values, with_tuned
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import open_frame
-from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import creators_of
 from ombud.questions.authors.reranking import STRATEGIES
@@ -40,7 +39,7 @@ class AuthorsOptions(BaseModel):
 
     attribute: str = ""
     inferred: bool = False
-    feedback: Literal["auto", "explicit", "implicit"] = "auto"
+    feedback: Literal["auto", "explicit", "implicit", "both"] = "auto"
     trained: tuple[Trained, ...] | None = None
     tuned: Path | str = ""
     catalogue: Path | str = ""
@@ -88,8 +87,8 @@ class AuthorsPreset(Preset):
     - **users**: 5,000 with at least 5 items of known identity, whose whole histories are trained
       on; and 5,000 others with at least 5 interactions of any kind, one of each held out, for
       accuracy. Where there are too few for both, half of those with enough known items are taken.
-    - **systems**: user-kNN, item-kNN and ALS; with implicit feedback BPR too. Parameters come from
-      folders of ``ombud tune``, where there are some.
+    - **systems**: user-kNN, item-kNN and ALS; with implicit feedback BPR too; seven with both.
+      Parameters come from folders of ``ombud tune``, where there are some.
     - **metrics**: list balance and its gap to the profile, plain and by exposure; coverage and
       distinct share; MRR, hit rate and NDCG at 100.
     - **analyses**: the catalogue (RQ1), profiles and lists with the two lists for everyone (RQ2,
@@ -103,7 +102,9 @@ class AuthorsPreset(Preset):
         Must be true where identities were inferred, such as from first names; every figure then
         says so.
     feedback
-        ``explicit`` (ratings), ``implicit`` (ratings are ignored), or ``auto``: as the data is.
+        ``explicit`` (ratings), ``implicit`` (ratings are ignored), ``auto``: as the data is, or
+        ``both``: each model with ratings and without, side by side on the same profiles and in one
+        joint fit. What a search in `tuned` found for a model then counts for both forms.
     trained
         Some of ``user-kNN``, ``item-kNN``, ``ALS``, ``BPR``, beside the plan's own systems.
     tuned
@@ -145,21 +146,17 @@ class AuthorsPreset(Preset):
                 f"{_NAME}: identities of this data were inferred, such as from first names; say "
                 "inferred = true under [options] to use them, and every figure will say so"
             )
+        if options.feedback == "both" and not data.interactions.explicit:
+            raise PlanError(f"{_NAME}: feedback = 'both' needs ratings, and this data has none")
         if options.feedback == "implicit" and data.interactions.explicit:
             title = f"{data.card.title or data.card.name}; ratings are ignored here"
             card = data.card.model_copy(update={"title": title})
-            data = replace(data, interactions=_without_ratings(data.interactions), card=card)
+            data = replace(data, interactions=data.interactions.without_ratings(), card=card)
             if data.test is not None:
-                data = replace(data, test=_without_ratings(data.test))
+                data = replace(data, test=data.test.without_ratings())
         assert data.interactions is not None
         known = creators.in_profiles(data.interactions, data.interactions.users.arrow).sum(axis=1)
         return _sampled(plan, options, data, np.flatnonzero(known >= options.least))
-
-
-def _without_ratings(interactions: Interactions) -> Interactions:
-    matrix = interactions.matrix.copy()
-    matrix.data = np.ones_like(matrix.data)
-    return replace(interactions, matrix=matrix, explicit=False, rating_scale=None)
 
 
 def _sampled(plan: Plan, options: AuthorsOptions, data: Dataset, viable: Any) -> Dataset:
@@ -225,20 +222,43 @@ def _systems(plan: Plan, options: AuthorsOptions) -> dict[str, dict[str, Any]]:
     if wanted is None and plan.systems:
         wanted = ()
     if wanted is None or wanted:
-        explicit = _explicit(plan, options)
-        models: dict[str, dict[str, Any]] = {
-            "user-kNN": {"type": "user-knn"},
-            "item-kNN": {"type": "item-knn"},
-            "ALS": {"type": "explicit-als" if explicit else "implicit-als", "seed": plan.seed},
-            "BPR": {"type": "bpr", "seed": plan.seed},
-        }
-        if wanted is None:
-            wanted = tuple(models) if not explicit else tuple(models)[:3]
-        systems = {name: models[name] for name in wanted}
+        if options.feedback == "both":
+            systems = _in_both_forms(plan, wanted)
+        else:
+            explicit = _explicit(plan, options)
+            models = _models(plan, explicit)
+            if wanted is None:
+                wanted = tuple(models) if not explicit else tuple(models)[:3]
+            systems = {name: models[name] for name in wanted}
     systems |= plan.systems
     if not systems:
         raise PlanError(f"{_NAME}: no system is left; name some in trained or under [systems]")
     return with_tuned(systems, options.tuned, _NAME) if options.tuned else systems
+
+
+def _models(plan: Plan, explicit: bool) -> dict[str, dict[str, Any]]:
+    return {
+        "user-kNN": {"type": "user-knn"},
+        "item-kNN": {"type": "item-knn"},
+        "ALS": {"type": "explicit-als" if explicit else "implicit-als", "seed": plan.seed},
+        "BPR": {"type": "bpr", "seed": plan.seed},
+    }
+
+
+def _in_both_forms(plan: Plan, wanted: tuple[str, ...] | None) -> dict[str, dict[str, Any]]:
+    """Return each model with ratings and without; BPR knows only the latter."""
+    systems: dict[str, dict[str, Any]] = {}
+    for explicit in (True, False):
+        for name, config in _models(plan, explicit).items():
+            if wanted is not None and name not in wanted:
+                continue
+            if name == "BPR":
+                systems |= {} if explicit else {name: config}
+            elif explicit:
+                systems[f"{name} explicit"] = config
+            else:
+                systems[f"{name} implicit"] = config | {"ignore_ratings": True}
+    return systems
 
 
 def _metrics(options: AuthorsOptions, held_out: bool) -> list[dict[str, Any]]:

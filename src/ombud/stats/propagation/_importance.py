@@ -95,12 +95,16 @@ _SETS = 4
 # Weights this even are enough; else the proposal is fitted again.
 _ENOUGH = 0.1
 _ROUNDS = 4
+# Where fewer draws than this are effective, or the tail of their weights looks heavy, as many are
+# made from the best proposal as give the wanted number, at least four times and at most so many
+# times as many: a fit with less than 400 is refused.
+_FEW, _WANTED, _LONGER = 500, 800, 8
 # Log standard deviations less certain than this follow the posterior itself.
 _SKEWED = 0.12
 _HEAVY = 0.7
 # How much flatter than the posterior a proposal along one of them is; with only the mean beside it
 # there is no other parameter whose weights would suffer.
-_FLATTER, _FLATTER_ALONE = 0.9, 0.75
+_FLATTER, _FLATTER_ALONE = 0.9, 0.6
 _CHECKED_POINTS = 12
 _CHECKED_USERS = 800
 # Degrees of the polynomials that are tried in turn, the error that is small enough (nats), and to
@@ -152,6 +156,11 @@ class Drawn:
     worst_error: float
     degree: int
     rounds: int
+
+    @property
+    def even(self) -> float:
+        """Effective draws over draws: 1 where all weigh the same."""
+        return 1 / float((self.weights**2).sum()) / len(self.weights)
 
 
 @dataclass(frozen=True)
@@ -229,7 +238,8 @@ class _Proposal:
         left = cover[np.ix_(self.rest, self.rest)] - self.pull @ across.T
         self.root = np.linalg.cholesky((left + left.T) / 2)
         self.correlation = own / np.outer(self.sds[self.own], self.sds[self.own])
-        self.df = max(20.0, 1.0 * len(middle))
+        # In few dimensions heavy tails cost little, and a mean whose spread grows needs them.
+        self.df = 5.0 if len(self.rest) <= 2 else max(20.0, 1.0 * len(middle))
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Return points and their log density."""
@@ -358,21 +368,33 @@ def _weighted(
 ) -> Drawn:
     """Draw and weigh; refit the proposal while the weights are uneven; measure the error."""
     size = (draws if degree else min(draws, _EXACT_DRAWS)) // _SETS * _SETS
-    rounds = 0
-    while True:
-        rounds += 1
-        region = proposal.region(target.counts.systems)
-        points, proposed = proposal.draw(size, rng)
-        values = target.values(points, region, degree, target.counts)
-        logs = values + log_prior(points, target.priors)[0] - proposed
-        weights, khat = smooth_weights(np.where(np.isfinite(logs), logs, -np.inf))
-        error, worst = _check(target, points, weights, region, degree, rng)
-        even = 1 / float((weights**2).sum()) / size
-        if even >= _ENOUGH or error > _TOLERATED or rounds == _ROUNDS:
-            break
-        proposal = _refitted(points, weights)
+    best = found = _once(target, proposal, size, degree, rng)
+    source = proposal
+    while best.even < _ENOUGH and found.error <= _TOLERATED and found.rounds < _ROUNDS:
+        proposal = _refitted(found.points, found.weights)
+        found = replace(_once(target, proposal, size, degree, rng), rounds=found.rounds + 1)
+        if found.even > best.even and found.error <= _TOLERATED:
+            best, source = found, proposal
+    effective = best.even * size
+    if (effective < _FEW or not best.khat < _HEAVY) and best.error <= _TOLERATED:
+        times = min(_LONGER, max(4, int(np.ceil(_WANTED / effective))))
+        longer = _once(target, source, times * size, degree, rng)
+        best = replace(longer, rounds=found.rounds + 1)
+    return best
+
+
+def _once(
+    target: _Target, proposal: _Proposal, size: int, degree: int, rng: np.random.Generator
+) -> Drawn:
+    """Draw from one proposal and weigh."""
+    region = proposal.region(target.counts.systems)
+    points, proposed = proposal.draw(size, rng)
+    values = target.values(points, region, degree, target.counts)
+    logs = values + log_prior(points, target.priors)[0] - proposed
+    weights, khat = smooth_weights(np.where(np.isfinite(logs), logs, -np.inf))
+    error, worst = _check(target, points, weights, region, degree, rng)
     sets = np.arange(size, dtype=np.int64) * _SETS // size
-    return Drawn(points, weights, sets, khat, error, worst, degree, rounds)
+    return Drawn(points, weights, sets, khat, error, worst, degree, 1)
 
 
 def _skewed(target: _Target, mode: Mode) -> dict[int, _Marginal]:

@@ -270,7 +270,7 @@ def fit_profiles(
     priors
         Default: Normal(0, 10) for mu, Exponential(0.1) for sigma.
     draws
-        How many draws from the posterior, at most.
+        How many draws from the posterior; up to eight times as many where few are effective.
     rng
         Source of randomness.
 
@@ -330,7 +330,7 @@ def fit_propagation(
     priors
         Default: Normal(0, 10) for mu, b and s, Exponential(0.1) for all standard deviations.
     draws
-        How many draws from the posterior, at most.
+        How many draws from the posterior; up to eight times as many where few are effective.
     rng
         Source of randomness.
 

@@ -78,6 +78,8 @@ class ImplicitALS(FactorModel):
         Steps per row and iteration.
     seed
         Fixes the factors before training.
+    ignore_ratings
+        Whether ratings, where there are any, are left aside: every interaction counts 1.
     threads
         How many threads to use; None for all.
     """
@@ -89,6 +91,7 @@ class ImplicitALS(FactorModel):
     solver: Solver = "cg"
     cg_steps: int = 3
     seed: int = 0
+    ignore_ratings: bool = False
     threads: int | None = None
 
     predicts_ratings = False

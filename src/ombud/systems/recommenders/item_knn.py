@@ -68,6 +68,8 @@ class ItemKNN(NeighbourModel):
     lazy
         Whether to compute the neighbours of an item only when a history holds it, instead of all in
         `fit`: right when few of many users are asked. Lists are the same.
+    ignore_ratings
+        Whether ratings, where there are any, are left aside: every interaction counts 1.
     threads
         How many threads to use; None for all.
     """
@@ -77,6 +79,7 @@ class ItemKNN(NeighbourModel):
     min_neighbours: int = 1
     min_similarity: float = 1e-6
     lazy: bool = False
+    ignore_ratings: bool = False
     threads: int | None = None
 
     def _check_arguments(self) -> None:

@@ -80,6 +80,7 @@ class Model(ABC):
     registered_name = "model"
     threads: int | None = None
     factors: int = 0  # of a factor model
+    ignore_ratings: bool = False  # of a model that can do with and without them
 
     def __post_init__(self) -> None:
         self.name: str = type(self).registered_name
@@ -137,6 +138,8 @@ class Model(ABC):
             )
         if faults:
             raise DataError(f"training {self.name}", faults)
+        if self.ignore_ratings and interactions.explicit:
+            interactions = interactions.without_ratings()
         state = self._train(interactions, progress or silent)
         self._set(state)
         self._interactions = interactions
@@ -320,6 +323,10 @@ class Model(ABC):
                 faults.append(f"{outside:,} ratings lie outside the scale {low:g} to {high:g}")
         if faults:
             raise DataError("histories", faults)
+        if self.ignore_ratings:
+            # The given matrix may share its values with these rows.
+            ones = np.ones_like(rows.data)
+            rows = sparse.csr_array((ones, rows.indices, rows.indptr), shape=rows.shape)
         return rows
 
 

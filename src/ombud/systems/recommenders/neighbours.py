@@ -75,6 +75,7 @@ class NeighbourModel(Model):
     min_similarity: float
 
     def _check_arguments(self) -> None:
+        self.predicts_ratings = not self.ignore_ratings
         few = self.neighbours is None or self.neighbours >= self.min_neighbours
         faults_of(
             min_neighbours=(

@@ -57,6 +57,8 @@ class UserKNN(NeighbourModel):
         An item with fewer neighbours who have it is not scored.
     min_similarity
         Less similar users are no neighbours.
+    ignore_ratings
+        Whether ratings, where there are any, are left aside: every interaction counts 1.
     threads
         How many threads to use; None for all.
     """
@@ -64,6 +66,7 @@ class UserKNN(NeighbourModel):
     neighbours: int | None = 20
     min_neighbours: int = 1
     min_similarity: float = 1e-6
+    ignore_ratings: bool = False
     threads: int | None = None
 
     def _train(self, interactions: Interactions, progress: Progress) -> _State:
