@@ -55,7 +55,10 @@ def study(options: Mapping[str, Any]) -> dict[str, Any]:
     world = draw_large(spec, size["interactions"], SEED)
     rng = np.random.default_rng(SEED)
     known = rng.random(size["items"]) < 0.42
-    who = np.where(rng.random(size["items"]) < 0.39, "female", "male").astype(object)
+    # By taste, so that profiles differ: without a spread there is no slope to fit.
+    lean = world.truth.catalogue.factors[:, 0]
+    female = 1 / (1 + np.exp(0.5 - 1.5 * lean))
+    who = np.where(rng.random(size["items"]) < female, "female", "male").astype(object)
     who[~known] = None
     status = np.where(known, "known", "no_authority").astype(object)
     items = Items(world.dataset.interactions.items, {"gender": who}, {"gender": status})  # type: ignore[union-attr]
