@@ -121,11 +121,12 @@ class ItemKNN(NeighbourModel):
         )
         size = min(self.stored, max(n_items - 1, 1))
         codes, similar = np.empty((n_items, size), np.int32), np.empty((n_items, size), np.float32)
-        ranked_scale, least = scale[original], np.float32(self.min_similarity)
+        ranked_scale = scale[original]
         with workers(self.threads) as count:
             value = np.empty((count, n_items, size), np.float32)
             code = np.empty((count, n_items, size), np.int32)
             held = np.zeros((count, n_items), np.int32)
+            bar = np.full((count, n_items), self.min_similarity, np.float32)
             # Portions only so that progress is seen and an interrupt is taken.
             portions = 1 + min(63, len(indices) // 500_000)
             bounds = np.linspace(0, n_items, portions + 1).astype(np.int64)
@@ -133,7 +134,7 @@ class ItemKNN(NeighbourModel):
                 progress(part, portions, "portions of items")
                 similar_items.all_pairs(
                     bounds[part], bounds[part + 1], starts, users, index, indptr, row_items,
-                    row_values, ranked_scale, original, least, value, code, held,
+                    row_values, ranked_scale, original, value, code, held, bar,
                 )  # fmt: skip
             similar_items.merge(value, code, held, original, codes, similar)
         progress(portions, portions, "portions of items")

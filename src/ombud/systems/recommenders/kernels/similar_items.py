@@ -67,17 +67,19 @@ def all_pairs(
     row_values: NDArray[np.float32],
     scale: NDArray[np.float32],
     original: NDArray[np.int32],
-    least: np.float32,
     value: NDArray[np.float32],
     code: NDArray[np.int32],
     held: NDArray[np.int32],
+    bar: NDArray[np.float32],
 ) -> None:
     """Offer each pair (i, j), first <= i < last and j < i, to the lists of both items.
 
     ``scale`` holds one over the length of each item's vector. ``value``, ``code`` and ``held`` are
-    the lists of each worker, worker x item (x place).
+    the lists of each worker, worker x item (x place). ``bar`` is what a similarity must reach to
+    enter a list, worker x item: it lies close together, where the lists of a large catalogue lie
+    all over the memory.
     """
-    workers = len(value)
+    workers, size = len(value), value.shape[2]
     weighted = len(row_values) > 0
     for worker in prange(workers):
         sums = np.zeros(last, np.float32)
@@ -110,19 +112,20 @@ def all_pairs(
                     continue
                 sums[j] = np.float32(0)
                 similar = total * (scale[i] * scale[j])
-                if not similar >= least:
-                    continue
-                size = value.shape[2]
-                here = held[worker, i]
-                if here < size or similar >= value[worker, i, 0]:
-                    held[worker, i] = offer(
-                        value[worker, i], code[worker, i], here, similar, original[j]
+                if similar >= bar[worker, i]:
+                    here = offer(
+                        value[worker, i], code[worker, i], held[worker, i], similar, original[j]
                     )
-                there = held[worker, j]
-                if there < size or similar >= value[worker, j, 0]:
-                    held[worker, j] = offer(
-                        value[worker, j], code[worker, j], there, similar, original[i]
+                    held[worker, i] = here
+                    if here == size:
+                        bar[worker, i] = value[worker, i, 0]
+                if similar >= bar[worker, j]:
+                    there = offer(
+                        value[worker, j], code[worker, j], held[worker, j], similar, original[i]
                     )
+                    held[worker, j] = there
+                    if there == size:
+                        bar[worker, j] = value[worker, j, 0]
 
 
 @kernel(parallel=True)
