@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 
 from ombud.audits import Audit, Plan
 from ombud.data import Dataset, Interactions, Items, Recommendations
+from ombud.data.tables import TableOptions, read_tables
+from ombud.errors import PlanError
 from ombud.metrics import RMSE, Coverage, LabelShare, Recall
 from ombud.metrics.item_groups import measure_by_item
 
@@ -85,3 +88,18 @@ def test_a_plan_measures_by_items(tmp_path) -> None:  # type: ignore[no-untyped-
     shares = [e for e in result.estimates if e.key == "label-share" and e.kind == "level"]
     assert sum(e.value or 0 for e in shares) == pytest.approx(1.0)
     assert RMSE().by_item == "held-out"
+
+
+def test_a_system_may_use_columns_that_are_not_compared(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    from datetime import date
+
+    table = pl.DataFrame(
+        {"item": [1, 2], "kind": ["a", "b"], "creator": ["x", "y"], "year": [1901, 1902],
+         "price": [1.5, 2.5], "day": [date(2000, 1, 1)] * 2}
+    )  # fmt: skip
+    table.write_parquet(tmp_path / "items.parquet")
+    read = read_tables({"items": tmp_path / "items.parquet"}, TableOptions(by_item=("kind",)))
+    # What cannot be an attribute was not asked for, and is left alone.
+    assert read["items"].attributes == ("kind", "creator", "year")
+    with pytest.raises(PlanError, match="cut numbers into bands"):
+        read_tables({"items": tmp_path / "items.parquet"}, TableOptions())

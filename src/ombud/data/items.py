@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -44,7 +45,9 @@ class Items:
     status: Mapping[str, NDArray[np.object_]]
 
     @classmethod
-    def from_frame(cls, frame: Frame, *, by: Sequence[str] = (), source: str = "") -> Self:
+    def from_frame(
+        cls, frame: Frame, *, by: Sequence[str] = (), others: bool = False, source: str = ""
+    ) -> Self:
         """Read one row per item: `item`, one column an attribute, and ``<attribute>_status``.
 
         Parameters
@@ -54,14 +57,22 @@ class Items:
             ``known`` or ``unknown``.
         by
             The attributes to read; default, every column that is not the status of another.
+        others
+            Whether columns beside `by` are read too where they can be attributes: strings, whole
+            numbers, true and false.
         source
             The table's name in messages.
         """
         lazy, name = open_frame(frame, source)
-        found = lazy.collect_schema().names()
-        attributes = tuple(by) or tuple(
+        schema = lazy.collect_schema()
+        found = schema.names()
+        possible = [
             c for c in found if c != "item" and not (c.endswith(_STATUS) and c[:-7] in found)
-        )
+        ]
+        attributes = tuple(by) or tuple(possible)
+        if by and others:
+            fitting = [c for c in possible if c not in by and _can_be_attribute(schema[c])]
+            attributes += tuple(fitting)
         if not attributes:
             raise DataError(name, ["it has no attribute: one column beside 'item' is expected"])
         columns = [Column("item", "id")]
@@ -175,6 +186,11 @@ class Items:
 
     def __repr__(self) -> str:
         return f"Items({len(self):,} items; {', '.join(self.attributes)})"
+
+
+def _can_be_attribute(dtype: Any) -> bool:
+    texts = (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
+    return bool(dtype.is_integer() or isinstance(dtype, texts))
 
 
 def _both(one: NDArray[np.int8], other: NDArray[np.int8]) -> NDArray[np.int8]:

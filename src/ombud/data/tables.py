@@ -69,7 +69,8 @@ class TableOptions:
     intersections
         Whether pairs of attributes make groups too.
     by_item
-        The attributes of items to read; empty for all.
+        The attributes of items that are compared; of the other columns those are read that can be
+        one, since a system may ask for them. Empty: all columns must be attributes.
     columns
         By table, then by ombud's name: the name of a column in the file.
     """
@@ -191,7 +192,7 @@ _READERS: dict[str, Callable[[Frame, TableOptions], Any]] = {
     "interactions": _interactions,
     "test": lambda path, o: Interactions.from_frame(path, rating_scale=o.rating_scale),
     "labels": read_labels,
-    "items": lambda path, o: Items.from_frame(path, by=o.by_item),
+    "items": lambda path, o: Items.from_frame(path, by=o.by_item, others=True),
     "users": lambda path, o: _groups(path, "user", o),
     "texts": lambda path, o: Texts.from_frame(path),
     "text_groups": lambda path, o: _groups(path, "id", o),

@@ -192,3 +192,16 @@ def test_a_stored_result_is_measured_again_to_the_same(
     again = rescore(authors_plan.parent / "result")
     first = [(e.key, e.label, e.system, e.group, e.value) for e in authors_result.estimates]
     assert first == [(e.key, e.label, e.system, e.group, e.value) for e in again.estimates]
+
+
+def test_the_attribute_is_that_of_by_item(authors_plan: Path, tmp_path: Path) -> None:
+    folder = authors_plan.parent
+    items = pl.read_csv(folder / "items.csv").with_columns(creator=pl.lit("someone"))
+    items.write_csv(tmp_path / "items.csv")
+    shutil.copy(folder / "ratings.csv", tmp_path)
+    attribute = next(c for c in items.columns if f"{c}_status" in items.columns)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f'by_item = ["{attribute}"]\n' + authors_plan.read_text())
+    completed = complete(Plan.load(plan))
+    assert {a["attribute"] for a in completed.analyses} == {attribute}
+    assert "creator" in load_data(completed).items.attributes  # type: ignore[union-attr]

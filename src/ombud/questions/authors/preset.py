@@ -16,6 +16,7 @@ from ombud.audits.tuned import tuned_values, with_tuned
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import open_frame
+from ombud.data.items import LABEL
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import creators_of
 from ombud.questions.authors.reranking import STRATEGIES
@@ -68,12 +69,16 @@ class AuthorsOptions(BaseModel):
 
 def _options(plan: Plan) -> AuthorsOptions:
     try:
-        return AuthorsOptions.model_validate(plan.options)
+        options = AuthorsOptions.model_validate(plan.options)
     except ValidationError as error:
         faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
         known = ", ".join(AuthorsOptions.model_fields)
         head = f"{_NAME} (its options are {known}):"
         raise PlanError("\n".join([head, *faults])) from None
+    compared = [name for name in plan.by_item if name != LABEL]
+    if not options.attribute and len(compared) == 1:
+        return options.model_copy(update={"attribute": compared[0]})
+    return options
 
 
 @preset("authors")
@@ -97,7 +102,7 @@ class AuthorsPreset(Preset):
     Options
     -------
     attribute
-        Which attribute of the items; default, the only one.
+        Which attribute of the items; default, the only one of `by_item`, or of the items.
     inferred
         Must be true where identities were inferred, such as from first names; every figure then
         says so.
