@@ -97,3 +97,22 @@ def test_further_figures_stand_in_the_appendix_with_the_numbers(authors_result: 
 def test_other_results_have_no_such_section(authors_result: Result) -> None:
     empty = Result(authors_result.plan, (), ())
     assert parts(empty) == [] and authors_answer(empty) is None
+
+
+def test_the_fit_is_told_also_where_the_model_is_not_contradicted(authors_result: Result) -> None:
+    made = authors_further(authors_result)
+    assert made is not None
+    table = next(t for t in tables_in(made.blocks) if t.name == "authors-misfits")
+    rows = {row[0].text: row for row in table.rows}
+    assert set(rows) == {"profiles", "item-kNN"}
+    slope = next(e for e in authors_result.estimates if e.key == "propagation/slope")
+    misfit = slope.details["misfit"]
+    shown = [float(cell.text.replace(",", "")) for cell in rows["item-kNN"][2:]]
+    told = ("distance", "p_value", "at_zero", "predicted_at_zero", "at_one", "predicted_at_one")
+    assert shown == pytest.approx([*(misfit[name] for name in told), misfit["n"]], abs=6e-4)
+    fits = next(
+        t
+        for t in tables_in(authors_propagation(authors_result).blocks)  # type: ignore[union-attr]
+        if t.name == "authors-fits"
+    )
+    assert [c.title for c in fits.columns][6:8] == ["smallest ESS, bulk", "tail"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ombud.stats.propagation._importance import pareto_fit, smooth_weights
+from ombud.stats.propagation.posterior import Posterior, _effective, _in_tails
 
 
 @pytest.mark.parametrize("shape", [-0.3, 0.2, 0.6, 1.0])
@@ -37,3 +38,23 @@ def test_a_heavy_tail_is_seen(rng: np.random.Generator) -> None:
     x = rng.normal(0, 1, 4_000)
     assert smooth_weights(0.5 * x**2 * (1 - 1 / 3**2))[1] > 0.7
     assert smooth_weights(0.5 * x**2 * (1 - 1 / 0.9**2))[1] < 0.5
+
+
+def test_draws_in_the_tails_are_counted_apart() -> None:
+    rng = np.random.default_rng(5)
+    values = rng.standard_normal(8000)
+    plain = np.full(8000, 1 / 8000)
+    nothing = np.zeros((8000, 0))
+    sets = np.arange(8000) * 4 // 8000
+
+    def tail(weights: np.ndarray) -> float:
+        made = Posterior(values, values, nothing, nothing, nothing, weights, sets, ())
+        return _in_tails(made, values)
+
+    assert tail(plain) == pytest.approx(8000, rel=0.01)
+    from scipy.stats import norm
+
+    # Drawn from a narrower normal, the tails rest on fewer draws than the middle.
+    logs = norm.logpdf(values, scale=1.2) - norm.logpdf(values)
+    weights = np.exp(logs) / np.exp(logs).sum()
+    assert tail(weights) < _effective(values, weights) < 8000

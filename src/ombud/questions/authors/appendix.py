@@ -60,6 +60,8 @@ def authors_further(result: Result) -> Section | None:
         lists = densities_figure(result, name="authors-list-density", profiles=False)
         blocks += [f for f in (profiles, lists) if f is not None]
         blocks.append(predicted)
+    misfits = _misfits_table(result)
+    blocks += [] if misfits is None else [misfits]
     slopes = slopes_figure(result, name="authors-slope-intercept")
     blocks += [] if slopes is None else [slopes]
     if accuracy is not None:
@@ -200,6 +202,39 @@ def _predicted_table(result: Result) -> Table | None:
     identity = shorten(rows[0]["identity"], 40)
     caption = f"Shares of {identity}: observed, predicted for 10,000 new users, and smoothed."
     return Table(_PREDICTED, columns, body, caption)
+
+
+def _misfits_table(result: Result) -> Table | None:
+    """Return how far observed shares are from predicted ones, for profiles and every system."""
+    of_profiles = [
+        e for e in estimates_of(result, "propagation/spread") if e.group == "profile fit"
+    ]
+    found = [
+        (e, e.details["misfit"])
+        for e in (*of_profiles, *estimates_of(result, "propagation/slope"))
+        if e.details.get("misfit")
+    ]
+    if not found:
+        return None
+    columns = [Column("Of", header=True), Column("Identity"), Column("Distance", "right")]
+    columns += [Column("p", "right")]
+    columns += [
+        Column(f"At {at}, {kind}", "right") for at in (0, 1) for kind in ("observed", "predicted")
+    ]
+    columns += [Column("n", "right")]
+    shares = ("at_zero", "predicted_at_zero", "at_one", "predicted_at_one")
+    rows = tuple(
+        (Cell(_of(e.system or "")), Cell(shorten(e.label, 40)))
+        + tuple(Cell.number(m[c], number_text(m[c], 3)) for c in ("distance", "p_value", *shares))
+        + (Cell.number(m["n"]),)
+        for e, m in found
+    )
+    caption = (
+        "Fit: Kolmogorov-Smirnov distance between observed and predicted shares, how often data "
+        "replicated from the model are as far (p), and shares of profiles or lists at 0 and at 1. "
+        "Below p = 0.01 the model does not describe them."
+    )
+    return Table("authors-misfits", tuple(columns), rows, caption)
 
 
 def slopes_figure(result: Result, *, name: str) -> Figure | None:

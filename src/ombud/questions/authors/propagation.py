@@ -309,6 +309,9 @@ def _diagnostics(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame
                     "draws": None if told is None else told.draws,
                     "khat": None if told is None else float(told.khat),
                     "smallest_ess": None if told is None else float(min(told.ess.values())),
+                    "smallest_tail_ess": (
+                        None if told is None else float(min(told.tail_ess.values()))
+                    ),
                     "largest_rhat": None if told is None else float(max(told.rhat.values())),
                     "error_nats": None if told is None else float(told.error),
                 }
@@ -319,7 +322,7 @@ def _diagnostics(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame
 _FITS = {
     "fit": pl.String, "within": pl.String, "identity": pl.String, "users": pl.Int64,
     "refused": pl.String, "draws": pl.Int64, "khat": pl.Float64, "smallest_ess": pl.Float64,
-    "largest_rhat": pl.Float64, "error_nats": pl.Float64,
+    "smallest_tail_ess": pl.Float64, "largest_rhat": pl.Float64, "error_nats": pl.Float64,
 }  # fmt: skip
 
 

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from ombud.audits.result import Result
-from ombud.questions.authors.figures import (
-    curves_figure,
-)
+from ombud.questions.authors.figures import curves_figure
 from ombud.questions.authors.propagation import MIX, PLACEBO
 from ombud.registry import section
 from ombud.report.blocks import (
@@ -33,6 +31,9 @@ from ombud.stats.estimate import Estimate
 
 __all__ = ["authors_propagation"]
 
+# Seven systems are the most that the study had in one fit.
+_TOLD = 7
+
 
 @section("authors-propagation")
 def authors_propagation(result: Result) -> Section | None:
@@ -40,9 +41,11 @@ def authors_propagation(result: Result) -> Section | None:
     slopes = estimates_of(result, "propagation/slope")
     if not slopes:
         return None
-    blocks: list[Block] = [Bullets(tuple(_slope_said(e) for e in slopes[:6]))]
+    blocks: list[Block] = [Bullets(tuple(_slope_said(e) for e in slopes[:_TOLD]))]
+    if len(slopes) > _TOLD:
+        blocks.append(paragraph(f"The table below has all {len(slopes)} slopes."))
     fixed = estimates_of(result, "propagation-mix/slope")
-    blocks += [_beyond_genre(fixed[:6])] if fixed else []
+    blocks += [_beyond_genre(fixed[:_TOLD])] if fixed else []
     figure = curves_figure(result, name="authors-curves", table="authors-slopes")
     blocks += [] if figure is None else [figure]
     blocks.append(_slopes(result, "propagation", "authors-slopes", "Propagation by system"))
@@ -154,7 +157,8 @@ def _fits(result: Result, *, main: bool) -> Table | None:
         Column("sigma", "right"),
         Column("Users", "right"),
         Column("largest R-hat", "right"),
-        Column("smallest ESS", "right"),
+        Column("smallest ESS, bulk", "right"),
+        Column("tail", "right"),
         Column("k-hat", "right"),
         Column("error, nats", "right"),
     )
@@ -175,7 +179,8 @@ def _fits(result: Result, *, main: bool) -> Table | None:
         numbers = [
             Cell("none") if row[c] is None else Cell.number(row[c], number_text(row[c], places))
             for c, places in (
-                ("largest_rhat", 4), ("smallest_ess", 0), ("khat", 2), ("error_nats", 3),
+                ("largest_rhat", 4), ("smallest_ess", 0), ("smallest_tail_ess", 0), ("khat", 2),
+                ("error_nats", 3),
             )
         ]  # fmt: skip
         name = f"{row['fit']}, {row['within']}" if row["within"] else row["fit"]
@@ -184,6 +189,9 @@ def _fits(result: Result, *, main: bool) -> Table | None:
             + (Cell.number(row["users"]), *numbers)
         )
     which = "each fit" if main else "each further fit"
-    caption = f"How far {which} can be trusted; one that did not converge gives no numbers."
+    caption = (
+        f"How far {which} can be trusted; one that did not converge gives no numbers. Draws are "
+        "weighted and no chain, so that k-hat stands in place of divergences."
+    )
     name = "authors-fits" if main else "authors-further-fits"
     return Table(name, columns, tuple(rows), caption, notes.lines(), folded=not main)

@@ -112,7 +112,9 @@ class Diagnostics:
     khat
         Shape of the tail of the importance weights; below 0.7 they can be trusted.
     ess
-        Effective sample size of each parameter.
+        Effective sample size of each parameter, for its mean (bulk).
+    tail_ess
+        The same for the shares of draws below its 5% and above its 95% quantile, the smaller one.
     rhat
         Of each parameter, between the independent sets of draws.
     error, worst_error
@@ -130,6 +132,7 @@ class Diagnostics:
     draws: int
     khat: float
     ess: dict[str, float]
+    tail_ess: dict[str, float]
     rhat: dict[str, float]
     error: float
     worst_error: float
@@ -155,6 +158,7 @@ class Diagnostics:
             "draws": self.draws,
             "khat": khat,
             "ess": self.ess,
+            "tail_ess": self.tail_ess,
             "rhat": self.rhat,
             "error": self.error,
             "worst_error": self.worst_error,
@@ -168,6 +172,7 @@ class Diagnostics:
         """Return what the draws say about themselves."""
         columns = posterior.columns()
         ess = {name: _effective(values, drawn.weights) for name, values in columns.items()}
+        tails = {name: _in_tails(posterior, values) for name, values in columns.items()}
         rhat = {
             name: _between(values, drawn.weights, drawn.sets) for name, values in columns.items()
         }
@@ -193,6 +198,7 @@ class Diagnostics:
             len(drawn.weights),
             drawn.khat,
             ess,
+            tails,
             rhat,
             drawn.error,
             drawn.worst_error,
@@ -207,6 +213,15 @@ def _effective(values: Floats, weights: Floats) -> float:
     away = (values - weights @ values) ** 2
     noise = float(weights**2 @ away)
     return min(float(weights @ away) / noise if noise > 0 else 0.0, 1 / float(weights @ weights))
+
+
+def _in_tails(posterior: Posterior, values: Floats) -> float:
+    """Return the effective sample size in the thinner of both tails."""
+    low, high = posterior.interval(values, 0.9)
+    return min(
+        _effective(outside.astype(np.float64), posterior.weights)
+        for outside in (values < low, values > high)
+    )
 
 
 def _between(values: Floats, weights: Floats, sets: NDArray[np.int64]) -> float:
