@@ -103,3 +103,29 @@ def test_a_system_may_use_columns_that_are_not_compared(tmp_path) -> None:  # ty
     assert read["items"].attributes == ("kind", "creator", "year")
     with pytest.raises(PlanError, match="cut numbers into bands"):
         read_tables({"items": tmp_path / "items.parquet"}, TableOptions())
+
+
+def test_a_plan_crosses_items_with_warnings(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    from ombud.worlds import small_world
+
+    world = small_world(seed=4, ratings=True)
+    ids = world.interactions.items.ids
+    genders = pl.DataFrame({"item": ids, "gender": (["f", "m"] * len(ids))[: len(ids)]})
+    genders.write_parquet(tmp_path / "items.parquet")
+    world.interactions.to_frame().write_parquet(tmp_path / "interactions.parquet")
+    assert world.dataset.labels is not None
+    world.dataset.labels.to_frame().write_parquet(tmp_path / "labels.parquet")
+    plan = {
+        "by_item": ["gender", "warning"],
+        "data": {name: f"{name}.parquet" for name in ("interactions", "items", "labels")},
+        "systems": {"p": {"type": "popular"}},
+        "metrics": [{"name": "label-share"}],
+        "statistics": {"replicates": 100},
+    }
+    result = Audit.from_plan(Plan.from_dict(plan).relative_to(tmp_path)).run()
+    labels = {e.label for e in result.estimates if e.key == "label-share"}
+    name = world.dataset.labels.names[0]
+    assert {name, "gender=f", f"gender=f & {name}", f"gender=m & {name}"} <= labels
+    genders.rename({"gender": "warning"}).write_parquet(tmp_path / "items.parquet")
+    with pytest.raises(PlanError, match="the items have a column 'warning'; rename it"):
+        Audit.from_plan(Plan.from_dict(plan | {"by_item": ["warning"]}).relative_to(tmp_path))

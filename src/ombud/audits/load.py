@@ -14,7 +14,7 @@ from ombud.audits.plan import DataPlan, Plan
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
-from ombud.data.items import LABEL
+from ombud.data.items import LABEL, LABEL_WORDS
 from ombud.data.splits import split
 from ombud.data.tables import TABLES, TableOptions, read_tables
 from ombud.errors import DataError, OmbudError, PlanError, RegistryError
@@ -145,6 +145,12 @@ def _by_item(data: Dataset, plan: Plan) -> Dataset:
         raise PlanError("by_item names attributes of items; the data has no table of items")
     if LABEL in plan.by_item and data.labels is None:
         raise PlanError("by_item crosses items with labels; the data has no labels")
+    taken = [name for name in LABEL_WORDS if name in data.items.attributes]
+    if LABEL in plan.by_item and taken:
+        raise PlanError(
+            "by_item crosses items with labels, and the items have a column "
+            f"{taken[0]!r}; rename it"
+        )
     return replace(data, labels=data.items.as_labels(plan.by_item, data.labels))
 
 

@@ -10,6 +10,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ombud.audits.gate import Condition
+from ombud.data.items import LABEL, LABEL_WORDS
 from ombud.errors import PlanError
 
 __all__ = [
@@ -227,13 +228,18 @@ class Plan(_Expecting):
     by: tuple[str, ...] | None = None
     """Attributes to compare groups by; all that the data has by default, `[]` for none."""
     by_item: tuple[str, ...] = ()
-    """Attributes of items to measure by; with `label`, also crossed with content labels."""
+    """Attributes of items to measure by; `label` (or `warning`) crosses them with labels."""
     intersections: bool = Field(default=False, strict=True)
     """Whether pairs of attributes make groups too."""
     statistics: StatisticsPlan = StatisticsPlan()
     """How uncertainty is computed."""
     engine: EnginePlan = EnginePlan()
     """Where it is computed."""
+
+    @field_validator("by_item")
+    @classmethod
+    def _one_word(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(LABEL if name in LABEL_WORDS else name for name in names)
 
     @field_validator("by", "by_item")
     @classmethod

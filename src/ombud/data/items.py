@@ -17,10 +17,12 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.errors import DataError
 
-__all__ = ["LABEL", "Items"]
+__all__ = ["LABEL", "LABEL_WORDS", "Items"]
 
 LABEL = "label"
 """The name by which item groups are crossed with content labels."""
+LABEL_WORDS = (LABEL, "warning")
+"""What a plan may call it."""
 
 _STATUS = "_status"
 _KNOWN, _UNKNOWN = "known", "unknown"

@@ -116,3 +116,11 @@ def test_the_fit_is_told_also_where_the_model_is_not_contradicted(authors_result
         if t.name == "authors-fits"
     )
     assert [c.title for c in fits.columns][6:8] == ["smallest ESS, bulk", "tail"]
+    stored = authors_result.tables["creator-propagation-fits"].drop("smallest_tail_ess")
+    before = replace(
+        authors_result, tables={**authors_result.tables, "creator-propagation-fits": stored}
+    )
+    again = authors_propagation(before)
+    assert again is not None
+    fits = next(t for t in tables_in(again.blocks) if t.name == "authors-fits")
+    assert {row[7].text for row in fits.rows} == {"none"}

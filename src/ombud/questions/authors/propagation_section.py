@@ -177,7 +177,9 @@ def _fits(result: Result, *, main: bool) -> Table | None:
             ]
             cells.append(number_cells(own[:1], notes)[0] if own else Cell(""))
         numbers = [
-            Cell("none") if row[c] is None else Cell.number(row[c], number_text(row[c], places))
+            Cell("none")
+            if (number := row.get(c)) is None  # a result stored before has no such column
+            else Cell.number(number, number_text(number, places))
             for c, places in (
                 ("largest_rhat", 4), ("smallest_ess", 0), ("smallest_tail_ess", 0), ("khat", 2),
                 ("error_nats", 3),
