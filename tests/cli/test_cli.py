@@ -173,6 +173,11 @@ type = "item-knn"
     assert written.systems == {"near": {"type": "item-knn", **found["best"]}}
     assert written.data.interactions == str(folder / "interactions.parquet")
     ombud("tune", plan, "--system", "far", "--folder", tmp_path / "t", code=2)
+    published = ["--space", "published", "--holdout", "leave-one-out", "--users", "20"]
+    found = json.loads(ombud(*words, *published, "--folder", tmp_path / "p", "--json"))
+    assert set(found["best"]) == {"neighbours", "min_similarity"}
+    said = ombud(*words, "--space", "other", "--folder", tmp_path / "o", code=2)
+    assert "default or published" in said
 
 
 def test_plugins_and_doctor() -> None:

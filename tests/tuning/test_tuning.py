@@ -22,7 +22,7 @@ from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, PlanError, ResultError
 from ombud.tuning.search import Objective, no_longer_improves
-from ombud.tuning.spaces import SPACES, Choice, Range, space_for
+from ombud.tuning.spaces import PUBLISHED, SPACES, Choice, Range, space_for
 from ombud.tuning.tuning import tune
 
 pytest.importorskip("optuna", reason="optuna is not installed (extra tuning)")
@@ -303,6 +303,24 @@ def test_a_sample_of_users_is_measured(bowl):
     assert [len(users) for users in asked] == [7, 7] and asked[0] == asked[1]
 
 
+def test_users_kept_apart_are_not_measured(bowl):
+    asked = []
+    kind = registry._things["recommender"]["bowl"]
+    plain = kind.recommend
+
+    def spy(self, users, n, exclude_seen=True):
+        asked.append(np.asarray(users).tolist())
+        return plain(self, users, n, exclude_seen)
+
+    kind.recommend = spy
+    search(metric="recall@5", trials=1)
+    apart = asked[0][::2]
+    search(metric="recall@5", trials=1, apart=apart)
+    assert sorted(asked[1]) == sorted(set(asked[0]) - set(apart))
+    with pytest.raises(PlanError, match="nobody is left"):
+        search(metric="recall@5", trials=1, apart=asked[0])
+
+
 def test_spaces():
     data = make()
     cut = space_for("svd", None, data)
@@ -322,7 +340,7 @@ def test_spaces():
 
 
 def test_every_default_space_fits_its_model():
-    for name, space in SPACES.items():
+    for name, space in (*SPACES.items(), *PUBLISHED.items()):
         low = {k: p.values[0] if isinstance(p, Choice) else p.low for k, p in space.items()}
         high = {k: p.values[-1] if isinstance(p, Choice) else p.high for k, p in space.items()}
         for parameters in (low, high):

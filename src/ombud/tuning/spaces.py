@@ -11,7 +11,7 @@ from ombud.errors import PlanError
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
 
-__all__ = ["SPACES", "Choice", "Range", "Space", "space_for"]
+__all__ = ["PUBLISHED", "SPACES", "Choice", "Range", "Space", "space_for"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,30 @@ SPACES: dict[str, Space] = {
     "user-knn": _NEIGHBOURS,
 }
 """The default space of each model."""
+
+# Zero itself would make neighbours of users with nothing in common.
+_SIMILAR = Range(1e-6, 0.1)
+
+PUBLISHED: dict[str, Space] = {
+    "bpr": {
+        "factors": Range(5, 250),
+        "regularization": Range(0.0, 0.25),
+        "learning_rate": Range(0.0001, 0.1),
+    },
+    "explicit-als": {
+        "factors": Range(5, 300),
+        "regularization": Range(1e-6, 5.0, log=True),
+        "damping": Range(0.0, 25.0),
+    },
+    "implicit-als": {
+        "factors": Range(5, 500),
+        "regularization": Range(1e-6, 5.0, log=True),
+        "alpha": Range(1.0, 50.0),
+    },
+    "item-knn": {"neighbours": Range(5, 250), "min_similarity": _SIMILAR},
+    "user-knn": {"neighbours": Range(5, 500), "min_similarity": _SIMILAR},
+}
+"""The ranges of Ekstrand and Kluver; one regularization stands for users and items."""
 
 
 def space_for(

@@ -13,6 +13,7 @@ import polars as pl
 from ombud import registry
 from ombud.audits.provenance import fingerprint_data
 from ombud.data.dataset import Dataset
+from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
 from ombud.data.splits import Split, split
 from ombud.errors import AuditedSystemError, PlanError, require
@@ -71,6 +72,7 @@ def tune(
     tolerance: float = 0.01,
     holdout: Mapping[str, Any] | None = None,
     users: int | None = None,
+    apart: Ids | None = None,
     folder: Path | str | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -103,6 +105,8 @@ def tune(
         each user's interactions.
     users
         Measure on a random sample of this many users; default, all with a held-out item.
+    apart
+        Users who are not measured on, such as those on whom the tuned model is evaluated later.
     folder
         Where trials are kept, in Optuna's storage; a search goes on from there. Default: in
         memory only.
@@ -131,7 +135,7 @@ def tune(
         raise PlanError(f"{', '.join(both)}: in the search space and fixed; one of the two")
     how: dict[str, Any] = {"method": "per-user", "seed": seed} | dict(holdout or {})
     parts = split(interactions, **how)
-    asked = _users(parts, users, seed)
+    asked = _users(parts, users, apart, seed)
     identity = {
         "model": model,
         "metric": metric,
@@ -139,6 +143,7 @@ def tune(
         "fixed": fixed,
         "holdout": how,
         "users": users,
+        **({} if apart is None else {"apart": len(apart)}),
         "seed": seed,
         "data": fingerprint_data(Dataset(interactions)),
     }
@@ -170,8 +175,13 @@ def _result(search: Search, stopped: str) -> Tuned:
     return Tuned(search.model, search.objective.metric, result, best.value, frame, stopped)
 
 
-def _users(parts: Split, sample: int | None, seed: int) -> Any:
+def _users(parts: Split, sample: int | None, apart: Ids | None, seed: int) -> Any:
     held = np.flatnonzero(np.diff(parts.test.matrix.indptr) > 0)
+    if apart is not None:
+        kept_apart = parts.test.users.codes(apart)
+        held = np.setdiff1d(held, kept_apart[kept_apart >= 0])
+        if not len(held):
+            raise PlanError("every user with a held-out item is kept apart; nobody is left")
     if sample is not None and sample < len(held):
         held = np.sort(generator(seed, "tuning", "users").choice(held, sample, replace=False))
     return parts.test.users.take(held)
