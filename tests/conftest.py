@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -11,6 +12,14 @@ import pytest
 from hypothesis import settings
 
 os.environ["OMBUD_PLUGINS"] = "none"
+
+# Runs that are killed are forked from a process that has their imports behind it.
+PRELOADED = ["audits", "metrics", "worlds", "tuning.tuning", "link", "probes", "text.sourcing",
+             "systems.detectors", "systems.moderators", "systems.recommenders.adapters",
+             "http.download", "report.report"]  # fmt: skip
+multiprocessing.get_context("forkserver").set_forkserver_preload(
+    ["pytest", *(f"ombud.{name}" for name in PRELOADED)]
+)
 
 
 @pytest.fixture
