@@ -9,6 +9,7 @@ import ast
 import re
 import shutil
 import sys
+from functools import cache
 from importlib import import_module
 from inspect import Parameter, getdoc, isclass, isroutine, signature
 from itertools import pairwise
@@ -126,13 +127,22 @@ def _told(module: ModuleType, name: str) -> str:
     """Return the text below the assignment of a value, wherever in the package it is."""
     home = Path(module.__file__ or "")
     for path in sorted(home.parent.rglob("*.py")) if home.name == "__init__.py" else [home]:
-        body = ast.parse(path.read_text(encoding="utf-8")).body
-        for one, after in pairwise(body):
-            targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
-            named = any(isinstance(t, ast.Name) and t.id == name for t in targets)
-            if named and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                return str(after.value.value)
+        if name in _told_in(path):
+            return _told_in(path)[name]
     return ""
+
+
+@cache
+def _told_in(path: Path) -> dict[str, str]:
+    """Return the texts below the assignments of a file by what is assigned."""
+    told: dict[str, str] = {}
+    for one, after in pairwise(ast.parse(path.read_text(encoding="utf-8")).body):
+        targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    told.setdefault(target.id, str(after.value.value))
+    return told
 
 
 def _call(name: str, thing: Any) -> str:

@@ -32,9 +32,6 @@ from ombud.files import hash_file
 THIRTY = pytest.param(30, marks=pytest.mark.slow)
 KILLS = [2, THIRTY]
 SERVER = multiprocessing.get_context("forkserver")
-PRELOADED = ["audits", "metrics", "worlds", "tuning.tuning", "link", "probes", "text.sourcing",
-             "systems.detectors", "http.download", "report.report"]  # fmt: skip
-SERVER.set_forkserver_preload([f"ombud.{name}" for name in PRELOADED])
 
 
 def log(folder: Path, word: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -72,7 +72,6 @@ def test_a_chain_unravels_from_its_end() -> None:
     assert sum(p.interactions for p in core.passes) == len(pairs)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.sets(st.tuples(st.integers(0, 11), st.integers(0, 8)), min_size=1),
     st.integers(1, 4),

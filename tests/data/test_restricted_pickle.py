@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.data.restricted_pickle import _PROPORTION, _memory, load_dictionary
@@ -175,7 +175,6 @@ def test_a_large_file_is_refused_unread(tmp_path: Path) -> None:
         load_dictionary(path, largest=10)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 200))
 def test_damaged_pickles_give_an_error_or_a_dictionary(noise: bytes, place: int) -> None:
     import tempfile

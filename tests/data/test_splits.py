@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.data.interactions import Interactions
@@ -35,7 +35,6 @@ def entries(interactions):
     return set(zip(*interactions.to_frame().select("user", "item", "rating"), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     counts=st.lists(st.integers(1, 30), min_size=2, max_size=20).filter(lambda c: max(c) >= 10),
     share=st.floats(0.05, 0.95),

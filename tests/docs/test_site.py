@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -30,6 +31,7 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(DOCS))
 
 
+@cache
 def docstrings() -> list[tuple[str, str]]:
     found = []
     for path in sorted((ROOT / "src").rglob("*.py")):

@@ -1,15 +1,16 @@
 """Runs that are killed at random moments: nothing is asked twice, and what is answered stays.
 
-The suite kills each kind of runner a few times; ``OMBUD_SLOW=1`` (``make test-all``) thirty times.
+Each run is a process of its own, forked from one that has the imports behind it. The suite kills
+each kind of runner a few times; ``OMBUD_SLOW=1`` (``make test-all``) thirty times.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import runpy
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -115,24 +116,24 @@ def recommend(url: str, cache: Path, in_flight: str = "leave") -> dict[str, Any]
 
 
 RUNNERS = {"moderator": moderate, "recommender": recommend}
-CHILD = """
-import importlib.util, sys
-from pathlib import Path
-spec = importlib.util.spec_from_file_location("kills", sys.argv[1])
-kills = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(kills)
-kills.RUNNERS[sys.argv[2]](sys.argv[3], Path(sys.argv[4]))
-"""
+SERVER = multiprocessing.get_context("forkserver")
 
 
-def start(kind: str, stub: Stub, cache: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", CHILD, __file__, kind, stub.url, str(cache)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE)
+def start(kind: str, stub: Stub, cache: Path) -> Any:
+    given = {"KIND": kind, "URL": stub.url, "CACHE": cache}
+    child = SERVER.Process(target=runpy.run_path, args=(__file__, given, "killed"))
+    child.start()
+    return child
 
 
-def wait_until_asked(stub: Stub, child: subprocess.Popen[bytes], more: int) -> None:
+def said_in(cache: Path) -> str:
+    """What a run wrote to its standard error."""
+    return cache.with_suffix(".said").read_text()
+
+
+def wait_until_asked(stub: Stub, child: Any, more: int) -> None:
     before, deadline = stub.asked.total(), time.monotonic() + 120
-    while stub.asked.total() < before + more and child.poll() is None:
+    while stub.asked.total() < before + more and child.is_alive():
         assert time.monotonic() < deadline
         time.sleep(0.0005)
 
@@ -152,10 +153,8 @@ def test_killed_again_and_again(kind: str, kills: int, stub: Stub, tmp_path: Pat
         wait_until_asked(stub, child, int(rng.integers(1, max(2, share))))
         time.sleep(float(rng.uniform(0, 0.02)))
         child.kill()
-        child.wait()
-        assert child.stderr is not None
-        assert b"Error" not in child.stderr.read()
-        child.stderr.close()
+        child.join()
+        assert "Error" not in said_in(tmp_path / "killed.sqlite")
     time.sleep(0.1)
     assert 0 < stub.asked.total() < len(expected), "the kills came too early or too late"
     found = RUNNERS[kind](stub.url, tmp_path / "killed.sqlite")
@@ -178,9 +177,10 @@ def test_a_signal_ends_a_run_and_loses_nothing(
 ) -> None:
     child = start(kind, stub, tmp_path / "a.sqlite")
     wait_until_asked(stub, child, 30)
-    child.send_signal(sent)
-    _, said = child.communicate(timeout=60)
-    assert child.returncode != 0 and b"KeyboardInterrupt" in said and b"interrupted" in said
+    os.kill(child.pid, sent)
+    child.join(60)
+    said = said_in(tmp_path / "a.sqlite")
+    assert child.exitcode == 1 and "KeyboardInterrupt" in said and "interrupted" in said
     assert 30 <= stub.asked.total() < len(RUNNERS[kind](stub.url, tmp_path / "a.sqlite"))
     assert set(stub.asked.values()) == {1}
 
@@ -192,7 +192,8 @@ def test_two_recommender_runs_at_once_are_told_apart(stub: Stub, tmp_path: Path)
     with pytest.raises(ResultError, match="another run is asking the same system"):
         recommend(stub.url, tmp_path / "a.sqlite")
     stub.latency = 0.0
-    child.communicate(timeout=60)
+    child.join(60)
+    assert child.exitcode == 0
     recommend(stub.url, tmp_path / "a.sqlite")
     assert set(stub.asked.values()) == {1}
 
@@ -202,11 +203,16 @@ def test_a_recommender_that_was_killed_says_what_to_do(stub: Stub, tmp_path: Pat
     child = start("recommender", stub, tmp_path / "a.sqlite")
     wait_until_asked(stub, child, 2)
     child.kill()
-    child.communicate()
+    child.join()
     asked = stub.asked.total()
     stub.latency = 0.0
     strict = HttpRecommender(url=stub.url, cache=tmp_path / "a.sqlite", batch=BATCH)
     with pytest.raises(AuditedSystemError, match=r"and 3 more: in flight.*in_flight = 'ask'"):
         strict.recommend(USERS, 3)
     assert stub.asked.total() == asked, "nothing is asked before that is settled"
-    assert os.listdir(tmp_path)
+    assert (tmp_path / "a.sqlite").exists()
+
+
+if __name__ == "killed":
+    os.dup2(os.open(globals()["CACHE"].with_suffix(".said"), os.O_WRONLY | os.O_CREAT), 2)
+    RUNNERS[globals()["KIND"]](globals()["URL"], globals()["CACHE"])

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.link import Clusterer, bipartite_components, isbn_text, splitting_isbns
@@ -31,7 +31,6 @@ def partition(labels: list[int]) -> set[frozenset[int]]:
 
 @pytest.mark.parametrize("compiled", [True, False])
 @given(edges=EDGES, size=st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
 def test_components_are_those_of_networkx(
     compiled: bool, edges: list[tuple[int, int]], size: int
 ) -> None:
@@ -74,7 +73,6 @@ def test_a_table_that_grows_many_times() -> None:
 
 
 @given(edges=EDGES)
-@settings(max_examples=60, deadline=None)
 def test_the_numbered_form_agrees(edges: list[tuple[int, int]]) -> None:
     left = np.array([i for i, _ in edges], dtype=np.int32)
     right = np.array([n for _, n in edges], dtype=np.int32)
@@ -94,7 +92,6 @@ def test_hand_worked_articulation_points() -> None:
 
 
 @given(edges=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=30))
-@settings(max_examples=100, deadline=None)
 def test_articulation_points_are_those_of_networkx(edges: list[tuple[int, int]]) -> None:
     graph = graph_of(edges, 0)
     graph = graph.subgraph(max(nx.connected_components(graph), key=len))

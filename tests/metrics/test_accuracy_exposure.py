@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.data.dataset import Dataset
@@ -70,7 +70,6 @@ lists_strategy = st.integers(3, 12).flatmap(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(lists_strategy, st.integers(1, 3))
 def test_values_and_leave_one_out_by_brute_force(given_, users):
     n, lists = given_

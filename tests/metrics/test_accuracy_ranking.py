@@ -195,7 +195,6 @@ def test_f1_of_means_without_any_hit_is_zero():
     assert metric.statistic.point(np.stack([rows.columns[c][:, 0] for c in rows.columns], 1)) == 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_bounds_and_relations(draw):
     items = st.lists(st.integers(0, 15), min_size=1, max_size=8, unique=True)

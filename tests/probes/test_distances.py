@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud import registry
@@ -64,7 +64,6 @@ def kendall_by_definition(a: list[int], b: list[int], q: float) -> float:
     return total / most if most else 0.0
 
 
-@settings(max_examples=300, deadline=None)
 @given(lists, lists)
 def test_list_distances_follow_their_definitions(a, b) -> None:
     union = {*a, *b}
@@ -76,7 +75,6 @@ def test_list_distances_follow_their_definitions(a, b) -> None:
     assert FirstItem()(row(a), row(b))[0] == float(a[:1] != b[:1])
 
 
-@settings(max_examples=200, deadline=None)
 @given(lists, lists)
 def test_distances_are_symmetric_and_between_zero_and_one(a, b) -> None:
     carries = np.arange(8) % 2 == 0

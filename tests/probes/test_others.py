@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.data.interactions import Interactions
@@ -25,7 +25,6 @@ def entries(data: Interactions) -> dict[tuple[int, int], float]:
     return dict(zip(keys, data.matrix.data.tolist(), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(SWAP_KINDS), st.integers(1, 4), st.booleans(), st.integers(0, 999))
 def test_swaps_change_only_their_users(kind, budget, explicit, seed) -> None:
     data = some(explicit)

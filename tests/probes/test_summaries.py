@@ -169,7 +169,6 @@ def test_cramers_v_against_scipy() -> None:
     assert cramers_v(a, b) == pytest.approx(plain, abs=0.005)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=5), st.integers(5, 60))
 def test_a_stratified_sample_stands_for_all(sizes, count) -> None:
     strata = np.repeat(np.arange(len(sizes)), sizes)

@@ -140,8 +140,10 @@ def test_the_test_would_see_it(chromium: str, tmp_path: Path) -> None:
     assert seen.asked == {"127.0.0.1"}
 
 
-def test_hostile_text_is_inert(chromium: str, hostile: Result, tmp_path: Path) -> None:
-    seen = look(chromium, Report(hostile).html(), tmp_path)
+def test_hostile_text_is_inert(
+    chromium: str, hostile: Result, html_of: Callable[[str], str], tmp_path: Path
+) -> None:
+    seen = look(chromium, html_of("hostile"), tmp_path)
     assert seen.title.startswith("Audit </title><script>")
     assert seen.title != "ran"
     assert seen.drawn == len(Report(hostile).figures()) == 4
@@ -152,13 +154,13 @@ def test_hostile_text_is_inert(chromium: str, hostile: Result, tmp_path: Path) -
 
 
 def test_the_policy_stops_what_an_escape_would_miss(
-    chromium: str, moderator: Result, tmp_path: Path
+    chromium: str, moderator: Result, html_of: Callable[[str], str], tmp_path: Path
 ) -> None:
     smuggled = (
         f"{SAYS_RAN}<img src=x onerror=\"document.title='ran'\">"
         "<img src='http://127.0.0.1:9/a.png'><link rel=stylesheet href='http://127.0.0.1:9/b'>"
     )
-    head, end, tail = Report(moderator).html().rpartition("</main>")
+    head, end, tail = html_of("moderator").rpartition("</main>")
     html = f"{head}{smuggled}{end}{tail}"
     seen = look(chromium, html, tmp_path)
     assert seen.title == moderator.plan.title
@@ -169,9 +171,14 @@ def test_the_policy_stops_what_an_escape_would_miss(
 
 @pytest.mark.parametrize(("dark", "ink"), [(False, "#1f2430"), (True, "#e6e9ef")])
 def test_figures_are_drawn_in_both_schemes(
-    chromium: str, moderator: Result, tmp_path: Path, dark: bool, ink: str
+    chromium: str,
+    moderator: Result,
+    html_of: Callable[[str], str],
+    tmp_path: Path,
+    dark: bool,
+    ink: str,
 ) -> None:
-    seen = look(chromium, Report(moderator).html(), tmp_path, dark=dark)
+    seen = look(chromium, html_of("moderator"), tmp_path, dark=dark)
     assert seen.drawn == len(Report(moderator).figures())
     assert len(re.findall(r'<svg [^>]*class="marks"', seen.dom)) == seen.drawn
     assert len(
@@ -260,17 +267,23 @@ setTimeout(function () {
     ],
 )
 def test_axe_finds_no_violation(
-    chromium: str, name: str, dark: bool, request: pytest.FixtureRequest, tmp_path: Path
+    chromium: str,
+    name: str,
+    dark: bool,
+    html_of: Callable[[str], str],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
 ) -> None:
-    report = Report(request.getfixturevalue(name))
-    pages = (report.html(),) if dark else (report.html(), report.appendix_html())
+    pages = [html_of(name)]
+    if not dark:
+        pages.append(Report(request.getfixturevalue(name)).appendix_html())
     for html in pages:
         seen = look(chromium, with_probe(html, axe() + AXE), tmp_path, width=1280, dark=dark)
         assert seen.title == "axe [] of true"
 
 
-def test_axe_would_find_one(chromium: str, moderator: Result, tmp_path: Path) -> None:
-    head, end, tail = Report(moderator).html().rpartition("</main>")
+def test_axe_would_find_one(chromium: str, html_of: Callable[[str], str], tmp_path: Path) -> None:
+    head, end, tail = html_of("moderator").rpartition("</main>")
     html = f"{head}<img src='data:,'><table><tr><th></th></tr></table>{end}{tail}"
     seen = look(chromium, with_probe(html, axe() + AXE), tmp_path)
     assert "image-alt" in seen.title
@@ -398,7 +411,11 @@ def test_the_report_is_printed_on_few_pages(
 
 @pytest.mark.parametrize("name", ["ordinary", "hostile"])
 def test_a_narrow_screen_scrolls_tables_not_the_page(
-    chromium: str, name: str, request: pytest.FixtureRequest, tmp_path: Path
+    chromium: str,
+    name: str,
+    html_of: Callable[[str], str],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
 ) -> None:
     script = """
     setTimeout(function () {
@@ -406,7 +423,7 @@ def test_a_narrow_screen_scrolls_tables_not_the_page(
       document.title = page.scrollWidth + " of " + page.clientWidth;
     }, 5000);
     """
-    html = with_probe(Report(request.getfixturevalue(name)).html(), script)
+    html = with_probe(html_of(name), script)
     seen = look(chromium, html, tmp_path, width=500)
     assert seen.drawn == len(Report(request.getfixturevalue(name)).figures())
     wide, _, room = seen.title.partition(" of ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.stats.clustered_rates import (
@@ -54,7 +54,6 @@ def test_score_intervals_by_another_library() -> None:
         assert score_rate_ratio(*counts) == pytest.approx(expected, rel=1e-6)
 
 
-@settings(max_examples=60)
 @given(
     st.integers(0, 40),
     st.integers(40, 400),

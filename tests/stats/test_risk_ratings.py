@@ -9,7 +9,7 @@ import krippendorff
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.stats import alpha_estimate
@@ -89,7 +89,6 @@ def peers(matrix: np.ndarray) -> dict[str, float]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(RATINGS)
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_alphas_equal_another_library(rows: list[list[int | None]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.text.dedup import NearDuplicates, best_bands, content_keys, minhash, shingle_sets
@@ -115,7 +115,6 @@ def test_memory_does_not_grow_when_texts_are_removed() -> None:
     assert sum(len(run) for run, _ in seen._runs) <= 3 * seen.bands * 1200
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=8))
 def test_any_text_has_a_key_and_a_signature(texts: list[str]) -> None:
     keys = content_keys(texts)

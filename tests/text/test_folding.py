@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ombud.text.folding import fold, fold_offsets
@@ -24,7 +24,6 @@ NASTY = st.text(
 @given(NASTY)
 @example("\u1fb3\u0301")
 @example("a\u0345\u0301")
-@settings(max_examples=300, deadline=None)
 def test_fold_is_the_definition(text: str) -> None:
     clean = "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
     decomposed = unicodedata.normalize("NFD", clean)
@@ -39,7 +38,6 @@ def test_fold_is_the_definition_for_every_character() -> None:
 
 
 @given(NASTY)
-@settings(max_examples=200, deadline=None)
 def test_encodings_of_accents_are_alike(text: str) -> None:
     assert fold(unicodedata.normalize("NFD", text)) == fold(unicodedata.normalize("NFC", text))
 
@@ -51,7 +49,6 @@ def test_known_foldings() -> None:
 
 
 @given(NASTY)
-@settings(max_examples=300, deadline=None)
 def test_offsets_lead_back(text: str) -> None:
     folded = fold(text)
     first, end = fold_offsets(text)

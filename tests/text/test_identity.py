@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.errors import DataError
@@ -78,7 +78,6 @@ WORDS = st.sampled_from(
 @given(
     st.lists(st.lists(WORDS, max_size=8).map(" ".join), max_size=5), st.sampled_from(["", ".'-("])
 )
-@settings(max_examples=300, deadline=None)
 def test_published_mode_is_its_definition(texts: list[str], punctuation: str) -> None:
     tags = tag_identities(texts, TERMS, mode="published", punctuation=punctuation)
     for row, text in enumerate(texts):

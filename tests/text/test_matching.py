@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.errors import DataError
@@ -54,7 +54,6 @@ def occurrences_by_re(terms: list[str], texts: list[str]) -> set[tuple[int, int,
 
 
 @given(terms=st.lists(TERM, min_size=1, max_size=6), texts=st.lists(TEXT, max_size=6))
-@settings(max_examples=300, deadline=None)
 def test_same_pairs_as_re(terms: list[str], texts: list[str]) -> None:
     found = TermMatcher(terms).match(texts)
     pairs = list(zip(found.text_index.tolist(), found.term_index.tolist(), strict=True))
@@ -62,7 +61,6 @@ def test_same_pairs_as_re(terms: list[str], texts: list[str]) -> None:
 
 
 @given(terms=st.lists(TERM, min_size=1, max_size=5), texts=st.lists(TEXT, max_size=5))
-@settings(max_examples=200, deadline=None)
 def test_same_occurrences_as_re(terms: list[str], texts: list[str]) -> None:
     folded = list(dict.fromkeys(fold(term) for term in terms))
     columns = [column.tolist() for column in Automaton(folded).occurrences(texts)]
@@ -71,7 +69,6 @@ def test_same_occurrences_as_re(terms: list[str], texts: list[str]) -> None:
 
 
 @given(terms=st.lists(TERM, min_size=1, max_size=5), texts=st.lists(TEXT, max_size=5))
-@settings(max_examples=200, deadline=None)
 def test_spans_are_of_the_original_text(terms: list[str], texts: list[str]) -> None:
     found = TermMatcher(terms).match(texts, spans=True)
     assert found.start is not None and found.end is not None

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 from statsmodels.stats.proportion import proportion_confint
@@ -43,7 +43,6 @@ def test_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
-@settings(max_examples=60, deadline=None)
 def test_against_sklearn_and_statsmodels(rows: list[tuple[bool, bool]]) -> None:
     tagged, truth = [row[0] for row in rows], [row[1] for row in rows]
     quality = tag_quality(tags_of(tagged), {"cats": truth}, level=0.9)[0]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud import registry
@@ -243,7 +243,6 @@ def test_the_rule_by_hand():
     assert not no_longer_improves(up, lower_is_better=False, window=2, tolerance=0.46)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(0.1, 10), min_size=8, max_size=30), st.integers(1, 3))
 def test_worse_trials_never_look_like_improvement(values, window):
     worse = [*values, *[max(values) + 1] * window]

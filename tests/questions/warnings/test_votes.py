@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.stats import binom
 
 from ombud.data.dataset import Dataset
 from ombud.data.ids import Vocabulary
@@ -18,6 +20,7 @@ from ombud.questions.warnings.amplification import Amplification
 from ombud.questions.warnings.amplification.votes import beta_draw, fitted_priors
 
 ITEMS, LIST, HISTORY = 150, 15, 25
+WHOLE = os.environ.get("OMBUD_SLOW", "") not in {"", "0"}
 
 
 def voted(theta: NDArray[Any], rng: np.random.Generator, turnout: float = 3.0) -> Labels:
@@ -103,7 +106,7 @@ def test_systems_share_the_draws(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("form", ["mean", "ratio-of-means"])
 def test_label_uncertainty_gives_nominal_coverage(form: Any) -> None:
     asked = Amplification(k=LIST, form=form, votes="probability", unknown="exclude", draws=40)
-    runs, labels, users = 60, 4, 150
+    runs, labels, users = 60 if WHOLE else 24, 4, 150
     hits = {"carried": 0, "ignored": 0}
     for run in range(runs):
         rng = np.random.default_rng([run, 3])
@@ -120,7 +123,10 @@ def test_label_uncertainty_gives_nominal_coverage(form: Any) -> None:
                 assert e.interval is not None
                 hits[name] += e.interval[0] <= truth[w] <= e.interval[1]
     share = {name: count / (runs * labels) for name, count in hits.items()}
-    assert 0.915 <= share["carried"] <= 0.985, share
+    # 0.915 to 0.985 hold a little more than 0.98 of the whole run's 240; fewer spread wider.
+    few = np.array(binom.interval(0.98, runs * labels, 0.95)) / (runs * labels)
+    low, high = (0.915, 0.985) if WHOLE else few
+    assert low <= share["carried"] <= high, share
     # The check would mean nothing if users alone were enough.
     assert share["ignored"] < 0.85, share
 

@@ -74,7 +74,6 @@ def test_bad_heads_and_ratings_are_refused() -> None:
         Head().targets(np.array([0, 7]))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=2, max_size=30))
 def test_the_best_threshold_is_the_best_of_all(rows: list[tuple[int, bool]]) -> None:
     scores = np.array([score / 12 for score, _ in rows])

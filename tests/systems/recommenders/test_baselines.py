@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -45,7 +45,6 @@ def test_equal_means_go_to_the_item_with_more_ratings():
     assert ids(data, Popular(by="mean").fit(data).recommend([3], 3)) == [["b", "a"]]
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.sets(st.integers(0, 20)), min_size=1, max_size=6), st.integers(1, 25))
 def test_unseen_places_are_the_first_not_seen(rows, n):
     seen = np.array([p for row in rows for p in sorted(row)], np.int64)

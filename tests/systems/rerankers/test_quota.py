@@ -115,7 +115,6 @@ def mixes(draw: st.DrawFn) -> tuple[list[float], list[int], int]:
     return [part / sum(parts) for part in parts], codes, draw(st.integers(1, 24))
 
 
-@settings(max_examples=200, deadline=None)
 @given(mixes(), st.booleans())
 def test_more_identities_equal_a_search_by_deadlines(
     made: tuple[list[float], list[int], int], single: bool
@@ -126,7 +125,6 @@ def test_more_identities_equal_a_search_by_deadlines(
     assert found.order[0].tolist() == plain(codes, target, n, single)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.integers(1, 30), min_size=3, max_size=5),
     st.integers(0, 2**32 - 1),

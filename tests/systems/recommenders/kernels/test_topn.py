@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
@@ -21,7 +21,6 @@ def plain_select(scores: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 30), st.integers(2, 6))
 def test_select_keeps_the_best_and_breaks_ties_by_column(seed, n, columns, levels):
     rng = np.random.default_rng(seed)
