@@ -212,6 +212,59 @@ def test_labels_by_the_ids_of_the_ratings(files: list[tuple[str, Path]], tmp_pat
         linked(str(folder), "bookcrossing", labels=str(labels))
 
 
+def test_unknown_asserts_nothing_about_any_attribute(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.txt"
+    names = {1: "Ann One", 2: "Bob Two"}
+    dump.write_text(
+        "\n".join(
+            [edition(f"/b/{n}", [I[n]], [f"/a/{n}"]) for n in names]
+            + [author(f"/a/{n}", name) for n, name in names.items()]
+        )
+    )
+    people = tmp_path / "people.csv"
+    people.write_text(
+        "name,nationality,id\nAnn One,French,p1\nAnn One,unknown,p2\nBob Two,n/a,p3\nBob Two,,p4\n"
+    )
+    options = LinkOptions(attribute="nationality")
+    folder = build_links([("openlibrary", dump), ("people", people)], tmp_path / "linked", options)
+    assert pl.read_parquet(folder / "items.parquet").rows() == [
+        (I[1], "french", "known"),
+        (I[2], None, "unknown"),
+    ]
+
+
+def test_every_scheme_of_ids_beats_names(tmp_path: Path) -> None:
+    # What authors of the dump are called elsewhere, as each source writes it.
+    written = {
+        "openlibrary": ({}, "/authors/OL1A"),
+        "viaf": ({"viaf": "96992551"}, "https://viaf.org/viaf/96992551/"),
+        "wikidata": ({"wikidata": "Q692"}, "http://www.wikidata.org/entity/Q692"),
+        "lccn": ({"lc_naf": "n79021164"}, "n  79021164"),
+        "isni": ({"isni": "000000012136482X"}, "0000 0001 2136 482x"),
+    }
+    for n, (scheme, (remote, there)) in enumerate(written.items(), 1):
+        dump = tmp_path / f"{scheme}.txt"
+        one = author("/authors/OL1A", "Same Name", remote_ids=remote)
+        dump.write_text("\n".join([edition("/b/1", [I[n]], ["/authors/OL1A"]), one]))
+        people = tmp_path / f"{scheme}.csv"
+        people.write_text(f"name,gender,{scheme}\nPen Name,female,{there}\nSame Name,male,\n")
+        inputs = [("openlibrary", dump), ("people", people)]
+        folder = build_links(inputs, tmp_path / scheme)
+        assert outcomes(folder) == {I[n]: ("female", "known")}, scheme
+        facts = LinkFolder(folder).facts
+        assert (facts["ways"], facts["ways_known"]) == ({"id": 1}, {"id": 1}), scheme
+
+
+def test_wikidata_knows_authors_of_openlibrary(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.txt"
+    one = author("/authors/OL1A", "Same Name")
+    dump.write_text("\n".join([edition("/b/1", [I[1]], ["/authors/OL1A"]), one]))
+    statements = tmp_path / "statements.csv"
+    statements.write_text("item,property,value\nQ10,P648,OL1A\nQ10,P21,Q6581072\n")
+    folder = build_links([("openlibrary", dump), ("wikidata", statements)], tmp_path / "linked")
+    assert outcomes(folder) == {I[1]: ("female", "known")}
+
+
 def test_an_id_that_is_not_there(files: list[tuple[str, Path]], tmp_path: Path) -> None:
     folder = LinkFolder(build_links(files, tmp_path / "linked"))
     with pytest.raises(DataError, match="no ISBN, item or id"):

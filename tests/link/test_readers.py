@@ -69,7 +69,8 @@ def test_openlibrary_goes_on_after_a_line_that_is_not_json(tmp_path: Path) -> No
         ("/works/OL1W", "/works/OL1W", [], [], ["/authors/OL1A"], []),
     ]
     (people,) = [b.frame for b in batches if b.kind == "authors"]
-    assert people.rows() == [("/authors/OL1A", ["A B", "B, A"], ["viaf:5", "wikidata:Q1"])]
+    ids = ["openlibrary:OL1A", "viaf:5", "wikidata:Q1"]
+    assert people.rows() == [("/authors/OL1A", ["A B", "B, A"], ids)]
     assert {r["reason"]: r["count"] for r in problems.rows()} == {
         "a line with fewer than five columns": 1,
         "neither author, edition nor work": 1,

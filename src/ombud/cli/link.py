@@ -212,7 +212,9 @@ def _report(folder: Path, as_json: bool) -> None:
         for name, n in facts["homonyms"].items()
     ]
     _print_rows(["items with", "items", "of them ambiguous"], rows)
-    _print_facts("items matched by", facts["ways"])
+    known = facts.get("ways_known", {})
+    rows = [(way, f"{n:,}", f"{known.get(way, 0):,}") for way, n in facts["ways"].items()]
+    _print_rows(["items matched by", "items", "of them known"], rows)
     rows = [
         (
             r["item"],

@@ -327,6 +327,7 @@ def _build(
             "homonyms": homonym_facts(items, asked.attribute),
             "ratings": linked,
             "ways": _ways(items),
+            "ways_known": _ways(items.filter(pl.col(f"{asked.attribute}_status") == "known")),
             "flagged_items": int(items["flagged"].sum()),
             "mapping": _mapping_used(tables, mapping, asked.attribute),
             "inferred": bool(items[f"{asked.attribute}_inferred"].any()),
