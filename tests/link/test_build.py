@@ -212,6 +212,36 @@ def test_labels_by_the_ids_of_the_ratings(files: list[tuple[str, Path]], tmp_pat
         linked(str(folder), "bookcrossing", labels=str(labels))
 
 
+def test_a_rated_id_in_two_clusters_is_counted_and_explained(tmp_path: Path) -> None:
+    books = [
+        {"book_id": "2", "work_id": "9", "isbn13": I[9]},
+        {"book_id": "1", "work_id": "8", "isbn13": I[8]},
+        {"book_id": "1", "work_id": "7", "isbn13": I[7]},
+    ]
+    (tmp_path / "goodreads_books.json").write_text("\n".join(map(json.dumps, books)))
+    seen = [{"user_id": "u", "book_id": b, "rating": 4} for b in ("1", "2", "3")]
+    (tmp_path / "goodreads_interactions.json").write_text("\n".join(map(json.dumps, seen)))
+    folder = LinkFolder(build_links([("goodreads", tmp_path)], tmp_path / "linked"))
+    rated = pl.read_parquet(folder.path / "interactions/goodreads-explicit.parquet")
+    assert set(rated["item"]) == {I[8], I[9], "goodreads:3"}
+    assert folder.facts["ratings"]["goodreads"]["ids_in_several_clusters"] == 1
+    (told,) = [p for p in folder.facts["problems"] if "several clusters" in p["reason"]]
+    assert (told["count"], told["examples"]) == (1, ["1"])
+    found = folder.explain("goodreads:1")
+    assert (found.item, found.other_items) == (I[8], [I[7]])
+    assert folder.explain("goodreads:2").other_items == []
+
+
+def test_an_id_of_two_sources_asks_for_the_source(tmp_path: Path) -> None:
+    (tmp_path / "goodreads_books.json").write_text(json.dumps({"book_id": "5", "isbn13": I[5]}))
+    (tmp_path / "books.csv").write_text(f"book_id,work_id,isbn,isbn13,authors\n5,1,,{I[6]},A\n")
+    inputs = [("goodreads", tmp_path / "goodreads_books.json"), ("goodbooks", tmp_path)]
+    folder = LinkFolder(build_links(inputs, tmp_path / "linked"))
+    with pytest.raises(DataError, match="goodbooks, goodreads, and not of one item; write SOURCE"):
+        folder.explain("5")
+    assert folder.explain("goodreads:5").item == I[5]
+
+
 def test_unknown_asserts_nothing_about_any_attribute(tmp_path: Path) -> None:
     dump = tmp_path / "dump.txt"
     names = {1: "Ann One", 2: "Bob Two"}

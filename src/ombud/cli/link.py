@@ -275,6 +275,12 @@ def explain(
         return
     shown = found.identity if found.outcome == "known" else found.outcome.replace("_", " ")
     say(f"{found.asked}: item {found.item}, {shown}: {found.reason}")
+    if found.other_items:
+        others = ", ".join(found.other_items[:20])
+        say(
+            f"records of that id lie in {len(found.other_items) + 1:,} clusters; this is that of "
+            f"the first record, the others are {others}"
+        )
     if found.facts["flagged"]:
         say(f"flagged: {found.facts['n_first_authors']:,} first authors, perhaps several works")
     rows: list[tuple[str, ...]] = [

@@ -38,32 +38,43 @@ __all__ = ["FORMAT", "LinkOptions", "build_links", "link_ratings", "outcome_tabl
 
 
 def _ids_to_items(tables: LinkTables, known: RatingSet) -> pl.DataFrame:
-    """Return `id`, `item`, `cluster` (missing: the id is in no record) of all rated ids."""
+    """Return `id`, `item`, `cluster` and `n_clusters` of all rated ids.
+
+    An id in no record has no cluster. One whose records lie in several clusters has that of the
+    first record.
+    """
     ratings = tables.scan(f"ratings/{known.source}")
     ids = ratings.select(id="item").unique().collect(engine="streaming")
     names = tables.scan("cluster_items").select("cluster", named="item")
+    several = pl.col("cluster").drop_nulls().n_unique().cast(pl.UInt32).alias("n_clusters")
     if known.refers:
         books = tables.scan("books").filter(pl.col("source") == known.refers)
         keyed = books.select("record", id="key").join(
             tables.scan("clusters").select("record", "cluster"), on="record"
         )
-        keyed = keyed.group_by("id").agg(pl.col("cluster").min())
+        first = pl.col("cluster").sort_by("record").first()
+        keyed = keyed.group_by("id").agg(several, first)
         found = ids.lazy().join(keyed, on="id", how="left").join(names, on="cluster", how="left")
         own = pl.format("{}:{}", pl.lit(known.refers), pl.col("id"))
-        return found.select("id", "cluster", item=pl.coalesce("named", own)).collect()
-    isbns = extract_isbns(ids["id"]).unique("row", keep="first")
-    keyed_ids = (
-        ids.with_row_index("row")
-        .join(isbns.select("row", "isbn"), on="row", how="left")
-        .lazy()
-        .join(tables.scan("isbn_clusters"), on="isbn", how="left")
-        .join(names, on="cluster", how="left")
-    )
-    item = pl.coalesce("named", isbn_texts(pl.col("isbn")), "id")
-    return keyed_ids.select("id", "cluster", item=item).collect()
+        item = pl.coalesce("named", own)
+    else:
+        isbns = extract_isbns(ids["id"]).select("row", "isbn").lazy()
+        numbered = isbns.join(
+            tables.scan("isbn_clusters"), on="isbn", how="left", maintain_order="left"
+        )
+        numbered = numbered.group_by("row", maintain_order=True).agg(
+            several, pl.col("isbn", "cluster").first()
+        )
+        keyed = ids.lazy().with_row_index("row").join(numbered, on="row", how="left")
+        found = keyed.join(names, on="cluster", how="left")
+        item = pl.coalesce("named", isbn_texts(pl.col("isbn")), "id")
+    columns = ["id", "cluster", pl.col("n_clusters").fill_null(0)]
+    return found.select(*columns, item=item).collect()
 
 
-def link_ratings(tables: LinkTables, known: RatingSet, folder: Path) -> dict[str, Any]:
+def link_ratings(
+    tables: LinkTables, known: RatingSet, folder: Path, problems: Problems
+) -> dict[str, Any]:
     """Write the interactions of one source on items; return counts.
 
     Writes ``SOURCE-explicit.parquet`` (where there are ratings) and ``SOURCE-implicit.parquet`` to
@@ -81,6 +92,10 @@ def link_ratings(tables: LinkTables, known: RatingSet, folder: Path) -> dict[str
     folder.mkdir(parents=True, exist_ok=True)
     facts: dict[str, Any] = {"rows": known.rows, "ids": ids.height}
     facts["ids_in_no_record"] = int(ids["cluster"].is_null().sum())
+    torn = ids.filter(pl.col("n_clusters") > 1).sort("id")
+    facts["ids_in_several_clusters"] = torn.height
+    reason = "a rated id whose records lie in several clusters (that of the first record is taken)"
+    problems.add(known.source, reason, ", ".join(torn["id"].head(5)), count=torn.height)
     every = implicit.drop("n") if implicit is not None else rows.select(pair).unique()
     for kind, frame in (
         ("implicit", every),
@@ -294,7 +309,7 @@ def _build(
         write_parquet(part / "item_creators.parquet", shares)
     progress(len(inputs) + 2, steps, "linking ratings")
     linked = {
-        source: link_ratings(tables, known, part / "interactions")
+        source: link_ratings(tables, known, part / "interactions", problems)
         for source, known in sorted(store.ratings.items())
     }
     items = _with_lone_ids(tables, items, sorted(store.ratings), asked.attribute)
