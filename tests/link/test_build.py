@@ -212,6 +212,41 @@ def test_labels_by_the_ids_of_the_ratings(files: list[tuple[str, Path]], tmp_pat
         linked(str(folder), "bookcrossing", labels=str(labels))
 
 
+@pytest.mark.parametrize(
+    ("rows", "outcome", "changed", "by_records"),
+    [
+        # Two records, years apart: the latest counts, and that it took two is said.
+        (["male,1900,1950,p1", "female,1950,,p2"], ("female", "known"), 1, 1),
+        # One record tells the change, another, without dates, only how it ended.
+        (["male,1900,1950,p1", "female,1950,,p1", "female,,,p2"], ("female", "known"), 1, 0),
+        # ... or only how it began: that contradicts.
+        (["male,1900,1950,p1", "female,1950,,p1", "male,,,p2"], (None, "ambiguous"), 1, 0),
+        (["male,1900,1960,p1", "female,1950,,p2"], (None, "ambiguous"), 0, 0),
+        (["male,,,p1", "female,1950,,p2"], (None, "ambiguous"), 0, 0),
+        (["male,1900,1950,p1", "male,1950,,p2"], ("male", "known"), 0, 0),
+    ],
+)
+def test_dates_of_several_records(
+    tmp_path: Path,
+    rows: list[str],
+    outcome: tuple[str | None, str],
+    changed: int,
+    by_records: int,
+) -> None:
+    dump = tmp_path / "dump.txt"
+    dump.write_text("\n".join([edition("/b/1", [I[1]], ["/a/1"]), author("/a/1", "Jan Changed")]))
+    people = tmp_path / "people.csv"
+    people.write_text("name,gender,start,end,id\n" + "\n".join(f"Jan Changed,{r}" for r in rows))
+    folder = LinkFolder(
+        build_links([("openlibrary", dump), ("people", people)], tmp_path / "linked")
+    )
+    assert outcomes(folder.path)[I[1]] == outcome
+    counted = folder.facts["homonyms"]
+    assert counted["changed_over_time"]["items"] == changed
+    assert counted["changed_over_time_by_several_records"]["items"] == by_records
+    assert ("several authority records" in folder.explain(I[1]).reason) == bool(by_records)
+
+
 def test_a_rated_id_in_two_clusters_is_counted_and_explained(tmp_path: Path) -> None:
     books = [
         {"book_id": "2", "work_id": "9", "isbn13": I[9]},

@@ -408,7 +408,7 @@ def _with_lone_ids(
         return items
     lone = pl.concat(parts).unique().sort("item")
     zero = ["n_authorities", "n_first_authors", "n_isbns", "n_records", "n_works"]
-    flags = [f"{attribute}_inferred", "homonyms", "changed", "flagged"]
+    flags = [f"{attribute}_inferred", "homonyms", "changed", "changed_by_records", "flagged"]
     lone = lone.with_columns(
         pl.lit("no_book").alias(f"{attribute}_status"),
         *(pl.lit(0).cast(items.schema[c]).alias(c) for c in zero),

@@ -161,6 +161,8 @@ class LinkFolder:
             reason = "as the source resolved it"
         elif outcome == "known" and row["changed"]:
             reason = "the latest of several dated assertions counts"
+            if row["changed_by_records"]:
+                reason += "; they are those of several authority records"
         return Explanation(
             asked=asked,
             item=item,
