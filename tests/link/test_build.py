@@ -178,6 +178,18 @@ def test_a_linked_folder_is_a_source(files: list[tuple[str, Path]], tmp_path: Pa
         linked(str(folder), "amazon")
 
 
+def test_rows_without_a_rating_are_not_left_out_in_silence(
+    files: list[tuple[str, Path]], tmp_path: Path
+) -> None:
+    ratings = files[2][1] / "BX-Ratings.csv"
+    ratings.write_text(ratings.read_text() + f"u9,{I[1]},0\n")
+    folder = build_links(files, tmp_path / "linked")
+    (left,) = [e for e in linked(str(folder), "bookcrossing").exclusions if "rate" in e.reason]
+    assert (left.count, left.of) == (1, 7)
+    every = linked(str(folder), "bookcrossing", feedback="implicit")
+    assert not [e for e in every.exclusions if "rate" in e.reason]
+
+
 def test_genres_of_books_become_labels_of_items(tmp_path: Path) -> None:
     (tmp_path / "books.csv").write_text(
         "book_id,work_id,isbn,isbn13,authors\n1,7,,,A B\n2,7,,,A B\n3,8,,,C D\n4,9,,,C D\n"

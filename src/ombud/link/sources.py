@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -10,6 +11,7 @@ import polars as pl
 
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
 from ombud.data.frames import open_frame
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
@@ -73,6 +75,8 @@ def _linked(
         raise DataError("linked", [fault])
     frame = pl.read_parquet(file)
     interactions = Interactions.from_frame(frame, source=file.name)
+    if feedback == "explicit":
+        interactions = _told_unrated(interactions, folder, ratings)
     hashes = {
         f"{i['format']}/{name}": h for i in folder.facts["inputs"] for name, h in i["files"].items()
     }
@@ -104,6 +108,20 @@ def _linked(
     items = Items.from_frame(table, by=[folder.attribute], source="items.parquet")
     tagged = None if labels is None else _labels(folder, ratings, labels)
     return Dataset(interactions=interactions, labels=tagged, items=items, card=card)
+
+
+def _told_unrated(interactions: Interactions, folder: LinkFolder, ratings: str) -> Interactions:
+    """Say how many pairs of user and item are left out because nobody rated them."""
+    every = folder.facts["ratings"].get(ratings, {}).get("implicit", {}).get("interactions", 0)
+    count = every - len(interactions)
+    if count <= 0:
+        return interactions
+    reason = (
+        "the user met the item but did not rate it; feedback = 'implicit' of the source "
+        "(under [data.options]) uses them"
+    )
+    left = Exclusion("interactions", "pairs of user and item", count, reason, every)
+    return replace(interactions, exclusions=(*interactions.exclusions, left))
 
 
 def _labels(folder: LinkFolder, ratings: str, labels: pl.DataFrame) -> Labels:
