@@ -374,6 +374,36 @@ def test_every_creator(files: list[tuple[str, Path]], tmp_path: Path) -> None:
         ("female", 1.0),
         ("two-spirit", 1.0),
     ]
+    assert outcomes(folder)[I[13]] == (None, "ambiguous")
+    assert LinkFolder(folder).facts["mixed_creators"] == 1
+    assert "different identities" in LinkFolder(folder).explain(I[13]).reason
+
+
+@pytest.mark.parametrize(
+    ("authors", "first", "any_of_them"),
+    [
+        (["nobody", "known"], (None, "no_authority"), ("female", "known")),
+        (["various", "known"], (None, "no_author"), ("female", "known")),
+        (["contested", "known"], (None, "ambiguous"), ("female", "known")),
+        (["silent", "contested"], (None, "unknown"), (None, "ambiguous")),
+        (["nobody", "silent"], (None, "no_authority"), (None, "unknown")),
+        (["known", "namesake"], ("female", "known"), (None, "ambiguous")),
+        (["various"], (None, "no_author"), (None, "no_author")),
+    ],
+)
+def test_any_creator(
+    files: list[tuple[str, Path]],
+    tmp_path: Path,
+    authors: list[str],
+    first: tuple[str | None, str],
+    any_of_them: tuple[str | None, str],
+) -> None:
+    more = tmp_path / "more.txt"
+    more.write_text(edition("/b/99", [I[20]], [f"/a/{a}" for a in authors]))
+    inputs = [*files[:2], ("openlibrary", more)]
+    for how, expected in (("first", first), ("all", first), ("any", any_of_them)):
+        folder = build_links(inputs, tmp_path / how, LinkOptions(creators=how))  # type: ignore[arg-type]
+        assert outcomes(folder)[I[20]] == expected, how
 
 
 def test_four_thousand_authors(tmp_path: Path) -> None:

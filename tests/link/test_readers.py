@@ -167,9 +167,7 @@ def test_goodreads_books_authors_and_shelves(tmp_path: Path) -> None:
 
 def test_goodreads_values_that_cannot_be_are_counted(tmp_path: Path) -> None:
     seen = [("7", 9, ""), ("8", -1, ""), ("9", 5, "last summer"), ("10", None, None)]
-    rows = [
-        {"user_id": "u", "book_id": b, "rating": r, "date_added": d} for b, r, d in seen
-    ]
+    rows = [{"user_id": "u", "book_id": b, "rating": r, "date_added": d} for b, r, d in seen]
     file = tmp_path / "goodreads_interactions.json"
     file.write_text("\n".join(map(json.dumps, rows)))
     (batch,), problems = read("goodreads", file)

@@ -11,9 +11,7 @@ from ombud.errors import DataError
 from ombud.link import read_mapping
 
 
-def codes(
-    values: list[str], vocabulary: str = "", attribute: str = "gender"
-) -> list[str | None]:
+def codes(values: list[str], vocabulary: str = "", attribute: str = "gender") -> list[str | None]:
     frame = pl.DataFrame(
         [{"attribute": attribute, "vocabulary": vocabulary, "value": v} for v in values]
     )

@@ -82,7 +82,8 @@ def build(
         bool, typer.Option("--inferred", help="Also read lists inferred from first names.")
     ] = False,
     creators: Annotated[
-        Creators, typer.Option(help="first; all (each counts 1/m) or any add a table.")
+        Creators,
+        typer.Option(help="first; all (each counts 1/m) or any; these add a table for RQ1."),
     ] = Creators.FIRST,
     marc_field: Annotated[
         str, typer.Option(help="Where MARC authority records assert it, such as 375a, 374a, 370c.")
@@ -206,6 +207,9 @@ def _report(folder: Path, as_json: bool) -> None:
     if flagged:
         most = facts["options"]["flag_authors"]
         say(f"{flagged:,} items have more than {most} first authors: they may be several works.")
+    mixed = facts.get("mixed_creators", 0)
+    if mixed:
+        say(f"{mixed:,} ambiguous items have creators of different identities, each known.")
     _print_facts("clusters", facts["clusters"])
     rows = [
         (name.replace("_", " "), f"{n['items']:,}", f"{n['ambiguous']:,}")

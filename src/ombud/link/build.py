@@ -177,7 +177,9 @@ class LinkOptions:
     mapping, placeholders
         Files that add to the shipped ones.
     creators
-        ``"first"``; or ``"all"`` or ``"any"``, which add a table of every creator's identity.
+        ``"first"``; or ``"all"`` (each of m counts 1/m) or ``"any"``, which add a table of every
+        creator's identity, ``item_creators.parquet``. With ``"any"`` the table of items has the
+        identity that creators have too, where it is one; with ``"all"`` that of the first.
     flag_authors
         Clusters with more distinct first authors are flagged.
     fold_marks
@@ -302,7 +304,7 @@ def _build(
 
         people["matches_by_similarity"] = add_fuzzy_matches(tables, asked.fuzzy)
     items = resolve_items(
-        tables, mapping, asked.attribute, flag_authors=asked.flag_authors, first_only=first_only
+        tables, mapping, asked.attribute, flag_authors=asked.flag_authors, creators=asked.creators
     )
     if not first_only:
         shares = creator_shares(tables, asked.attribute, asked.creators)
@@ -343,6 +345,7 @@ def _build(
             "ratings": linked,
             "ways": _ways(items),
             "ways_known": _ways(items.filter(pl.col(f"{asked.attribute}_status") == "known")),
+            "mixed_creators": int(items["mixed_creators"].sum()),
             "flagged_items": int(items["flagged"].sum()),
             "mapping": _mapping_used(tables, mapping, asked.attribute),
             "inferred": bool(items[f"{asked.attribute}_inferred"].any()),
@@ -408,7 +411,14 @@ def _with_lone_ids(
         return items
     lone = pl.concat(parts).unique().sort("item")
     zero = ["n_authorities", "n_first_authors", "n_isbns", "n_records", "n_works"]
-    flags = [f"{attribute}_inferred", "homonyms", "changed", "changed_by_records", "flagged"]
+    flags = [
+        f"{attribute}_inferred",
+        "homonyms",
+        "changed",
+        "changed_by_records",
+        "mixed_creators",
+        "flagged",
+    ]
     lone = lone.with_columns(
         pl.lit("no_book").alias(f"{attribute}_status"),
         *(pl.lit(0).cast(items.schema[c]).alias(c) for c in zero),

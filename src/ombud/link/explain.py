@@ -163,6 +163,8 @@ class LinkFolder:
             reason = "the latest of several dated assertions counts"
             if row["changed_by_records"]:
                 reason += "; they are those of several authority records"
+        elif row["mixed_creators"]:
+            reason = "its creators have different identities; item_creators.parquet has each"
         return Explanation(
             asked=asked,
             item=item,

@@ -95,9 +95,7 @@ def _settled(said: pl.DataFrame, by: str) -> pl.DataFrame:
         codes, changed = settle(own.select("code", "start", "end").rows())
         if changed:
             winners.append((key, codes[0]))
-    latest = pl.DataFrame(
-        winners, schema={by: said.schema[by], "_latest": pl.String}, orient="row"
-    )
+    latest = pl.DataFrame(winners, schema={by: said.schema[by], "_latest": pl.String}, orient="row")
     said = said.join(latest, on=by, how="left", maintain_order="left")
     kept = pl.col("_latest").is_null() | (pl.col("_latest") == pl.col("code"))
     settled = said.filter(kept).with_columns(
@@ -148,12 +146,16 @@ def _identities(linked: pl.LazyFrame, codes: pl.DataFrame, by: str) -> pl.LazyFr
     pooled = kept.sort(by, "authority", "code").collect(engine="streaming")
     before = pooled.group_by(by).agg(was=pl.col("code").n_unique())
     settled = _settled(pooled, by).join(before, on=by)
-    return settled.lazy().group_by(by).agg(
-        n=pl.col("code").n_unique(),
-        code=pl.col("code").first(),
-        inferred=pl.col("inferred").any(),
-        changed=pl.col("changed").any(),
-        changed_by_records=pl.col("was").first() > pl.col("code").n_unique(),
+    return (
+        settled.lazy()
+        .group_by(by)
+        .agg(
+            n=pl.col("code").n_unique(),
+            code=pl.col("code").first(),
+            inferred=pl.col("inferred").any(),
+            changed=pl.col("changed").any(),
+            changed_by_records=pl.col("was").first() > pl.col("code").n_unique(),
+        )
     )
 
 
@@ -225,25 +227,31 @@ def resolve_items(
     attribute: str,
     *,
     flag_authors: int,
-    first_only: bool = True,
+    creators: str = "first",
 ) -> pl.DataFrame:
-    """Return one row a cluster: its item, identity, outcome, and how it came about."""
+    """Return one row a cluster: its item, identity, outcome, and how it came about.
+
+    With ``creators="any"`` all creators count, each resolved by itself: one identity among those
+    that are known is the item's. Several leave it *ambiguous* here, with `mixed_creators`; the
+    table of creators counts the item for each of them. Otherwise first creators count.
+    """
     codes = _codes_of_authorities(tables, mapping, attribute)
     tables.write("authority_codes", codes)
-    members = tables.scan("cluster_people")
-    if not first_only:
-        members = members.filter(pl.col("position") == 0)
-    members = members.select("cluster", "person").unique()
-    usable = tables.scan("person_keys").filter(~pl.col("placeholder"))
-    main = usable.group_by("person").agg(key=pl.col("key").first())
+    everybody = tables.scan("cluster_people")
+    first = everybody.filter(pl.col("position") == 0).select("cluster", "person").unique()
+    members = everybody.select("cluster", "person").unique() if creators == "any" else first
+    main = _main_names(tables)
     matched = tables.scan("matches").select("person").unique()
-    authors = (
-        members.join(main, on="person", how="left")
-        .join(matched.with_columns(linked=pl.lit(True)), on="person", how="left")
-        .filter(pl.col("key").is_not_null() | pl.col("linked").is_not_null())
-        .group_by("cluster")
-        .agg(n_first_authors=pl.col("key").n_unique().cast(pl.UInt32))
-    )
+
+    def named(people: pl.LazyFrame) -> pl.LazyFrame:
+        linked = people.join(main, on="person", how="left").join(
+            matched.with_columns(linked=pl.lit(True)), on="person", how="left"
+        )
+        return linked.filter(pl.col("key").is_not_null() | pl.col("linked").is_not_null())
+
+    count = pl.col("key").n_unique().cast(pl.UInt32)
+    authors = named(first).group_by("cluster").agg(n_first_authors=count)
+    there = named(members).select("cluster", somebody=pl.lit(True)).unique()
     linked = members.join(tables.scan("matches"), on="person")
     sources = tables.scan("authorities").select("authority", "source")
     records = linked.select("cluster", "authority", "via").unique().join(sources, on="authority")
@@ -254,13 +262,17 @@ def resolve_items(
         n_authorities=pl.col("authority").n_unique().cast(pl.UInt32),
         via=pl.col("via").sort_by(rank).first(),
     )
-    identities = _identities(linked, codes, "cluster")
+    identities = (
+        _of_any(members, _identities(tables.scan("matches"), codes, "person"))
+        if creators == "any"
+        else _identities(linked, codes, "cluster").with_columns(mixed_creators=pl.lit(False))
+    )
     table = tables.scan("cluster_items")
-    for part in (authors, authorities, homonyms, identities):
+    for part in (authors, there, authorities, homonyms, identities):
         table = table.join(part, on="cluster", how="left")
     known = pl.col("n") == 1
     status = (
-        pl.when(pl.col("n_first_authors").is_null()).then(pl.lit("no_author"))
+        pl.when(pl.col("somebody").is_null()).then(pl.lit("no_author"))
         .when(pl.col("n_authorities").is_null()).then(pl.lit("no_authority"))
         .when(pl.col("n").is_null()).then(pl.lit("unknown"))
         .when(known).then(pl.lit("known"))
@@ -277,7 +289,7 @@ def resolve_items(
         .alias(f"{attribute}_inferred"),
         pl.col("via"),
         pl.col("n_authorities", "n_first_authors").fill_null(0),
-        pl.col("homonyms", "changed", "changed_by_records").fill_null(False),
+        pl.col("homonyms", "changed", "changed_by_records", "mixed_creators").fill_null(False),
         "n_isbns",
         "n_records",
         "n_works",
@@ -285,6 +297,29 @@ def resolve_items(
     ).collect(engine="streaming")
     result = _as_given(tables, result, mapping, attribute)
     return result.sort("item")
+
+
+def _main_names(tables: LinkTables) -> pl.LazyFrame:
+    """Return `person` and `key`: the first of the names by which a person is compared."""
+    usable = tables.scan("person_keys").with_row_index("row").filter(~pl.col("placeholder"))
+    return usable.group_by("person").agg(key=pl.col("key").sort_by("row").first())
+
+
+def _of_any(members: pl.LazyFrame, people: pl.LazyFrame) -> pl.LazyFrame:
+    """Return what is known of clusters when any creator counts; as `_identities`."""
+    own = members.join(people, on="person")
+    clear = pl.col("n") == 1
+    codes = pl.col("code").filter(clear)
+    # Without anybody known, one contradiction among the creators makes the item ambiguous.
+    kinds = pl.when(clear.any()).then(codes.n_unique()).otherwise(pl.col("n").max())
+    return own.group_by("cluster").agg(
+        n=kinds,
+        code=codes.sort().first(),
+        inferred=pl.col("inferred").filter(clear).any(),
+        changed=pl.col("changed").any(),
+        changed_by_records=pl.col("changed_by_records").any(),
+        mixed_creators=codes.n_unique() > 1,
+    )
 
 
 _GIVEN = {
@@ -342,8 +377,7 @@ def creator_shares(tables: LinkTables, attribute: str, how: str) -> pl.DataFrame
     codes = tables.scan("authority_codes").collect()
     own = _identities(tables.scan("matches"), codes, "person")
     own = own.select("person", code=pl.when(pl.col("n") == 1).then("code"))
-    usable = tables.scan("person_keys").filter(~pl.col("placeholder"))
-    main = usable.group_by("person").agg(key=pl.col("key").first())
+    main = _main_names(tables)
     # The same creator in two records of a cluster is one creator.
     members = tables.scan("cluster_people").select("cluster", "person").unique()
     people = members.join(main, on="person").join(own, on="person", how="left")
