@@ -15,6 +15,8 @@ from ombud.errors import DataError, ResultError
 from ombud.link import OUTCOMES, LinkFolder, LinkOptions, ReaderOptions, build_links
 from ombud.link.resolution import settle
 from ombud.link.sources import goodbooks, linked
+from ombud.questions.authors.creators import creators_of
+from ombud.systems.rerankers import NewCreators
 
 
 def edition(key: str, isbns: list[str], authors: list[str], work: str = "") -> str:
@@ -176,6 +178,25 @@ def test_a_linked_folder_is_a_source(files: list[tuple[str, Path]], tmp_path: Pa
     assert outcome["B00005MF9C"] == "no_book"
     with pytest.raises(DataError, match="known: bookcrossing-explicit"):
         linked(str(folder), "amazon")
+
+
+def test_creators_are_named_and_group_nothing(
+    files: list[tuple[str, Path]], tmp_path: Path
+) -> None:
+    ratings = files[2][1] / "BX-Ratings.csv"
+    ratings.write_text(ratings.read_text() + f"u9,{I[8]},5\n")
+    folder = build_links(files, tmp_path / "linked")
+    data = linked(str(folder), "bookcrossing", creator=True)
+    assert data.items is not None and data.interactions is not None
+    assert data.items.attributes == ("gender", "creator")
+    named = dict(zip(data.items.items.ids, data.items.values["creator"], strict=True))
+    assert named[I[1]] == named[I[9]] == "ann known"
+    assert named["B00005MF9C"] is None and named[I[3]] is None
+    assert set(data.items.grouping().attributes) == {"gender"}
+    assert creators_of(data, "", "a test").names == ("female", "two-spirit")
+    # u1 has read Ann Known alone: the second list has the creator of the other identity.
+    second = NewCreators({"type": "popular"}, shown=1).bind(data).fit(data.interactions)
+    assert second.recommend(["u1"], 2).to_frame()["item"].to_list() == [I[8]]
 
 
 def test_rows_without_a_rating_are_not_left_out_in_silence(

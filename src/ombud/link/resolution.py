@@ -250,7 +250,15 @@ def resolve_items(
         return linked.filter(pl.col("key").is_not_null() | pl.col("linked").is_not_null())
 
     count = pl.col("key").n_unique().cast(pl.UInt32)
-    authors = named(first).group_by("cluster").agg(n_first_authors=count)
+    authors = (
+        named(first)
+        .group_by("cluster")
+        .agg(
+            # Records of one book may differ in whom they name first: the most frequent.
+            n_first_authors=count,
+            creator=pl.col("key").drop_nulls().sort().mode(maintain_order=True).first(),
+        )
+    )
     there = named(members).select("cluster", somebody=pl.lit(True)).unique()
     linked = members.join(tables.scan("matches"), on="person")
     sources = tables.scan("authorities").select("authority", "source")
@@ -290,6 +298,7 @@ def resolve_items(
         pl.col("via"),
         pl.col("n_authorities", "n_first_authors").fill_null(0),
         pl.col("homonyms", "changed", "changed_by_records", "mixed_creators").fill_null(False),
+        "creator",
         "n_isbns",
         "n_records",
         "n_works",

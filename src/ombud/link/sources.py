@@ -14,7 +14,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import open_frame
 from ombud.data.interactions import Interactions
-from ombud.data.items import Items
+from ombud.data.items import CREATOR, Items
 from ombud.data.labels import Labels
 from ombud.errors import DataError
 from ombud.link.build import LinkOptions, build_links
@@ -35,7 +35,11 @@ _UNKNOWNS = (
 
 @source("linked")
 def linked(
-    path: str, ratings: str, feedback: Feedback = "explicit", labels: str | None = None
+    path: str,
+    ratings: str,
+    feedback: Feedback = "explicit",
+    labels: str | None = None,
+    creator: bool = False,
 ) -> Dataset:
     """Ratings on linked items: a folder that ``ombud link build`` wrote.
 
@@ -56,15 +60,22 @@ def linked(
     labels
         A table of `item` and `label`, such as genres, by the ids of that source of ratings; an
         item has a label where one of its editions has it. Default, none.
+    creator
+        Whether items also have an attribute `creator`, the normalised name of the first creator,
+        as ``new-creators`` needs it. No group of items is made of it.
     """
     frame = None
     if labels is not None:
         frame = open_frame(labels, ids=["item"])[0].collect().to_polars()
-    return _linked(LinkFolder(path), ratings, feedback, frame)
+    return _linked(LinkFolder(path), ratings, feedback, frame, creator)
 
 
 def _linked(
-    folder: LinkFolder, ratings: str, feedback: Feedback, labels: pl.DataFrame | None
+    folder: LinkFolder,
+    ratings: str,
+    feedback: Feedback,
+    labels: pl.DataFrame | None,
+    creator: bool = False,
 ) -> Dataset:
     file = folder.path / "interactions" / f"{ratings}-{feedback}.parquet"
     if not file.is_file():
@@ -104,8 +115,15 @@ def _linked(
     )
     # Items that this source of ratings does not have belong to other sources or to catalogues.
     rated = frame.select("item").unique()
-    table = folder.items.join(rated.lazy(), on="item", how="semi").sort("item").collect()
-    items = Items.from_frame(table, by=[folder.attribute], source="items.parquet")
+    known, by = folder.items, [folder.attribute]
+    if creator:
+        if CREATOR not in folder.item_facts.collect_schema():
+            fault = f"{folder.path} does not name creators; build it again with this ombud"
+            raise DataError("linked", [fault])
+        names = folder.item_facts.select("item", CREATOR)
+        known, by = known.join(names, on="item", how="left"), [folder.attribute, CREATOR]
+    table = known.join(rated.lazy(), on="item", how="semi").sort("item").collect()
+    items = Items.from_frame(table, by=by, source="items.parquet")
     tagged = None if labels is None else _labels(folder, ratings, labels)
     return Dataset(interactions=interactions, labels=tagged, items=items, card=card)
 

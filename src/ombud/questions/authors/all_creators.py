@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -69,9 +69,9 @@ def all_creator_shares(
     ones = sparse.csr_array(
         (np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape
     )
-    known = ones @ _known(weights)
+    known: Floats = np.asarray(ones @ _known(weights), dtype=np.float64)
     for g, name in enumerate(names):
-        mine = ones @ _column(weights, g)
+        mine: Floats = np.asarray(ones @ _column(weights, g), dtype=np.float64)
         if (few := _too_few(weights[counts > 0], g, name, "interactions", "user", level)) is None:
             found.append(
                 among_users(
@@ -139,8 +139,8 @@ def _among_items(
     return found
 
 
-def _details(stage: str, of: float, known: float, everything: float) -> dict[str, float | str]:
-    return {STAGE: stage, "of": float(known)} | bounds(float(of), float(known), float(everything))
+def _details(stage: str, of: float, known: float, everything: float) -> dict[str, Any]:
+    return {STAGE: stage, "of": float(known), **bounds(float(of), float(known), everything)}
 
 
 def _too_few(

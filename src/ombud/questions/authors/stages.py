@@ -51,7 +51,8 @@ def among_users(
     """
     y, n = np.asarray(count, dtype=np.float64), np.asarray(known, dtype=np.float64)
     y, n = y[n > 0], n[n > 0]
-    about = {"unit": "user", "level": level} | about
+    about["level"] = level
+    about.setdefault("unit", "user")
     if not len(n):
         nothing = "no item is known" if about["unit"] == "item" else "no user has a known item"
         return Estimate.undefined(metric=metric, reason=nothing, n=0, **about)
