@@ -201,21 +201,43 @@ def _report(folder: Path, as_json: bool) -> None:
         total = sums[row["set"]]
         share = _share(row["interactions"], total["interactions"])
         shown = _share(row["items"], total["items"])
-        rows.append((row["set"], row["outcome"], f"{row['items']:,}", shown, share))
-    _print_rows(["data set", "outcome", "items", "% of items", "% of interactions"], rows)
+        cells = (row["set"], row["outcome"], f"{row['items']:,}", shown, share)
+        rows.append((*cells, f"{row['flagged']:,}"))
+    headings = ["data set", "outcome", "items", "% of items", "% of interactions", "flagged"]
+    _print_rows(headings, rows)
     flagged = facts["flagged_items"]
     if flagged:
         most = facts["options"]["flag_authors"]
-        say(f"{flagged:,} items have more than {most} first authors: they may be several works.")
+        say(
+            f"{flagged:,} items have more than {most} first authors: they may be several works "
+            "(flagged)."
+        )
     mixed = facts.get("mixed_creators", 0)
     if mixed:
         say(f"{mixed:,} ambiguous items have creators of different identities, each known.")
     _print_facts("clusters", facts["clusters"])
+    sizes = facts["clusters"]["clusters_of_size"]
+    whole = sizes["any"]
+    rows = [(name, f"{n:,}", _share(n, whole)) for name, n in sizes.items()]
+    _print_rows(["ISBNs and records of a cluster", "clusters", "% of clusters"], rows)
+    _print_ratings(facts["ratings"])
+    all_items = facts["homonyms"]["any"]["items"]
     rows = [
-        (name.replace("_", " "), f"{n['items']:,}", f"{n['ambiguous']:,}")
+        (
+            name.replace("_", " "),
+            f"{n['items']:,}",
+            _share(n["items"], all_items),
+            f"{n['ambiguous']:,}",
+            _share(n["ambiguous"], n["items"]),
+        )
         for name, n in facts["homonyms"].items()
     ]
-    _print_rows(["items with", "items", "of them ambiguous"], rows)
+    headings = ["items with", "items", "% of items", "of them ambiguous", "% of them"]
+    _print_rows(headings, rows)
+    platform = facts.get("platform_names", {})
+    rows = [(name.replace("_", " "), f"{n:,}") for name, n in platform.items()]
+    if any(platform.values()):
+        _print_rows(["author names of platforms", ""], rows)
     known = facts.get("ways_known", {})
     rows = [(way, f"{n:,}", f"{known.get(way, 0):,}") for way, n in facts["ways"].items()]
     _print_rows(["items matched by", "items", "of them known"], rows)
@@ -223,10 +245,11 @@ def _report(folder: Path, as_json: bool) -> None:
         (
             r["item"],
             *(f"{r[c] or 0:,}" for c in ("n_isbns", "n_records", "n_works", "n_first_authors")),
+            "flagged" if r["flagged"] else "",
         )
         for r in largest.to_dicts()
     ]
-    _print_rows(["largest clusters", "ISBNs", "records", "works", "first authors"], rows)
+    _print_rows(["largest clusters", "ISBNs", "records", "works", "first authors", ""], rows)
     say("exclude.txt in the folder lists the ISBNs that split them.")
     mapping = facts["mapping"]
     rows = []
@@ -236,6 +259,14 @@ def _report(folder: Path, as_json: bool) -> None:
     _print_rows([f"term (mapping {mapping['version']})", "counted as", "assertions", ""], rows)
     rows = [(p["source"], p["reason"], f"{p['count']:,}") for p in facts["problems"]]
     _print_rows(["read from", "what was met", "times"], rows)
+
+
+def _print_ratings(ratings: dict[str, dict[str, Any]]) -> None:
+    """Show what became of the ids that were rated."""
+    counts = ("rows", "ids", "ids_in_no_record", "ids_in_several_clusters")
+    rows = [(name, *(f"{known.get(c, 0):,}" for c in counts)) for name, known in ratings.items()]
+    if rows:
+        _print_rows(["ratings of", *(c.replace("_", " ") for c in counts)], rows)
 
 
 def _share(part: int | None, whole: int | None) -> str:

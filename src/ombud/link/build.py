@@ -68,8 +68,8 @@ def _ids_to_items(tables: LinkTables, known: RatingSet) -> pl.DataFrame:
         keyed = ids.lazy().with_row_index("row").join(numbered, on="row", how="left")
         found = keyed.join(names, on="cluster", how="left")
         item = pl.coalesce("named", isbn_texts(pl.col("isbn")), "id")
-    columns = ["id", "cluster", pl.col("n_clusters").fill_null(0)]
-    return found.select(*columns, item=item).collect()
+    several = pl.col("n_clusters").fill_null(0)
+    return found.select("id", "cluster", several, item=item).collect()
 
 
 def link_ratings(
@@ -342,6 +342,7 @@ def _build(
             "clusters": clusters,
             "people": people,
             "homonyms": homonym_facts(items, asked.attribute),
+            "platform_names": _platform_names(tables, items, asked),
             "ratings": linked,
             "ways": _ways(items),
             "ways_known": _ways(items.filter(pl.col(f"{asked.attribute}_status") == "known")),
@@ -358,6 +359,23 @@ def _ways(items: pl.DataFrame) -> dict[str, int]:
     """Return how many items met authority records by id, by name, by similarity."""
     counts = items.drop_nulls("via").group_by("via").len().sort("via")
     return {str(way): int(n) for way, n in counts.rows()}
+
+
+_PLATFORMS = ("bookcrossing", "amazon", "goodreads", "goodbooks")
+
+
+def _platform_names(tables: LinkTables, items: pl.DataFrame, asked: LinkOptions) -> dict[str, int]:
+    """Return how many items have creators that only platforms name, and how many are known."""
+    people = tables.scan("people").select("person", own=pl.col("source").is_in(_PLATFORMS))
+    named = tables.scan("cluster_people").join(people, on="person").group_by("cluster")
+    by_cluster = named.agg(some=pl.col("own").any(), alone=pl.col("own").all()).collect()
+    table = items.join(by_cluster, on="cluster")
+    known = pl.col(f"{asked.attribute}_status") == "known"
+    return {
+        "items_with_a_name_of_a_platform": int(table["some"].sum()),
+        "items_that_only_platforms_name_a_creator_of": int(table["alone"].sum()),
+        "of_them_known": table.filter(pl.col("alone") & known).height,
+    }
 
 
 def _without_paths(asked: LinkOptions) -> dict[str, Any]:
