@@ -115,14 +115,15 @@ def _linked(
     )
     # Items that this source of ratings does not have belong to other sources or to catalogues.
     rated = frame.select("item").unique()
-    known, by = folder.items, [folder.attribute]
+    resolved, by = folder.items, [folder.attribute]
     if creator:
         if CREATOR not in folder.item_facts.collect_schema():
             fault = f"{folder.path} does not name creators; build it again with this ombud"
             raise DataError("linked", [fault])
         names = folder.item_facts.select("item", CREATOR)
-        known, by = known.join(names, on="item", how="left"), [folder.attribute, CREATOR]
-    table = known.join(rated.lazy(), on="item", how="semi").sort("item").collect()
+        resolved = resolved.join(names, on="item", how="left")
+        by.append(CREATOR)
+    table = resolved.join(rated.lazy(), on="item", how="semi").sort("item").collect()
     items = Items.from_frame(table, by=by, source="items.parquet")
     tagged = None if labels is None else _labels(folder, ratings, labels)
     return Dataset(interactions=interactions, labels=tagged, items=items, card=card)
