@@ -53,6 +53,27 @@ def test_build_report_explain(inputs: list[str], tmp_path: Path) -> None:
     assert replaced.exit_code == 0, replaced.output
 
 
+def test_the_report_gives_sizes_shares_and_what_is_counted_apart(tmp_path: Path) -> None:
+    book = {"book_id": "1", "isbn13": "9780525230106", "authors": [{"author_id": "7"}]}
+    more = {"book_id": "1", "isbn13": "9780804429573"}
+    (tmp_path / "goodreads_books.json").write_text(f"{json.dumps(book)}\n{json.dumps(more)}")
+    (tmp_path / "goodreads_book_authors.json").write_text('{"author_id": "7", "name": "A Bee"}')
+    seen = {"user_id": "u", "book_id": "1", "rating": 4}
+    (tmp_path / "goodreads_interactions.json").write_text(json.dumps(seen))
+    people = tmp_path / "people.csv"
+    people.write_text("name,gender,id\nA Bee,female,1\nA Bee,male,2\n")
+    read = ["--read", f"goodreads={tmp_path}", "--read", f"people={people}"]
+    to = str(tmp_path / "linked")
+    done = runner.invoke(app, ["link", "build", *read, "--platform-authors", "--to", to])
+    assert done.exit_code == 0, done.output
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "up to 2 2 100.0" in lines
+    assert "goodreads 1 1 0 1" in lines
+    assert "several authority records 1 50.0 1 100.0" in lines
+    assert "items that only platforms name a creator of 1" in lines
+    assert any("several clusters (that of the first record is taken)" in line for line in lines)
+
+
 @pytest.mark.parametrize(
     "options",
     [

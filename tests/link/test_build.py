@@ -15,6 +15,8 @@ from ombud.errors import DataError, ResultError
 from ombud.link import OUTCOMES, LinkFolder, LinkOptions, ReaderOptions, build_links
 from ombud.link.resolution import settle
 from ombud.link.sources import goodbooks, linked
+from ombud.questions.authors.creators import creators_of
+from ombud.systems.rerankers import NewCreators
 
 
 def edition(key: str, isbns: list[str], authors: list[str], work: str = "") -> str:
@@ -178,6 +180,37 @@ def test_a_linked_folder_is_a_source(files: list[tuple[str, Path]], tmp_path: Pa
         linked(str(folder), "amazon")
 
 
+def test_creators_are_named_and_group_nothing(
+    files: list[tuple[str, Path]], tmp_path: Path
+) -> None:
+    ratings = files[2][1] / "BX-Ratings.csv"
+    ratings.write_text(ratings.read_text() + f"u9,{I[8]},5\n")
+    folder = build_links(files, tmp_path / "linked")
+    data = linked(str(folder), "bookcrossing", creator=True)
+    assert data.items is not None and data.interactions is not None
+    assert data.items.attributes == ("gender", "creator")
+    named = dict(zip(data.items.items.ids, data.items.values["creator"], strict=True))
+    assert named[I[1]] == named[I[9]] == "ann known"
+    assert named["B00005MF9C"] is None and named[I[3]] is None
+    assert set(data.items.grouping().attributes) == {"gender"}
+    assert creators_of(data, "", "a test").names == ("female", "two-spirit")
+    # u1 has read Ann Known alone: the second list has the creator of the other identity.
+    second = NewCreators({"type": "popular"}, shown=1).bind(data).fit(data.interactions)
+    assert second.recommend(["u1"], 2).to_frame()["item"].to_list() == [I[8]]
+
+
+def test_rows_without_a_rating_are_not_left_out_in_silence(
+    files: list[tuple[str, Path]], tmp_path: Path
+) -> None:
+    ratings = files[2][1] / "BX-Ratings.csv"
+    ratings.write_text(ratings.read_text() + f"u9,{I[1]},0\n")
+    folder = build_links(files, tmp_path / "linked")
+    (left,) = [e for e in linked(str(folder), "bookcrossing").exclusions if "rate" in e.reason]
+    assert (left.count, left.of) == (1, 7)
+    every = linked(str(folder), "bookcrossing", feedback="implicit")
+    assert not [e for e in every.exclusions if "rate" in e.reason]
+
+
 def test_genres_of_books_become_labels_of_items(tmp_path: Path) -> None:
     (tmp_path / "books.csv").write_text(
         "book_id,work_id,isbn,isbn13,authors\n1,7,,,A B\n2,7,,,A B\n3,8,,,C D\n4,9,,,C D\n"
@@ -212,6 +245,124 @@ def test_labels_by_the_ids_of_the_ratings(files: list[tuple[str, Path]], tmp_pat
         linked(str(folder), "bookcrossing", labels=str(labels))
 
 
+@pytest.mark.parametrize(
+    ("rows", "outcome", "changed", "by_records"),
+    [
+        # Two records, years apart: the latest counts, and that it took two is said.
+        (["male,1900,1950,p1", "female,1950,,p2"], ("female", "known"), 1, 1),
+        # One record tells the change, another, without dates, only how it ended.
+        (["male,1900,1950,p1", "female,1950,,p1", "female,,,p2"], ("female", "known"), 1, 0),
+        # ... or only how it began: that contradicts.
+        (["male,1900,1950,p1", "female,1950,,p1", "male,,,p2"], (None, "ambiguous"), 1, 0),
+        (["male,1900,1960,p1", "female,1950,,p2"], (None, "ambiguous"), 0, 0),
+        (["male,,,p1", "female,1950,,p2"], (None, "ambiguous"), 0, 0),
+        (["male,1900,1950,p1", "male,1950,,p2"], ("male", "known"), 0, 0),
+    ],
+)
+def test_dates_of_several_records(
+    tmp_path: Path,
+    rows: list[str],
+    outcome: tuple[str | None, str],
+    changed: int,
+    by_records: int,
+) -> None:
+    dump = tmp_path / "dump.txt"
+    dump.write_text("\n".join([edition("/b/1", [I[1]], ["/a/1"]), author("/a/1", "Jan Changed")]))
+    people = tmp_path / "people.csv"
+    people.write_text("name,gender,start,end,id\n" + "\n".join(f"Jan Changed,{r}" for r in rows))
+    folder = LinkFolder(
+        build_links([("openlibrary", dump), ("people", people)], tmp_path / "linked")
+    )
+    assert outcomes(folder.path)[I[1]] == outcome
+    counted = folder.facts["homonyms"]
+    assert counted["changed_over_time"]["items"] == changed
+    assert counted["changed_over_time_by_several_records"]["items"] == by_records
+    assert ("several authority records" in folder.explain(I[1]).reason) == bool(by_records)
+
+
+def test_a_rated_id_in_two_clusters_is_counted_and_explained(tmp_path: Path) -> None:
+    books = [
+        {"book_id": "2", "work_id": "9", "isbn13": I[9]},
+        {"book_id": "1", "work_id": "8", "isbn13": I[8]},
+        {"book_id": "1", "work_id": "7", "isbn13": I[7]},
+    ]
+    (tmp_path / "goodreads_books.json").write_text("\n".join(map(json.dumps, books)))
+    seen = [{"user_id": "u", "book_id": b, "rating": 4} for b in ("1", "2", "3")]
+    (tmp_path / "goodreads_interactions.json").write_text("\n".join(map(json.dumps, seen)))
+    folder = LinkFolder(build_links([("goodreads", tmp_path)], tmp_path / "linked"))
+    rated = pl.read_parquet(folder.path / "interactions/goodreads-explicit.parquet")
+    assert set(rated["item"]) == {I[8], I[9], "goodreads:3"}
+    assert folder.facts["ratings"]["goodreads"]["ids_in_several_clusters"] == 1
+    (told,) = [p for p in folder.facts["problems"] if "several clusters" in p["reason"]]
+    assert (told["count"], told["examples"]) == (1, ["1"])
+    found = folder.explain("goodreads:1")
+    assert (found.item, found.other_items) == (I[8], [I[7]])
+    assert folder.explain("goodreads:2").other_items == []
+
+
+def test_an_id_of_two_sources_asks_for_the_source(tmp_path: Path) -> None:
+    (tmp_path / "goodreads_books.json").write_text(json.dumps({"book_id": "5", "isbn13": I[5]}))
+    (tmp_path / "books.csv").write_text(f"book_id,work_id,isbn,isbn13,authors\n5,1,,{I[6]},A\n")
+    inputs = [("goodreads", tmp_path / "goodreads_books.json"), ("goodbooks", tmp_path)]
+    folder = LinkFolder(build_links(inputs, tmp_path / "linked"))
+    with pytest.raises(DataError, match="goodbooks, goodreads, and not of one item; write SOURCE"):
+        folder.explain("5")
+    assert folder.explain("goodreads:5").item == I[5]
+
+
+def test_unknown_asserts_nothing_about_any_attribute(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.txt"
+    names = {1: "Ann One", 2: "Bob Two"}
+    dump.write_text(
+        "\n".join(
+            [edition(f"/b/{n}", [I[n]], [f"/a/{n}"]) for n in names]
+            + [author(f"/a/{n}", name) for n, name in names.items()]
+        )
+    )
+    people = tmp_path / "people.csv"
+    people.write_text(
+        "name,nationality,id\nAnn One,French,p1\nAnn One,unknown,p2\nBob Two,n/a,p3\nBob Two,,p4\n"
+    )
+    options = LinkOptions(attribute="nationality")
+    folder = build_links([("openlibrary", dump), ("people", people)], tmp_path / "linked", options)
+    assert pl.read_parquet(folder / "items.parquet").rows() == [
+        (I[1], "french", "known"),
+        (I[2], None, "unknown"),
+    ]
+
+
+def test_every_scheme_of_ids_beats_names(tmp_path: Path) -> None:
+    # What authors of the dump are called elsewhere, as each source writes it.
+    written = {
+        "openlibrary": ({}, "/authors/OL1A"),
+        "viaf": ({"viaf": "96992551"}, "https://viaf.org/viaf/96992551/"),
+        "wikidata": ({"wikidata": "Q692"}, "http://www.wikidata.org/entity/Q692"),
+        "lccn": ({"lc_naf": "n79021164"}, "n  79021164"),
+        "isni": ({"isni": "000000012136482X"}, "0000 0001 2136 482x"),
+    }
+    for n, (scheme, (remote, there)) in enumerate(written.items(), 1):
+        dump = tmp_path / f"{scheme}.txt"
+        one = author("/authors/OL1A", "Same Name", remote_ids=remote)
+        dump.write_text("\n".join([edition("/b/1", [I[n]], ["/authors/OL1A"]), one]))
+        people = tmp_path / f"{scheme}.csv"
+        people.write_text(f"name,gender,{scheme}\nPen Name,female,{there}\nSame Name,male,\n")
+        inputs = [("openlibrary", dump), ("people", people)]
+        folder = build_links(inputs, tmp_path / scheme)
+        assert outcomes(folder) == {I[n]: ("female", "known")}, scheme
+        facts = LinkFolder(folder).facts
+        assert (facts["ways"], facts["ways_known"]) == ({"id": 1}, {"id": 1}), scheme
+
+
+def test_wikidata_knows_authors_of_openlibrary(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.txt"
+    one = author("/authors/OL1A", "Same Name")
+    dump.write_text("\n".join([edition("/b/1", [I[1]], ["/authors/OL1A"]), one]))
+    statements = tmp_path / "statements.csv"
+    statements.write_text("item,property,value\nQ10,P648,OL1A\nQ10,P21,Q6581072\n")
+    folder = build_links([("openlibrary", dump), ("wikidata", statements)], tmp_path / "linked")
+    assert outcomes(folder) == {I[1]: ("female", "known")}
+
+
 def test_an_id_that_is_not_there(files: list[tuple[str, Path]], tmp_path: Path) -> None:
     folder = LinkFolder(build_links(files, tmp_path / "linked"))
     with pytest.raises(DataError, match="no ISBN, item or id"):
@@ -244,6 +395,36 @@ def test_every_creator(files: list[tuple[str, Path]], tmp_path: Path) -> None:
         ("female", 1.0),
         ("two-spirit", 1.0),
     ]
+    assert outcomes(folder)[I[13]] == (None, "ambiguous")
+    assert LinkFolder(folder).facts["mixed_creators"] == 1
+    assert "different identities" in LinkFolder(folder).explain(I[13]).reason
+
+
+@pytest.mark.parametrize(
+    ("authors", "first", "any_of_them"),
+    [
+        (["nobody", "known"], (None, "no_authority"), ("female", "known")),
+        (["various", "known"], (None, "no_author"), ("female", "known")),
+        (["contested", "known"], (None, "ambiguous"), ("female", "known")),
+        (["silent", "contested"], (None, "unknown"), (None, "ambiguous")),
+        (["nobody", "silent"], (None, "no_authority"), (None, "unknown")),
+        (["known", "namesake"], ("female", "known"), (None, "ambiguous")),
+        (["various"], (None, "no_author"), (None, "no_author")),
+    ],
+)
+def test_any_creator(
+    files: list[tuple[str, Path]],
+    tmp_path: Path,
+    authors: list[str],
+    first: tuple[str | None, str],
+    any_of_them: tuple[str | None, str],
+) -> None:
+    more = tmp_path / "more.txt"
+    more.write_text(edition("/b/99", [I[20]], [f"/a/{a}" for a in authors]))
+    inputs = [*files[:2], ("openlibrary", more)]
+    for how, expected in (("first", first), ("all", first), ("any", any_of_them)):
+        folder = build_links(inputs, tmp_path / how, LinkOptions(creators=how))  # type: ignore[arg-type]
+        assert outcomes(folder)[I[20]] == expected, how
 
 
 def test_four_thousand_authors(tmp_path: Path) -> None:

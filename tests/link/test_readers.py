@@ -69,7 +69,8 @@ def test_openlibrary_goes_on_after_a_line_that_is_not_json(tmp_path: Path) -> No
         ("/works/OL1W", "/works/OL1W", [], [], ["/authors/OL1A"], []),
     ]
     (people,) = [b.frame for b in batches if b.kind == "authors"]
-    assert people.rows() == [("/authors/OL1A", ["A B", "B, A"], ["viaf:5", "wikidata:Q1"])]
+    ids = ["openlibrary:OL1A", "viaf:5", "wikidata:Q1"]
+    assert people.rows() == [("/authors/OL1A", ["A B", "B, A"], ids)]
     assert {r["reason"]: r["count"] for r in problems.rows()} == {
         "a line with fewer than five columns": 1,
         "neither author, edition nor work": 1,
@@ -162,6 +163,32 @@ def test_goodreads_books_authors_and_shelves(tmp_path: Path) -> None:
     without, _ = read("goodreads", tmp_path)
     assert {b.kind for b in without} == {"books", "ratings"}
     assert next(b for b in without if b.kind == "books").frame["authors"].to_list() == [[]]
+
+
+def test_goodreads_values_that_cannot_be_are_counted(tmp_path: Path) -> None:
+    seen = [("7", 9, ""), ("8", -1, ""), ("9", 5, "last summer"), ("10", None, None)]
+    rows = [{"user_id": "u", "book_id": b, "rating": r, "date_added": d} for b, r, d in seen]
+    file = tmp_path / "goodreads_interactions.json"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    (batch,), problems = read("goodreads", file)
+    assert batch.frame.rows() == [("u", "9", 5.0, None), ("u", "10", None, None)]
+    assert problems.count("an interaction with a rating that is not from 0 to 5 (left out)") == 2
+    (told,) = [p for p in problems.rows() if "date" in p["reason"]]
+    assert (told["count"], told["examples"]) == (1, ["last summer"])
+
+
+def test_viaf_says_that_its_xml_asserts_gender_alone(tmp_path: Path) -> None:
+    file = tmp_path / "viaf.xml"
+    file.write_text(
+        '<VIAFCluster xmlns="http://viaf.org/viaf/terms#"><viafID>5</viafID><nameType>Personal'
+        "</nameType><mainHeadings><data><text>A B</text></data></mainHeadings>"
+        "<fixed><gender>a</gender></fixed></VIAFCluster>"
+    )
+    (batch,), problems = read("viaf", file)
+    assert len(batch.frame["assertions"][0]) == 1 and not problems.rows()
+    (batch,), problems = read("viaf", file, ReaderOptions(attribute="nationality"))
+    assert len(batch.frame["assertions"][0]) == 0
+    assert "nothing about nationality" in problems.rows()[0]["reason"]
 
 
 def test_goodreads_csv_with_its_map(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from ombud.errors import DataError
 from ombud.link import read_mapping
 
 
-def codes(values: list[str], vocabulary: str = "") -> list[str | None]:
+def codes(values: list[str], vocabulary: str = "", attribute: str = "gender") -> list[str | None]:
     frame = pl.DataFrame(
-        [{"attribute": "gender", "vocabulary": vocabulary, "value": v} for v in values]
+        [{"attribute": attribute, "vocabulary": vocabulary, "value": v} for v in values]
     )
     return read_mapping().codes(frame)["code"].to_list()
 
@@ -32,6 +32,27 @@ def test_synonyms_and_open_terms() -> None:
     assert codes(values) == [
         "male", "female", "non-binary", "trans man", None, None, "butch", "female / nonbinary",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("attribute", ["gender", "nationality"])
+def test_unknown_is_no_assertion_of_any_attribute(attribute: str) -> None:
+    values = ["Unknown", "", " ", "not known.", "N/A", "?", "[unspecified]"]
+    assert codes(values, "people", attribute) == [None] * len(values)
+    assert codes(["French"], "people", attribute) == ["french"]
+
+
+def test_what_is_no_gender_may_be_another_answer() -> None:
+    assert codes(["none"], attribute="religion") == ["none"]
+    assert codes(["none"]) == [None]
+
+
+def test_a_row_for_one_attribute_goes_before_one_for_all(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text("# version: 1\nattribute,vocabulary,term,code\nstance,*,unknown,agnostic\n")
+    frame = pl.DataFrame(
+        {"attribute": ["stance", "place"], "vocabulary": ["x", "x"], "value": ["unknown"] * 2}
+    )
+    assert read_mapping(file).codes(frame)["code"].to_list() == ["agnostic", None]
 
 
 def test_a_letter_means_what_its_own_vocabulary_says() -> None:

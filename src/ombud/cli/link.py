@@ -82,7 +82,8 @@ def build(
         bool, typer.Option("--inferred", help="Also read lists inferred from first names.")
     ] = False,
     creators: Annotated[
-        Creators, typer.Option(help="first; all (each counts 1/m) or any add a table.")
+        Creators,
+        typer.Option(help="first; all (each counts 1/m) or any; these add a table for RQ1."),
     ] = Creators.FIRST,
     marc_field: Annotated[
         str, typer.Option(help="Where MARC authority records assert it, such as 375a, 374a, 370c.")
@@ -200,27 +201,55 @@ def _report(folder: Path, as_json: bool) -> None:
         total = sums[row["set"]]
         share = _share(row["interactions"], total["interactions"])
         shown = _share(row["items"], total["items"])
-        rows.append((row["set"], row["outcome"], f"{row['items']:,}", shown, share))
-    _print_rows(["data set", "outcome", "items", "% of items", "% of interactions"], rows)
+        cells = (row["set"], row["outcome"], f"{row['items']:,}", shown, share)
+        rows.append((*cells, f"{row['flagged']:,}"))
+    headings = ["data set", "outcome", "items", "% of items", "% of interactions", "flagged"]
+    _print_rows(headings, rows)
     flagged = facts["flagged_items"]
     if flagged:
         most = facts["options"]["flag_authors"]
-        say(f"{flagged:,} items have more than {most} first authors: they may be several works.")
+        say(
+            f"{flagged:,} items have more than {most} first authors: they may be several works "
+            "(flagged)."
+        )
+    mixed = facts.get("mixed_creators", 0)
+    if mixed:
+        say(f"{mixed:,} ambiguous items have creators of different identities, each known.")
     _print_facts("clusters", facts["clusters"])
+    sizes = facts["clusters"]["clusters_of_size"]
+    whole = sizes["any"]
+    rows = [(name, f"{n:,}", _share(n, whole)) for name, n in sizes.items()]
+    _print_rows(["ISBNs and records of a cluster", "clusters", "% of clusters"], rows)
+    _print_ratings(facts["ratings"])
+    all_items = facts["homonyms"]["any"]["items"]
     rows = [
-        (name.replace("_", " "), f"{n['items']:,}", f"{n['ambiguous']:,}")
+        (
+            name.replace("_", " "),
+            f"{n['items']:,}",
+            _share(n["items"], all_items),
+            f"{n['ambiguous']:,}",
+            _share(n["ambiguous"], n["items"]),
+        )
         for name, n in facts["homonyms"].items()
     ]
-    _print_rows(["items with", "items", "of them ambiguous"], rows)
-    _print_facts("items matched by", facts["ways"])
+    headings = ["items with", "items", "% of items", "of them ambiguous", "% of them"]
+    _print_rows(headings, rows)
+    platform = facts.get("platform_names", {})
+    rows = [(name.replace("_", " "), f"{n:,}") for name, n in platform.items()]
+    if any(platform.values()):
+        _print_rows(["author names of platforms", ""], rows)
+    known = facts.get("ways_known", {})
+    rows = [(way, f"{n:,}", f"{known.get(way, 0):,}") for way, n in facts["ways"].items()]
+    _print_rows(["items matched by", "items", "of them known"], rows)
     rows = [
         (
             r["item"],
             *(f"{r[c] or 0:,}" for c in ("n_isbns", "n_records", "n_works", "n_first_authors")),
+            "flagged" if r["flagged"] else "",
         )
         for r in largest.to_dicts()
     ]
-    _print_rows(["largest clusters", "ISBNs", "records", "works", "first authors"], rows)
+    _print_rows(["largest clusters", "ISBNs", "records", "works", "first authors", ""], rows)
     say("exclude.txt in the folder lists the ISBNs that split them.")
     mapping = facts["mapping"]
     rows = []
@@ -230,6 +259,14 @@ def _report(folder: Path, as_json: bool) -> None:
     _print_rows([f"term (mapping {mapping['version']})", "counted as", "assertions", ""], rows)
     rows = [(p["source"], p["reason"], f"{p['count']:,}") for p in facts["problems"]]
     _print_rows(["read from", "what was met", "times"], rows)
+
+
+def _print_ratings(ratings: dict[str, dict[str, Any]]) -> None:
+    """Show what became of the ids that were rated."""
+    counts = ("rows", "ids", "ids_in_no_record", "ids_in_several_clusters")
+    rows = [(name, *(f"{known.get(c, 0):,}" for c in counts)) for name, known in ratings.items()]
+    if rows:
+        _print_rows(["ratings of", *(c.replace("_", " ") for c in counts)], rows)
 
 
 def _share(part: int | None, whole: int | None) -> str:
@@ -273,6 +310,12 @@ def explain(
         return
     shown = found.identity if found.outcome == "known" else found.outcome.replace("_", " ")
     say(f"{found.asked}: item {found.item}, {shown}: {found.reason}")
+    if found.other_items:
+        others = ", ".join(found.other_items[:20])
+        say(
+            f"records of that id lie in {len(found.other_items) + 1:,} clusters; this is that of "
+            f"the first record, the others are {others}"
+        )
     if found.facts["flagged"]:
         say(f"flagged: {found.facts['n_first_authors']:,} first authors, perhaps several works")
     rows: list[tuple[str, ...]] = [

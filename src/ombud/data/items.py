@@ -17,12 +17,15 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.errors import DataError
 
-__all__ = ["LABEL", "LABEL_WORDS", "Items"]
+__all__ = ["CREATOR", "LABEL", "LABEL_WORDS", "Items"]
 
 LABEL = "label"
 """The name by which item groups are crossed with content labels."""
 LABEL_WORDS = (LABEL, "warning")
 """What a plan may call it."""
+
+CREATOR = "creator"
+"""The attribute that names who made an item: an id of a person, and no group of items."""
 
 _STATUS = "_status"
 _KNOWN, _UNKNOWN = "known", "unknown"
@@ -104,6 +107,18 @@ class Items:
         """The attributes, in order."""
         return tuple(self.values)
 
+    @property
+    def descriptive(self) -> tuple[str, ...]:
+        """The attributes by which items may be grouped: all but the one that names the creator.
+
+        Examples
+        --------
+        >>> Items.from_frame({"item": [1], "gender": ["f"], "creator": ["a b"]}).descriptive
+        ('gender',)
+        """
+        found = tuple(name for name in self.attributes if name != CREATOR)
+        return found or self.attributes
+
     def to_frame(self) -> pl.DataFrame:
         """Return the form that `from_frame` reads."""
         columns: dict[str, Any] = {"item": self.items.ids}
@@ -115,7 +130,7 @@ class Items:
 
     def grouping(self, by: Sequence[str] = ()) -> Grouping:
         """Return one group of items per value of each attribute."""
-        wanted = tuple(by) or self.attributes
+        wanted = tuple(by) or self.descriptive
         self._check(wanted)
         return Grouping.from_values(self.items.arrow, {name: self.values[name] for name in wanted})
 

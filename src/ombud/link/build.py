@@ -38,32 +38,43 @@ __all__ = ["FORMAT", "LinkOptions", "build_links", "link_ratings", "outcome_tabl
 
 
 def _ids_to_items(tables: LinkTables, known: RatingSet) -> pl.DataFrame:
-    """Return `id`, `item`, `cluster` (missing: the id is in no record) of all rated ids."""
+    """Return `id`, `item`, `cluster` and `n_clusters` of all rated ids.
+
+    An id in no record has no cluster. One whose records lie in several clusters has that of the
+    first record.
+    """
     ratings = tables.scan(f"ratings/{known.source}")
     ids = ratings.select(id="item").unique().collect(engine="streaming")
     names = tables.scan("cluster_items").select("cluster", named="item")
+    several = pl.col("cluster").drop_nulls().n_unique().cast(pl.UInt32).alias("n_clusters")
     if known.refers:
         books = tables.scan("books").filter(pl.col("source") == known.refers)
         keyed = books.select("record", id="key").join(
             tables.scan("clusters").select("record", "cluster"), on="record"
         )
-        keyed = keyed.group_by("id").agg(pl.col("cluster").min())
+        first = pl.col("cluster").sort_by("record").first()
+        keyed = keyed.group_by("id").agg(several, first)
         found = ids.lazy().join(keyed, on="id", how="left").join(names, on="cluster", how="left")
         own = pl.format("{}:{}", pl.lit(known.refers), pl.col("id"))
-        return found.select("id", "cluster", item=pl.coalesce("named", own)).collect()
-    isbns = extract_isbns(ids["id"]).unique("row", keep="first")
-    keyed_ids = (
-        ids.with_row_index("row")
-        .join(isbns.select("row", "isbn"), on="row", how="left")
-        .lazy()
-        .join(tables.scan("isbn_clusters"), on="isbn", how="left")
-        .join(names, on="cluster", how="left")
-    )
-    item = pl.coalesce("named", isbn_texts(pl.col("isbn")), "id")
-    return keyed_ids.select("id", "cluster", item=item).collect()
+        item = pl.coalesce("named", own)
+    else:
+        isbns = extract_isbns(ids["id"]).select("row", "isbn").lazy()
+        numbered = isbns.join(
+            tables.scan("isbn_clusters"), on="isbn", how="left", maintain_order="left"
+        )
+        numbered = numbered.group_by("row", maintain_order=True).agg(
+            several, pl.col("isbn", "cluster").first()
+        )
+        keyed = ids.lazy().with_row_index("row").join(numbered, on="row", how="left")
+        found = keyed.join(names, on="cluster", how="left")
+        item = pl.coalesce("named", isbn_texts(pl.col("isbn")), "id")
+    several = pl.col("n_clusters").fill_null(0)
+    return found.select("id", "cluster", several, item=item).collect()
 
 
-def link_ratings(tables: LinkTables, known: RatingSet, folder: Path) -> dict[str, Any]:
+def link_ratings(
+    tables: LinkTables, known: RatingSet, folder: Path, problems: Problems
+) -> dict[str, Any]:
     """Write the interactions of one source on items; return counts.
 
     Writes ``SOURCE-explicit.parquet`` (where there are ratings) and ``SOURCE-implicit.parquet`` to
@@ -81,6 +92,10 @@ def link_ratings(tables: LinkTables, known: RatingSet, folder: Path) -> dict[str
     folder.mkdir(parents=True, exist_ok=True)
     facts: dict[str, Any] = {"rows": known.rows, "ids": ids.height}
     facts["ids_in_no_record"] = int(ids["cluster"].is_null().sum())
+    torn = ids.filter(pl.col("n_clusters") > 1).sort("id")
+    facts["ids_in_several_clusters"] = torn.height
+    reason = "a rated id whose records lie in several clusters (that of the first record is taken)"
+    problems.add(known.source, reason, ", ".join(torn["id"].head(5)), count=torn.height)
     every = implicit.drop("n") if implicit is not None else rows.select(pair).unique()
     for kind, frame in (
         ("implicit", every),
@@ -162,7 +177,9 @@ class LinkOptions:
     mapping, placeholders
         Files that add to the shipped ones.
     creators
-        ``"first"``; or ``"all"`` or ``"any"``, which add a table of every creator's identity.
+        ``"first"``; or ``"all"`` (each of m counts 1/m) or ``"any"``, which add a table of every
+        creator's identity, ``item_creators.parquet``. With ``"any"`` the table of items has the
+        identity that creators have too, where it is one; with ``"all"`` that of the first.
     flag_authors
         Clusters with more distinct first authors are flagged.
     fold_marks
@@ -287,14 +304,14 @@ def _build(
 
         people["matches_by_similarity"] = add_fuzzy_matches(tables, asked.fuzzy)
     items = resolve_items(
-        tables, mapping, asked.attribute, flag_authors=asked.flag_authors, first_only=first_only
+        tables, mapping, asked.attribute, flag_authors=asked.flag_authors, creators=asked.creators
     )
     if not first_only:
         shares = creator_shares(tables, asked.attribute, asked.creators)
         write_parquet(part / "item_creators.parquet", shares)
     progress(len(inputs) + 2, steps, "linking ratings")
     linked = {
-        source: link_ratings(tables, known, part / "interactions")
+        source: link_ratings(tables, known, part / "interactions", problems)
         for source, known in sorted(store.ratings.items())
     }
     items = _with_lone_ids(tables, items, sorted(store.ratings), asked.attribute)
@@ -325,8 +342,11 @@ def _build(
             "clusters": clusters,
             "people": people,
             "homonyms": homonym_facts(items, asked.attribute),
+            "platform_names": _platform_names(tables, items, asked),
             "ratings": linked,
             "ways": _ways(items),
+            "ways_known": _ways(items.filter(pl.col(f"{asked.attribute}_status") == "known")),
+            "mixed_creators": int(items["mixed_creators"].sum()),
             "flagged_items": int(items["flagged"].sum()),
             "mapping": _mapping_used(tables, mapping, asked.attribute),
             "inferred": bool(items[f"{asked.attribute}_inferred"].any()),
@@ -339,6 +359,23 @@ def _ways(items: pl.DataFrame) -> dict[str, int]:
     """Return how many items met authority records by id, by name, by similarity."""
     counts = items.drop_nulls("via").group_by("via").len().sort("via")
     return {str(way): int(n) for way, n in counts.rows()}
+
+
+_PLATFORMS = ("bookcrossing", "amazon", "goodreads", "goodbooks")
+
+
+def _platform_names(tables: LinkTables, items: pl.DataFrame, asked: LinkOptions) -> dict[str, int]:
+    """Return how many items have creators that only platforms name, and how many are known."""
+    people = tables.scan("people").select("person", own=pl.col("source").is_in(_PLATFORMS))
+    named = tables.scan("cluster_people").join(people, on="person").group_by("cluster")
+    by_cluster = named.agg(some=pl.col("own").any(), alone=pl.col("own").all()).collect()
+    table = items.join(by_cluster, on="cluster")
+    known = pl.col(f"{asked.attribute}_status") == "known"
+    return {
+        "items_with_a_name_of_a_platform": int(table["some"].sum()),
+        "items_that_only_platforms_name_a_creator_of": int(table["alone"].sum()),
+        "of_them_known": table.filter(pl.col("alone") & known).height,
+    }
 
 
 def _without_paths(asked: LinkOptions) -> dict[str, Any]:
@@ -392,7 +429,14 @@ def _with_lone_ids(
         return items
     lone = pl.concat(parts).unique().sort("item")
     zero = ["n_authorities", "n_first_authors", "n_isbns", "n_records", "n_works"]
-    flags = [f"{attribute}_inferred", "homonyms", "changed", "flagged"]
+    flags = [
+        f"{attribute}_inferred",
+        "homonyms",
+        "changed",
+        "changed_by_records",
+        "mixed_creators",
+        "flagged",
+    ]
     lone = lone.with_columns(
         pl.lit("no_book").alias(f"{attribute}_status"),
         *(pl.lit(0).cast(items.schema[c]).alias(c) for c in zero),

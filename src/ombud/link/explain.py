@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,8 @@ class Explanation:
         Rows; at most 200 of each, and `counts` says how many there are.
     counts
         The number of rows of each kind.
+    other_items
+        Further items that records of the same id belong to; the item is that of the first record.
     """
 
     asked: str
@@ -63,6 +65,7 @@ class Explanation:
     matches: list[dict[str, Any]]
     assertions: list[dict[str, Any]]
     counts: dict[str, int]
+    other_items: list[str] = field(default_factory=list)
 
 
 class LinkFolder:
@@ -108,37 +111,44 @@ class LinkFolder:
         DataError
             If nothing of the name is there.
         """
+        return self._find(asked)[0]
+
+    def _find(self, asked: str) -> tuple[tuple[str, int | None], list[str]]:
+        """Return the item and cluster, and further items that have records of the same id."""
         text = asked.strip()
         names = self.tables.scan("cluster_items")
         direct = names.filter(pl.col("item") == text).select("item", "cluster").collect()
         if direct.height:
-            return direct.row(0)
+            return direct.row(0), []
         key = isbn_key(text)
         if key is not None:
             own = self.tables.scan("isbn_clusters").filter(pl.col("isbn") == key)
             found = own.join(names, on="cluster").select("item", "cluster").collect()
             if found.height:
-                return found.row(0)
+                return found.row(0), []
         source, _, rest = text.partition(":")
         books = self.tables.scan("books").filter(
             (pl.col("key") == text) | ((pl.col("source") == source) & (pl.col("key") == rest))
         )
         keyed = books.join(self.tables.scan("clusters"), on="record").join(names, on="cluster")
-        found = keyed.select("item", "cluster").unique().collect()
-        if found.height == 1:
-            return found.row(0)
-        if found.height > 1:
-            fault = f"{asked!r} is the id of {found.height} records in different clusters"
+        records = keyed.sort("record").select("source", "item", "cluster").collect()
+        found = records.select("item", "cluster").unique(maintain_order=True)
+        sources = records["source"].unique().sort().to_list()
+        if found.height > 1 and len(sources) > 1:
+            fault = f"{asked!r:.80} is an id of {', '.join(sources)}, and not of one item"
             raise DataError("link", [f"{fault}; write SOURCE:ID"])
+        if found.height:
+            # As ratings of such an id are linked: the first record counts.
+            return found.row(0), found["item"].to_list()[1:]
         lone = [text] if key is None else [text, isbn_text(key)]
         items = self.items.filter(pl.col("item").is_in(lone)).select("item").collect()
         if items.height:
-            return str(items.item(0, 0)), None
+            return (str(items.item(0, 0)), None), []
         raise DataError("link", [f"{asked!r:.80} is no ISBN, item or id of this folder"])
 
     def explain(self, asked: str) -> Explanation:
         """Return everything that led to the outcome of an item."""
-        item, cluster = self.find(asked)
+        (item, cluster), others = self._find(asked)
         row = self.item_facts.filter(pl.col("item") == item).collect().row(0, named=True)
         outcome = row[f"{self.attribute}_status"]
         parts: dict[str, pl.DataFrame] = {
@@ -151,6 +161,10 @@ class LinkFolder:
             reason = "as the source resolved it"
         elif outcome == "known" and row["changed"]:
             reason = "the latest of several dated assertions counts"
+            if row["changed_by_records"]:
+                reason += "; they are those of several authority records"
+        elif row["mixed_creators"]:
+            reason = "its creators have different identities; item_creators.parquet has each"
         return Explanation(
             asked=asked,
             item=item,
@@ -159,6 +173,7 @@ class LinkFolder:
             reason=reason,
             facts=row,
             counts={name: frame.height for name, frame in parts.items()},
+            other_items=others,
             **{name: frame.head(_MOST).to_dicts() for name, frame in parts.items()},
         )
 

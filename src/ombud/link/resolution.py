@@ -76,25 +76,87 @@ def settle(
     return [latest[2]], True
 
 
+def _settled(said: pl.DataFrame, by: str) -> pl.DataFrame:
+    """Return the assertions that stand at the end for each of `by`, and whether they `changed`.
+
+    Parameters
+    ----------
+    said
+        `by`, `code`, `start`, `end` (years) and `changed` of each assertion, and further columns.
+    by
+        What assertions are about: an authority record, a person, a cluster.
+    """
+    contested = pl.col("code").n_unique().over(by) > 1
+    # An assertion without any date overlaps all others: nothing is settled where one is.
+    dated = (pl.col("start").is_not_null() | pl.col("end").is_not_null()).all().over(by)
+    said = said.with_columns(contested=contested, dated=contested & dated)
+    winners: list[tuple[Any, str]] = []
+    for (key,), own in said.filter("dated").group_by(by, maintain_order=True):
+        codes, changed = settle(own.select("code", "start", "end").rows())
+        if changed:
+            winners.append((key, codes[0]))
+    latest = pl.DataFrame(winners, schema={by: said.schema[by], "_latest": pl.String}, orient="row")
+    said = said.join(latest, on=by, how="left", maintain_order="left")
+    kept = pl.col("_latest").is_null() | (pl.col("_latest") == pl.col("code"))
+    settled = said.filter(kept).with_columns(
+        changed=pl.col("changed") | pl.col("_latest").is_not_null()
+    )
+    return settled.drop("contested", "dated", "_latest")
+
+
 def _codes_of_authorities(
     tables: LinkTables, mapping: IdentityMapping, attribute: str
 ) -> pl.DataFrame:
-    """Return `authority`, `code`, `inferred`, `changed`: what each record asserts in the end."""
+    """Return what each record asserts in the end.
+
+    The columns are `authority`, `code`, `start`, `end`, `inferred` and `changed`.
+    """
     said = tables.scan("assertions").filter(pl.col("attribute") == attribute).collect()
     year = pl.col("start", "end").str.extract(r"(\d{3,4})", 1).cast(pl.Int32)
     said = mapping.codes(said).with_columns(year).drop_nulls("code")
-    kinds = pl.col("code").n_unique().over("authority")
-    plain = said.filter(kinds == 1).select("authority", "code", "inferred")
-    plain = plain.unique(maintain_order=True)
-    plain = plain.with_columns(changed=pl.lit(False))
-    rows: list[tuple[int, str, bool, bool]] = []
-    contested = said.filter(kinds > 1).sort("authority", maintain_order=True)
-    for (authority,), own in contested.group_by("authority", maintain_order=True):
-        codes, changed = settle(own.select("code", "start", "end").rows())
-        inferred = bool(own["inferred"].all())
-        rows += [(int(str(authority)), code, inferred, changed) for code in codes]
-    schema = {k: plain.schema[k] for k in ("authority", "code", "inferred", "changed")}
-    return pl.concat([plain.select(list(schema)), pl.DataFrame(rows, schema=schema, orient="row")])
+    said = said.with_columns(changed=pl.lit(False)).sort("authority", maintain_order=True)
+    settled = _settled(said, "authority")
+    columns = ["authority", "code", "start", "end", "inferred", "changed"]
+    return settled.select(columns).unique(maintain_order=True)
+
+
+def _identities(linked: pl.LazyFrame, codes: pl.DataFrame, by: str) -> pl.LazyFrame:
+    """Return what all matching authority records together assert about each of `by`.
+
+    Each record is settled by itself first, then all of them: what two records say of different
+    years is no contradiction either. Inferred values count only where nothing is asserted.
+
+    Parameters
+    ----------
+    linked
+        `by` and `authority`.
+    codes
+        As `_codes_of_authorities` returns them.
+    by
+        What is resolved: ``"cluster"`` or ``"person"``.
+
+    Returns
+    -------
+    polars.LazyFrame
+        `by`, `n` (distinct identities), `code`, `inferred`, `changed`, and `changed_by_records`:
+        whether it took several records to see the change.
+    """
+    said = linked.select(by, "authority").unique().join(codes.lazy(), on="authority")
+    kept = said.filter(pl.col("inferred") == pl.col("inferred").min().over(by))
+    pooled = kept.sort(by, "authority", "code").collect(engine="streaming")
+    before = pooled.group_by(by).agg(was=pl.col("code").n_unique())
+    settled = _settled(pooled, by).join(before, on=by)
+    return (
+        settled.lazy()
+        .group_by(by)
+        .agg(
+            n=pl.col("code").n_unique(),
+            code=pl.col("code").first(),
+            inferred=pl.col("inferred").any(),
+            changed=pl.col("changed").any(),
+            changed_by_records=pl.col("was").first() > pl.col("code").n_unique(),
+        )
+    )
 
 
 def write_people(
@@ -165,25 +227,39 @@ def resolve_items(
     attribute: str,
     *,
     flag_authors: int,
-    first_only: bool = True,
+    creators: str = "first",
 ) -> pl.DataFrame:
-    """Return one row a cluster: its item, identity, outcome, and how it came about."""
+    """Return one row a cluster: its item, identity, outcome, and how it came about.
+
+    With ``creators="any"`` all creators count, each resolved by itself: one identity among those
+    that are known is the item's. Several leave it *ambiguous* here, with `mixed_creators`; the
+    table of creators counts the item for each of them. Otherwise first creators count.
+    """
     codes = _codes_of_authorities(tables, mapping, attribute)
     tables.write("authority_codes", codes)
-    members = tables.scan("cluster_people")
-    if not first_only:
-        members = members.filter(pl.col("position") == 0)
-    members = members.select("cluster", "person").unique()
-    usable = tables.scan("person_keys").filter(~pl.col("placeholder"))
-    main = usable.group_by("person").agg(key=pl.col("key").first())
+    everybody = tables.scan("cluster_people")
+    first = everybody.filter(pl.col("position") == 0).select("cluster", "person").unique()
+    members = everybody.select("cluster", "person").unique() if creators == "any" else first
+    main = _main_names(tables)
     matched = tables.scan("matches").select("person").unique()
+
+    def named(people: pl.LazyFrame) -> pl.LazyFrame:
+        linked = people.join(main, on="person", how="left").join(
+            matched.with_columns(linked=pl.lit(True)), on="person", how="left"
+        )
+        return linked.filter(pl.col("key").is_not_null() | pl.col("linked").is_not_null())
+
+    count = pl.col("key").n_unique().cast(pl.UInt32)
     authors = (
-        members.join(main, on="person", how="left")
-        .join(matched.with_columns(linked=pl.lit(True)), on="person", how="left")
-        .filter(pl.col("key").is_not_null() | pl.col("linked").is_not_null())
+        named(first)
         .group_by("cluster")
-        .agg(n_first_authors=pl.col("key").n_unique().cast(pl.UInt32))
+        .agg(
+            # Records of one book may differ in whom they name first: the most frequent.
+            n_first_authors=count,
+            creator=pl.col("key").drop_nulls().sort().mode(maintain_order=True).first(),
+        )
     )
+    there = named(members).select("cluster", somebody=pl.lit(True)).unique()
     linked = members.join(tables.scan("matches"), on="person")
     sources = tables.scan("authorities").select("authority", "source")
     records = linked.select("cluster", "authority", "via").unique().join(sources, on="authority")
@@ -194,21 +270,17 @@ def resolve_items(
         n_authorities=pl.col("authority").n_unique().cast(pl.UInt32),
         via=pl.col("via").sort_by(rank).first(),
     )
-    said = linked.select("cluster", "authority").unique().join(codes.lazy(), on="authority")
-    # Inferred values count only where nothing is asserted.
-    kept = said.filter(pl.col("inferred") == pl.col("inferred").min().over("cluster"))
-    identities = kept.group_by("cluster").agg(
-        n=pl.col("code").n_unique(),
-        code=pl.col("code").first(),
-        inferred=pl.col("inferred").any(),
-        changed=pl.col("changed").any(),
+    identities = (
+        _of_any(members, _identities(tables.scan("matches"), codes, "person"))
+        if creators == "any"
+        else _identities(linked, codes, "cluster").with_columns(mixed_creators=pl.lit(False))
     )
     table = tables.scan("cluster_items")
-    for part in (authors, authorities, homonyms, identities):
+    for part in (authors, there, authorities, homonyms, identities):
         table = table.join(part, on="cluster", how="left")
     known = pl.col("n") == 1
     status = (
-        pl.when(pl.col("n_first_authors").is_null()).then(pl.lit("no_author"))
+        pl.when(pl.col("somebody").is_null()).then(pl.lit("no_author"))
         .when(pl.col("n_authorities").is_null()).then(pl.lit("no_authority"))
         .when(pl.col("n").is_null()).then(pl.lit("unknown"))
         .when(known).then(pl.lit("known"))
@@ -225,7 +297,8 @@ def resolve_items(
         .alias(f"{attribute}_inferred"),
         pl.col("via"),
         pl.col("n_authorities", "n_first_authors").fill_null(0),
-        pl.col("homonyms", "changed").fill_null(False),
+        pl.col("homonyms", "changed", "changed_by_records", "mixed_creators").fill_null(False),
+        "creator",
         "n_isbns",
         "n_records",
         "n_works",
@@ -233,6 +306,29 @@ def resolve_items(
     ).collect(engine="streaming")
     result = _as_given(tables, result, mapping, attribute)
     return result.sort("item")
+
+
+def _main_names(tables: LinkTables) -> pl.LazyFrame:
+    """Return `person` and `key`: the first of the names by which a person is compared."""
+    usable = tables.scan("person_keys").with_row_index("row").filter(~pl.col("placeholder"))
+    return usable.group_by("person").agg(key=pl.col("key").sort_by("row").first())
+
+
+def _of_any(members: pl.LazyFrame, people: pl.LazyFrame) -> pl.LazyFrame:
+    """Return what is known of clusters when any creator counts; as `_identities`."""
+    own = members.join(people, on="person")
+    clear = pl.col("n") == 1
+    codes = pl.col("code").filter(clear)
+    # Without anybody known, one contradiction among the creators makes the item ambiguous.
+    kinds = pl.when(clear.any()).then(codes.n_unique()).otherwise(pl.col("n").max())
+    return own.group_by("cluster").agg(
+        n=kinds,
+        code=codes.sort().first(),
+        inferred=pl.col("inferred").filter(clear).any(),
+        changed=pl.col("changed").any(),
+        changed_by_records=pl.col("changed_by_records").any(),
+        mixed_creators=codes.n_unique() > 1,
+    )
 
 
 _GIVEN = {
@@ -287,17 +383,10 @@ def creator_shares(tables: LinkTables, attribute: str, how: str) -> pl.DataFrame
         ``"all"``: each of m creators counts 1/m, those without an identity too (missing).
         ``"any"``: an item counts once for every identity that one of its creators has.
     """
-    codes = tables.scan("authority_codes").select("authority", "code", "inferred")
-    own = tables.scan("matches").join(codes, on="authority")
-    asserted = pl.col("inferred") == pl.col("inferred").min().over("person")
-    own = (
-        own.filter(asserted)
-        .group_by("person")
-        .agg(n=pl.col("code").n_unique(), code=pl.col("code").first())
-    )
+    codes = tables.scan("authority_codes").collect()
+    own = _identities(tables.scan("matches"), codes, "person")
     own = own.select("person", code=pl.when(pl.col("n") == 1).then("code"))
-    usable = tables.scan("person_keys").filter(~pl.col("placeholder"))
-    main = usable.group_by("person").agg(key=pl.col("key").first())
+    main = _main_names(tables)
     # The same creator in two records of a cluster is one creator.
     members = tables.scan("cluster_people").select("cluster", "person").unique()
     people = members.join(main, on="person").join(own, on="person", how="left")
@@ -325,6 +414,7 @@ def homonym_facts(items: pl.DataFrame, attribute: str) -> dict[str, Any]:
         "several_authority_records": items.filter(pl.col("n_authorities") > 1),
         "several_records_of_one_source": items.filter("homonyms"),
         "changed_over_time": items.filter("changed"),
+        "changed_over_time_by_several_records": items.filter("changed_by_records"),
     }
     return {
         name: {"items": group.height, "ambiguous": group.filter(ambiguous).height}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -10,9 +11,10 @@ import polars as pl
 
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
 from ombud.data.frames import open_frame
 from ombud.data.interactions import Interactions
-from ombud.data.items import Items
+from ombud.data.items import CREATOR, Items
 from ombud.data.labels import Labels
 from ombud.errors import DataError
 from ombud.link.build import LinkOptions, build_links
@@ -33,7 +35,11 @@ _UNKNOWNS = (
 
 @source("linked")
 def linked(
-    path: str, ratings: str, feedback: Feedback = "explicit", labels: str | None = None
+    path: str,
+    ratings: str,
+    feedback: Feedback = "explicit",
+    labels: str | None = None,
+    creator: bool = False,
 ) -> Dataset:
     """Ratings on linked items: a folder that ``ombud link build`` wrote.
 
@@ -54,15 +60,22 @@ def linked(
     labels
         A table of `item` and `label`, such as genres, by the ids of that source of ratings; an
         item has a label where one of its editions has it. Default, none.
+    creator
+        Whether items also have an attribute `creator`, the normalised name of the first creator,
+        as ``new-creators`` needs it. No group of items is made of it.
     """
     frame = None
     if labels is not None:
         frame = open_frame(labels, ids=["item"])[0].collect().to_polars()
-    return _linked(LinkFolder(path), ratings, feedback, frame)
+    return _linked(LinkFolder(path), ratings, feedback, frame, creator)
 
 
 def _linked(
-    folder: LinkFolder, ratings: str, feedback: Feedback, labels: pl.DataFrame | None
+    folder: LinkFolder,
+    ratings: str,
+    feedback: Feedback,
+    labels: pl.DataFrame | None,
+    creator: bool = False,
 ) -> Dataset:
     file = folder.path / "interactions" / f"{ratings}-{feedback}.parquet"
     if not file.is_file():
@@ -73,6 +86,8 @@ def _linked(
         raise DataError("linked", [fault])
     frame = pl.read_parquet(file)
     interactions = Interactions.from_frame(frame, source=file.name)
+    if feedback == "explicit":
+        interactions = _told_unrated(interactions, folder, ratings)
     hashes = {
         f"{i['format']}/{name}": h for i in folder.facts["inputs"] for name, h in i["files"].items()
     }
@@ -100,10 +115,32 @@ def _linked(
     )
     # Items that this source of ratings does not have belong to other sources or to catalogues.
     rated = frame.select("item").unique()
-    table = folder.items.join(rated.lazy(), on="item", how="semi").sort("item").collect()
-    items = Items.from_frame(table, by=[folder.attribute], source="items.parquet")
+    resolved, by = folder.items, [folder.attribute]
+    if creator:
+        if CREATOR not in folder.item_facts.collect_schema():
+            fault = f"{folder.path} does not name creators; build it again with this ombud"
+            raise DataError("linked", [fault])
+        names = folder.item_facts.select("item", CREATOR)
+        resolved = resolved.join(names, on="item", how="left")
+        by.append(CREATOR)
+    table = resolved.join(rated.lazy(), on="item", how="semi").sort("item").collect()
+    items = Items.from_frame(table, by=by, source="items.parquet")
     tagged = None if labels is None else _labels(folder, ratings, labels)
     return Dataset(interactions=interactions, labels=tagged, items=items, card=card)
+
+
+def _told_unrated(interactions: Interactions, folder: LinkFolder, ratings: str) -> Interactions:
+    """Say how many pairs of user and item are left out because nobody rated them."""
+    every = folder.facts["ratings"].get(ratings, {}).get("implicit", {}).get("interactions", 0)
+    count = every - len(interactions)
+    if count <= 0:
+        return interactions
+    reason = (
+        "the user met the item but did not rate it; feedback = 'implicit' of the source "
+        "(under [data.options]) uses them"
+    )
+    left = Exclusion("interactions", "pairs of user and item", count, reason, every)
+    return replace(interactions, exclusions=(*interactions.exclusions, left))
 
 
 def _labels(folder: LinkFolder, ratings: str, labels: pl.DataFrame) -> Labels:

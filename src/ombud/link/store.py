@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from ombud.errors import ResultError
 from ombud.files import write_parquet
+from ombud.link.ids import normalised_ids
 from ombud.link.isbn import extract_isbns
 from ombud.link.problems import Problems
 from ombud.link.readers.base import RATINGS, Batch, conformed
@@ -177,7 +178,8 @@ class Store:
         frame = batch.frame.with_columns(source=pl.lit(batch.source))
         names = frame.select("source", "author", name="names").explode("name").drop_nulls()
         self._write("author_names", names)
-        ids = frame.select("source", "author", id="ids").explode("id").drop_nulls()
+        ids = frame.select("source", "author", id="ids").explode("id")
+        ids = ids.with_columns(normalised_ids(pl.col("id"))).drop_nulls()
         self._write("author_ids", ids)
 
     def _add_authorities(self, batch: Batch) -> None:
@@ -188,7 +190,8 @@ class Store:
         self._write("authorities", frame)
         names = frame.select("authority", name="names").explode("name").drop_nulls()
         self._write("authority_names", names)
-        self._write("authority_ids", frame.select("authority", id="ids").explode("id").drop_nulls())
+        ids = frame.select("authority", id="ids").explode("id")
+        self._write("authority_ids", ids.with_columns(normalised_ids(pl.col("id"))).drop_nulls())
         said = frame.select("authority", "inferred", "assertions").explode("assertions")
         said = said.drop_nulls("assertions").unnest("assertions")
         self._write("assertions", said.drop_nulls("value"))

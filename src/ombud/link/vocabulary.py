@@ -42,7 +42,8 @@ class IdentityMapping:
     version
         As the file says.
     terms
-        `attribute`, `vocabulary` (``*`` for every source), `term` (normalised), `code`.
+        `attribute` (``*`` for all that have no row of their own), `vocabulary` (``*`` for every
+        source), `term` (normalised), `code`.
     """
 
     version: str
@@ -57,19 +58,28 @@ class IdentityMapping:
             Has `attribute`, `vocabulary` and `value`.
         """
         table = assertions.with_columns(term=normalised_terms(pl.col("value")))
-        keys = ["attribute", "vocabulary", "term"]
-        own = self.terms.filter(pl.col("vocabulary") != "*").rename({"code": "own"})
-        every = self.terms.filter(pl.col("vocabulary") == "*").rename({"code": "every"})
-        table = table.join(own, on=keys, how="left", maintain_order="left")
-        table = table.join(
-            every.drop("vocabulary"), on=["attribute", "term"], how="left", maintain_order="left"
-        )
-        code = pl.coalesce("own", "every", "term")
+        # A row for this attribute goes before one for all of them, one for this source before "*".
+        found = []
+        for one_attribute in (True, False):
+            for one_vocabulary in (True, False):
+                name = f"_{one_attribute}_{one_vocabulary}"
+                every = [] if one_attribute else ["attribute"]
+                every += [] if one_vocabulary else ["vocabulary"]
+                chosen = self.terms.filter(
+                    pl.all_horizontal(
+                        (pl.col(c) == "*") == (c in every) for c in ("attribute", "vocabulary")
+                    )
+                )
+                chosen = chosen.drop(every).rename({"code": name})
+                keys = [c for c in chosen.columns if c != name]
+                table = table.join(chosen, on=keys, how="left", maintain_order="left")
+                found.append(name)
+        code = pl.coalesce(*found, "term")
         asserted = (code != NO_ASSERTION) & (code != "")
         return table.with_columns(
             code=pl.when(asserted).then(code),
-            known=pl.coalesce("own", "every").is_not_null(),
-        ).drop("own", "every")
+            known=pl.coalesce(found).is_not_null(),
+        ).drop(found)
 
 
 def normalised_terms(values: pl.Expr) -> pl.Expr:

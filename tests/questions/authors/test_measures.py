@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -15,6 +17,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.engine import Settings
 from ombud.questions.authors import BalanceGap, CreatorCatalogue, CreatorLists, ListBalance
+from ombud.questions.authors.all_creators import ALL_CREATORS
 from ombud.questions.authors.catalogue import popularity_percentile
 from ombud.questions.authors.creators import creators_of, profile_users
 from ombud.questions.authors.reranking import CreatorReranking
@@ -120,6 +123,44 @@ def test_catalogue_shares_bounds_and_resolution() -> None:
     ]  # fmt: skip
     per_item = [e for e in found.estimates if "per-item" in e.key]
     assert per_item and all("not enough data" in e.reason for e in per_item)
+
+
+@pytest.mark.parametrize("how", ["all", "any"])
+def test_shares_with_all_creators_by_hand(tmp_path: Path, how: str) -> None:
+    # Forty items; each has a creator f, m or neither, and every second one a further creator m.
+    first = [["f", "m", None][i % 3] for i in range(40)]
+    data = Dataset(
+        Interactions.from_arrays([i % 7 for i in range(40)], list(range(40))),
+        items=Items.from_frame(pl.DataFrame({"item": range(40), "who": first})),
+    )
+    rows: list[tuple[int, str | None, float]] = []
+    share: dict[str, float] = {"f": 0.0, "m": 0.0}
+    known = 0.0
+    for i, own in enumerate(first):
+        made = [own, "m"] if i % 2 else [own]
+        if how == "all":
+            rows += [(i, who, 1 / len(made)) for who in made]
+            known += sum(1 / len(made) for who in made if who)
+        else:
+            rows += [(i, who, 1.0) for who in {who for who in made if who}]
+            known += any(made)
+        for who in share:
+            share[who] += made.count(who) / len(made) if how == "all" else who in made
+    table = pl.DataFrame(rows, schema=["item", "who", "weight"], orient="row")
+    file, catalogue = tmp_path / "creators.parquet", tmp_path / "items.parquet"
+    table.write_parquet(file)
+    pl.DataFrame({"item": range(40), "who": first}).write_parquet(catalogue)
+    analysis = CreatorCatalogue(catalogue=catalogue, creators=file)
+    found = analysis.analyse(data, {}, Settings()).estimates
+    at = {(e.label, e.details["stage"]): e for e in found if e.key == ALL_CREATORS}
+    for who, of in share.items():
+        for stage in ("catalogue", "platform", "interactions"):
+            e = at[who, stage]
+            assert e.value == pytest.approx(of / known), (who, stage)
+            assert e.interval is not None and e.interval[0] < of / known < e.interval[1]
+            assert e.details["lowest"] == pytest.approx(of / 40)
+            assert e.details["highest"] == pytest.approx((of + 40 - known) / 40)
+            assert e.unit == ("user" if stage == "interactions" else "item")
 
 
 def test_interactions_per_item_agree_with_scipy() -> None:

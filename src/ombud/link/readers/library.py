@@ -136,6 +136,12 @@ def read_viaf(path: Path, options: ReaderOptions, problems: Problems) -> Iterato
         yield from _read_marc(path, options, problems, "viaf")
         return
     rows: list[tuple[Any, ...]] = []
+    if options.attribute != "gender":
+        reason = (
+            f"VIAF's own XML asserts gender alone, nothing about {options.attribute}: only names "
+            "and ids are read (its MARCXML has further fields)"
+        )
+        problems.add(path.name, reason)
     with open_bytes(path) as stream:
         for element in xml_elements(stream, "VIAFCluster", path.name, problems):
             row = _native_row(element, options)

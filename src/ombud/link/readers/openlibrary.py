@@ -73,10 +73,12 @@ def _block(lines: list[bytes], source: str, problems: Problems) -> Iterator[Batc
 
 
 def _authors(frame: pl.DataFrame) -> pl.DataFrame:
-    ids = pl.concat_list(
+    remote = [
         pl.format("{}:{}", pl.lit(scheme), pl.col("remote_ids").struct.field(field))
         for field, scheme in _SCHEMES.items()
-    ).list.drop_nulls()
+    ]
+    own = pl.format("openlibrary:{}", pl.col("key").str.replace(r"^.*/", ""))
+    ids = pl.concat_list(own, *remote).list.drop_nulls()
     names = pl.concat_list("name", "personal_name", pl.col("alternate_names").fill_null([]))
     names = names.list.drop_nulls().list.unique(maintain_order=True)
     return conformed(frame.select(author=pl.col("key"), names=names, ids=ids), AUTHORS)

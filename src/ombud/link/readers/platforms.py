@@ -253,11 +253,23 @@ def read_goodreads(path: Path, options: ReaderOptions, problems: Problems) -> It
             problems.add(seen.name, reason, count=frame.height - usable.height)
             time = pl.col("date_added").str.to_datetime(_GR_TIME, strict=False).dt.epoch("s")
             ratings = usable.rename({"user_id": "user", "book_id": "item"})
-            ratings = ratings.with_columns(rating=_zero_is_none(), time=time)
-            yield _gr_batch(ratings)
+            ratings = ratings.with_columns(time=time)
+            dated = pl.col("date_added").str.contains(r"\S") & pl.col("time").is_null()
+            wrong = ratings.filter(dated)
+            problems.add(
+                seen.name, "an interaction whose date cannot be read (used without one)",
+                ", ".join(wrong["date_added"].head(3)), count=wrong.height,
+            )  # fmt: skip
+            yield _gr_batch(ratings, seen.name, problems)
 
 
-def _gr_batch(frame: pl.DataFrame) -> Batch:
+def _gr_batch(frame: pl.DataFrame, source: str, problems: Problems) -> Batch:
+    """Return ratings from 1 to 5; 0 is none, and rows with any other number are left out."""
+    rating = pl.col("rating")
+    kept = frame.filter(rating.is_null() | rating.is_between(0, 5).fill_null(False))
+    reason = "an interaction with a rating that is not from 0 to 5 (left out)"
+    problems.add(source, reason, count=frame.height - kept.height)
+    frame = kept.with_columns(rating=_zero_is_none())
     return Batch("ratings", "goodreads", _ratings(frame), scale=(1.0, 5.0), refers="goodreads")
 
 
@@ -306,8 +318,7 @@ def _gr_csv(path: Path, folder: Path, problems: Problems) -> Iterator[Batch]:
                 frame = frame.with_columns(item=pl.coalesce("item", "book_id"))
             else:
                 frame = frame.rename({"book_id": "item"})
-            frame = frame.rename({"user_id": "user"}).with_columns(rating=_zero_is_none())
-            yield _gr_batch(frame)
+            yield _gr_batch(frame.rename({"user_id": "user"}), path.name, problems)
 
 
 def read_goodbooks(path: Path, options: ReaderOptions, problems: Problems) -> Iterator[Batch]:

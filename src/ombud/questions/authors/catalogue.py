@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from ombud.audits.analyses import Analysed, all_interactions
 from ombud.data.items import Items
+from ombud.questions.authors.all_creators import all_creator_shares
 from ombud.questions.authors.creators import Creators, creators_of
-from ombud.questions.authors.stages import PIPELINE, STAGE, among_users, stage
+from ombud.questions.authors.stages import PIPELINE, STAGE, among_users, bounds, stage
 from ombud.registry import analysis
 from ombud.stats.effects import cliffs_delta
 from ombud.stats.estimate import Estimate
@@ -73,6 +74,11 @@ class CreatorCatalogue:
     catalogue
         A table of all catalogued items, `item` with the attribute, such as the ``items.parquet``
         of a link folder; default, none.
+    creators
+        A table of all creators' identities, `item`, the attribute and `weight`, such as the
+        ``item_creators.parquet`` of a link folder that was built with ``--creators all`` or
+        ``any``: shares of the catalogue, the platform and the interactions are then also given
+        with all creators of an item counted. Default, none: first creators count.
 
     References
     ----------
@@ -81,6 +87,7 @@ class CreatorCatalogue:
 
     attribute: str = ""
     catalogue: Path | str = ""
+    creators: Path | str = ""
 
     registered_name: ClassVar[str]
 
@@ -99,14 +106,18 @@ class CreatorCatalogue:
         estimates = _known(creators, codes[met], profiles, interactions, level)
         if self.catalogue:
             estimates += _catalogued(self.catalogue, creators, level)
+        if self.creators:
+            estimates += all_creator_shares(
+                self.creators, interactions, creators, self.catalogue, level
+            )
         for g, name in enumerate(creators.names):
             items = codes[met] == g
             known = int(np.count_nonzero(codes[met] >= 0))
-            bounds = _bounds(int(items.sum()), known, int(met.sum()))
+            ends = bounds(int(items.sum()), known, int(met.sum()))
             about = {"unit": "item", "level": level}
             estimates.append(
                 stage("platform", int(items.sum()), known, name, **about).replace(
-                    details={STAGE: "platform", "of": known} | bounds
+                    details={STAGE: "platform", "of": known} | ends
                 )
             )
             estimates.append(_interactions(creators, codes, counts, profiles, g, level))
@@ -119,12 +130,6 @@ class CreatorCatalogue:
                 "creator-coverage": _coverage(creators, codes, counts, interactions),
             },
         )
-
-
-def _bounds(of: float, known: float, everything: float) -> dict[str, float]:
-    """Return the share if no unknown one, and if every unknown one, were of the identity."""
-    unknown = everything - known
-    return {"lowest": of / everything, "highest": (of + unknown) / everything}
 
 
 def _known(
@@ -155,7 +160,7 @@ def _catalogued(path: Path | str, creators: Creators, level: float) -> list[Esti
     for name in creators.names:
         of = int(np.count_nonzero(values[there] == name))
         about = {"unit": "item", "level": level}
-        details = {STAGE: "catalogue", "of": known} | _bounds(of, known, len(values))
+        details = {STAGE: "catalogue", "of": known} | bounds(of, known, len(values))
         found.append(stage("catalogue", of, known, name, **about).replace(details=details))
     return found
 
@@ -169,7 +174,7 @@ def _interactions(
     level: float,
 ) -> Estimate:
     known = float(counts[codes >= 0].sum())
-    bounds = _bounds(float(counts[codes == g].sum()), known, float(counts.sum()))
+    ends = bounds(float(counts[codes == g].sum()), known, float(counts.sum()))
     return among_users(
         profiles[:, g],
         profiles.sum(axis=1),
@@ -177,7 +182,7 @@ def _interactions(
         key=PIPELINE,
         label=creators.names[g],
         level=level,
-        details={STAGE: "interactions", "of": known} | bounds,
+        details={STAGE: "interactions", "of": known} | ends,
     )
 
 

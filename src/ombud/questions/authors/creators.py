@@ -176,7 +176,7 @@ def creators_of(data: Dataset, attribute: str, asking: str) -> Creators:
         raise PlanError(
             f"{asking} needs interactions and a table of items; the data has no {lacking}"
         )
-    known = data.items.attributes
+    known = data.items.descriptive
     if not attribute and len(known) > 1:
         raise PlanError(f"{asking}: name one attribute of the items: {', '.join(known)}")
     attribute = attribute or known[0]

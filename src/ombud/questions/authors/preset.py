@@ -44,6 +44,7 @@ class AuthorsOptions(BaseModel):
     trained: tuple[Trained, ...] | None = None
     tuned: Path | str = ""
     catalogue: Path | str = ""
+    creators: Path | str = ""
     k: int = Field(default=50, ge=1)
     accuracy_at: int = Field(default=100, ge=1)
     candidates: int = Field(default=1000, ge=1)
@@ -116,6 +117,9 @@ class AuthorsPreset(Preset):
         A folder that holds folders of ``ombud tune``, one for each model; or one such folder.
     catalogue
         A table of all catalogued items, such as ``items.parquet`` of a link folder.
+    creators
+        A table of all creators of items, such as ``item_creators.parquet`` of a link folder: RQ1
+        is then also answered with all of them counted. Everything else goes by the table of items.
     k, accuracy_at, candidates
         Places of a list that count for balance (50), for accuracy (100) and for reranking (1,000).
     users, accuracy_users, least
@@ -298,6 +302,8 @@ def _analyses(options: AuthorsOptions) -> list[dict[str, Any]]:
     about: dict[str, Any] = {"attribute": options.attribute} if options.attribute else {}
     size = {"k": options.k, "least": options.least}
     catalogue = {"catalogue": str(options.catalogue)} if options.catalogue else {}
+    if options.creators:
+        catalogue["creators"] = str(options.creators)
     propagation: dict[str, Any] = {
         "splits": options.splits,
         "residual_rate": options.residual_rate,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ombud.audits.result import Result
+from ombud.questions.authors.all_creators import ALL_CREATORS
 from ombud.questions.authors.figures import (
     bins_figure,
     coverage_figure,
@@ -69,7 +70,14 @@ def authors(result: Result) -> Section | None:
         blocks.append(_resolution(resolution.to_dicts()))
     coverage = coverage_figure(result, name="authors-coverage", table="authors-resolution")
     blocks += [] if coverage is None else [coverage]
-    blocks.append(_pipeline_table(shares))
+    caption = (
+        f"Shares among items of known identity ({shares[0].level:.0%} interval in brackets; bounds "
+        "if all items without an identity were of others, or of this one)."
+    )
+    blocks.append(_pipeline_table(shares, "authors-pipeline", caption))
+    if every := estimates_of(result, ALL_CREATORS):
+        said = "Shares with all creators of an item counted, not the first alone."
+        blocks.append(_pipeline_table(every, "authors-all-creators", said))
     blocks += _per_item(result)
     metrics = (*infos_of(result, "list-balance"), *infos_of(result, "balance-gap"))
     keys = own_keys(result) | {key_of_metric(info) for info in metrics}
@@ -158,7 +166,7 @@ def _resolution(rows: Sequence[dict[str, Any]]) -> Table:
     return Table("authors-resolution", columns, body, caption)
 
 
-def _pipeline_table(shares: Sequence[Estimate]) -> Table:
+def _pipeline_table(shares: Sequence[Estimate], name: str, caption: str) -> Table:
     notes = Notes()
     columns = (
         Column("Stage", header=True),
@@ -189,11 +197,7 @@ def _pipeline_table(shares: Sequence[Estimate]) -> Table:
                 Cell.number(e.n),
             )
         )
-    caption = (
-        f"Shares among items of known identity ({shares[0].level:.0%} interval in brackets; bounds "
-        "if all items without an identity were of others, or of this one)."
-    )
-    return Table("authors-pipeline", columns, tuple(rows), caption, notes.lines(), folded=True)
+    return Table(name, columns, tuple(rows), caption, notes.lines(), folded=True)
 
 
 def _plain(value: object) -> Cell:

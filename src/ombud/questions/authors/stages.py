@@ -13,7 +13,7 @@ from ombud.stats.proportions import proportion
 from ombud.stats.ratios import ratio_of_means
 from ombud.stats.statistics import Floats
 
-__all__ = ["ORDER", "PIPELINE", "STAGE", "among_users", "mean_share", "stage"]
+__all__ = ["ORDER", "PIPELINE", "STAGE", "among_users", "bounds", "mean_share", "stage"]
 
 PIPELINE = "creator-pipeline/share"
 """The key of every share of the pipeline; `details` has its stage."""
@@ -32,10 +32,16 @@ def stage(name: str, of: int, known: int, identity: str, **about: Any) -> Estima
     )
 
 
+def bounds(of: float, known: float, everything: float) -> dict[str, float]:
+    """Return the share if no unknown one, and if every unknown one, were of the identity."""
+    unknown = everything - known
+    return {"lowest": of / everything, "highest": (of + unknown) / everything}
+
+
 def among_users(
     count: npt.ArrayLike, known: npt.ArrayLike, *, metric: str, level: float, **about: Any
 ) -> Estimate:
-    """Return the sum of counts over the sum of totals, with users as the independent units.
+    """Return the sum of counts over the sum of totals, with users (or `unit`) as independent.
 
     Examples
     --------
@@ -45,9 +51,11 @@ def among_users(
     """
     y, n = np.asarray(count, dtype=np.float64), np.asarray(known, dtype=np.float64)
     y, n = y[n > 0], n[n > 0]
-    about |= {"unit": "user", "level": level}
+    about["level"] = level
+    about.setdefault("unit", "user")
     if not len(n):
-        return Estimate.undefined(metric=metric, reason="no user has a known item", n=0, **about)
+        nothing = "no item is known" if about["unit"] == "item" else "no user has a known item"
+        return Estimate.undefined(metric=metric, reason=nothing, n=0, **about)
     found = ratio_of_means(y, n, level=level)
     value = float(y.sum() / n.sum())
     low, high = float(found.low), float(found.high)

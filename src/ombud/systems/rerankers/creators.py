@@ -56,7 +56,7 @@ class CreatorReranker(BalancedReranker):
         """Take identities and histories from the data."""
         if data.items is None:
             raise PlanError(f"{self.name} needs a table of items; the data has none")
-        known = data.items.attributes
+        known = data.items.descriptive
         if self.attribute not in known and (self.attribute or len(known) > 1):
             raise PlanError(f"{self.name}: name one attribute of the items: {', '.join(known)}")
         values = data.items.values[self.attribute or known[0]]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from ombud.data.exclusions import Exclusion
+from ombud.data.items import CREATOR
 from ombud.errors import PlanError
 from ombud.registry import recommender
 from ombud.systems.rerankers.balance import Balance, identity_codes, profile_mix
@@ -112,7 +113,8 @@ class NewCreators(CreatorReranker):
     inner
         The recommender; or, as a plan has it, its `type` and arguments.
     creator
-        Which attribute of the items names the creator.
+        Which attribute of the items names the creator; the source ``linked`` has it with
+        ``creator = true``.
     attribute
         Which attribute is the creators' identity; default, the only other one.
     shown
@@ -128,7 +130,7 @@ class NewCreators(CreatorReranker):
     def __init__(
         self,
         inner: Recommender | Mapping[str, Any],
-        creator: str,
+        creator: str = CREATOR,
         attribute: str = "",
         shown: int = 10,
         target: Balance = "equal",

@@ -1,0 +1,157 @@
+"""RQ1 when all creators of an item count: by equal parts, or once for each of their identities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+
+from ombud.data.frames import Column, read_table
+from ombud.data.items import Items
+from ombud.errors import DataError
+from ombud.questions.authors.stages import STAGE, among_users, bounds
+from ombud.stats.estimate import Estimate
+from ombud.stats.statistics import Floats
+
+if TYPE_CHECKING:
+    from ombud.data.ids import Vocabulary
+    from ombud.data.interactions import Interactions
+    from ombud.questions.authors.creators import Creators
+
+__all__ = ["ALL_CREATORS", "all_creator_shares"]
+
+ALL_CREATORS = "creator-catalogue/all-creators-share"
+"""The key of shares for which all creators count; `details` has the stage."""
+
+_FEWEST = 10
+
+
+def all_creator_shares(
+    path: Path | str,
+    interactions: Interactions,
+    creators: Creators,
+    catalogue: Path | str,
+    level: float,
+) -> list[Estimate]:
+    """Return shares among catalogued items, items of the platform, and interactions.
+
+    Parameters
+    ----------
+    path
+        A table of `item`, the attribute, and `weight`: what the item counts for that identity. In
+        equal parts, weights of an item add up to 1, those without an identity included (``ombud
+        link build --creators all``); where an item counts for each identity, they are 1 (``any``),
+        and shares may add up to more than 1.
+    interactions
+        The histories.
+    creators
+        The identities by first creators, whose names come first.
+    catalogue
+        A table of all catalogued items; empty for none.
+    level
+        Of the intervals.
+    """
+    table = _read(path, creators.attribute)
+    names = [*creators.names, *sorted(set(table["identity"]) - set(creators.names))]
+    counts = np.bincount(interactions.matrix.indices, minlength=interactions.n_items)
+    weights = _weights(table, interactions.items, names)
+    found = []
+    if catalogue:
+        by = [creators.attribute]
+        items = Items.from_frame(str(catalogue), by=by, source=Path(catalogue).name).items
+        found += _among_items(_weights(table, items, names), names, "catalogue", level)
+    found += _among_items(weights[counts > 0], names, "platform", level)
+    matrix = interactions.matrix
+    ones = sparse.csr_array(
+        (np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape
+    )
+    known: Floats = np.asarray(ones @ _known(weights), dtype=np.float64)
+    for g, name in enumerate(names):
+        mine: Floats = np.asarray(ones @ _column(weights, g), dtype=np.float64)
+        if (few := _too_few(weights[counts > 0], g, name, "interactions", "user", level)) is None:
+            found.append(
+                among_users(
+                    mine, known, metric="share among interactions, all creators",
+                    key=ALL_CREATORS, label=name, level=level,
+                    details=_details("interactions", mine.sum(), known.sum(), matrix.nnz),
+                )
+            )  # fmt: skip
+        else:
+            found.append(few)
+    return found
+
+
+def _read(path: Path | str, attribute: str) -> pl.DataFrame:
+    """Return `item`, `identity`, `weight` of the rows that have an identity."""
+    columns = [
+        Column("item", "id"),
+        Column(attribute, "category", nullable=True),
+        Column("weight", "number"),
+    ]
+    source = Path(path).name
+    table = read_table(str(path), columns, source).rename({attribute: "identity"})
+    wrong = table.filter(~pl.col("weight").is_between(0, 1 + 1e-9)).height
+    if wrong:
+        raise DataError(source, [f"{wrong:,} weights are not from 0 to 1"])
+    return table.drop_nulls("identity")
+
+
+def _weights(table: pl.DataFrame, items: Vocabulary, names: Sequence[str]) -> sparse.csr_array:
+    """Return items x identities; few of a catalogue's items have any of many identities."""
+    rows = items.codes(table["item"].to_arrow())
+    place = {name: g for g, name in enumerate(names)}
+    columns = table["identity"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
+    here = rows >= 0
+    values = table["weight"].to_numpy()[here]
+    shape = (len(items), len(names))
+    return sparse.csr_array((values, (rows[here], columns[here])), shape=shape)
+
+
+def _column(weights: sparse.csr_array, g: int) -> Floats:
+    found: Floats = weights[:, [g]].toarray().ravel()
+    return found
+
+
+def _known(weights: sparse.csr_array) -> Floats:
+    """Return how much of each item is known: of equal parts the known ones, otherwise all of it."""
+    found: Floats = np.minimum(weights.sum(axis=1), 1.0)
+    return found
+
+
+def _among_items(
+    weights: sparse.csr_array, names: Sequence[str], stage: str, level: float
+) -> list[Estimate]:
+    known = _known(weights)
+    found = []
+    for g, name in enumerate(names):
+        mine = _column(weights, g)
+        few = _too_few(weights, g, name, stage, "item", level)
+        own = among_users(
+            mine, known, metric=f"share among {stage} items, all creators",
+            key=ALL_CREATORS, label=name, level=level, unit="item",
+            details=_details(stage, mine.sum(), known.sum(), len(known)),
+        )  # fmt: skip
+        found.append(own if few is None else few)
+    return found
+
+
+def _details(stage: str, of: float, known: float, everything: float) -> dict[str, Any]:
+    return {STAGE: stage, "of": float(known), **bounds(float(of), float(known), everything)}
+
+
+def _too_few(
+    weights: sparse.csr_array, g: int, name: str, stage: str, unit: str, level: float
+) -> Estimate | None:
+    count = int(np.count_nonzero(_column(weights, g)))
+    if count >= _FEWEST:
+        return None
+    counted = "interactions" if stage == "interactions" else f"{stage} items"
+    return Estimate.undefined(
+        metric=f"share among {counted}, all creators", key=ALL_CREATORS, label=name, n=count,
+        reason=f"not enough data: {count} items; {_FEWEST} are needed", unit=unit, level=level,
+        details={STAGE: stage},
+    )  # fmt: skip
