@@ -34,7 +34,7 @@ if _config.THREADING_LAYER == "default":
 _pool = RLock()
 
 
-class _Compiling(event.Listener):  # type: ignore[misc]  # numba has no types
+class _Compiling(event.Listener):
     """Says which kernel is compiled; what kernels call is compiled with them, and not named."""
 
     def __init__(self) -> None:
@@ -49,7 +49,8 @@ class _Compiling(event.Listener):  # type: ignore[misc]  # numba has no types
         self.depth -= 1
 
 
-event.register("numba:compile", _Compiling())
+_register: Any = event.register  # it has no types
+_register("numba:compile", _Compiling())
 
 
 def kernel(
