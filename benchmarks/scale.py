@@ -134,8 +134,11 @@ def memory(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_before() -> None:
-    """Sums group by group, leave-one-out values one by one, places looked up by hashing."""
+    """Sums group by group on all threads, leave-one-out values one by one, places by hashing."""
+    from contextlib import nullcontext
+
     from ombud.data.recommendations import Recommendations
+    from ombud.stats import bootstrap
     from ombud.stats._design import Design
     from ombud.stats.replicates import Replicates
 
@@ -156,6 +159,7 @@ def _as_before() -> None:
     Recommendations.seen_in = seen_in  # type: ignore[method-assign]
     Design.kinds = lambda self, low, high: None  # type: ignore[method-assign]
     Replicates.moments = lambda self, s, g: None  # type: ignore[method-assign]
+    bootstrap.one_thread = nullcontext  # type: ignore[assignment]
 
 
 def spark(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,8 @@ import pytest
 from _texts_lake import same
 
 from ombud.audits import Audit, Plan, Result
+from ombud.audits.block_sorting import sort_into_blocks
+from ombud.audits.block_tables import Tables
 from ombud.audits.compare import compare
 from ombud.audits.engines import audit_of
 from ombud.audits.rescore import rescore
@@ -78,6 +80,21 @@ def run(lake: Path, folder: Path, **more: Any) -> Result:
 
 def numbers(result: Result) -> list[tuple[Any, ...]]:
     return [(e.value, e.interval, e.p_value, e.p_adjusted, e.n, e.reason) for e in result.estimates]
+
+
+@pytest.mark.skipif(find_spec("resource") is None, reason="the system has no limit of open files")
+def test_only_the_blocks_of_one_table_are_open_at_once(lake: Path, tmp_path: Path):
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = len(list(Path("/proc/self/fd").glob("*"))) if Path("/proc/self/fd").exists() else 100
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 200, before[1]))
+    tables = Tables.of(Plan.from_dict(plan_of(lake)))
+    try:  # five tables of 100 blocks
+        sort_into_blocks(tables, tmp_path, 100, lambda done, total, note: None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(list(tmp_path.rglob("*.arrow"))) == 500
 
 
 def test_blocks_on_disk_give_the_numbers_of_memory(lake: Path, tmp_path: Path):

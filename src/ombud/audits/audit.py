@@ -57,6 +57,7 @@ from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.own import as_system, name_of
 from ombud.systems.quote import CostQuote
+from ombud.systems.recommenders.kernels.compiling import telling
 
 __all__ = ["Audit"]
 
@@ -239,13 +240,15 @@ class Audit:
         if notice is not None:
             asking = replace(asking, notice=notice)
             asking.announce(self._named())
-        answers = {name: asking.ask(name, system) for name, system in self._named().items()}
-        others = []
-        for number, other in self._repeats():
-            where = None if folder is None else Path(folder) / REPEATS / str(number)
-            again = other._asking(None if where is None else other._open(where), progress)
-            others.append((other, {name: again.ask(name, s) for name, s in other._named().items()}))
-        result = self.score(answers, store, progress, others)
+        with telling(progress):
+            answers = {name: asking.ask(name, system) for name, system in self._named().items()}
+            others = []
+            for number, other in self._repeats():
+                where = None if folder is None else Path(folder) / REPEATS / str(number)
+                again = other._asking(None if where is None else other._open(where), progress)
+                theirs = {name: again.ask(name, s) for name, s in other._named().items()}
+                others.append((other, theirs))
+            result = self.score(answers, store, progress, others)
         result = self._signed(result, started, None if folder is None else Path(folder))
         if store is not None:
             result = store.finish(result)

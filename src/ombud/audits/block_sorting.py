@@ -71,7 +71,7 @@ def sort_into_blocks(
             progress(done, total, f"sorting {table.told} into {count:,} blocks")
             sorting.add(name, batch)
             done += batch.num_rows
-    sorting.close()
+        sorting.close()
     if tables.is_clustered:
         _sort_by_cluster(tables, scratch, count, progress)
     found = sorting.found(rows.get(tables.groups))
@@ -115,9 +115,10 @@ class _Sorting:
         self.writers[name].write(batch, block_of(batch.column(0), self.count))
 
     def close(self) -> None:
-        """Finish the files."""
+        """Finish the files of a table: those of all tables are more than a process may open."""
         for writer in self.writers.values():
             writer.close()
+        self.writers.clear()
 
     def found(self, units: int | None) -> Found:
         """Return what was seen; `units` are the rows of the table of groups."""

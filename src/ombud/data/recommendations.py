@@ -68,44 +68,38 @@ class Recommendations:
             Column("rank", "count", required=False, low=1),
             Column("score", "number", required=False, low=-FLOAT32_MAX, high=FLOAT32_MAX),
         ]
-        table = read_table(frame, columns, source).with_row_index("row", offset=1)
+        table = read_table(frame, columns, source)
         name = source or (str(frame) if isinstance(frame, str) else "recommendations")
-        faults = []
-        for key, text in (("item", "recommends an item again"), ("rank", "has a rank again")):
-            if key in table.columns:
-                again = table.filter(pl.struct("user", key).is_duplicated())
-                again = again.filter(~pl.struct("user", key).is_first_distinct())
-                if again.height:
-                    faults.append(
-                        f"a user's list {text} in "
-                        f"{first_rows(again['row'].to_list(), again.height)}"
-                    )
-        if "rank" in table.columns and not faults:
-            beyond = table.filter(pl.col("rank") > pl.len().over("user"))
-            if beyond.height:
-                faults.append(
-                    f"a rank is larger than the length of its list in "
-                    f"{first_rows(beyond['row'].to_list(), beyond.height)}, so places before it "
-                    "are left out; rank every list 1, 2, 3, ..., or leave the column 'rank' out "
-                    "where the rows stand in order"
-                )
-        if faults:
-            raise DataError(name, faults)
-        if "rank" in table.columns:
-            table = table.sort("rank", maintain_order=True)
-        elif "score" in table.columns:
-            table = table.sort("score", descending=True, maintain_order=True)
+        if "rank" not in table.columns and "score" in table.columns:
+            scored = table.select("score").with_row_index("row")
+            best_first = scored.sort("score", descending=True, maintain_order=True)
+            order = best_first["row"].to_numpy()
+        else:
+            order = np.arange(table.height)
         users, rows = Vocabulary.encode(table["user"].to_arrow())
         catalogue, codes = Vocabulary.encode(table["item"].to_arrow())
-        order = np.argsort(rows, kind="stable")
         counts = np.bincount(rows, minlength=len(users))
-        index = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        items = np.full((len(users), int(counts.max())), -1, dtype=np.int32)
-        items[rows[order], index] = codes[order]
+        width = int(counts.max())
+        if "rank" in table.columns:
+            place = table["rank"].to_numpy() - 1
+            beyond = place >= counts[rows]
+            place = np.where(beyond, 0, place)  # it is refused below
+        else:
+            order = order[np.argsort(rows[order], kind="stable")]
+            place = np.empty(len(rows), dtype=np.int64)
+            place[order] = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+            beyond = np.zeros(1, dtype=np.bool_)
+        items = np.full((len(users), width), -1, dtype=np.int32)
+        items[rows, place] = codes
+        # Every place of every list is taken once, by an item of its own, or something is wrong.
+        within = np.sort(items, axis=1)
+        again = (within[:, 1:] == within[:, :-1]) & (within[:, 1:] >= 0)
+        if beyond.any() or again.any() or np.count_nonzero(items >= 0) < len(rows):
+            raise DataError(name, _list_faults(table.with_row_index("row", offset=1)))
         scores = None
         if "score" in table.columns:
             scores = np.full(items.shape, np.nan, dtype=np.float32)
-            scores[rows[order], index] = table["score"].to_numpy()[order]
+            scores[rows, place] = table["score"].to_numpy()
         return cls(users.ids, items, catalogue, scores)
 
     @property
@@ -233,3 +227,24 @@ def _scores_of(part: Recommendations) -> pl.Expr:
     if part.scores is not None:
         return pl.col("scores")
     return pl.lit(pl.Series("scores", [[]] * len(part), dtype=pl.List(pl.Float32)))
+
+
+def _list_faults(table: pl.DataFrame) -> list[str]:
+    """Return what is wrong with lists of which an item or a place comes twice, or is left out."""
+    faults = []
+    for key, text in (("item", "recommends an item again"), ("rank", "has a rank again")):
+        if key in table.columns:
+            again = table.filter(~pl.struct("user", key).is_first_distinct())
+            if again.height:
+                faults.append(
+                    f"a user's list {text} in {first_rows(again['row'].to_list(), again.height)}"
+                )
+    if "rank" in table.columns and not faults:
+        beyond = table.filter(pl.col("rank") > pl.len().over("user"))
+        faults.append(
+            f"a rank is larger than the length of its list in "
+            f"{first_rows(beyond['row'].to_list(), beyond.height)}, so places before it "
+            "are left out; rank every list 1, 2, 3, ..., or leave the column 'rank' out "
+            "where the rows stand in order"
+        )
+    return faults

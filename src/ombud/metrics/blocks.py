@@ -27,6 +27,7 @@ from ombud.metrics.estimator import Layout, MetricEstimator, Settings
 from ombud.metrics.list_depth import ListDepth, told_depth
 from ombud.metrics.paired import SharedUnits
 from ombud.rng import generator
+from ombud.stats._threads import one_thread
 from ombud.stats.binned import BINS, BinnedReplicates, add_to_bins, bins_of, resample_bins
 from ombud.stats.clustered_rates import RateSums
 from ombud.stats.estimate import Estimate
@@ -211,9 +212,10 @@ class BlockSums:
             units, own, member = Vocabulary(units.take(order)), own[order], member[order]
             bins, begin = bins_of(own, self.seed), first_of(own)
         values, there = self._values(rows, units)
-        self._sum("sums", bins, self._stored(member), self._terms(values, there))
-        self._count(member, values, there, begin)
-        self._sum_pairs(bins, values, there, begin)
+        with one_thread():
+            self._sum("sums", bins, self._stored(member), self._terms(values, there))
+            self._count(member, values, there, begin)
+            self._sum_pairs(bins, values, there, begin)
         for g in range(member.shape[1]):
             self.arrays["overlap"][g] += np.count_nonzero(member[member[:, g]], axis=0)
 

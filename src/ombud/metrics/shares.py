@@ -264,14 +264,18 @@ def _measure(
         return in_lists(states) if part == "list" else in_histories(states)
 
     shared = None
+    history = np.empty(0)
     if labels.errors is not None:
         shares, shared = over_label_draws(labels, ids, lambda some: shares_of(of_items(some)))
+        if part == "gap":
+            history, _ = over_label_draws(labels, ids, lambda some: in_histories(of_items(some)))
+    elif part == "gap":
+        states = labels.aligned(items)
+        history = in_histories(states)
+        shares = in_lists(states) - history
     else:
         shares = shares_of(labels.aligned(items))
     if part == "gap":
-        history = in_histories(labels.aligned(items))
-        if labels.errors is not None:
-            history, _ = over_label_draws(labels, ids, lambda some: in_histories(of_items(some)))
         there = ~np.isnan(shares)
         tallies["history"] = np.where(there, history, 0.0).sum(axis=0)
         tallies["users"] = there.sum(axis=0).astype(np.float64)

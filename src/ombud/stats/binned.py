@@ -22,6 +22,7 @@ from scipy import sparse
 
 from ombud.stats._counts import Counts, chunks
 from ombud.stats._design import Design
+from ombud.stats._threads import one_thread
 from ombud.stats.clustered_rates import RateSums
 from ombud.stats.replicates import Left, Replicates, Sample
 from ombud.stats.statistics import Floats, OfSums, without_each
@@ -208,10 +209,11 @@ def resample_bins(
     result.point[:] = statistic.evaluate(sums.sum(axis=0)).T
     counts = Counts(bins, replicates, seed)
     flat = np.ascontiguousarray(sums).reshape(bins, -1)
-    for start, stop in chunks(replicates, bins):
-        drawn = counts.draw(0, start, stop) @ flat
-        values = statistic.evaluate(drawn.reshape(stop - start, groups, samples, width))
-        result.draws[start:stop] = values.swapaxes(1, 2)
+    with one_thread():
+        for start, stop in chunks(replicates, bins):
+            drawn = counts.draw(0, start, stop) @ flat
+            values = statistic.evaluate(drawn.reshape(stop - start, groups, samples, width))
+            result.draws[start:stop] = values.swapaxes(1, 2)
     size = np.maximum(np.abs(result.point), np.nan_to_num(np.abs(result.draws)).max(axis=0))
     # An end of an interval hangs on how many replicates equal the number itself.
     near = np.abs(result.draws - result.point) <= _ROUNDING * size

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ombud.stats._counts import BLOCK, Counts, chunks
 from ombud.stats._design import Design, Kinds, Stack
 from ombud.stats._jackknife import sum_moments
+from ombud.stats._threads import one_thread
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Method
 from ombud.stats.replicates import Replicates, Sample
@@ -88,11 +89,12 @@ def resample(
     if units == 0:
         return result
     sums = [i for i, sample in enumerate(samples) if isinstance(sample.statistic, OfSums)]
-    for batch in _batches(samples, sums, design, replicates):
-        _sum_pass(result, batch, seed)
     others = [i for i, sample in enumerate(samples) if not isinstance(sample.statistic, OfSums)]
-    if others:
-        _general_pass(result, others, seed)
+    with one_thread():
+        for batch in _batches(samples, sums, design, replicates):
+            _sum_pass(result, batch, seed)
+        if others:
+            _general_pass(result, others, seed)
     return result
 
 

@@ -80,6 +80,21 @@ out = np.zeros(50, np.float32)
 sums(x, out)
 print(out.tobytes().hex(), sum(sums.stats.cache_hits.values()))
 """
+USE_ALOUD = """
+import numba
+import numpy as np
+from loops import sums
+from ombud.systems.recommenders.kernels.compiling import telling
+
+@numba.njit
+def twice(x):
+    return 2 * x
+
+with telling(lambda done, total, note: print(note)):
+    sums(np.ones((2, 3), np.float32), np.zeros(2, np.float32))
+    twice(1)
+twice(1.0)
+"""
 MODELS = """
 import numpy as np
 from ombud import registry
@@ -118,3 +133,10 @@ def test_the_first_training_on_a_machine_gives_what_later_ones_give(tmp_path: Pa
     first, again = use(MODELS, tmp_path), use(MODELS, tmp_path)
     assert len(first) > 1000
     assert first == again
+
+
+def test_whoever_waits_is_told_that_a_kernel_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(LOOPS)
+    told = ["compiling sums: once on this machine", "compiling twice: once on this machine"]
+    assert use(USE_ALOUD, tmp_path).splitlines() == told
+    assert use(USE_ALOUD, tmp_path).splitlines() == told[1:]  # which is in no file, so not cached

@@ -20,6 +20,8 @@ import numba
 import numpy as np
 from numba import types
 
+from ombud.systems.recommenders.kernels.compiling import say_compiling
+
 __all__ = ["FromCache", "main"]
 
 _INSIDE = "OMBUD_COMPILING"
@@ -63,6 +65,7 @@ class FromCache:
         if _INSIDE in os.environ or hidden or None in arguments or not sys.executable:
             return False
         path = os.pathsep.join(filter(None, sys.path))
+        say_compiling(name)
         try:
             done = subprocess.run(
                 [sys.executable, "-m", __name__, module, name, json.dumps(arguments)],

@@ -15,8 +15,10 @@ from ombud.errors import require
 require("numba", "models")
 
 import numba  # noqa: E402 - the install line comes first when numba is absent
+from numba.core import event  # noqa: E402
 
 from ombud.systems.recommenders.kernels._first_use import FromCache  # noqa: E402
+from ombud.systems.recommenders.kernels.compiling import say_compiling  # noqa: E402
 
 __all__ = ["kernel", "prange", "workers"]
 
@@ -30,6 +32,25 @@ _config: Any = numba.config
 if _config.THREADING_LAYER == "default":
     _config.THREADING_LAYER = "workqueue"
 _pool = RLock()
+
+
+class _Compiling(event.Listener):
+    """Says which kernel is compiled; what kernels call is compiled with them, and not named."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def on_start(self, event: Any) -> None:
+        if self.depth == 0:
+            say_compiling(str(event.data["dispatcher"].py_func.__name__))
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+
+
+_register: Any = event.register  # it has no types
+_register("numba:compile", _Compiling())
 
 
 def kernel(

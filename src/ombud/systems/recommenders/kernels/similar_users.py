@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel, prange
+from ombud.systems.recommenders.kernels.ordering import sort, split
 
 __all__ = ["score"]
 
@@ -60,7 +61,8 @@ def _settled(
     known = np.empty(n_items, np.float32)
     for j in range(n_items):
         known[j] = total[j] if not own[j] and count[j] >= least_count else np.float32(-1)
-    last = np.partition(known, n_items - n)[n_items - n]
+    split(known, n_items - n)
+    last = known[n_items - n]
     if last < 0:
         return False
     for j in range(n_items):
@@ -137,8 +139,9 @@ def _score_one(
     done = 0
     while len(left) > 0:
         if portion < len(left):
-            left = np.partition(left, portion)
-        near = np.sort(left[:portion])
+            split(left, portion)
+        near = left[:portion]
+        sort(near)
         _visit(near, similar, indptr, indices, deviations, most, total, weight, count)
         done += len(near)
         left = left[len(near) :]
