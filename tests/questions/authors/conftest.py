@@ -70,5 +70,5 @@ def authors_result(authors_plan: Path) -> Result:
 @pytest.fixture(scope="session")
 def three_result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     """Return what the preset finds with three identities."""
-    plan = write_world(tmp_path_factory.mktemp("three"), identities=("m", "f", "x"))
+    plan = write_world(tmp_path_factory.mktemp("three"), identities=("m", "f", "x"), items=400)
     return Audit.from_plan(Plan.load(plan)).run()

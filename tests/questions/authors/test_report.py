@@ -43,6 +43,8 @@ def test_every_section_is_there_and_its_tables_are_named_once(
     pipeline = next(f for f in figures_in(made[0].blocks) if f.name == "authors-pipeline-figure")
     drawn = {row["row"] for row in pipeline.spec["data"]["values"]}
     assert {"platform", "interactions", "profiles", "lists: item-kNN"} <= drawn
+    reranked = {row for row in drawn if "EQ: item-kNN" in row}
+    assert bool(reranked) == (which == "three_result")
 
 
 def test_the_answer_fits_on_one_screen(authors_result: Result) -> None:

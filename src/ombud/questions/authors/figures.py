@@ -46,6 +46,9 @@ _STAGES = {
     "profiles": "profiles",
 }
 
+# Rows of reranked lists that a figure of more than two identities may have.
+_MOST_RERANKED = 12
+
 
 def stage_name(e: Estimate) -> str:
     """Return the stage of a share, in words."""
@@ -58,8 +61,8 @@ def stage_name(e: Estimate) -> str:
 def pipeline_figure(result: Result, *, name: str, table: str, small: bool = False) -> Figure | None:
     """Return the share of an identity at every stage, a dot and an interval each.
 
-    Of two identities one is drawn, with reranked lists beside the lists; of more, all, without
-    them.
+    Of two identities one is drawn, with reranked lists beside the lists; of more, all, with rows of
+    their own for reranked lists, by the first strategy alone where that would be many.
 
     Parameters
     ----------
@@ -74,16 +77,18 @@ def pipeline_figure(result: Result, *, name: str, table: str, small: bool = Fals
     single = len(names) == 1
     stages = ["catalogue", "platform", "interactions", "profiles", "lists"]
     if not small:
-        stages.append("baseline")
-    if single and not small:
-        stages.append("reranked")
+        stages += ["baseline", "reranked"]
     some = [e for e in pipeline(result, *stages) if e.label in names]
+    if not single:
+        some = _few_reranked(some)
     if not any(e.value is not None for e in some):
         return None
     rows = []
     for e in some:
         series = str(e.details.get("strategy") or _BASE) if single else e.label
-        rows.append((e, stage_name(e), series))
+        own = not single and e.details.get(STAGE) == "reranked"
+        row = f"{e.details['strategy']}: {e.system}" if own else stage_name(e)
+        rows.append((e, row, series))
     order = list(dict.fromkeys(row for _, row, _ in rows))
     about = attribute(result)
     x = f"share among items of known {about}"
@@ -97,6 +102,15 @@ def pipeline_figure(result: Result, *, name: str, table: str, small: bool = Fals
     title = f"From the catalogue to the lists: {shorten(names[0], 40) if single else about}"
     caption = with_source(result, f"{level}, among items of known {about}.{more}")
     return Figure(name, specification(chart, alt), title, caption, alt, table)
+
+
+def _few_reranked(some: list[Estimate]) -> list[Estimate]:
+    """Leave out reranked lists by all strategies but the first, where they would fill a screen."""
+    strategies = [str(e.details["strategy"]) for e in some if e.details.get(STAGE) == "reranked"]
+    systems = {e.system for e in some if e.details.get(STAGE) == "reranked"}
+    if len(set(strategies)) * len(systems) <= _MOST_RERANKED:
+        return some
+    return [e for e in some if e.details.get("strategy", strategies[0]) == strategies[0]]
 
 
 def coverage_figure(result: Result, *, name: str, table: str) -> Figure | None:
