@@ -362,3 +362,44 @@ def test_inferred_lists_are_read_on_request_only(realdata: Path) -> None:
     }
     ibm = next(b.frame for b in asserted if b.source == "ibm")
     assert "Gabriel García Márquez" in ibm["names"].explode().to_list()
+
+
+def test_a_stray_quote_costs_its_own_line_at_most(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text('u1,0525230106,5,1\n"u2,0525230106,4,2\nu3,080442957X,3,3\n')
+    [batch], _ = read("amazon", file)
+    assert batch.frame["rating"].to_list() == [5.0, 4.0, 3.0]
+    assert batch.frame["user"].to_list()[::2] == ["u1", "u3"]
+
+
+def test_broken_rows_of_rating_tables_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "books.csv").write_text(
+        "book_id,work_id,isbn,isbn13,authors\n1,9,525230106,9780525230106,A B\n"
+    )
+    (tmp_path / "ratings.csv").write_text(
+        "user_id,book_id,rating\n1,1,5\n,1,4\n2,1,99\n3,1,abc\n4,1,3\n"
+    )
+    batches, problems = read("goodbooks", tmp_path)
+    assert batches[-1].frame.select("user", "rating").rows() == [("1", 5.0), ("4", 3.0)]
+    assert {r["reason"]: r["count"] for r in problems.rows()} == {
+        "an interaction without user or book": 1,
+        "an interaction whose rating is no number (left out)": 1,
+        "a rating that is not from 1 to 5 (left out)": 1,
+    }
+    shelves = tmp_path / "shelves"
+    shelves.mkdir()
+    file = shelves / "goodreads_interactions.csv"
+    file.write_text("user_id,book_id,is_read,rating,is_reviewed\n1,1,1,x,0\n2,1,1,0,0\n3,1,1,4,0\n")
+    [batch], problems = read("goodreads", shelves)
+    assert batch.frame["rating"].to_list() == [None, 4.0]
+    assert problems.count("an interaction whose rating is no number (left out)") == 1
+    file.write_text("who,what\n1,1\n")
+    with pytest.raises(DataError, match="column 'book_id' is missing"):
+        read("goodreads", shelves)
+
+
+def test_an_empty_table_of_statements_is_one_clear_error(tmp_path: Path) -> None:
+    file = tmp_path / "statements.csv"
+    file.write_text("")
+    with pytest.raises(DataError, match="cannot be read as a table"):
+        read("wikidata", file)

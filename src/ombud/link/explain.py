@@ -19,7 +19,7 @@ __all__ = ["Explanation", "LinkFolder"]
 _MOST = 200
 
 _REASONS = {
-    "no_book": "the id is in no record that was read",
+    "no_book": "no record that was read has the id, or the id is in the exclusion file",
     "no_author": "no record names a first author, or only a placeholder such as 'various'",
     "no_authority": "no authority record has the id or the name of a first author",
     "unknown": "authority records of that name are there, but assert nothing",

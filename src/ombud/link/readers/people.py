@@ -357,9 +357,15 @@ def _statements(path: Path, problems: Problems) -> pl.DataFrame:
             except UNPACKING as error:
                 raise DataError(path.name, [f"it cannot be unpacked: {error}"]) from None
             separator = "\t" if name.endswith(".tsv") else ","
-            table = pl.read_csv(
-                BytesIO(data), separator=separator, infer_schema=False, truncate_ragged_lines=True
-            )
+            try:
+                table = pl.read_csv(
+                    BytesIO(data),
+                    separator=separator,
+                    infer_schema=False,
+                    truncate_ragged_lines=True,
+                )
+            except pl.exceptions.PolarsError as error:
+                raise DataError(path.name, [f"it cannot be read as a table: {error}"]) from None
             absent = {"item", "property", "value"} - set(table.columns)
             if absent:
                 raise DataError(path.name, [f"column {c!r} is missing" for c in sorted(absent)])

@@ -178,6 +178,8 @@ def read_amazon(path: Path, options: ReaderOptions, problems: Problems) -> Itera
                 new_columns=names,
                 infer_schema=False,
                 truncate_ragged_lines=True,
+                # Ids hold no separator, so that a quote is a slip and must not swallow lines.
+                quote_char=None,
             )
             if set(frame.columns) < set(RATINGS):
                 raise DataError(path.name, ["four columns were expected: user,asin,rating,time"])
@@ -311,14 +313,33 @@ def _gr_csv(path: Path, folder: Path, problems: Problems) -> Iterator[Batch]:
                 header = lines[0]
                 lines = lines[1:]
             text = b"\n".join([header, *lines])
-            frame = pl.read_csv(io.BytesIO(text), infer_schema=False, truncate_ragged_lines=True)
-            frame = frame.with_columns(pl.col("rating").cast(pl.Float32, strict=False))
+            frame = pl.read_csv(
+                io.BytesIO(text), infer_schema=False, truncate_ragged_lines=True, quote_char=None
+            )
+            frame = _numbered(frame, path.name, problems)
             if known is not None:
                 frame = frame.join(known, on="book_id", how="left", maintain_order="left")
                 frame = frame.with_columns(item=pl.coalesce("item", "book_id"))
             else:
                 frame = frame.rename({"book_id": "item"})
             yield _gr_batch(frame.rename({"user_id": "user"}), path.name, problems)
+
+
+def _numbered(frame: pl.DataFrame, source: str, problems: Problems) -> pl.DataFrame:
+    """Return rows of `user_id`, `book_id` and `rating` as a number; broken ones are counted."""
+    absent = {"user_id", "book_id", "rating"} - set(frame.columns)
+    if absent:
+        raise DataError(source, [f"column {c!r} is missing" for c in sorted(absent)])
+    said = pl.col("rating").str.strip_chars()
+    usable = frame.drop_nulls(["user_id", "book_id"])
+    reason = "an interaction without user or book"
+    problems.add(source, reason, count=frame.height - usable.height)
+    number = said.cast(pl.Float32, strict=False)
+    wrong = (said.str.len_chars() > 0).fill_null(False) & number.is_null()
+    kept = usable.filter(~wrong).with_columns(rating=number)
+    reason = "an interaction whose rating is no number (left out)"
+    problems.add(source, reason, count=usable.height - kept.height)
+    return kept
 
 
 def read_goodbooks(path: Path, options: ReaderOptions, problems: Problems) -> Iterator[Batch]:
@@ -351,8 +372,11 @@ def read_goodbooks(path: Path, options: ReaderOptions, problems: Problems) -> It
     yield Batch("books", "goodbooks", conformed(found, BOOKS))
     if ratings is not None:
         frame = pl.read_csv(_read_text(ratings, "utf-8"), infer_schema=False)
-        frame = frame.rename({"user_id": "user", "book_id": "item"})
-        frame = frame.with_columns(pl.col("rating").cast(pl.Float32, strict=False))
+        frame = _numbered(frame, ratings.name, problems)
+        kept = frame.filter(pl.col("rating").is_between(1, 5).fill_null(False))
+        reason = "a rating that is not from 1 to 5 (left out)"
+        problems.add(ratings.name, reason, count=frame.height - kept.height)
+        frame = kept.rename({"user_id": "user", "book_id": "item"})
         yield Batch("ratings", "goodbooks", _ratings(frame), scale=(1.0, 5.0), refers="goodbooks")
 
 
