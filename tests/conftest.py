@@ -39,6 +39,7 @@ settings.load_profile("ombud")
 
 # Files whose tests are few and long: begun first, so that both workers end at the same time.
 LONG = ("docs/", "_browser", "_simulation", "_kills", "_realdata", "propagation/", "test_load")
+LONG += ("_cluster.py",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
