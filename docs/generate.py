@@ -27,6 +27,7 @@ from pydantic import BaseModel
 from ombud import registry
 from ombud.audits.plan import AboutPlan, DataPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.cli.describe import described
+from ombud.metrics.blocks import block_fault
 from ombud.taxonomy import load_taxonomy, taxonomy_names, taxonomy_page
 
 HERE = Path(__file__).parent
@@ -79,7 +80,28 @@ def metrics_page() -> str:
         parts.append(f"\n## {title}\n")
         for name in registry.names(kind):
             parts += [f"### `{name}`\n", as_markdown(getdoc(registry.get(kind, name)) or ""), ""]
-    return "\n".join(parts)
+    return "\n".join([*parts, *_in_blocks()])
+
+
+_NEEDED: dict[str, dict[str, Any]] = {
+    "avoid-leak": {"labels": ["violence"]},
+    "request-leak": {"path": "requests.parquet"},
+}
+
+
+def _in_blocks() -> list[str]:
+    """Return which metrics, as they are by default, an engine that measures blocks can take."""
+    lines = [
+        "\n## In blocks\n",
+        'Which metrics, with their defaults, `[engine] type = "stream"` and `"spark"` measure; the '
+        "others are refused with the reason. [Larger than memory](scale.md) says how.\n",
+        "| metric | in blocks |",
+        "|---|---|",
+    ]
+    for name in registry.names("metric"):
+        fault = block_fault(registry.create("metric", name, _NEEDED.get(name, {})), ())
+        lines.append(f"| `{name}` | {'yes' if not fault else 'no: ' + fault} |")
+    return [*lines, ""]
 
 
 SYSTEMS = (

@@ -55,6 +55,7 @@ LONG = (
     "docs/test_site",
     "_browser",
     "_kills",
+    "_cluster.py",
     "propagation/",
     "questions/authors/",
     "questions/counterfactual/",

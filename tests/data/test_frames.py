@@ -107,26 +107,13 @@ def _duckdb(table: pl.DataFrame) -> object:
     return duckdb.from_arrow(table.to_arrow())
 
 
-def _pyspark(table: pl.DataFrame) -> object:
-    pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .getOrCreate()
-    )
-    return session.createDataFrame(table.to_dicts())
-
-
+# Frames of Spark: tests/audits/test_spark_cluster.py, where there is a cluster.
 BACKENDS = {
     "polars": lambda t: t,
     "polars lazy": lambda t: t.lazy(),
     "pandas": lambda t: pd.DataFrame(t.to_dict(as_series=False)),
     "arrow": lambda t: t.to_arrow(),
     "duckdb": _duckdb,
-    "pyspark": _pyspark,
 }
 
 

@@ -4,7 +4,9 @@ blocks on disk, so that all rows of a user or text stand in one block.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import pyarrow.fs as fs
 from numpy.typing import NDArray
 
 from ombud.data.ids import hash_ids
-from ombud.errors import DataError, require
+from ombud.errors import DataError, OmbudError, require
 from ombud.files import is_plain_file
 
 __all__ = [
@@ -115,11 +117,9 @@ class LakeTable:
         if self.is_iceberg:
             return self._iceberg_files()
         if is_remote(self.path):
-            try:
+            with self._faults(self.path):
                 store, place = _store(self.path)
                 log, metadata = store.get_file_info([f"{place}/_delta_log", f"{place}/metadata"])
-            except (OSError, pa.ArrowException, ValueError, ImportError) as error:
-                raise DataError(self.told, [_told(error, self.path)]) from None
             is_delta = log.type == fs.FileType.Directory
             is_iceberg = metadata.type == fs.FileType.Directory
         else:
@@ -172,7 +172,7 @@ class LakeTable:
         import pyarrow.dataset as ds
 
         base = self.path if Path(self.path).is_dir() else None
-        try:
+        with self._faults(self.path):
             source: Any = self.files()
             options: dict[str, Any] = {"format": "parquet"}
             if not self.is_iceberg:  # whose files hold all columns, whatever their folders say
@@ -183,8 +183,19 @@ class LakeTable:
                 source = place if alone else [_store(file)[1] for file in source]
                 base = None if alone or self.is_iceberg else place
             return ds.dataset(source, partition_base_dir=base, **options)
-        except (OSError, pa.ArrowException, ValueError, ImportError) as error:
-            raise DataError(self.told, [_told(error, self.path)]) from None
+
+    @contextmanager
+    def _faults(self, path: str) -> Iterator[None]:
+        """Say what went wrong with a path; what a store of fsspec raises is its package's own."""
+        try:
+            yield
+        except OmbudError:
+            raise
+        except Exception as error:
+            known = (OSError, pa.ArrowException, ValueError, ImportError)
+            if not is_remote(self.path) and not isinstance(error, known):
+                raise
+            raise DataError(self.told, [_told(error, path)]) from None
 
     def schema(self) -> dict[str, pa.DataType]:
         """Return the type of each column, by ombud's names; refuse files that do not agree."""
@@ -192,10 +203,8 @@ class LakeTable:
         faults = []
         first: pa.Schema | None = None
         for fragment in data.get_fragments():
-            try:
+            with self._faults(fragment.path):
                 here = fragment.physical_schema
-            except (OSError, pa.ArrowException) as error:
-                raise DataError(self.told, [_told(error, fragment.path)]) from None
             if first is None:
                 first = here
             elif {f.name: f.type for f in here} != {f.name: f.type for f in first}:
@@ -219,7 +228,9 @@ class LakeTable:
 
     def count(self) -> int:
         """Return the number of rows, from the files' own notes."""
-        return int(self._dataset().count_rows())
+        data = self._dataset()
+        with self._faults(self.path):
+            return int(data.count_rows())
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Go through the rows of some columns, a part at a time, in order."""
@@ -231,12 +242,10 @@ class LakeTable:
             fragment_readahead=1,
             use_threads=True,
         )
-        try:
+        with self._faults(self.path):
             for batch in scanner.to_batches():
                 if batch.num_rows:
                     yield batch.rename_columns(list(columns))
-        except (OSError, pa.ArrowException) as error:
-            raise DataError(self.told, [_told(error, self.path)]) from None
 
 
 def _store(path: str) -> tuple[Any, str]:
@@ -244,9 +253,19 @@ def _store(path: str) -> tuple[Any, str]:
 
     Arrow reads some itself (s3, gs, hdfs, abfs); the others go through fsspec, where it is there.
     """
+    if _SECRET.match(path):
+        fault = (
+            "the address holds a key, which would be stored with the result; keys belong into the "
+            "environment"
+        )
+        raise DataError(path.partition("://")[0] + "://...", [fault])
     if path.startswith("s3a://"):  # as Spark says
         path = "s3" + path[3:]
-    if path.partition("://")[0] in _OF_ARROW:
+    kind = path.partition("://")[0]
+    if kind in _OF_GOOGLE and "retry_limit_seconds=" not in path:
+        # Arrow asks for a key for 15 minutes by default, also where there is none.
+        path += f"{'&' if '?' in path else '?'}retry_limit_seconds={_PATIENCE}"
+    if kind in _OF_ARROW:
         found: tuple[Any, str] = fs.FileSystem.from_uri(path)
         return found
     require("fsspec", "lake")
@@ -270,6 +289,9 @@ def _is_iceberg(path: str) -> str:
 
 
 _OF_ARROW = {"s3", "gs", "gcs", "hdfs", "abfs", "abfss", "file"}
+_OF_GOOGLE = {"gs", "gcs"}
+_PATIENCE = 30
+_SECRET = re.compile(r"\w+://[^/@]*:[^/@]+@")
 
 
 def _apart(first: pa.Schema, here: pa.Schema) -> str:
@@ -281,9 +303,11 @@ def _apart(first: pa.Schema, here: pa.Schema) -> str:
 
 
 def _told(error: Exception, path: str) -> str:
-    text = " ".join(str(error).split())[:300]
+    text = " ".join(str(error).split())[:300] or type(error).__name__
     if isinstance(error, FileNotFoundError):
         return f"there is nothing at {path}, or it may not be listed"
+    if isinstance(error, ImportError):
+        return f"{path} needs a package that is not installed: {text}"
     if isinstance(error, PermissionError):
         return f"{path} cannot be listed or read: permission denied"
     return f"{path} cannot be listed or read as Parquet: {text}"
