@@ -177,6 +177,8 @@ class Vocabulary:
             return np.full(len(wanted), -1, dtype=np.int32)
         if wanted.type != self._arrow.type:
             wanted = _cast(wanted, self._arrow.type)
+        if len(wanted) == len(self) and wanted.equals(self._arrow):
+            return np.arange(len(self), dtype=np.int32)
         result = pc.index_in(wanted, value_set=self._arrow)
         return np.array(result.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 

@@ -20,7 +20,7 @@ from ombud.metrics.base import Metric, Rows, key_of
 from ombud.metrics.comparisons import OUTSIDE, WHOLE
 from ombud.metrics.estimator import Correction, Layout, MetricEstimator, Settings
 from ombud.metrics.label_uncertainty import add_shared
-from ombud.metrics.paired import on_shared_units
+from ombud.metrics.paired import SharedUnits, on_shared_units
 from ombud.metrics.repeated import over_repeats
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
@@ -63,7 +63,7 @@ def estimate_metric(
     first = rows[systems[0]]
     labels = first.labels
     every = (rows, *repeats)
-    units, _ = Vocabulary.encode(np.concatenate([part[s].ids for part in every for s in systems]))
+    units = _units_of([part[s].ids for part in every for s in systems])
     if len(units) == 0:
         return [
             nothing_measured(metric, first, system, label) for system in systems for label in labels
@@ -109,7 +109,9 @@ def estimate_metric(
     shared = [rows[name].shared for name in systems]
     add_shared(replicates, shared, units, columns, generator(settings.seed, "shared", metric.title))
     common = np.nan_to_num(replicates.draws[:, :, 0] - alone)
-    pairs = on_shared_units(samples, len(systems), len(labels), draw, common)
+    pairs = SharedUnits()
+    if wanted.systems:
+        pairs = on_shared_units(samples, len(systems), len(labels), draw, common)
     maker = MetricEstimator(
         metric, first.unit, rows, replicates, layout, settings, pairs, tuple(points)
     )
@@ -203,6 +205,13 @@ def nothing_measured(metric: Metric, rows: Rows, system: str, label: str) -> Est
         system=system,
         label=label,
     )
+
+
+def _units_of(ids: Sequence[NDArray[Any]]) -> Vocabulary:
+    """Return all units; most often every system measured the same ones in the same order."""
+    first = ids[0]
+    same = all(other is first or np.array_equal(other, first) for other in ids[1:])
+    return Vocabulary.encode(first if same else np.concatenate(ids))[0]
 
 
 def _aligned(rows: Rows, units: Vocabulary, columns: tuple[str, ...]) -> list[NDArray[np.float64]]:

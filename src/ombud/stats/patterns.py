@@ -17,6 +17,8 @@ __all__ = ["PatternReplicates", "resample_patterns"]
 
 # Numbers of counts held at once (128 MiB).
 _HELD = 2**24
+# A column whose first units take few values is tried as one of those values.
+_LOOKED_AT, _FEW = 4096, 8
 
 
 @dataclass(eq=False)
@@ -163,19 +165,49 @@ def _kinds(
     samples: Sequence[Sample], groups: npt.NDArray[np.bool_], most: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
     """Return the first unit of each kind, and how many units are of it."""
-    bits = np.packbits(groups, axis=1)
-    columns: list[npt.NDArray[Any]] = [*bits.T]
+    columns: list[npt.NDArray[Any]] = [*np.packbits(groups, axis=1).T]
     columns += [_comparable(column) for s in samples for column in s.values.T]
-    code = np.zeros(len(groups), dtype=np.int64)
+    units = len(groups)
+    code, kinds = np.zeros(units, dtype=np.int64), min(units, 1)
     for column in columns:
-        values, index = np.unique(column, return_inverse=True)
-        if len(values) > most:
+        found = _distinct(column, most)
+        if found is None:
             return None
-        _, code = np.unique(code * len(values) + index, return_inverse=True)
-        if len(code) and code.max() >= most:
+        index, distinct = found
+        code, kinds = _dense(code * distinct + index, kinds * distinct)
+        if kinds > most:
             return None
-    _, first, counts = np.unique(code, return_index=True, return_counts=True)
-    return first.astype(np.int64), counts.astype(np.int64)
+    first = np.empty(kinds, dtype=np.int64)
+    # Of several units of a kind the one that is written last, the first, stays.
+    first[code[::-1]] = np.arange(units - 1, -1, -1)
+    return first, np.bincount(code, minlength=kinds).astype(np.int64)
+
+
+def _distinct(
+    column: npt.NDArray[Any], most: int
+) -> tuple[npt.NDArray[np.integer[Any]], int] | None:
+    """Return the place of each value among the distinct ones in order, and how many there are."""
+    candidates = np.unique(column[:_LOOKED_AT])
+    if 0 < len(candidates) <= _FEW:
+        # Flags and the like take the values that their first units take.
+        index = np.zeros(len(column), dtype=np.int64)
+        for value in candidates[1:]:
+            index += column >= value
+        if np.array_equal(candidates[index], column):
+            return index, len(candidates)
+    values, index = np.unique(column, return_inverse=True)
+    return None if len(values) > most else (index, len(values))
+
+
+def _dense(code: npt.NDArray[np.int64], below: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Return codes without gaps, in the same order, and how many there are."""
+    if below > 4 * len(code) + _LOOKED_AT:
+        values, index = np.unique(code, return_inverse=True)
+        return index, len(values)
+    taken = np.zeros(below, dtype=np.bool_)
+    taken[code] = True
+    place = np.cumsum(taken) - 1
+    return place[code], int(place[-1]) + 1 if below else 0
 
 
 def _comparable(column: Floats) -> Floats:
