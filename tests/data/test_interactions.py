@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.data import Interactions
+from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
 
 
@@ -97,3 +98,22 @@ def test_select_keeps_users_and_items(rng: np.random.Generator) -> None:
     assert (kept.matrix + rest.matrix != found.matrix).nnz == 0
     nobody = found.select(np.zeros(len(found), dtype=bool))
     assert len(nobody) == 0 and nobody.n_users == found.n_users
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64, np.int64])
+@pytest.mark.parametrize("far", [False, True])
+def test_codes_of_whole_numbers_are_those_of_a_search(kind: type, far: bool) -> None:
+    rng = np.random.default_rng(3)
+    ends = np.iinfo(kind)
+    highest = min(int(ends.max), 2**40) if far else min(int(ends.max), 120)
+    own = rng.permutation(
+        np.unique(rng.integers(max(int(ends.min), -100), highest, 60, dtype=kind))
+    )
+    asked = np.concatenate([own[::2], np.array([ends.min, ends.max], kind)])
+    place = {value: code for code, value in enumerate(own.tolist())}
+    expected = [place.get(value, -1) for value in asked.tolist()]
+    assert Vocabulary(own).codes(asked).tolist() == expected
+    assert Vocabulary(own).codes(own).tolist() == list(range(len(own)))
+    encoded, codes = Vocabulary.encode(own)
+    assert encoded.ids.tolist() == sorted(own.tolist())
+    assert encoded.ids[codes].tolist() == own.tolist()

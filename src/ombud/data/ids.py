@@ -51,14 +51,31 @@ def _encode_whole_numbers(array: pa.Array) -> tuple[pa.Array, Codes] | None:
         return None
     numbers = array.to_numpy(zero_copy_only=False)
     low, high = int(numbers.min()), int(numbers.max())
-    if high - low > 4 * len(numbers) + 1024:
+    if high - low > 4 * len(numbers) + 1024 or high >= 2**62 or low < -(2**62):
         return None
-    offsets = numbers - low
+    # Wide enough for a difference of narrow numbers.
+    offsets = numbers.astype(np.int64) - low
     present = np.zeros(high - low + 1, dtype=bool)
     present[offsets] = True
     ranks = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    ids = np.flatnonzero(present).astype(numbers.dtype) + low
+    ids = (np.flatnonzero(present) + low).astype(numbers.dtype)
     return pa.array(ids, type=array.type), ranks[offsets]
+
+
+def _codes_of_whole_numbers(own: pa.Array, wanted: pa.Array) -> Codes | None:
+    """Look codes up in a table of numbers that lie close together; None if they do not."""
+    if not pa.types.is_integer(own.type) or own.null_count or wanted.null_count:
+        return None
+    numbers = own.to_numpy(zero_copy_only=False)
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > 4 * len(numbers) + 1024 or high >= 2**62 or low < -(2**62):
+        return None
+    table = np.full(high - low + 2, -1, dtype=np.int32)
+    table[numbers.astype(np.int64) - low] = np.arange(len(numbers), dtype=np.int32)
+    # Numbers outside share the last place, which is nobody's; so do those that 64 bits turn round.
+    asked = wanted.to_numpy(zero_copy_only=False).astype(np.int64)
+    inside = (asked >= low) & (asked <= high)
+    return table[np.where(inside, asked, high + 1) - low]
 
 
 def hash_ids(ids: Ids) -> Keys:
@@ -179,6 +196,9 @@ class Vocabulary:
             wanted = _cast(wanted, self._arrow.type)
         if len(wanted) == len(self) and wanted.equals(self._arrow):
             return np.arange(len(self), dtype=np.int32)
+        near = _codes_of_whole_numbers(self._arrow, wanted)
+        if near is not None:
+            return near
         result = pc.index_in(wanted, value_set=self._arrow)
         return np.array(result.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 

@@ -19,6 +19,8 @@ __all__ = ["PatternReplicates", "resample_patterns"]
 _HELD = 2**24
 # A column whose first units take few values is tried as one of those values.
 _LOOKED_AT, _FEW = 4096, 8
+# So many kinds times so many values are still whole numbers of 32 bits.
+_MOST = 46_000
 
 
 @dataclass(eq=False)
@@ -165,16 +167,17 @@ def _kinds(
     samples: Sequence[Sample], groups: npt.NDArray[np.bool_], most: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
     """Return the first unit of each kind, and how many units are of it."""
+    most = min(most, _MOST)
     columns: list[npt.NDArray[Any]] = [*np.packbits(groups, axis=1).T]
     columns += [_comparable(column) for s in samples for column in s.values.T]
     units = len(groups)
-    code, kinds = np.zeros(units, dtype=np.int64), min(units, 1)
+    code, kinds = np.zeros(units, dtype=np.int32), min(units, 1)
     for column in columns:
         found = _distinct(column, most)
         if found is None:
             return None
         index, distinct = found
-        code, kinds = _dense(code * distinct + index, kinds * distinct)
+        code, kinds = _dense(code * np.int32(distinct) + index, kinds * distinct)
         if kinds > most:
             return None
     first = np.empty(kinds, dtype=np.int64)
@@ -190,23 +193,23 @@ def _distinct(
     candidates = np.unique(column[:_LOOKED_AT])
     if 0 < len(candidates) <= _FEW:
         # Flags and the like take the values that their first units take.
-        index = np.zeros(len(column), dtype=np.int64)
+        index = np.zeros(len(column), dtype=np.uint8)
         for value in candidates[1:]:
             index += column >= value
         if np.array_equal(candidates[index], column):
             return index, len(candidates)
-    values, index = np.unique(column, return_inverse=True)
-    return None if len(values) > most else (index, len(values))
+    values, place = np.unique(column, return_inverse=True)
+    return None if len(values) > most else (place.astype(np.int32), len(values))
 
 
-def _dense(code: npt.NDArray[np.int64], below: int) -> tuple[npt.NDArray[np.int64], int]:
+def _dense(code: npt.NDArray[np.int32], below: int) -> tuple[npt.NDArray[np.int32], int]:
     """Return codes without gaps, in the same order, and how many there are."""
     if below > 4 * len(code) + _LOOKED_AT:
         values, index = np.unique(code, return_inverse=True)
-        return index, len(values)
+        return index.astype(np.int32), len(values)
     taken = np.zeros(below, dtype=np.bool_)
     taken[code] = True
-    place = np.cumsum(taken) - 1
+    place = np.cumsum(taken, dtype=np.int32) - np.int32(1)
     return place[code], int(place[-1]) + 1 if below else 0
 
 
