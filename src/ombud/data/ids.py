@@ -75,7 +75,8 @@ def _codes_of_whole_numbers(own: pa.Array, wanted: pa.Array) -> Codes | None:
     # Numbers outside share the last place, which is nobody's; so do those that 64 bits turn round.
     asked = wanted.to_numpy(zero_copy_only=False).astype(np.int64)
     inside = (asked >= low) & (asked <= high)
-    return table[np.where(inside, asked, high + 1) - low]
+    codes: Codes = table[np.where(inside, asked, high + 1) - low]
+    return codes
 
 
 def hash_ids(ids: Ids) -> Keys:
