@@ -69,13 +69,17 @@ def resample_medians(
     empty = Replicates.empty(samples, design, replicates)
     result = RankReplicates(samples, design, empty.point, empty.draws, empty.n)
     for s, sample in enumerate(samples):
-        lower, ordered = _halves(sample.values[:, 0], groups)
+        order, lower, ordered = _halves(sample.values[:, 0], groups)
         means = [Sample(column, Mean()) for column in lower.T]
         whole = np.ones((len(groups), 1), dtype=bool)
         drawn = None
         if clusters is None:
+            # Kinds of units do not depend on their order.
             drawn = resample_patterns(means, groups=whole, replicates=replicates, rng=rng)
         if drawn is None:
+            back = np.empty_like(lower)
+            back[order] = lower
+            means = [Sample(column, Mean()) for column in back.T]
             drawn = resample(means, clusters=clusters, replicates=replicates, rng=rng)
         for g, x in enumerate(ordered):
             result.n[s, g] = drawn.n[g, 0]
@@ -87,22 +91,22 @@ def resample_medians(
 
 def _halves(
     x: Floats, groups: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.float64], list[Floats]]:
-    """Return whether each unit is in the lower half of each group, and each group in order.
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64], list[Floats]]:
+    """Return units in order, whether each is in the lower half of each group, and each group.
 
     Ties are broken by place, which changes no quantile. With an odd number of units the middle
     one counts half.
     """
-    order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]
-    lower = np.full(groups.shape, np.nan)
+    order = np.argsort(x, kind="stable")
+    known = np.count_nonzero(~np.isnan(x))
+    ascending, member = x[order[:known]], groups[order[:known]]
+    lower = np.full(groups.shape, np.nan, order="F")
     ordered = []
     for g in range(groups.shape[1]):
-        inside = order[groups[order, g]]
-        rank = np.arange(len(inside))
-        middle = len(inside) / 2
-        lower[inside, g] = np.clip(middle - rank, 0.0, 1.0)
-        ordered.append(x[inside])
-    return lower, ordered
+        inside = np.flatnonzero(member[:, g])
+        lower[inside, g] = np.clip(len(inside) / 2 - np.arange(len(inside)), 0.0, 1.0)
+        ordered.append(ascending[inside])
+    return order, lower, ordered
 
 
 def _quantile(ordered: Floats, share: Floats) -> Floats:
