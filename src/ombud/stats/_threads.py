@@ -7,21 +7,26 @@ machine that does other work too they spin for each other's turn.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
-
-from threadpoolctl import ThreadpoolController
 
 __all__ = ["one_thread"]
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controller() -> Any:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # statistics run with numpy and scipy alone, then on all threads
+        return None
     return ThreadpoolController()  # looks through all loaded libraries, so once
 
 
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which products of matrices run on the thread that asks for them."""
-    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    controller = _controller()
+    if controller is None:
+        return nullcontext()
+    limited: AbstractContextManager[Any] = controller.limit(limits=1, user_api="blas")
     return limited

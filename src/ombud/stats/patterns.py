@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ombud.stats._design import Design, Stack
+from ombud.stats._threads import one_thread
 from ombud.stats.replicates import How, Left, Replicates, Sample, contrasted
 from ombud.stats.statistics import Floats, OfSums, without_each
 
@@ -155,11 +156,12 @@ def resample_patterns(
     result.n[:] = members[:, stack.weight_of].T
     step = max(1, _HELD // max(len(first), wide.shape[1]))
     units = int(counts.sum())
-    for start in range(0, replicates, step):
-        stop = min(start + step, replicates)
-        drawn = rng.multinomial(units, counts / units, size=stop - start).astype(np.float64)
-        sums = (drawn @ wide).reshape(stop - start, *shape)
-        result.draws[start:stop] = stack.evaluate(sums).swapaxes(1, 2)
+    with one_thread():
+        for start in range(0, replicates, step):
+            stop = min(start + step, replicates)
+            drawn = rng.multinomial(units, counts / units, size=stop - start).astype(np.float64)
+            sums = (drawn @ wide).reshape(stop - start, *shape)
+            result.draws[start:stop] = stack.evaluate(sums).swapaxes(1, 2)
     return result
 
 
