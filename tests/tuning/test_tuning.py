@@ -288,30 +288,26 @@ def test_lists_only_models_cannot_be_tuned_on_ratings(bowl, monkeypatch):
         search()
 
 
-def test_a_sample_of_users_is_measured(bowl):
-    asked = []
+@pytest.fixture
+def asked(bowl, monkeypatch):
+    users_asked = []
     kind = registry._things["recommender"]["bowl"]
     plain = kind.recommend
 
     def spy(self, users, n, exclude_seen=True):
-        asked.append(np.asarray(users).tolist())
+        users_asked.append(np.asarray(users).tolist())
         return plain(self, users, n, exclude_seen)
 
-    kind.recommend = spy
+    monkeypatch.setattr(kind, "recommend", spy)
+    return users_asked
+
+
+def test_a_sample_of_users_is_measured(asked):
     search(metric="recall@5", users=7, trials=2)
     assert [len(users) for users in asked] == [7, 7] and asked[0] == asked[1]
 
 
-def test_users_kept_apart_are_not_measured(bowl):
-    asked = []
-    kind = registry._things["recommender"]["bowl"]
-    plain = kind.recommend
-
-    def spy(self, users, n, exclude_seen=True):
-        asked.append(np.asarray(users).tolist())
-        return plain(self, users, n, exclude_seen)
-
-    kind.recommend = spy
+def test_users_kept_apart_are_not_measured(asked):
     search(metric="recall@5", trials=1)
     apart = asked[0][::2]
     search(metric="recall@5", trials=1, apart=apart)
