@@ -230,9 +230,9 @@ def _misfits_table(result: Result) -> Table | None:
         for e, m in found
     )
     caption = (
-        "Fit: Kolmogorov-Smirnov distance between observed and predicted shares, how often data "
-        "replicated from the model are as far (p), and shares of profiles or lists at 0 and at 1. "
-        "Below p = 0.01 the model does not describe them."
+        "How well the model describes profiles and lists. Distance: Kolmogorov-Smirnov, between "
+        "observed and predicted shares; p: how often data replicated from the model are as far "
+        "(below 0.01 it does not describe them); then shares of profiles or lists at 0 and at 1."
     )
     return Table("authors-misfits", tuple(columns), rows, caption)
 
