@@ -16,6 +16,9 @@ from ombud.audits.load import load_data
 from ombud.audits.presets import complete
 from ombud.audits.rescore import rescore
 from ombud.errors import PlanError
+from ombud.questions.authors import authors
+from ombud.questions.authors.all_creators import ALL_CREATORS
+from ombud.report.blocks import tables_in
 from ombud.report.findings import estimates_of
 
 
@@ -205,3 +208,24 @@ def test_the_attribute_is_that_of_by_item(authors_plan: Path, tmp_path: Path) ->
     completed = complete(Plan.load(plan))
     assert {a["attribute"] for a in completed.analyses} == {attribute}
     assert "creator" in load_data(completed).items.attributes  # type: ignore[union-attr]
+
+
+def test_shares_with_all_creators_are_in_the_report(authors_plan: Path, tmp_path: Path) -> None:
+    items = pl.read_csv(authors_plan.parent / "items.csv").select("item", "gender")
+    # Every item has a second creator, of the other identity or unknown.
+    second = items.with_columns(gender=pl.lit("f"))
+    table = pl.concat([items, second]).with_columns(weight=pl.lit(0.5))
+    table.write_parquet(tmp_path / "item_creators.parquet")
+    plan = changed(
+        authors_plan, creators=str(tmp_path / "item_creators.parquet"), placebo=False,
+        strategies=[], accuracy_users=0,
+    )  # fmt: skip
+    result = Audit.from_plan(plan).run()
+    found = estimates_of(result, ALL_CREATORS)
+    shares = {(e.label, e.details["stage"]): e.value for e in found}
+    assert {stage for _, stage in shares} == {"platform", "interactions"}
+    assert shares["f", "platform"] > 0.6 > shares["m", "platform"] > 0
+    made = authors(result)
+    assert made is not None
+    shown = next(t for t in tables_in(made.blocks) if t.name == "authors-all-creators")
+    assert len(shown.rows) == len(found)
