@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from _filling import fill, project, rate, rater
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from conftest import Running
 from ombud.app import Project, ProjectSettings, Support
@@ -136,10 +136,9 @@ def test_topics_and_target_are_stored_click_by_click(
     page.keyboard.press("d")
     expect(page.get_by_text("How risky is it, as a whole?")).to_be_visible()
     page.keyboard.press("5")
-    with page.expect_response("**/rate"):
-        page.get_by_label("Religion").check()
-    with page.expect_response("**/rate"):
-        page.get_by_label("Self").check()
+    page.get_by_label("Religion").check()
+    page.get_by_label("Self").check()
+    expect(page.get_by_text("Stored.")).to_be_attached()
     page.reload()
     expect(page.get_by_label("Religion")).to_be_checked()
     expect(page.get_by_label("Self")).to_be_checked()
@@ -148,6 +147,40 @@ def test_topics_and_target_are_stored_click_by_click(
     done(page, 1)
     (row,) = ratings(app)
     assert (row["risk"], row["topics"], row["target"]) == (5, ["religion"], "self")
+
+
+def test_ticks_on_a_slow_line_are_all_stored(
+    tmp_path: Path, serving: Serving, visit: Callable[..., Page]
+) -> None:
+    project(tmp_path / "p", 3, ask_topics=True, ask_target=True).close()
+    app = serving(tmp_path / "p")
+    page = visit(app, "Anna")
+    page.keyboard.press("d")
+    expect(page.get_by_text("How risky is it, as a whole?")).to_be_visible()
+    page.keyboard.press("5")
+    sent: list[str] = []
+
+    def hold(route: Route) -> None:
+        sent.append(route.request.post_data or "")
+        if len(sent) == 1:
+            held.append(route)
+        else:
+            route.continue_()
+
+    held: list[Route] = []
+    expect(page.get_by_label("Religion")).to_be_enabled()
+    page.route("**/rate", hold)
+    page.get_by_label("Religion").check()
+    page.get_by_label("Self").check()
+    page.get_by_label("Religion").uncheck()
+    (first,) = held
+    first.continue_()
+    expect(page.get_by_text("Stored.")).to_be_attached()
+    assert len(sent) == 2
+    page.unroute("**/rate")
+    page.reload()
+    expect(page.get_by_label("Self")).to_be_checked()
+    expect(page.get_by_label("Religion")).not_to_be_checked()
 
 
 def test_covered_words_are_not_in_the_page(

@@ -4,6 +4,7 @@
 (function () {
   var busy = false;
   var waiting = null; // a click that was not confirmed yet
+  var ticked = null; // the form of a tick that was made while another click was on its way
   var activeFor = 0, since = document.visibilityState === "visible" ? Date.now() : 0;
 
   function element(id) { return document.getElementById(id); }
@@ -23,12 +24,13 @@
     box.hidden = !text;
   }
 
-  function lock(on) {
+  // Ticks stay open while a tick is stored; an answer replaces the task, so nothing can be ticked then.
+  function lock(on, quiet) {
     busy = on;
     var task = element("task");
     if (!task) { return; }
     task.setAttribute("aria-busy", on ? "true" : "false");
-    task.querySelectorAll("button").forEach(function (button) { button.disabled = on; });
+    task.querySelectorAll(quiet ? "button" : "button, [data-save]").forEach(function (one) { one.disabled = on; });
   }
 
   function place(html, keepFocus) {
@@ -45,7 +47,7 @@
 
   function send(body, tries, quiet) {
     waiting = body;
-    lock(true);
+    lock(true, quiet);
     fetch("/rate", {
       method: "POST",
       body: body,
@@ -58,13 +60,20 @@
           waiting = null;
           showProblem("");
           lock(false);
-          if (quiet && reply.status === 200) { element("said").textContent = "Stored."; return; }
+          if (quiet && reply.status === 200) {
+            var form = ticked;
+            ticked = null;
+            if (form) { saveDetails(form); } else { element("said").textContent = "Stored."; }
+            return;
+          }
+          ticked = null;
           place(text, false);
           tellOthers();
         } else if (reply.status === 507 || reply.status >= 500) {
           again(body, tries, text, quiet);
         } else {
           waiting = null;
+          ticked = null;
           lock(false);
           showProblem(text + " Nothing was stored.");
         }
@@ -88,6 +97,11 @@
     return data.toString();
   }
 
+  function saveDetails(form) {
+    element("said").textContent = "";
+    send(bodyOf(form, { name: "do", value: "details" }), 0, true);
+  }
+
   document.addEventListener("submit", function (event) {
     var form = event.target;
     if (!form.hasAttribute("data-live")) { return; }
@@ -101,8 +115,8 @@
       try { localStorage.setItem("ombud-keys", input.checked ? "on" : "off"); } catch (error) { /* stays for this page */ }
       return;
     }
-    if (input.hasAttribute && input.hasAttribute("data-save") && !busy) {
-      send(bodyOf(input.form, { name: "do", value: "details" }), 0, true);
+    if (input.hasAttribute && input.hasAttribute("data-save")) {
+      if (busy) { ticked = input.form; } else { saveDetails(input.form); }
     }
   });
 
