@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BPR"]
 
+_BLOCK_BYTES = 4 << 20  # of item factors; several threads share the last level of a usual cache
+
 
 @recommender("bpr")
 @dataclass
@@ -38,7 +40,8 @@ class BPR(FactorModel):
     factors, epochs, learning_rate, regularization
         Size, length, step and strength of the training.
     strata
-        How many blocks users and items are cut into; at most so many threads can help.
+        How many blocks users and items are cut into; at most so many threads can help. Very many
+        items are cut into more, so that the factors of a block stay within 4 MiB.
     seed
         Fixes the factors before training, the blocks and the draws.
     threads
@@ -74,20 +77,30 @@ class BPR(FactorModel):
         bias = np.zeros(len(items), np.float32)
         # A block needs several items, or nearly every drawn negative is one the user has.
         strata = max(1, min(self.strata, interactions.n_items // 16))
+        n_cells = min(max(strata, -(-items.nbytes // _BLOCK_BYTES)), 255)
         user_bounds = sgd.balanced_ranges(np.diff(indptr), strata)
+        who, what = np.empty(len(indices), np.int32), np.empty(len(indices), np.int32)
+        cells = np.empty((strata, n_cells + 1), np.int64)
         keep, other = np.empty(len(items), np.float32), np.empty(len(items), np.int32)
         rate, penalty = np.float32(self.learning_rate), np.float32(self.regularization)
         compared = np.zeros(strata, np.int64)
+        place_of = np.arange(len(items), dtype=np.int32)
         with workers(self.threads):
             for epoch in range(self.epochs):
                 progress(epoch, self.epochs, "epochs")
-                of_item, order, starts = pairwise.deal_items(counts, strata, rng)
-                pairwise.alias_tables(order, starts, counts, keep, other)
-                seeds = rng.integers(1, 2**63, strata * strata, dtype=np.uint64)
+                of_item, dealt, starts, placed = pairwise.deal_items(counts, n_cells, rng)
+                moved = place_of[placed]
+                items, bias = items[moved], bias[moved]
+                place_of[placed] = np.arange(len(items), dtype=np.int32)
+                dealt = place_of[dealt]
+                pairwise.alias_tables(dealt, starts, counts[placed], keep, other)
+                seeds = rng.integers(1, 2**63, strata * n_cells, dtype=np.uint64)
+                pairwise.lay_out(user_bounds, indptr, indices, of_item, place_of, who, what, cells)
                 pairwise.epoch(
-                    user_bounds, indptr, indices, of_item, order, starts, keep, other, seeds,
+                    cells, who, what, dealt, starts, keep, other, seeds,
                     users, items, bias, rate, penalty, compared,
                 )  # fmt: skip
+        items, bias = items[place_of], bias[place_of]
         progress(self.epochs, self.epochs, "epochs")
         users[np.diff(indptr) == 0] = 0
         items[counts == 0] = 0

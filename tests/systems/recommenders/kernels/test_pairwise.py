@@ -6,22 +6,25 @@ import numpy as np
 import pytest
 
 pytest.importorskip("numba")
+from ombud.systems.recommenders import BPR, bpr
 from ombud.systems.recommenders.kernels import pairwise
+from ombud.worlds import WorldSpec, build_world
 
 
 def test_blocks_partition_the_items_and_balance_the_counts(rng):
     counts = rng.integers(1, 40, 300).astype(np.int64)
-    of_item, order, starts = pairwise.deal_items(counts, 6, rng)
+    of_item, order, starts, placed = pairwise.deal_items(counts, 6, rng)
     assert sorted(order.tolist()) == list(range(300))
     for block in range(6):
         members = order[starts[block] : starts[block + 1]]
         assert (of_item[members] == block).all()
+        assert placed[starts[block] : starts[block + 1]].tolist() == sorted(members.tolist())
         assert abs(counts[members].sum() - counts.sum() / 6) <= 40
 
 
 def test_alias_tables_hold_the_frequencies_exactly(rng):
     counts = rng.integers(0, 9, 50).astype(np.int64)
-    _, order, starts = pairwise.deal_items(counts, 3, rng)
+    _, order, starts, _ = pairwise.deal_items(counts, 3, rng)
     keep, other = np.zeros(50, np.float32), np.zeros(50, np.int32)
     pairwise.alias_tables(order, starts, counts, keep, other)
     for block in range(3):
@@ -33,6 +36,46 @@ def test_alias_tables_hold_the_frequencies_exactly(rng):
         expected = np.zeros(50)
         expected[members] = counts[members] / counts[members].sum()
         np.testing.assert_allclose(chance, expected, atol=1e-6)
+
+
+def test_interactions_are_laid_out_cell_by_cell(rng):
+    has = rng.random((20, 60)) < 0.3
+    indices = np.nonzero(has)[1].astype(np.int32)
+    indptr = np.concatenate([[0], np.cumsum(has.sum(1))]).astype(np.int64)
+    of_item, _, starts, placed = pairwise.deal_items(has.sum(0).astype(np.int64), 5, rng)
+    place_of = np.argsort(placed).astype(np.int32)
+    who, what = np.empty(len(indices), np.int32), np.empty(len(indices), np.int32)
+    cells, bounds = np.empty((2, 6), np.int64), np.array([0, 7, 20])
+    pairwise.lay_out(bounds, indptr, indices, of_item, place_of, who, what, cells)
+    for block in range(2):
+        for cell in range(5):
+            part = slice(cells[block, cell], cells[block, cell + 1])
+            expected = [
+                (u, place)
+                for u in range(bounds[block], bounds[block + 1])
+                for place in range(starts[cell], starts[cell + 1])
+                if has[u, placed[place]]
+            ]
+            assert list(zip(who[part].tolist(), what[part].tolist(), strict=True)) == expected
+
+
+def test_more_blocks_of_items_than_of_users_learn_as_well(monkeypatch):
+    world = build_world(WorldSpec(name="tastes", users=300, items=400, ratings=False), seed=2)
+    plays = world.interactions
+
+    def lift(model):
+        scores = model.score(plays.users.ids, plays.items.ids)
+        seen = plays.matrix.toarray() > 0
+        return np.nanmean(scores[seen]) - np.nanmean(scores[~seen])
+
+    few = BPR(factors=8, epochs=30, threads=1).fit(plays)
+    monkeypatch.setattr(bpr, "_BLOCK_BYTES", 1024)  # thirteen blocks of items
+    one, two = (BPR(factors=8, epochs=30, threads=n).fit(plays) for n in (1, 2))
+    a, b = (model.score(plays.users.ids, plays.items.ids) for model in (one, two))
+    assert a.tobytes() == b.tobytes()
+    assert not np.array_equal(a, few.score(plays.users.ids, plays.items.ids))
+    assert lift(one) == pytest.approx(lift(few), rel=0.15)
+    assert lift(few) > 0.05
 
 
 def test_one_comparison_climbs_the_log_likelihood(rng):
@@ -50,8 +93,8 @@ def test_one_comparison_climbs_the_log_likelihood(rng):
     # One user who has item 0; drawing place 1 with certainty gives the negative, item 1.
     met = np.zeros(1, np.int64)
     pairwise.epoch(
-        np.array([0, 1], np.int64), np.array([0, 1], np.int32), np.zeros(1, np.int32),
-        np.zeros(2, np.uint8), np.array([1, 1], np.int32), np.array([0, 2], np.int64),
+        np.array([[0, 1]], np.int64), np.zeros(1, np.int32), np.zeros(1, np.int32),
+        np.array([1, 1], np.int32), np.array([0, 2], np.int64),
         np.ones(2, np.float32), np.array([1, 1], np.int32), np.array([12345], np.uint64),
         p, q, b, np.float32(rate), np.float32(penalty), met,
     )  # fmt: skip
@@ -64,8 +107,8 @@ def test_a_negative_that_the_user_has_is_passed_over(rng):
     p, q = np.ones((1, 2), np.float32), np.ones((2, 2), np.float32)
     met = np.zeros(1, np.int64)
     pairwise.epoch(
-        np.array([0, 1], np.int64), np.array([0, 2], np.int32), np.array([0, 1], np.int32),
-        np.zeros(2, np.uint8), np.array([0, 1], np.int32), np.array([0, 2], np.int64),
+        np.array([[0, 2]], np.int64), np.zeros(2, np.int32), np.array([0, 1], np.int32),
+        np.array([0, 1], np.int32), np.array([0, 2], np.int64),
         np.ones(2, np.float32), np.array([0, 1], np.int32), np.array([7], np.uint64),
         p, q, np.zeros(2, np.float32), np.float32(0.1), np.float32(0.1), met,
     )  # fmt: skip
