@@ -19,6 +19,7 @@ from ombud.stats.clustered_rates import (
     score_rate_ratio,
 )
 from ombud.stats.estimate import Estimate
+from ombud.stats.patterns import PatternReplicates
 from ombud.stats.proportions import exact_difference, fisher, wilson
 from ombud.stats.ratios import Against, rate_ratio
 
@@ -67,8 +68,15 @@ def counts_of(drawn: MetricEstimator, sample: int, column: int) -> Counts:
             int(rates.with_event[place]),
             int(rates.without[place]),
         )
-    design = drawn.replicates.design
-    values = drawn.replicates.samples[sample].values[:, 0]
+    replicates = drawn.replicates
+    values = replicates.samples[sample].values[:, 0]
+    if isinstance(replicates, PatternReplicates):
+        values = values[replicates.first]
+        known = replicates.member[:, column] & ~np.isnan(values)
+        some, many = values[known], replicates.counts[known]
+        alone = int(many[some > 0].sum()), int(many[some < 1].sum())
+        return Counts(float(many @ some), int(many.sum()), *alone)
+    design = replicates.design
     known = design.member[:, column] & ~np.isnan(values)
     some = values[known]
     if design.order is None:

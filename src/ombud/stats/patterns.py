@@ -16,9 +16,11 @@ from ombud.stats.statistics import Floats, OfSums, without_each
 
 __all__ = ["PatternReplicates", "resample_patterns"]
 
-# Numbers of counts held at once (128 MiB).
-_HELD = 2**24
-# A column whose first units take few values is tried as one of those values.
+# Numbers of counts held at once: 2 MiB, which stay in the cache from drawing to adding up.
+_HELD = 2**18
+# With more kinds than this, those of few units are drawn unit by unit.
+_MANY, _RARE = 256, 8
+# A column of which so many units take so few values is tried as one of those values.
 _LOOKED_AT, _FEW = 4096, 8
 # So many kinds times so many values are still whole numbers of 32 bits.
 _MOST = 46_000
@@ -38,12 +40,15 @@ class PatternReplicates(Replicates):
         Kinds x groups.
     stack
         Which terms make which sample.
+    first
+        The first unit of each kind.
     """
 
     terms: Floats = field(default_factory=lambda: np.empty((0, 0)))
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     member: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty((0, 0), dtype=np.bool_))
     stack: Stack | None = None
+    first: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     _without: dict[tuple[int, int], Left] = field(default_factory=dict)
 
     def _without_kind(self, s: int, g: int) -> Left:
@@ -146,6 +151,7 @@ def resample_patterns(
         counts=counts,
         member=inside,
         stack=stack,
+        first=first,
     )
     # Kinds x (groups, width): what one unit of a kind adds to each sum of each group.
     wide = (inside[:, :, None] * terms[:, None, :]).reshape(len(first), -1)
@@ -155,14 +161,52 @@ def resample_patterns(
     members = (counts @ (wide != 0)).reshape(shape)
     result.n[:] = members[:, stack.weight_of].T
     step = max(1, _HELD // max(len(first), wide.shape[1]))
-    units = int(counts.sum())
+    kinds_drawn = _KindsDrawn(counts)
+    wide = wide[kinds_drawn.order]
     with one_thread():
         for start in range(0, replicates, step):
             stop = min(start + step, replicates)
-            drawn = rng.multinomial(units, counts / units, size=stop - start).astype(np.float64)
+            drawn = kinds_drawn.draw(stop - start, rng)
             sums = (drawn @ wide).reshape(stop - start, *shape)
             result.draws[start:stop] = stack.evaluate(sums).swapaxes(1, 2)
     return result
+
+
+class _KindsDrawn:
+    """How often each kind is drawn when as many units are drawn as there are.
+
+    A draw of a multinomial takes one binomial for each kind. Most kinds may have a unit or two:
+    those are one kind together, whose units are then drawn one by one.
+
+    Parameters
+    ----------
+    counts
+        How many units are of each kind.
+    """
+
+    def __init__(self, counts: npt.NDArray[np.int64]) -> None:
+        rare = counts <= (_RARE if len(counts) > _MANY else 0)
+        self.order = np.argsort(rare, kind="stable")  # common kinds, then rare ones
+        self._units = int(counts.sum())
+        self._common, few = np.split(counts[self.order], [np.count_nonzero(~rare)])
+        self._owner = np.repeat(np.arange(len(few)), few)
+        self._n_rare = len(few)
+
+    def draw(self, replicates: int, rng: np.random.Generator) -> Floats:
+        """Return how often each kind is drawn, in the order of `order`: replicates x kinds."""
+        together = [len(self._owner)] if self._n_rare else []
+        shares = np.append(self._common, together) / self._units
+        drawn = rng.multinomial(self._units, shares, size=replicates)
+        n_common = len(self._common)
+        result = np.empty((replicates, n_common + self._n_rare))
+        result[:, :n_common] = drawn[:, :n_common]
+        if self._n_rare:
+            many = drawn[:, -1]
+            kind = self._owner[rng.integers(0, len(self._owner), int(many.sum()))]
+            kind += np.repeat(np.arange(replicates) * self._n_rare, many)
+            found = np.bincount(kind, minlength=replicates * self._n_rare)
+            result[:, n_common:] = found.reshape(replicates, self._n_rare)
+        return result
 
 
 def _kinds(
@@ -192,14 +236,16 @@ def _distinct(
     column: npt.NDArray[Any], most: int
 ) -> tuple[npt.NDArray[np.integer[Any]], int] | None:
     """Return the place of each value among the distinct ones in order, and how many there are."""
-    candidates = np.unique(column[:_LOOKED_AT])
-    if 0 < len(candidates) <= _FEW:
-        # Flags and the like take the values that their first units take.
+    candidates = np.unique(column[:: max(1, len(column) // _LOOKED_AT)])
+    while 0 < len(candidates) <= _FEW:
+        # Flags and the like take few values: those of some units, and those that turn up beside.
         index = np.zeros(len(column), dtype=np.uint8)
         for value in candidates[1:]:
             index += column >= value
-        if np.array_equal(candidates[index], column):
+        others = candidates[index] != column
+        if not others.any():
             return index, len(candidates)
+        candidates = np.union1d(candidates, column[others])
     values, place = np.unique(column, return_inverse=True)
     return None if len(values) > most else (place.astype(np.int32), len(values))
 
