@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from ombud.audits import Plan
 from ombud.audits.engines import audit_of
 from ombud.audits.on_spark import _parts, _told, java_fault, spark_fault
+from ombud.audits.spark_watch import ExecutorWatch
 from ombud.audits.streamed import StreamedAudit
 from ombud.errors import DataError, MissingExtraError, PlanError
 
@@ -53,6 +55,14 @@ def test_faults_of_a_cluster_are_sentences():
     assert "has no package 'ombud'; install ombud" in str(lacking)
     data = _told(Exception("x\nombud.errors.DataError: interactions: 1 fault\n  - twice\n\n\tat y"))
     assert "interactions: 1 fault - twice" in str(data)
+    worker = "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+    python = _told(Exception(
+        f"{worker}x.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different "
+        "version: 3.12 than that in driver: 3.11, PySpark cannot run with different minor versions."
+    ))  # fmt: skip
+    assert "run Python 3.12, the driver 3.11; set PYSPARK_PYTHON" in str(python)
+    raised = _told(Exception(f'{worker}  File "a.py"\nMemoryError: 3 GiB\n\n SQLSTATE: 38000'))
+    assert "was done: MemoryError: 3 GiB. Nothing was stored" in str(raised)
     deep = _told(
         Exception(
             "An error occurred while calling z:x.\n: org.apache.spark.SparkException: Job "
@@ -75,3 +85,61 @@ def test_rows_without_an_id_are_refused_by_the_executor():
 def test_keys_of_another_engine_are_refused():
     with pytest.raises(PlanError, match="engine.rows is read by"):
         StreamedAudit.from_plan(plan_of(type="spark", rows=False))
+
+
+class Cluster:
+    """As much of a session as the watch looks at; `sizes` are its executors, with the driver."""
+
+    def __init__(self, master: str, sizes: list[int]) -> None:
+        self.sparkContext = self._jsc = self
+        self.master, self._sizes = master, sizes
+        self.cancelled = threading.Event()
+        self.group = ""
+
+    def sc(self) -> Self:
+        return self
+
+    def getExecutorMemoryStatus(self) -> Self:
+        return self
+
+    def size(self) -> int:
+        return self._sizes.pop(0) if len(self._sizes) > 1 else self._sizes[0]
+
+    def setJobGroup(self, group: str, told: str, interruptOnCancel: bool) -> None:
+        self.group = group
+
+    def setLocalProperty(self, name: str, value: str | None) -> None:
+        self.group = ""
+
+    def cancelJobGroup(self, group: str) -> None:
+        assert group == self.group
+        self.cancelled.set()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in {"_EVERY": 0.01, "_SAY_AFTER": 0.05, "_GIVE_UP_AFTER": 0.2}.items():
+        monkeypatch.setattr(f"ombud.audits.spark_watch.{name}", seconds)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_executors_that_stay_away_end_the_audit():
+    cluster, told = Cluster("spark://one:7077", [3, 3, 2, 1]), []
+    with ExecutorWatch(cluster, lambda done, total, what: told.append(what)) as watch:
+        assert cluster.cancelled.wait(30)
+    assert watch.given_up and "had no executor for" in watch.sentence
+    assert told == ["the Spark cluster has no executor; waiting for one"]
+    assert cluster.group == ""
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("master", "sizes"),
+    [("spark://one:7077", [1]), ("spark://one:7077", [2]), ("local[2]", [2, 1])],
+    ids=["a queue", "an executor", "the driver alone"],
+)
+def test_a_queue_is_waited_for(master: str, sizes: list[int]):
+    cluster = Cluster(master, sizes)
+    with ExecutorWatch(cluster, lambda done, total, what: None) as watch:
+        assert not cluster.cancelled.wait(0.6)
+    assert not watch.given_up

@@ -36,6 +36,7 @@ from ombud.audits.block_texts import tagged_members, with_clusters
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Tagger, tagger_of
 from ombud.audits.run_folder import RunFolder
+from ombud.audits.spark_watch import ExecutorWatch
 from ombud.audits.streamed import AnyBlockAudit, StreamedAudit
 from ombud.errors import AuditedSystemError, DataError, MissingExtraError, PlanError, require
 from ombud.systems.base import Progress
@@ -139,12 +140,14 @@ class SparkAudit(StreamedAudit):
 
         active = self.session or SparkSession.getActiveSession()
         session = active or self._new_session()
+        watch = ExecutorWatch(session, progress)
         try:
-            return self._on(session, tables, progress)
+            with watch:
+                return self._on(session, tables, progress)
         except (DataError, PlanError):
             raise
         except Exception as error:
-            raise _told(error) from None
+            raise AuditedSystemError(watch.sentence) if watch.given_up else _told(error) from None
         finally:
             if active is None:
                 session.stop()
@@ -419,10 +422,20 @@ def _told(error: Exception) -> AuditedSystemError | DataError:
         )
     if fault := re.search(r"ombud\.errors\.\w+: (.+?)(?:\n\n|\n\tat |$)", text, re.S):
         return DataError("Spark", [" ".join(fault.group(1).split())[:300]])
+    if other := re.search(r"Python in worker has different version: (\S+) than that in driver: "
+                          r"(\d+\.\d+)", text):  # fmt: skip
+        return AuditedSystemError(
+            f"the executors of the Spark cluster run Python {other.group(1)}, the driver "
+            f"{other.group(2)}; set PYSPARK_PYTHON to a Python {other.group(2)} that has ombud on "
+            "every worker"
+        )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = next(iter(lines), type(error).__name__)
     if thrown := re.search(r"^: [\w.$]+(?:Exception|Error): (.+)$", text, re.M):
         first = thrown.group(1).strip()  # what stands before it is how Python called Java
+    elif "An exception was thrown from the Python worker" in text:
+        raised = re.findall(r"^[\w.]*(?:Error|Exception|Interrupt|Exit): .+$", text, re.M)
+        first = raised[-1].strip() if raised else first
     return AuditedSystemError(
         f"Spark stopped before the audit was done: {first[:300]}. Nothing was stored; once the "
         "cluster is there again, run the plan again"
