@@ -176,6 +176,12 @@ def test_a_linked_folder_is_a_source(files: list[tuple[str, Path]], tmp_path: Pa
     outcome = dict(zip(data.items.items.ids, data.items.status["gender"], strict=True))
     assert outcome[I[9]] == "known"
     assert outcome["B00005MF9C"] == "no_book"
+    assert data.items.flagged is not None and not data.items.flagged.any()
+    strict = build_links(files, tmp_path / "strict", LinkOptions(flag_authors=0))
+    flagged = linked(str(strict), "bookcrossing").items
+    assert flagged is not None and flagged.flagged is not None
+    marked = dict(zip(flagged.items.ids, flagged.flagged, strict=True))
+    assert marked[I[9]] and not marked["B00005MF9C"]
     with pytest.raises(DataError, match="known: bookcrossing-explicit"):
         linked(str(folder), "amazon")
 

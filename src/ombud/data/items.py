@@ -43,11 +43,15 @@ class Items:
         By attribute, the value of each item; None where it is not known.
     status
         By attribute, why the value is known or not, such as the outcomes of ``ombud link``.
+    flagged
+        Which items may hold several works, so that their values may be another work's; None where
+        nobody looked.
     """
 
     items: Vocabulary
     values: Mapping[str, NDArray[np.object_]]
     status: Mapping[str, NDArray[np.object_]]
+    flagged: NDArray[np.bool_] | None = None
 
     @classmethod
     def from_frame(

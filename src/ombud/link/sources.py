@@ -123,8 +123,11 @@ def _linked(
         names = folder.item_facts.select("item", CREATOR)
         resolved = resolved.join(names, on="item", how="left")
         by.append(CREATOR)
+    facts = folder.item_facts.select("item", "flagged")
+    resolved = resolved.join(facts, on="item", how="left")
     table = resolved.join(rated.lazy(), on="item", how="semi").sort("item").collect()
     items = Items.from_frame(table, by=by, source="items.parquet")
+    items = replace(items, flagged=table["flagged"].fill_null(False).to_numpy())
     tagged = None if labels is None else _labels(folder, ratings, labels)
     return Dataset(interactions=interactions, labels=tagged, items=items, card=card)
 

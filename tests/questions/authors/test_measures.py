@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -121,8 +122,19 @@ def test_catalogue_shares_bounds_and_resolution() -> None:
     assert [(r["outcome"], r["items"], r["interactions"]) for r in table] == [
         ("m", 2, 4), ("f", 1, 2), ("ambiguous", 1, 1),
     ]  # fmt: skip
+    assert "flagged_items" not in found.tables["creator-resolution"].columns
     per_item = [e for e in found.estimates if "per-item" in e.key]
     assert per_item and all("not enough data" in e.reason for e in per_item)
+
+
+def test_flagged_items_stand_beside_every_outcome() -> None:
+    data = small()
+    assert data.items is not None
+    flagged = np.array([True, True, False, True, False])
+    data = replace(data, items=replace(data.items, flagged=flagged))
+    table = CreatorCatalogue().analyse(data, {}, Settings()).tables["creator-resolution"]
+    columns = ("outcome", "items", "flagged_items", "flagged_interactions")
+    assert table.select(columns).rows() == [("m", 2, 1, 2), ("f", 1, 1, 2), ("ambiguous", 1, 0, 0)]
 
 
 @pytest.mark.parametrize("how", ["all", "any"])

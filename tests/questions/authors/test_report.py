@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from ombud.audits import Result
@@ -45,6 +46,17 @@ def test_every_section_is_there_and_its_tables_are_named_once(
     assert {"platform", "interactions", "profiles", "lists: item-kNN"} <= drawn
     reranked = {row for row in drawn if "EQ: item-kNN" in row}
     assert bool(reranked) == (which == "three_result")
+
+
+def test_flagged_items_are_told(authors_result: Result) -> None:
+    table = authors_result.tables["creator-resolution"]
+    assert "flagged" not in str(authors(authors_result))
+    marked = table.with_columns(flagged_items=table["items"] // 2, flagged_interactions=pl.lit(1))
+    tables = {**authors_result.tables, "creator-resolution": marked}
+    section = authors(replace(authors_result, tables=tables))
+    assert section is not None and "items are flagged" in str(section.blocks[0])
+    shown = next(t for t in tables_in(section.blocks) if t.name == "authors-resolution")
+    assert shown.columns[-1].title == "Flagged items" and "first authors" in shown.caption
 
 
 def test_the_answer_fits_on_one_screen(authors_result: Result) -> None:

@@ -257,9 +257,15 @@ def _resolution(
             "interactions": counts[met].astype(np.int64),
         }
     )
-    found = frame.group_by("outcome", "known").agg(
-        pl.len().cast(pl.Int64).alias("items"), pl.col("interactions").sum()
-    )
+    sums = [pl.len().cast(pl.Int64).alias("items"), pl.col("interactions").sum()]
+    flagged = creators.flagged_on(interactions.items)
+    if flagged is not None:
+        frame = frame.with_columns(pl.Series("flagged", flagged[met]))
+        sums += [
+            pl.col("flagged").sum().cast(pl.Int64).alias("flagged_items"),
+            pl.col("interactions").filter("flagged").sum().alias("flagged_interactions"),
+        ]
+    found = frame.group_by("outcome", "known").agg(sums)
     return found.with_columns(
         (pl.col("items") / pl.col("items").sum()).alias("items_share"),
         (pl.col("interactions") / pl.col("interactions").sum()).alias("interactions_share"),

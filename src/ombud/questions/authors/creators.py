@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,8 @@ class Creators:
         The identity of each of them; -1 where it is not known.
     status
         The outcome of each of them.
+    flagged
+        Which of them may hold several works; None where nobody looked.
     """
 
     attribute: str
@@ -60,6 +62,7 @@ class Creators:
     items: Vocabulary
     codes: NDArray[np.int64]
     status: NDArray[np.object_]
+    flagged: NDArray[np.bool_] | None = None
 
     def on(self, items: Vocabulary) -> NDArray[np.int64]:
         """Return the identity of other items, -1 where it is not known."""
@@ -69,10 +72,16 @@ class Creators:
         """Return the outcome of other items."""
         return np.append(self.status, NO_ROW)[self.items.codes(items.arrow)]
 
+    def flagged_on(self, items: Vocabulary) -> NDArray[np.bool_] | None:
+        """Return which of other items may hold several works; None where nobody looked."""
+        if self.flagged is None:
+            return None
+        return np.append(self.flagged, False)[self.items.codes(items.arrow)]
+
     def where(self, kept: NDArray[np.bool_]) -> Creators:
         """Return the same with only some items of the table known."""
         codes = np.where(kept, self.codes, -1)
-        return Creators(self.attribute, self.names, self.items, codes, self.status)
+        return replace(self, codes=codes)
 
     def in_profiles(
         self, interactions: Interactions, users: Ids, mix: Floats | None = None
@@ -197,7 +206,7 @@ def creators_of(data: Dataset, attribute: str, asking: str) -> Creators:
     rank[order] = np.arange(len(found))
     codes[there] = rank[codes[there]]
     names = tuple(str(found[i]) for i in order)
-    return Creators(attribute, names, data.items.items, codes, status)
+    return Creators(attribute, names, data.items.items, codes, status, data.items.flagged)
 
 
 def exposure_of(k: int) -> Floats:

@@ -95,6 +95,7 @@ def _catalogue_said(result: Result) -> Iterable[Paragraph]:
             Strong(f"{out_of(items)} items"),
             f" and {out_of(pairs)} interactions.",
         )
+    yield from _flagged_said(result)
     for name in told(result):
         found = {e.details["stage"]: e for e in pipeline(result) if e.label == name}
         parts: list[Part] = [Name(name), ": "]
@@ -114,6 +115,21 @@ def _catalogue_said(result: Result) -> Iterable[Paragraph]:
                 f"{in_hundred(low)} to {in_hundred(high)} of every 100 items"
             )
         yield paragraph(*parts, ".")
+
+
+def _flagged_said(result: Result) -> Iterable[Paragraph]:
+    """Say how much rests on items that may hold several works; nothing where none is flagged."""
+    table = result.tables.get("creator-resolution")
+    if table is None or "flagged_items" not in table.columns or not table["flagged_items"].sum():
+        return
+    sums = table.sum()
+    count, every = int(sums["flagged_items"][0]), int(sums["items"][0])
+    pairs = sums["flagged_interactions"][0] / sums["interactions"][0]
+    yield paragraph(
+        Strong(f"{count:,} of {every:,} items are flagged"),
+        f" ({out_of(float(pairs))} interactions): each joins editions of many first authors, so "
+        f"its {attribute(result)} may be that of another book.",
+    )
 
 
 def _limits(result: Result) -> Note:
@@ -139,12 +155,14 @@ def _limits(result: Result) -> Note:
 
 
 def _resolution(rows: Sequence[dict[str, Any]]) -> Table:
+    flagged = any(row.get("flagged_items") for row in rows)
     columns = (
         Column("Outcome", header=True),
         Column("Items", "right"),
         Column("of all items", "right"),
         Column("Interactions", "right"),
         Column("of all interactions", "right"),
+        *([Column("Flagged items", "right")] if flagged else []),
     )
     body = tuple(
         (
@@ -159,10 +177,13 @@ def _resolution(rows: Sequence[dict[str, Any]]) -> Table:
             Cell.number(row["items_share"], f"{row['items_share']:.1%}"),
             Cell.number(row["interactions"]),
             Cell.number(row["interactions_share"], f"{row['interactions_share']:.1%}"),
+            *([Cell.number(row["flagged_items"])] if flagged else []),
         )
         for row in rows
     )
     caption = "What is known of items, and of the interactions with them."
+    if flagged:
+        caption += " Flagged: editions of more first authors than one book has are joined in them."
     return Table("authors-resolution", columns, body, caption)
 
 
