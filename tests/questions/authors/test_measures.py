@@ -254,3 +254,30 @@ def test_unknown_strategies_and_too_few_candidates_are_refused() -> None:
         CreatorReranking(strategies=("Fair",))
     with pytest.raises(PlanError, match="candidates is 10"):
         CreatorReranking(candidates=10)
+    with pytest.raises(PlanError, match="FA.IR counts places"):
+        CreatorReranking(strategies=("FA*IR",), exposure=True)
+
+
+def test_exposure_is_balanced_in_place_of_places() -> None:
+    # Items 0 to 19 are of m, 20 to 39 of f; every list has all of m before all of f.
+    users = np.repeat(np.arange(30), 40)
+    table = {"item": np.arange(40), "gender": ["m"] * 20 + ["f"] * 20}
+    data = Dataset(
+        Interactions.from_arrays(users, np.tile(np.arange(40), 30)),
+        items=Items.from_frame(pl.DataFrame(table)),
+    )
+    made = Recommendations.from_frame(
+        pl.DataFrame({"user": users, "item": np.tile(np.arange(40), 30),
+                      "rank": np.tile(np.arange(1, 41), 30)})
+    )  # fmt: skip
+    weights = 1 / np.log2(np.arange(5) + 2)
+    for exposure, order in ((False, "mfmfm"), (True, "mffmf")):
+        asked = CreatorReranking(
+            k=5, accuracy_at=5, candidates=40, strategies=("GreedyEQ",), fewest_items=1,
+            exposure=exposure,
+        )  # fmt: skip
+        found = asked.analyse(data, {"s": made}, Settings()).estimates
+        told = next(e for e in found if e.label == "f" and e.details.get("stage") == "reranked")
+        women = np.array([who == "f" for who in order])
+        assert told.value == pytest.approx(women.mean())
+        assert told.details["exposure_mean"] == pytest.approx(weights[women].sum() / weights.sum())

@@ -18,6 +18,7 @@ from ombud.metrics.accuracy.ranking import MRR
 from ombud.questions.authors.creators import (
     Creators,
     creators_of,
+    exposure_of,
     lists_in,
     profile_users,
     shares,
@@ -80,6 +81,8 @@ class CreatorReranking:
         The identity that FA*IR gives minimums; of two, the default is the less frequent.
     fewest_items
         Identities with fewer items take no part in the mix: their items count as unknown.
+    exposure
+        Whether strategies balance exposure, 1 / log2(rank + 1) for each place, or places.
 
     References
     ----------
@@ -95,6 +98,7 @@ class CreatorReranking:
     target: Mapping[str, float] | None = None
     minimum_for: str = ""
     fewest_items: int = 50
+    exposure: bool = False
 
     registered_name: ClassVar[str]
 
@@ -102,6 +106,8 @@ class CreatorReranking:
         wrong = sorted(set(self.strategies) - set(STRATEGIES))
         if wrong:
             raise PlanError(f"no strategy is called {', '.join(wrong)}; {', '.join(STRATEGIES)}")
+        if self.exposure and "FA*IR" in self.strategies:
+            raise PlanError("FA*IR counts places; with exposure = true leave it out of strategies")
         if self.candidates < max(self.k, self.accuracy_at):
             raise PlanError(
                 f"candidates is {self.candidates}; the list itself has "
@@ -149,15 +155,16 @@ class CreatorReranking:
         self, strategy: str, lists: Recommendations, mixed: Creators, own: Floats
     ) -> Recommendations:
         n = max(self.k, self.accuracy_at)
+        places = exposure_of(n) if self.exposure else None
         if strategy == "Calibrated":
-            return calibrate_identities(lists, mixed.items, mixed.codes, own, n)
+            return calibrate_identities(lists, mixed.items, mixed.codes, own, n, places=places)
         if strategy == "FA*IR":
             g = self._guarded(mixed)
             share = float(self._mix(mixed)[g])
             return with_minimums(lists, mixed.items, mixed.codes, g, share, n)
         target = own if strategy == "GreedyReflect" else self._mix(mixed)
         take: Any = "single" if strategy == "SingleEQ" else "greedy"
-        return balance(lists, mixed.items, mixed.codes, target, n, take=take)
+        return balance(lists, mixed.items, mixed.codes, target, n, take=take, places=places)
 
     def _guarded(self, mixed: Creators) -> int:
         """Return the identity that FA*IR gives minimums: it knows one and the rest."""
@@ -215,6 +222,7 @@ class _Reranked:
         sample = profile_users(self.data, users) & enough
         counts = self.creators.in_lists(after, self.asked.k)[sample]
         values = shares(counts)
+        seen = shares(self.creators.in_lists(after, self.asked.k, exposure_of(self.asked.k)))
         details = {
             "strategy": strategy,
             "candidates": self.asked.candidates,
@@ -223,10 +231,12 @@ class _Reranked:
             "places": int(np.minimum(after.lengths[sample], self.asked.k).sum()),
         }
         about: dict[str, Any] = {"system": self.system, "level": self.level}
-        found = [
-            mean_share(values[:, g], "reranked", name, details, group=strategy, **about)
-            for g, name in enumerate(self.creators.names)
-        ]
+        found = []
+        for g, name in enumerate(self.creators.names):
+            own = seen[sample, g]
+            own = own[~np.isnan(own)]
+            said = details | {"exposure_mean": float(own.mean()) if len(own) else None}
+            found.append(mean_share(values[:, g], "reranked", name, said, group=strategy, **about))
         return [*found, self.accuracy(strategy, after), self._loss(strategy, after)]
 
     def _loss(self, strategy: str, after: Recommendations) -> Estimate:
