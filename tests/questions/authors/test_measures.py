@@ -44,6 +44,13 @@ def lists(rows: dict[str, str]) -> Recommendations:
     )
 
 
+def lists_of(rows: dict[int, list[int]]) -> Recommendations:
+    frame = [(u, i, r + 1) for u, items in rows.items() for r, i in enumerate(items)]
+    return Recommendations.from_frame(
+        pl.DataFrame(frame, schema=["user", "item", "rank"], orient="row")
+    )
+
+
 def test_profiles_and_lists_are_counted_by_identity() -> None:
     data = small()
     creators = creators_of(data, "", "a test")
@@ -173,6 +180,28 @@ def test_shares_with_all_creators_by_hand(tmp_path: Path, how: str) -> None:
             assert e.details["lowest"] == pytest.approx(of / 40)
             assert e.details["highest"] == pytest.approx((of + 40 - known) / 40)
             assert e.unit == ("user" if stage == "interactions" else "item")
+    # Lists of two: the first and last item of the history, and one that the table does not have.
+    made = lists_of({u: [u, u + 7, 99] for u in range(7)})
+    told = CreatorLists(creators=file, least=0, k=3).analyse(data, {"s": made}, Settings())
+    of_lists = {(e.label, e.details["stage"]): e for e in told.estimates if e.key == ALL_CREATORS}
+    weight: dict[tuple[int, str | None], float] = {}
+    for item, creator, part in rows:
+        weight[item, creator] = weight.get((item, creator), 0.0) + part
+    for stage, having in (
+        ("profiles", {u: range(u, 40, 7) for u in range(7)}),
+        ("lists", {u: [u, u + 7] for u in range(7)}),
+    ):
+        for who in share:
+            expected = []
+            for items in having.values():
+                own = [[weight.get((i, w), 0.0) for w in ("f", "m")] for i in items]
+                certain = sum(min(1.0, sum(both)) for both in own)
+                if certain:
+                    expected.append(sum(both["fm".index(who)] for both in own) / certain)
+            e = of_lists[who, stage]
+            assert e.value == pytest.approx(np.mean(expected)), (who, stage)
+            assert (e.system == "s") == (stage == "lists")
+            assert e.details["without"] == 7 - len(expected)
 
 
 def test_interactions_per_item_agree_with_scipy() -> None:

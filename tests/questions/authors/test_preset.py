@@ -223,7 +223,7 @@ def test_shares_with_all_creators_are_in_the_report(authors_plan: Path, tmp_path
     result = Audit.from_plan(plan).run()
     found = estimates_of(result, ALL_CREATORS)
     shares = {(e.label, e.details["stage"]): e.value for e in found}
-    assert {stage for _, stage in shares} == {"platform", "interactions"}
+    assert {stage for _, stage in shares} == {"platform", "interactions", "profiles", "lists"}
     assert shares["f", "platform"] > 0.6 > shares["m", "platform"] > 0
     made = authors(result)
     assert made is not None

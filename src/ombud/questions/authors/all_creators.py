@@ -1,8 +1,8 @@
-"""RQ1 when all creators of an item count: by equal parts, or once for each of their identities."""
+"""Shares when all creators of an item count: by equal parts, or once for each identity."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +11,21 @@ import polars as pl
 from scipy import sparse
 
 from ombud.data.frames import Column, read_table
+from ombud.data.ids import Vocabulary
 from ombud.data.items import Items
 from ombud.errors import DataError
-from ombud.questions.authors.stages import STAGE, among_users, bounds
+from ombud.questions.authors.stages import STAGE, among_users, bounds, mean_share
 from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats
+from ombud.systems.rerankers.balance import identity_codes
 
 if TYPE_CHECKING:
-    from ombud.data.ids import Vocabulary
+    from ombud.data.ids import Ids
     from ombud.data.interactions import Interactions
+    from ombud.data.recommendations import Recommendations
     from ombud.questions.authors.creators import Creators
 
-__all__ = ["ALL_CREATORS", "all_creator_shares"]
+__all__ = ["ALL_CREATORS", "all_creator_list_shares", "all_creator_shares"]
 
 ALL_CREATORS = "creator-catalogue/all-creators-share"
 """The key of shares for which all creators count; `details` has the stage."""
@@ -83,6 +86,68 @@ def all_creator_shares(
         else:
             found.append(few)
     return found
+
+
+def all_creator_list_shares(
+    path: Path | str,
+    interactions: Interactions,
+    creators: Creators,
+    users: Ids,
+    lists: Mapping[str, Recommendations],
+    level: float,
+) -> list[Estimate]:
+    """Return the mean shares of profiles, and of each system's lists.
+
+    Parameters
+    ----------
+    path, interactions, creators, level
+        As in `all_creator_shares`.
+    users
+        Whose profiles.
+    lists
+        Their lists, by system, cut to the places that count.
+    """
+    table = _read(path, creators.attribute)
+    names = [*creators.names, *sorted(set(table["identity"]) - set(creators.names))]
+    rows = interactions.users.codes(users)
+    matrix = interactions.matrix[rows[rows >= 0]]
+    ones = sparse.csr_array(
+        (np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape
+    )
+    found = _means(ones, _weights(table, interactions.items, names), names, "profiles", level)
+    # Lists may have items that nobody met; the table says who made those too.
+    own, _ = Vocabulary.encode(table["item"].to_arrow())
+    weights = _weights(table, own, names)
+    for system, some in lists.items():
+        places = identity_codes(some, own, np.arange(len(own)))
+        row, place = np.nonzero(places >= 0)
+        there = sparse.csr_array(
+            (np.ones(len(row)), (row, places[row, place])), shape=(len(places), len(own))
+        )
+        there = there[np.asarray(some.lengths) > 0]
+        found += _means(there, weights, names, "lists", level, system=system)
+    return found
+
+
+def _means(
+    counts: sparse.csr_array,
+    weights: sparse.csr_array,
+    names: Sequence[str],
+    stage: str,
+    level: float,
+    **about: Any,
+) -> list[Estimate]:
+    """Return mean shares over users; counts are users x items."""
+    known: Floats = np.asarray(counts @ _known(weights), dtype=np.float64)
+    sums: Floats = np.asarray((counts @ weights).toarray(), dtype=np.float64)
+    values: Floats = np.full(sums.shape, np.nan)
+    np.divide(sums, known[:, None], out=values, where=known[:, None] > 0)
+    return [
+        mean_share(values[:, g], stage, name, {}, level=level, **about).replace(
+            metric=f"mean share in {stage}, all creators", key=ALL_CREATORS
+        )
+        for g, name in enumerate(names)
+    ]
 
 
 def _read(path: Path | str, attribute: str) -> pl.DataFrame:

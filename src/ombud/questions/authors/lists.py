@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from ombud.audits.analyses import Analysed
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
+from ombud.questions.authors.all_creators import all_creator_list_shares
 from ombud.questions.authors.creators import (
     Creators,
     creators_of,
@@ -55,6 +57,9 @@ class CreatorLists:
         How many places of each list count.
     least
         Users with fewer items of known identity in their history are left out.
+    creators
+        A table of all creators of items, as in ``creator-catalogue``: shares of profiles and lists
+        are then also given with all creators of an item counted. Default, none.
 
     References
     ----------
@@ -64,6 +69,7 @@ class CreatorLists:
     attribute: str = ""
     k: int = 50
     least: int = 5
+    creators: Path | str = ""
 
     registered_name: ClassVar[str]
 
@@ -84,6 +90,11 @@ class CreatorLists:
         for g, name in enumerate(creators.names):
             about: dict[str, Any] = {"level": settings.level}
             estimates.append(mean_share(past[:, g], "profiles", name, {}, **about))
+        if self.creators:
+            cut = {name: some.for_users(users[sample]).top(self.k) for name, some in lists.items()}
+            estimates += all_creator_list_shares(
+                self.creators, data.interactions, creators, users[sample], cut, settings.level
+            )
         estimates += _baselines(creators, data.interactions, self.k, settings.level)
         for system, answered in lists.items():
             own = answered.for_users(users[sample]).top(self.k)

@@ -118,8 +118,9 @@ class AuthorsPreset(Preset):
     catalogue
         A table of all catalogued items, such as ``items.parquet`` of a link folder.
     creators
-        A table of all creators of items, such as ``item_creators.parquet`` of a link folder: RQ1
-        is then also answered with all of them counted. Everything else goes by the table of items.
+        A table of all creators of items, such as ``item_creators.parquet`` of a link folder:
+        shares, from the catalogue to the lists of each system, are then also given with all of
+        them counted. Propagation and reranking go by the table of items.
     k, accuracy_at, candidates
         Places of a list that count for balance (50), for accuracy (100) and for reranking (1,000).
     users, accuracy_users, least
@@ -302,8 +303,7 @@ def _analyses(options: AuthorsOptions) -> list[dict[str, Any]]:
     about: dict[str, Any] = {"attribute": options.attribute} if options.attribute else {}
     size = {"k": options.k, "least": options.least}
     catalogue = {"catalogue": str(options.catalogue)} if options.catalogue else {}
-    if options.creators:
-        catalogue["creators"] = str(options.creators)
+    everyone = {"creators": str(options.creators)} if options.creators else {}
     propagation: dict[str, Any] = {
         "splits": options.splits,
         "residual_rate": options.residual_rate,
@@ -320,8 +320,8 @@ def _analyses(options: AuthorsOptions) -> list[dict[str, Any]]:
     if options.minimum_for:
         reranking["minimum_for"] = options.minimum_for
     return [
-        {"name": "creator-catalogue", **about, **catalogue},
-        {"name": "creator-lists", **about, **size},
+        {"name": "creator-catalogue", **about, **catalogue, **everyone},
+        {"name": "creator-lists", **about, **size, **everyone},
         {"name": "creator-propagation", **about, **size, **propagation},
         *(
             [{"name": "creator-reranking", **about, **size, **reranking}]
