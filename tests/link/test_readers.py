@@ -6,12 +6,15 @@ import gzip
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from ombud.errors import DataError
 from ombud.link import READERS, Batch, Problems, ReaderOptions
+from ombud.link._streams import lines_in_blocks
 
 NAMES = ReaderOptions(platform_authors=True)
 
@@ -245,6 +248,35 @@ def test_wikidata(tmp_path: Path, kind: str) -> None:
     assert problems.count("a line that is not JSON") == (kind == "jsonl")
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_statements_in_many_blocks_are_those_of_one(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(4)
+    rows = []
+    for n in rng.integers(0, 60, 900):  # those of one item are far apart
+        kind_of, value = [("label", f'Name "{n}"\nand more'), ("P21", "Q1"), ("P214", str(n)),
+                          ("P999", "x")][rng.integers(4)]  # fmt: skip
+        rows.append((f"Q{n}", kind_of, value))
+    frame = pl.DataFrame(rows, schema=["item", "property", "value"], orient="row")
+    file = tmp_path / f"statements.{kind}"
+    frame.write_csv(file) if kind == "csv" else frame.write_ndjson(file)
+    (whole,), problems = read("wikidata", file)
+    monkeypatch.setattr(
+        "ombud.link.readers.people.lines_in_blocks",
+        lambda stream, source, problems: lines_in_blocks(stream, source, problems, 700),
+    )
+    parts, again = read("wikidata", file)
+    assert len(parts) > 10 and again.rows() == problems.rows()
+    one = {r["key"]: r for r in whole.frame.to_dicts()}
+    many = [r for part in parts for r in part.frame.to_dicts()]
+    assert len(many) == len(one) == frame["item"].n_unique()
+    for row in many:
+        own = one[row["key"]]
+        assert sorted(row["names"]) == sorted(own["names"])
+        assert row["ids"] == own["ids"] and row["assertions"] == own["assertions"]
+
+
 def test_own_list_with_periods(tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text(
@@ -290,6 +322,37 @@ def test_bookdata_tools(tmp_path: Path) -> None:
     )
     batches, _ = read("bookdata", tmp_path)
     assert [b.kind for b in batches] == ["books", "authorities", "ratings"]
+
+
+def test_bookdata_tools_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("book-links", "viaf"):
+        (tmp_path / folder).mkdir()
+    links, viaf = tmp_path / "book-links", tmp_path / "viaf"
+    isbns = [f"{n:013d}" for n in range(60)]
+    clusters = pl.DataFrame({"isbn": isbns, "cluster": [n % 20 for n in range(60)]})
+    clusters.write_parquet(links / "isbn-clusters.parquet")
+    names = pl.DataFrame({"cluster": range(20), "author_name": [f"A {n}" for n in range(20)]})
+    # Another type of the same key.
+    names.cast({"cluster": pl.Int32}).write_parquet(links / "cluster-first-authors.parquet")
+    index = pl.DataFrame(
+        {"rec_id": [n % 9 for n in range(27)], "name": [f"N{n}" for n in range(27)]}
+    )
+    index.write_parquet(viaf / "author-name-index.parquet")
+    pl.DataFrame({"rec_id": [1, 1, 4], "gender": ["f", "m", "f"]}).write_parquet(
+        viaf / "author-genders.parquet"
+    )
+    whole, _ = read("bookdata", tmp_path)
+    monkeypatch.setattr("ombud.link.readers.bookdata._BLOCK", 7)
+    parts, _ = read("bookdata", tmp_path)
+    assert len(whole) == 2 and len(parts) > 8
+
+    def rows(batches: list[Any], kind: str) -> list[str]:
+        found = [r for b in batches if b.kind == kind for r in b.frame.to_dicts()]
+        return sorted(str({k: sorted(v, key=str) if isinstance(v, list) else v
+                           for k, v in row.items()}) for row in found)  # fmt: skip
+
+    for kind in ("books", "authorities"):
+        assert rows(parts, kind) == rows(whole, kind) != []
 
 
 @pytest.mark.parametrize("name", sorted(READERS))

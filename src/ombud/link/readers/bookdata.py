@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from ombud.errors import DataError
 from ombud.link.problems import Problems
@@ -71,38 +72,48 @@ def _books(path: Path, clusters: Path) -> Iterator[Batch]:
         if not every.is_file():
             raise DataError(path.name, ["isbn-clusters.parquet has no isbn; all-isbns is missing"])
         table = table.join(pl.scan_parquet(every).select("isbn_id", "isbn"), on="isbn_id")
-    grouped = table.group_by("cluster").agg(isbns=pl.col("isbn").cast(pl.String))
     first = path / "book-links" / "cluster-first-authors.parquet"
-    if first.is_file():
-        authors = pl.scan_parquet(first).group_by("cluster").agg(found=pl.col("author_name"))
-        grouped = grouped.join(authors, on="cluster", how="left")
-    else:
-        grouped = grouped.with_columns(found=pl.lit([], dtype=pl.List(pl.String)))
+    named = pl.scan_parquet(first) if first.is_file() else None
+    for part in _parts_of(clusters, "cluster"):
+        grouped = table.filter(part).group_by("cluster").agg(isbns=pl.col("isbn").cast(pl.String))
+        if named is not None:
+            authors = named.filter(part).group_by("cluster").agg(found=pl.col("author_name"))
+            grouped = grouped.join(authors, on="cluster", how="left")
+        else:
+            grouped = grouped.with_columns(found=pl.lit([], dtype=pl.List(pl.String)))
+        yield _book_batch(grouped.collect(engine="streaming"))
+
+
+def _parts_of(file: Path, key: str) -> list[pl.Expr]:
+    """Return conditions that part a table's rows by a key, about two million rows each."""
+    rows = pq.ParquetFile(file).metadata.num_rows
+    count = max(1, -(-rows // _BLOCK))
+    # Tables may store the same keys as different types.
+    part = pl.col(key).cast(pl.String).hash(seed=0) % count
+    return [part == number for number in range(count)]
+
+
+def _book_batch(grouped: pl.DataFrame) -> Batch:
     nothing = pl.lit([], dtype=pl.List(pl.String))
     names = pl.col("found").fill_null([])
     # Every name of a cluster is that of a first author, so each is a record of its own.
-    frame = grouped.collect().select(
-        key=pl.col("cluster").cast(pl.String), isbns="isbns", found=names
+    part = grouped.select(key=pl.col("cluster").cast(pl.String), isbns="isbns", found=names)
+    books = part.select(
+        key="key", work="key", isbns="isbns", cancelled=nothing, authors=nothing, names=nothing
     )
-    for low in range(0, frame.height, _BLOCK):
-        part = frame.slice(low, _BLOCK)
-        books = part.select(
-            key="key", work="key", isbns="isbns", cancelled=nothing, authors=nothing, names=nothing
-        )
-        named = part.select("key", "found").explode("found").drop_nulls("found")
-        more = named.select(
-            key="key",
-            work="key",
-            isbns=nothing,
-            cancelled=nothing,
-            authors=nothing,
-            names=pl.concat_list("found"),
-        )
-        yield Batch("books", "bookdata", conformed(pl.concat([books, more]), BOOKS))
+    named = part.select("key", "found").explode("found").drop_nulls("found")
+    more = named.select(
+        key="key",
+        work="key",
+        isbns=nothing,
+        cancelled=nothing,
+        authors=nothing,
+        names=pl.concat_list("found"),
+    )
+    return Batch("books", "bookdata", conformed(pl.concat([books, more]), BOOKS))
 
 
 def _authorities(index: Path, values: Path) -> Iterator[Batch]:
-    names = pl.scan_parquet(index).group_by("rec_id").agg(names=pl.col("name").unique())
     assertion = pl.struct(
         attribute=pl.lit("gender"),
         value=pl.col("gender").cast(pl.String),
@@ -110,17 +121,19 @@ def _authorities(index: Path, values: Path) -> Iterator[Batch]:
         start=pl.lit(None, dtype=pl.String),
         end=pl.lit(None, dtype=pl.String),
     )
-    found = pl.scan_parquet(values).group_by("rec_id").agg(assertions=assertion)
-    people = names.join(found, on="rec_id", how="left").collect()
-    people = people.select(
-        key=pl.col("rec_id").cast(pl.String),
-        names="names",
-        ids=pl.lit([], dtype=pl.List(pl.String)),
-        assertions=pl.col("assertions").fill_null([]),
-    )
-    for low in range(0, people.height, _BLOCK):
-        part = conformed(people.slice(low, _BLOCK), AUTHORITIES)
-        yield Batch("authorities", "viaf", part)
+    for part in _parts_of(index, "rec_id"):
+        names = pl.scan_parquet(index).filter(part)
+        found = pl.scan_parquet(values).filter(part)
+        people = names.group_by("rec_id").agg(names=pl.col("name").unique())
+        asserted = found.group_by("rec_id").agg(assertions=assertion)
+        joined = people.join(asserted, on="rec_id", how="left").select(
+            key=pl.col("rec_id").cast(pl.String),
+            names="names",
+            ids=pl.lit([], dtype=pl.List(pl.String)),
+            assertions=pl.col("assertions").fill_null([]),
+        )
+        some = conformed(joined.collect(engine="streaming"), AUTHORITIES)
+        yield Batch("authorities", "viaf", some)
 
 
 def _ratings(file: Path, source: str, scale: tuple[float, float] | None) -> Iterator[Batch]:

@@ -16,6 +16,7 @@ from ombud.errors import DataError
 from ombud.link._streams import UNPACKING, lines_in_blocks, open_bytes
 from ombud.link.problems import Problems
 from ombud.link.readers._json import decode_lines
+from ombud.link.readers._parts import by_key
 from ombud.link.readers.base import AUTHORITIES, Batch, ReaderOptions, conformed
 
 __all__ = ["AUTHOR_LISTS", "AuthorList", "read_author_lists", "read_people", "read_wikidata"]
@@ -307,7 +308,21 @@ _ID_PROPERTIES = {"p214": "viaf", "p244": "lccn", "p213": "isni", "p648": "openl
 
 def read_wikidata(path: Path, options: ReaderOptions, problems: Problems) -> Iterator[Batch]:
     """Wikidata statements: CSV, TSV or JSON lines of `item`, `property`, `value`."""
-    statements = _statements(path, problems)
+    wanted = options.wikidata_property.lower()
+    used = {wanted, *_NAME_PROPERTIES, *_ID_PROPERTIES}
+    statements = (_plain(block, used, path, problems) for block in _statements(path, problems))
+    bare = 0
+    for table in by_key(statements, "item"):
+        people = _wikidata_people(table, wanted, options.attribute)
+        bare += people.filter(pl.col("names").list.len() == 0).height
+        yield Batch("authorities", "wikidata", conformed(people, AUTHORITIES))
+    problems.add(path.name, "an item without a name: it is found by its ids alone", count=bare)
+
+
+def _plain(
+    statements: pl.DataFrame, used: set[str], path: Path, problems: Problems
+) -> pl.DataFrame:
+    """Return statements by plain names; of an item with none that is used, one."""
     last = pl.col("item", "property").str.replace(r"^.*[/#](?:statement/)?", "")
     table = statements.with_columns(last).with_columns(
         pl.col("property").str.to_lowercase().str.replace(r"^wdt?:", "")
@@ -315,10 +330,13 @@ def read_wikidata(path: Path, options: ReaderOptions, problems: Problems) -> Ite
     table = table.drop_nulls(["item", "property", "value"])
     lost = statements.height - table.height
     problems.add(path.name, "a statement without item, property or value", count=lost)
-    wanted = options.wikidata_property.lower()
+    return table.filter(pl.col("property").is_in(list(used)) | pl.col("item").is_first_distinct())
+
+
+def _wikidata_people(table: pl.DataFrame, wanted: str, attribute: str) -> pl.DataFrame:
     kind = pl.col("property")
     assertion = pl.struct(
-        attribute=pl.lit(options.attribute),
+        attribute=pl.lit(attribute),
         value="value",
         vocabulary=pl.lit("wikidata"),
         start="start",
@@ -331,10 +349,7 @@ def read_wikidata(path: Path, options: ReaderOptions, problems: Problems) -> Ite
         assertions=assertion.filter(kind == wanted),
     )
     own = pl.concat_list(pl.format("wikidata:{}", pl.col("key")), pl.col("ids"))
-    people = people.with_columns(ids=own, names=_without_language(pl.col("names")))
-    bare = people.filter(pl.col("names").list.len() == 0).height
-    problems.add(path.name, "an item without a name: it is found by its ids alone", count=bare)
-    yield Batch("authorities", "wikidata", conformed(people, AUTHORITIES))
+    return people.with_columns(ids=own, names=_without_language(pl.col("names")))
 
 
 def _without_language(names: pl.Expr) -> pl.Expr:
@@ -344,31 +359,53 @@ def _without_language(names: pl.Expr) -> pl.Expr:
     )
 
 
-def _statements(path: Path, problems: Problems) -> pl.DataFrame:
+def _statements(path: Path, problems: Problems) -> Iterator[pl.DataFrame]:
+    """Return the statements, some ten MiB of text at a time."""
     name = re.sub(r"\.(?:gz|bz2|xz|zip)$", "", path.name.lower())
-    parts: list[pl.DataFrame] = []
+    empty = pl.DataFrame(schema=_STATEMENT)
     with open_bytes(path) as stream:
+        blocks = lines_in_blocks(stream, path.name, problems)
         if name.endswith((".json", ".jsonl", ".ndjson")):
-            for lines in lines_in_blocks(stream, path.name, problems):
-                parts.append(decode_lines(lines, _STATEMENT, path.name, problems))
-        else:
-            try:
-                data = stream.read()
-            except UNPACKING as error:
-                raise DataError(path.name, [f"it cannot be unpacked: {error}"]) from None
-            separator = "\t" if name.endswith(".tsv") else ","
-            try:
-                table = pl.read_csv(
-                    BytesIO(data),
-                    separator=separator,
-                    infer_schema=False,
-                    truncate_ragged_lines=True,
-                )
-            except pl.exceptions.PolarsError as error:
-                raise DataError(path.name, [f"it cannot be read as a table: {error}"]) from None
+            for lines in blocks:
+                yield decode_lines(lines, _STATEMENT, path.name, problems)
+            return
+        header = b""
+        for lines in _whole_rows(blocks):
+            header = header or lines.pop(0)
+            table = _table([header, *lines], "\t" if name.endswith(".tsv") else ",", path.name)
             absent = {"item", "property", "value"} - set(table.columns)
             if absent:
                 raise DataError(path.name, [f"column {c!r} is missing" for c in sorted(absent)])
-            parts.append(table)
-    empty = pl.DataFrame(schema=_STATEMENT)
-    return pl.concat([empty, *parts], how="diagonal").select(list(_STATEMENT))
+            yield pl.concat([empty, table], how="diagonal").select(list(_STATEMENT))
+        if not header:
+            raise DataError(path.name, ["it cannot be read as a table: it is empty"])
+
+
+_QUOTED_BLOCKS = 4
+
+
+def _whole_rows(blocks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+    """Return blocks that do not end within a quoted value, unless a quote is never closed."""
+    pending: list[bytes] = []
+    held = quotes = 0
+    for lines in blocks:
+        pending += lines
+        held += 1
+        quotes += sum(line.count(b'"') for line in lines)
+        if quotes % 2 == 0 or held == _QUOTED_BLOCKS:
+            yield pending
+            pending, held, quotes = [], 0, 0
+    if pending:
+        yield pending
+
+
+def _table(lines: list[bytes], separator: str, source: str) -> pl.DataFrame:
+    try:
+        return pl.read_csv(
+            BytesIO(b"\n".join(lines)),
+            separator=separator,
+            infer_schema=False,
+            truncate_ragged_lines=True,
+        )
+    except pl.exceptions.PolarsError as error:
+        raise DataError(source, [f"it cannot be read as a table: {error}"]) from None
