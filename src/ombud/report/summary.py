@@ -93,7 +93,9 @@ def _wrapped(text: str, width: int, indent: str = "", first: str | None = None) 
 def _answer(answer: Answer, width: int, room: int) -> list[str]:
     lines = _wrapped(answer.question, width)
     sure = _wrapped(answer.how_sure.plain, width)
-    unknown = [] if answer.unknown is None else _wrapped(answer.unknown.plain, width)
+    unknown = []
+    if answer.unknown is not None:
+        unknown = _wrapped(f"Not known: {answer.unknown.plain}", width)
     if not answer.findings:
         small = any(reading(e) == "small" for e in answer.tested)
         told = _wrapped(answer.said.plain, width, "  ")

@@ -19,6 +19,7 @@ from ombud.questions.authors import (
 from ombud.questions.authors.appendix import accuracy_figure
 from ombud.report.answer import MOST_WORDS, word_count
 from ombud.report.blocks import Figure, Section, figures_in, tables_in
+from ombud.report.summary import summary_lines
 from ombud.stats.estimate import Estimate
 
 SECTIONS = (authors, authors_lists, authors_propagation, authors_reranking, authors_further)
@@ -68,6 +69,7 @@ def test_the_answer_fits_on_one_screen(authors_result: Result) -> None:
     words += word_count(answer.change) + len(answer.question.split())
     assert words + len(answer.figure.caption.split()) <= MOST_WORDS
     assert answer.unknown is not None and "gender" in answer.unknown.plain
+    assert f"Not known: {answer.unknown.plain}" in " ".join(summary_lines(authors_result))
 
 
 def test_inferred_identities_are_named_on_every_figure(authors_result: Result) -> None:
