@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from ombud.report.format import number_text
 
-__all__ = ["between", "counted", "in_hundred", "more_or_less", "out_of", "percent", "times"]
+__all__ = [
+    "base_of",
+    "between",
+    "counted",
+    "in_hundred",
+    "more_or_less",
+    "out_of",
+    "percent",
+    "times",
+]
 
 
 def out_of(share: float) -> str:
@@ -55,6 +64,18 @@ def in_hundred(share: float, base: int = 100) -> str:
     return number_text(size, places).removesuffix(".0")
 
 
+def base_of(difference: float, base: int = 100) -> int:
+    """Return of how many `more_or_less` counts a difference, for what stands beside it.
+
+    Examples
+    --------
+    >>> base_of(0.07), base_of(-0.004), base_of(1e-9)
+    (100, 1000, 10000)
+    """
+    sizes = (base, base * 10, base * 100)
+    return next((size for size in sizes if abs(difference) * size >= 1), sizes[-1])
+
+
 def more_or_less(difference: float, base: int = 100) -> str:
     """Return a difference of shares: how many more, or fewer, of every 100.
 
@@ -65,9 +86,7 @@ def more_or_less(difference: float, base: int = 100) -> str:
     """
     if difference == 0:
         return "as many"
-    for size in (base, base * 10, base * 100):
-        if abs(difference) * size >= 1:
-            break
+    size = base_of(difference, base)
     word = "more" if difference > 0 else "fewer"
     return f"{in_hundred(difference, size)} {word} of every {size:,}"
 

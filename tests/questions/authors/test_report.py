@@ -16,6 +16,7 @@ from ombud.questions.authors import (
     authors_propagation,
     authors_reranking,
 )
+from ombud.questions.authors.answer import _said
 from ombud.questions.authors.appendix import accuracy_figure
 from ombud.report.answer import MOST_WORDS, word_count
 from ombud.report.blocks import Figure, Section, figures_in, tables_in
@@ -47,6 +48,18 @@ def test_every_section_is_there_and_its_tables_are_named_once(
     assert {"platform", "interactions", "profiles", "lists: item-kNN"} <= drawn
     reranked = {row for row in drawn if "EQ: item-kNN" in row}
     assert bool(reranked) == (which == "three_result")
+
+
+def test_a_small_difference_and_its_baseline_are_counted_of_as_many() -> None:
+    e = Estimate(
+        metric="gap", key="balance-gap", value=0.0078, interval=(0.002, 0.013), method="bca", n=9,
+        system="ALS", label="female", null=0.0, details={"profile": 0.38},
+    )  # fmt: skip
+    assert _said(e).plain == (
+        "ALS's lists: 7.8 more of every 1,000 known places go to female; users' own profiles "
+        "have 380 (+2.0 to +13.0)."
+    )
+    assert "have 38 (+5.0 to +9.0)" in _said(e.replace(value=0.07, interval=(0.05, 0.09))).plain
 
 
 def test_flagged_items_are_told(authors_result: Result) -> None:

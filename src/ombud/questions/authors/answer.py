@@ -12,7 +12,7 @@ from ombud.report.answer import Answer, Finding
 from ombud.report.blocks import Name, Paragraph, Part, Strong, paragraph
 from ombud.report.findings import estimates_of, reading
 from ombud.report.format import number_text
-from ombud.report.natural import in_hundred, more_or_less, out_of
+from ombud.report.natural import base_of, in_hundred, more_or_less, out_of
 from ombud.stats.estimate import Estimate
 
 __all__ = ["authors_answer"]
@@ -44,11 +44,11 @@ def _said(e: Estimate) -> Paragraph:
     assert e.value is not None  # a finding has a number
     parts: list[Part] = [Name(e.system), "'s lists: ", Strong(more_or_less(e.value))]
     parts += [" known places go to ", Name(e.label)]
-    past = e.details.get("profile")
+    past, base = e.details.get("profile"), base_of(e.value)
     if isinstance(past, float):
-        parts.append(f"; users' own profiles have {in_hundred(past)}")
+        parts.append(f"; users' own profiles have {in_hundred(past, base)}")
     if e.interval is not None:
-        low, high = (number_text(100 * end, 1, signed=True) for end in e.interval)
+        low, high = (number_text(base * end, 1, signed=True) for end in e.interval)
         parts.append(f" ({low} to {high})")
     return paragraph(*parts, ".")
 

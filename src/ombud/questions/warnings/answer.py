@@ -23,7 +23,7 @@ from ombud.report.display import joined
 from ombud.report.figures import forest
 from ombud.report.findings import estimates_of, nearest_end, reading
 from ombud.report.format import number_text
-from ombud.report.natural import between, in_hundred, more_or_less, percent
+from ombud.report.natural import base_of, between, in_hundred, more_or_less, percent
 from ombud.stats.estimate import Estimate
 
 __all__ = ["warnings_answer"]
@@ -122,6 +122,7 @@ def _also(result: Result) -> Paragraph | None:
     # In places, not in percent: five times almost nothing is still almost nothing.
     e = max(above, key=_extra)
     more = e.details["list"] - e.details["history"]
+    own = in_hundred(e.details["history"], base_of(more))
     return paragraph(
         "Most: ",
         Name(e.label),
@@ -129,7 +130,7 @@ def _also(result: Result) -> Paragraph | None:
         Name(e.system),
         "), ",
         Strong(f"{more_or_less(more)} places"),
-        f"{_places(e, more)}; their own history has {in_hundred(e.details['history'])}.",
+        f"{_places(e, more)}; their own history has {own}.",
     )
 
 
