@@ -17,7 +17,7 @@
       var narrow = place.clientWidth < 520;
       var config = Object.assign({}, dark.matches ? content.dark : content.light);
       if (narrow) {
-        config.axisY = { ...config.axisY, labelLimit: 110 };
+        config.axisY = { ...config.axisY, labelLimit: 140 };
         config.axisX = { titleLimit: place.clientWidth - 130 };
       }
       var fitted = JSON.parse(JSON.stringify(spec), function (key, value) {
