@@ -70,6 +70,20 @@ def test_the_shipped_file_folds_nothing() -> None:
     assert not [t for t in binary if "trans" in t or "binary" in t or "queer" in t or "sex" in t]
 
 
+def test_codes_of_wikidata_are_not_folded_and_letters_stay_free(tmp_path: Path) -> None:
+    file, head = tmp_path / "mine.csv", "# version: 1\nattribute,vocabulary,term,code\n"
+    for code in ("female", "-"):
+        file.write_text(f"{head}gender,wikidata,Q1052281,{code}\n")
+        with pytest.raises(DataError, match="'q1052281', which is 'trans woman', may not become"):
+            read_mapping(file)
+    # In a Spanish list m is mujer; and a term may be told apart from others.
+    file.write_text(f"{head}gender,mine,m,female\ngender,mine,h,male\ngender,*,boys,boy\n")
+    frame = pl.DataFrame(
+        {"attribute": ["gender"] * 2, "vocabulary": ["mine", "x"], "value": ["M"] * 2}
+    )
+    assert read_mapping(file).codes(frame)["code"].to_list() == ["female", "male"]
+
+
 @pytest.mark.parametrize(
     ("term", "code"),
     [
@@ -80,6 +94,13 @@ def test_the_shipped_file_folds_nothing() -> None:
         ("male", "non-binary"),
         ("transgender", "-"),
         ("transgender people", "trans man"),
+        ("female", "male"),
+        ("weiblich", "male"),
+        ("demiboy", "male"),
+        ("Fa'afafine", "female"),
+        ("MTF", "female"),
+        ("they/them", "female"),
+        ("third-gender", "male"),
     ],
 )
 def test_a_file_that_folds_identities_is_refused(tmp_path: Path, term: str, code: str) -> None:

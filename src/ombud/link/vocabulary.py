@@ -26,10 +26,13 @@ NO_ASSERTION = "-"
 
 _PROTECTED = re.compile(
     r"trans(?!l)|non.?binary|gender.?queer|gender.?fluid|agender|intersex|two.?spirit|hijra"
-    r"|neutrois|bigender|pangender|non.?conform|enby|third gender"
+    r"|neutrois|bigender|pangender|non.?conform|enby|third.?gender|androgyn|demi.?(?:boy|girl|gender"
+    r"|man|woman)|muxe|fa.?afafine|fakaleiti|m[aā]h[uū]|travesti|\bmtf\b|\bftm\b|\bthey\b|\bxe\b"
+    r"|\bze\b|x.?gender|gender.?variant|gender.?non|gender.?neutral|kathoey|waria|khwaja"
 )
 _PEOPLE = re.compile(r"\b(?:people|person|persons|individual|individuals)\b")
 _PRONOUNS = re.compile(r"/(?:they|he|she|them|him|her|xe|ze)\b")
+_OPAQUE = re.compile(r"\W*[a-z]?\d*\W*")
 _COLUMNS = ["attribute", "vocabulary", "term", "code"]
 
 
@@ -113,6 +116,8 @@ def read_mapping(path: str | Path | None = None) -> IdentityMapping:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(own.name, [f"it cannot be read as a mapping: {error}"]) from None
     more_version, more = _parsed(text, own.name)
+    if faults := _refolded(terms, more):
+        raise DataError(own.name, faults[:20])
     both = pl.concat([terms, more]).unique(_COLUMNS[:3], keep="last", maintain_order=True)
     return IdentityMapping(f"{version} + {own.name} {more_version}", both)
 
@@ -140,12 +145,37 @@ def _parsed(text: str, name: str) -> tuple[str, pl.DataFrame]:
     return found.group(1), table
 
 
+def _refolded(shipped: pl.DataFrame, more: pl.DataFrame) -> list[str]:
+    """Return which rows give two identities of the shipped file one code, or drop one."""
+    before = {(a, v, t): code for a, v, t, code in shipped.iter_rows()}
+    changed: dict[tuple[str, str, str], str] = {}
+    for a, v, t, code in more.iter_rows():
+        # A letter may mean something else in another source.
+        shared = (a, "*", t) if _OPAQUE.fullmatch(t) is None else (a, v, t)
+        key = (a, v, t) if (a, v, t) in before else shared
+        if before.get(key, NO_ASSERTION) != NO_ASSERTION:
+            changed[key] = code
+    joined: dict[tuple[str, str], set[str]] = {}
+    for key, old in before.items():
+        if old != NO_ASSERTION:
+            joined.setdefault((key[0], changed.get(key, old)), set()).add(old)
+    faults = []
+    for (a, v, t), code in changed.items():
+        old = before[a, v, t]
+        dropped = code == NO_ASSERTION and _PROTECTED.search(old)
+        if dropped or (code not in {old, NO_ASSERTION} and len(joined[a, code]) > 1):
+            faults.append(
+                f"{t!r}, which is {old!r}, may not become {code!r}: one identity is never folded "
+                "into another"
+            )
+    return faults
+
+
 def _folds(term: str, code: str) -> bool:
     """Return whether a row joins two identities of which one is trans or non-binary."""
     if code == NO_ASSERTION:
         return bool(_PROTECTED.search(_plain(term)))
-    opaque = re.fullmatch(r"\W*[a-z]?\d*\W*", _plain(term)) is not None
-    if opaque:
+    if _OPAQUE.fullmatch(_plain(term)):
         return False
     either = _PROTECTED.search(_plain(term)) or _PROTECTED.search(_plain(code))
     return bool(either) and _skeleton(term) != _skeleton(code)

@@ -144,6 +144,18 @@ def test_flagged_items_stand_beside_every_outcome() -> None:
     assert table.select(columns).rows() == [("m", 2, 1, 2), ("f", 1, 1, 2), ("ambiguous", 1, 0, 0)]
 
 
+def test_identities_that_are_catalogued_and_met_by_nobody_are_told(tmp_path: Path) -> None:
+    catalogue = tmp_path / "items.csv"
+    who = ["f"] * 2 + ["m"] * 2 + ["agender"] * 4 + [None] * 2
+    pl.DataFrame({"item": range(10), "gender": who}).write_csv(catalogue)
+    found = CreatorCatalogue(catalogue=catalogue).analyse(small(), {}, Settings()).estimates
+    at = {e.label: e for e in found if e.details.get("stage") == "catalogue"}
+    assert {name: e.value for name, e in at.items()} == {"f": 0.25, "m": 0.25, "agender": 0.5}
+    assert (at["agender"].details["lowest"], at["agender"].details["highest"]) == (0.4, 0.6)
+    platform = {e.label for e in found if e.details.get("stage") == "platform"}
+    assert platform == {"f", "m"}
+
+
 @pytest.mark.parametrize("how", ["all", "any"])
 def test_shares_with_all_creators_by_hand(tmp_path: Path, how: str) -> None:
     # Forty items; each has a creator f, m or neither, and every second one a further creator m.

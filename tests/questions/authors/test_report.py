@@ -62,6 +62,15 @@ def test_a_small_difference_and_its_baseline_are_counted_of_as_many() -> None:
     assert "have 38 (+5.0 to +9.0)" in _said(e.replace(value=0.07, interval=(0.05, 0.09))).plain
 
 
+def test_identities_without_an_item_on_the_platform_are_told(authors_result: Result) -> None:
+    one = next(e for e in authors_result.estimates if e.details.get("stage") == "platform")
+    unmet = one.replace(label="agender", value=0.2, details={**one.details, "stage": "catalogue"})
+    changed = replace(authors_result, estimates=(*authors_result.estimates, unmet))
+    section = authors(changed)
+    assert section is not None and "with no item on the platform" in str(section.blocks[0])
+    assert "no item on the platform" not in str(authors(authors_result))
+
+
 def test_flagged_items_are_told(authors_result: Result) -> None:
     table = authors_result.tables["creator-resolution"]
     assert "flagged" not in str(authors(authors_result))

@@ -157,7 +157,10 @@ def _catalogued(path: Path | str, creators: Creators, level: float) -> list[Esti
     there = np.array([value is not None for value in values], dtype=bool)
     known = int(there.sum())
     found = []
-    for name in creators.names:
+    # Who is catalogued and met by nobody is part of the answer.
+    others, often = np.unique(values[there].astype(str), return_counts=True)
+    unmet = [str(name) for name in others[np.argsort(-often, kind="stable")]]
+    for name in dict.fromkeys([*creators.names, *unmet]):
         of = int(np.count_nonzero(values[there] == name))
         about = {"unit": "item", "level": level}
         details = {STAGE: "catalogue", "of": known} | bounds(of, known, len(values))

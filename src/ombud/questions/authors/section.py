@@ -52,6 +52,7 @@ _COUNTED = {
     "platform": "items on the platform",
     "interactions": "interactions",
 }
+_UNMET = 5
 _PER_ITEM = "creator-catalogue/interactions-per-item"
 
 
@@ -115,6 +116,21 @@ def _catalogue_said(result: Result) -> Iterable[Paragraph]:
                 f"{in_hundred(low)} to {in_hundred(high)} of every 100 items"
             )
         yield paragraph(*parts, ".")
+    yield from _unmet_said(result)
+
+
+def _unmet_said(result: Result) -> Iterable[Paragraph]:
+    """Say which identities are catalogued and have no item on the platform."""
+    met = {e.label for e in pipeline(result, "platform")}
+    unmet = [e for e in pipeline(result, "catalogue") if e.label not in met]
+    if not unmet:
+        return
+    parts: list[Part] = ["Catalogued, and with no item on the platform: "]
+    for index, e in enumerate(unmet[:_UNMET]):
+        parts += [", " if index else "", Name(e.label), f" ({out_of(e.value or 0.0)} known items)"]
+    if len(unmet) > _UNMET:
+        parts.append(f", and {len(unmet) - _UNMET:,} more in the table of shares")
+    yield paragraph(*parts, ".")
 
 
 def _flagged_said(result: Result) -> Iterable[Paragraph]:
