@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -44,8 +45,14 @@ def test_groups_are_crossed_with_labels() -> None:
     column = {name: labels.states[:, i].tolist() for i, name in enumerate(labels.names)}
     unknown = LabelState.UNKNOWN
     assert column["w"] == [1, 0, 0, 1]
-    assert column["gender=f & w"] == [1, 0, 0, unknown]  # 3 has not w, whoever wrote it
-    assert column["gender=m & w"] == [0, 0, 0, unknown]
+    # Nobody knows who wrote 3: it is in no crossing's denominator, though it has not w.
+    assert column["gender=f & w"] == [1, 0, unknown, unknown]
+    assert column["gender=m & w"] == [0, 0, unknown, unknown]
+    items = Items.from_frame(BOOKS)
+    groups = items.crossed(items.grouping(["gender"]), labels)
+    assert groups.names == ("gender=f", "gender=m", "gender=f & w", "gender=m & w")
+    assert groups.attributes == ("gender", "gender", "gender & label", "gender & label")
+    assert groups.members.astype(int).tolist() == [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([1, 0])), min_size=4))
@@ -64,6 +71,10 @@ def test_a_crossing_is_never_more_than_either(rows: list[tuple[str | None, int]]
             one, other = name.split(" & ")
             yes = at[name] == 1
             assert (yes <= ((at[one] == 1) & (at[other] == 1))).all()
+    # Crossings of a label add up to the label, among items whose group is known.
+    known = np.array([value is not None for value, _ in rows])
+    crossings = [at[name] == 1 for name in labels.names if " & " in name]
+    assert (sum(crossings)[known] == (at["w"] == 1)[known]).all()  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

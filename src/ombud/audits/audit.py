@@ -384,6 +384,8 @@ class Audit:
         if metric.of != "recommender" or not by or self.data.items is None:
             return metric.measure(outputs, self.data)
         groups = self.data.items.grouping([name for name in by if name != LABEL])
+        if LABEL in by and self.data.labels is not None:
+            groups = self.data.items.crossed(groups, self.data.labels)
         return measure_by_item(metric, outputs, self.data, groups)
 
     def _asking(self, store: RunFolder | None, progress: Progress) -> OutputCollector:

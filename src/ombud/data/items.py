@@ -138,6 +138,31 @@ class Items:
         self._check(wanted)
         return Grouping.from_values(self.items.arrow, {name: self.values[name] for name in wanted})
 
+    def crossed(self, groups: Grouping, labels: Labels) -> Grouping:
+        """Return groups of items, and their crossings with labels.
+
+        Parameters
+        ----------
+        groups
+            Groups of these items.
+        labels
+            As `as_labels` returns them, with the crossings among them.
+        """
+        inside = groups.aligned(self.items.arrow)
+        states = labels.aligned(self.items)
+        place = {name: column for column, name in enumerate(labels.names)}
+        names, attributes, members = list(groups.names), list(groups.attributes), [inside]
+        for group, attribute in zip(groups.names, groups.attributes, strict=True):
+            for label in labels.names:
+                crossing = f"{group} & {label}"
+                if crossing in place:
+                    names.append(crossing)
+                    attributes.append(f"{attribute} & {LABEL}")
+                    members.append(states[:, [place[crossing]]] == LabelState.YES)
+        return Grouping(
+            self.items, tuple(names), np.concatenate(members, axis=1), tuple(attributes)
+        )
+
     def as_labels(self, by: Sequence[str], labels: Labels | None = None) -> Labels:
         """Return the groups of items as labels, so that what measures labels measures groups.
 
@@ -215,8 +240,13 @@ def _can_be_attribute(dtype: Any) -> bool:
 
 
 def _both(one: NDArray[np.int8], other: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Return *and* with three values: no as soon as either is no, yes when both are yes."""
-    no = (one == LabelState.NO) | (other == LabelState.NO)
+    """Return *and*; unknown where either is unknown, so that all crossings count the same items.
+
+    An item of another group is not of this crossing, whatever its label; to count it as *no* where
+    the label is unknown would draw down the crossings whose own items with unknown labels are left
+    out.
+    """
+    unknown = (one == LabelState.UNKNOWN) | (other == LabelState.UNKNOWN)
     yes = (one == LabelState.YES) & (other == LabelState.YES)
-    unknown = np.int8(LabelState.UNKNOWN)
-    return np.where(no, np.int8(LabelState.NO), np.where(yes, np.int8(LabelState.YES), unknown))
+    known = np.where(yes, np.int8(LabelState.YES), np.int8(LabelState.NO))
+    return np.where(unknown, np.int8(LabelState.UNKNOWN), known)
