@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -208,6 +209,29 @@ def test_the_attribute_is_that_of_by_item(authors_plan: Path, tmp_path: Path) ->
     completed = complete(Plan.load(plan))
     assert {a["attribute"] for a in completed.analyses} == {attribute}
     assert "creator" in load_data(completed).items.attributes  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"target": {"f": 0.7, "m": 0.7}}, "add up to 1.4"),
+        ({"target": {"f": 1.0}}, "the identities with enough items are"),
+        ({"genres": ["nope"]}, "the data has no labels"),
+        ({"exposure": True, "strategies": ["FA*IR"]}, "counts places"),
+    ],
+)
+def test_what_cannot_work_is_said_before_training(
+    authors_plan: Path, options: dict[str, Any], said: str
+) -> None:
+    plan = complete(changed(authors_plan, **options))
+    with pytest.raises(PlanError, match=said):
+        load_data(plan)
+
+
+def test_exposure_and_fewest_items_reach_the_analysis(authors_plan: Path) -> None:
+    plan = complete(changed(authors_plan, exposure=True, fewest_items=7))
+    (found,) = [a for a in plan.analyses if a["name"] == "creator-reranking"]
+    assert found["exposure"] is True and found["fewest_items"] == 7
 
 
 def test_shares_with_all_creators_are_in_the_report(authors_plan: Path, tmp_path: Path) -> None:

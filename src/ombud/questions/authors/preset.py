@@ -19,7 +19,8 @@ from ombud.data.frames import open_frame
 from ombud.data.items import LABEL
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import creators_of
-from ombud.questions.authors.reranking import STRATEGIES
+from ombud.questions.authors.genres import by_genre
+from ombud.questions.authors.reranking import STRATEGIES, CreatorReranking
 from ombud.registry import preset
 from ombud.rng import generator
 from ombud.stats.propagation.identities import Splits
@@ -54,6 +55,8 @@ class AuthorsOptions(BaseModel):
     strategies: tuple[str, ...] = STRATEGIES[:3]
     target: dict[str, float] | None = None
     minimum_for: str = ""
+    exposure: bool = False
+    fewest_items: int = Field(default=50, ge=1)
     splits: Splits = "rest"
     residual_rate: float = Field(default=0.1, gt=0)
     placebo: bool = False
@@ -125,7 +128,7 @@ class AuthorsPreset(Preset):
         Places of a list that count for balance (50), for accuracy (100) and for reranking (1,000).
     users, accuracy_users, least
         Both samples, and how many items of known identity a profile must have.
-    strategies, target, minimum_for
+    strategies, target, minimum_for, exposure, fewest_items
         As in the analysis ``creator-reranking``.
     splits, residual_rate, placebo, genres
         As in the analysis ``creator-propagation``.
@@ -156,6 +159,12 @@ class AuthorsPreset(Preset):
                 f"{_NAME}: identities of this data were inferred, such as from first names; say "
                 "inferred = true under [options] to use them, and every figure will say so"
             )
+        # What would fail after training is said before it.
+        for asked in _analyses(options):
+            if asked["name"] == "creator-reranking":
+                about = {name: value for name, value in asked.items() if name != "name"}
+                CreatorReranking(**about).check(creators, data)
+        by_genre(creators, data, options.genres)
         if options.feedback == "both" and not data.interactions.explicit:
             raise PlanError(f"{_NAME}: feedback = 'both' needs ratings, and this data has none")
         if options.feedback == "implicit" and data.interactions.explicit:
@@ -314,6 +323,8 @@ def _analyses(options: AuthorsOptions) -> list[dict[str, Any]]:
         "accuracy_at": options.accuracy_at,
         "candidates": max(options.candidates, options.k, options.accuracy_at),
         "strategies": list(options.strategies),
+        **({"exposure": True} if options.exposure else {}),
+        **({"fewest_items": options.fewest_items} if options.fewest_items != 50 else {}),
     }
     if options.target is not None:
         reranking["target"] = options.target

@@ -108,6 +108,9 @@ class CreatorReranking:
             raise PlanError(f"no strategy is called {', '.join(wrong)}; {', '.join(STRATEGIES)}")
         if self.exposure and "FA*IR" in self.strategies:
             raise PlanError("FA*IR counts places; with exposure = true leave it out of strategies")
+        mix = () if self.target is None else tuple(self.target.values())
+        if mix and (min(mix) < 0 or abs(sum(mix) - 1) > 1e-6):
+            raise PlanError(f"the shares of target add up to {sum(mix):g}; they must add up to 1")
         if self.candidates < max(self.k, self.accuracy_at):
             raise PlanError(
                 f"candidates is {self.candidates}; the list itself has "
@@ -150,6 +153,14 @@ class CreatorReranking:
                 ]
         table = pl.DataFrame(rows, infer_schema_length=None)
         return Analysed(tuple(estimates), {"creator-reranking": table}, tuple(exclusions))
+
+    def check(self, creators: Creators, data: Dataset) -> None:
+        """Refuse what the identities at hand do not allow, before anything is trained."""
+        mixed, _ = _mixable(creators, data, self.fewest_items)
+        if len(mixed.names) >= 2:
+            self._mix(mixed)
+            if "FA*IR" in self.strategies:
+                self._guarded(mixed)
 
     def _changed(
         self, strategy: str, lists: Recommendations, mixed: Creators, own: Floats
