@@ -16,6 +16,8 @@ from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean, OfSums, RatioOfSums
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ombud.data.dataset import Dataset
 
 __all__ = ["MAE", "RMSE"]
@@ -42,6 +44,11 @@ class _Error(MetricBase):
     contrast: ClassVar[Literal["difference"]] = "difference"
     depth: ClassVar[int] = 0
     name: ClassVar[str]
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return why pairs cannot be measured in blocks."""
+        del tables
+        return "predicted ratings are not among the tables that are read in blocks"
 
     @property
     def title(self) -> str:

@@ -15,6 +15,8 @@ from ombud.registry import metric
 from ombud.stats.statistics import Floats, RatioOfSums, Statistic, WeightedMean
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ombud.data.dataset import Dataset
 
 __all__ = ["Accuracy", "F1Score", "FlagShare", "Precision", "Recall"]
@@ -53,6 +55,14 @@ class _Detection(MetricBase):
             clusters=texts.clusters,
             exclusions=texts.exclusions,
             details=details,
+        )
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return why texts cannot be measured in blocks."""
+        del tables
+        return (
+            "its counts beside the number are made of all texts at once; false-positive-rate and "
+            "suppression are measured in blocks"
         )
 
     def _columns(self, texts: Judged) -> dict[str, Floats]:
