@@ -150,7 +150,7 @@ class EnginePlan(_Strict):
 
     type: Literal["memory", "stream", "spark"] = "memory"
     """``stream``: Parquet larger than memory, in blocks. ``spark``: blocks on a cluster."""
-    blocks: int | None = Field(default=None, ge=1, le=10_000, strict=True)
+    blocks: int | None = Field(default=None, ge=1, le=1_000_000, strict=True)
     """Into how many blocks users or texts are sorted; default, by the number of rows."""
     scratch: str | None = None
     """Folder for the blocks; default, within the result, where they are deleted at the end."""
