@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -433,6 +434,84 @@ def test_a_stray_quote_costs_its_own_line_at_most(tmp_path: Path) -> None:
     [batch], _ = read("amazon", file)
     assert batch.frame["rating"].to_list() == [5.0, 4.0, 3.0]
     assert batch.frame["user"].to_list()[::2] == ["u1", "u3"]
+
+
+STRAY = "a line with a stray quote (read without it)"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "users"),
+    [
+        (
+            "BX-Ratings.csv",
+            'User-ID,ISBN,Book-Rating\n1,0525230106,5\n2,"0525230106,4\n3,0525230106,7\n',
+            ["1", "2", "3"],
+        ),
+        (
+            "BX-Book-Ratings.csv",
+            '"User-ID";"ISBN";"Book-Rating"\n"1";"\\"0525230106\\"";"5"\r\n'
+            '"2";"0525230106";"4"\r\n\r\n"3";"05252;30106";"4"\n"4";"0525230106";"7"\n',
+            ["1", "2", "4"],
+        ),
+    ],
+)
+def test_a_stray_quote_of_bookcrossing_costs_its_own_line_at_most(
+    tmp_path: Path, name: str, text: str, users: list[str]
+) -> None:
+    (tmp_path / name).write_bytes(text.encode())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (batch,), problems = read("bookcrossing", tmp_path)
+    assert batch.frame["user"].to_list() == users
+    assert set(batch.frame["item"]) == {"0525230106"}
+    counts = {r["reason"]: r["count"] for r in problems.rows()}
+    long = {"a row with too many columns (left out)": 1} if "Book" in name else {}
+    assert counts == {STRAY: 1, **long}
+
+
+def test_bookcrossing_is_read_whatever_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "BX-Ratings.csv").write_bytes(
+        b"\xef\xbb\xbfUser-ID,ISBN,Book-Rating\n1,caf\xe9,5\n2\n3,0525230106,7"
+    )
+    (batch,), problems = read("bookcrossing", tmp_path)
+    assert batch.frame["user"].to_list() == ["1", "3"]
+    assert problems.count("a rating without user, book or a number from 0 to 10") == 1
+    (tmp_path / "BX-Ratings.csv").write_text("\n")
+    with pytest.raises(DataError, match="there is no line in it"):
+        read("bookcrossing", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"A1,0525230106,5\nA2,0525230106,4\n",
+        b"A1,0525230106,5,123,x\nA2,0525230106,4,1,y\n",
+        bytes(range(256)) * 20,
+    ],
+)
+def test_amazon_of_other_columns_is_one_clear_error(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match="four columns were expected"):
+        read("amazon", file)
+
+
+def test_times_and_cells_of_amazon_that_are_not_used_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_bytes(
+        b"A1,0525230106,5,123\nA2,0525230106,abc,1\nA3,B00005MF9C,4,notatime\nA4,0525230106\n"
+        b"A5,0525230106,4,1,extra\nA\xff,0525230106,3,\n"
+    )
+    (batch,), problems = read("amazon", file)
+    assert batch.frame.select("rating", "time").rows() == [(5, 123), (4, None), (4, 1), (3, None)]
+    assert {r["reason"]: (r["count"], r["examples"]) for r in problems.rows()} == {
+        "a line with more than four cells (the rest is not used)": (1, []),
+        "a rating whose time cannot be read (used without one)": (1, ["notatime"]),
+        "a line without user, item or a rating from 0 to 5": (2, []),
+    }
+    file.write_text("user,item,rating,time\n")
+    (batch,), _ = read("amazon", file)
+    assert batch.frame.height == 0
 
 
 def test_broken_rows_of_rating_tables_are_counted(tmp_path: Path) -> None:
