@@ -181,6 +181,54 @@ def test_goodreads_values_that_cannot_be_are_counted(tmp_path: Path) -> None:
     assert (told["count"], told["examples"]) == (1, ["last summer"])
 
 
+OTHER_TYPE = "a field of another type than expected (not used)"
+
+
+def test_goodreads_ratings_that_are_no_number_are_left_out(tmp_path: Path) -> None:
+    said = ["abc", [5], True, {"a": 1}, "4", "", None, 3]
+    rows = [{"user_id": f"u{n}", "book_id": "1", "rating": r} for n, r in enumerate(said)]
+    file = tmp_path / "goodreads_interactions.json"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    (batch,), problems = read("goodreads", file)
+    assert batch.frame.select("user", "rating").rows() == [
+        ("u4", 4.0),
+        ("u5", None),
+        ("u6", None),
+        ("u7", 3.0),
+    ]
+    assert problems.count(OTHER_TYPE) == 4
+    assert problems.count("an interaction whose rating is no number (left out)") == 4
+    # Polars alone would take these for 1 and for a row of nothing.
+    file.write_text('{"user_id": "u", "book_id": "1", "rating": true}\n')
+    (batch,), problems = read("goodreads", file)
+    assert batch.frame.height == 0 and problems.count(OTHER_TYPE) == 1
+    file.write_text('{"user_id": "u", "book_id": "1", "rating": 5}\nnull\n')
+    (batch,), problems = read("goodreads", file)
+    assert batch.frame.height == 1
+    assert [r["reason"] for r in problems.rows()] == ["a line that is no JSON object"]
+
+
+def test_fields_of_another_type_are_counted(tmp_path: Path) -> None:
+    odd: list[dict[str, object]] = [
+        {"key": "/books/1", "authors": "x"},
+        {"key": "/books/2", "isbn_10": [["0525230106"], "080442957X"]},
+        {"key": "/books/3", "works": [{"key": {"of": "w"}}], "authors": {"key": "/authors/1"}},
+        {"key": "/books/4", "isbn_13": 9780525230106, "authors": [None]},
+    ]
+    file = tmp_path / "dump.txt"
+    file.write_text("\n".join(line("edition", content) for content in odd))
+    (batch,), problems = read("openlibrary", file)
+    assert batch.frame.select("isbns", "authors").rows() == [
+        ([], []),
+        ([None, "080442957X"], []),
+        ([], ["/authors/1"]),
+        (["9780525230106"], []),
+    ]
+    (told,) = problems.rows()
+    assert (told["reason"], told["count"]) == (OTHER_TYPE, 3)
+    assert told["examples"][0] == "authors: 'x'"
+
+
 def test_viaf_says_that_its_xml_asserts_gender_alone(tmp_path: Path) -> None:
     file = tmp_path / "viaf.xml"
     file.write_text(

@@ -288,9 +288,8 @@ def read_goodreads(path: Path, options: ReaderOptions, problems: Problems) -> It
         yield from _gr_csv(seen, path, problems)
     elif seen is not None:
         for frame in _decoded(seen, _GR_RATING, problems):
-            usable = frame.drop_nulls(["user_id", "book_id"])
-            reason = "an interaction without user or book"
-            problems.add(seen.name, reason, count=frame.height - usable.height)
+            usable = _with_ids(frame, seen.name, problems)
+            usable = _without(pl.col("rating").is_nan(), usable, seen.name, problems)
             time = pl.col("date_added").str.to_datetime(_GR_TIME, strict=False).dt.epoch("s")
             ratings = usable.rename({"user_id": "user", "book_id": "item"})
             ratings = ratings.with_columns(time=time)
@@ -369,14 +368,24 @@ def _numbered(frame: pl.DataFrame, source: str, problems: Problems) -> pl.DataFr
     if absent:
         raise DataError(source, [f"column {c!r} is missing" for c in sorted(absent)])
     said = pl.col("rating").str.strip_chars()
+    usable = _with_ids(frame, source, problems)
+    number = said.cast(pl.Float32, strict=False)
+    wrong = (said.str.len_chars() > 0) & number.is_null()
+    return _without(wrong, usable, source, problems).with_columns(rating=number)
+
+
+def _with_ids(frame: pl.DataFrame, source: str, problems: Problems) -> pl.DataFrame:
     usable = frame.drop_nulls(["user_id", "book_id"])
     reason = "an interaction without user or book"
     problems.add(source, reason, count=frame.height - usable.height)
-    number = said.cast(pl.Float32, strict=False)
-    wrong = (said.str.len_chars() > 0).fill_null(False) & number.is_null()
-    kept = usable.filter(~wrong).with_columns(rating=number)
+    return usable
+
+
+def _without(wrong: pl.Expr, frame: pl.DataFrame, source: str, problems: Problems) -> pl.DataFrame:
+    """Return the rows whose rating is a number or missing."""
+    kept = frame.filter(~wrong.fill_null(False))
     reason = "an interaction whose rating is no number (left out)"
-    problems.add(source, reason, count=usable.height - kept.height)
+    problems.add(source, reason, count=frame.height - kept.height)
     return kept
 
 
