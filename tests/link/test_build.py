@@ -558,6 +558,9 @@ def test_faults_come_in_one_error(tmp_path: Path) -> None:
     empty.write_text("")
     with pytest.raises(DataError, match="neither books nor ratings"):
         build_links([("openlibrary", empty)], tmp_path / "linked")
+    empty.write_text("no line of a dump\n")
+    with pytest.raises(DataError, match=r"empty.txt: a line with fewer than five .* \(times: 1\)"):
+        build_links([("openlibrary", empty)], tmp_path / "linked")
     assert not (tmp_path / "linked").exists()
     assert not list(tmp_path.glob(".linked*"))
     with pytest.raises(ResultError, match="no link folder"):

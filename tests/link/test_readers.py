@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
+import sys
 import warnings
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +93,32 @@ def test_a_gzip_file_that_is_cut(tmp_path: Path) -> None:
         ).encode()
     )
     file = tmp_path / "dump.txt.gz"
-    file.write_bytes(data[: len(data) // 2])
-    _, problems = read("openlibrary", file)
+    for left in (len(data) // 2, len(data) - 50):
+        file.write_bytes(data[:left])
+        (batch,), problems = read("openlibrary", file)
+        # The line in which it ends is no line; those before it are there.
+        assert batch.frame["author"].to_list() == [f"/a/{n}" for n in range(batch.frame.height)]
+        assert 1000 < batch.frame.height < 4000
+        assert {r["reason"]: r["count"] for r in problems.rows()} == {
+            "the archive is damaged; the rest of it is not read": 1,
+            "the line that the damage cuts is left out": 1,
+        }
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_what_comes_before_damage_is_read(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    rng = np.random.default_rng(1)
+    rows = [f"{n},{rng.integers(10**9):010d},10" for n in range(100_000)]
+    packed = bytearray(pack("\n".join(["User-ID,ISBN,Book-Rating", *rows]).encode()))
+    at = len(packed) * 3 // 4
+    packed[at : at + 100] = bytes(100)
+    kind = {gzip: "gz", bz2: "bz2", lzma: "xz"}[sys.modules[pack.__module__]]
+    file = tmp_path / f"BX-Ratings.csv.{kind}"
+    file.write_bytes(packed)
+    (batch,), problems = read("bookcrossing", file)
     assert problems.count("the archive is damaged; the rest of it is not read") == 1
+    users = batch.frame["user"].to_list()
+    assert len(users) > 20_000 and users[:20_000] == [str(n) for n in range(20_000)]
 
 
 BX_OLD = (

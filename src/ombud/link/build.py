@@ -282,9 +282,9 @@ def _build(
             store.append(batch)
     tables = store.close()
     if not store.records and not store.ratings:
-        raise DataError(
-            "link", ["the files hold neither books nor ratings; there is nothing to link"]
-        )
+        fault = "the files hold neither books nor ratings; there is nothing to link"
+        met = [f"{p['source']}: {p['reason']} (times: {p['count']:,})" for p in problems.rows()]
+        raise DataError("link", [fault, *met])
     progress(len(inputs), steps, "clustering")
     kinds = [KINDS_OF_ISBN["usual"]]
     kinds += [KINDS_OF_ISBN["set"]] if asked.set_isbns == "use" else []
