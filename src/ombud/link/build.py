@@ -25,6 +25,7 @@ from ombud.link.names import placeholders
 from ombud.link.problems import Problems
 from ombud.link.readers import READERS, ReaderOptions
 from ombud.link.resolution import (
+    count_reversed,
     creator_shares,
     homonym_facts,
     match_people,
@@ -303,6 +304,9 @@ def _build(
         from ombud.link.fuzzy import add_fuzzy_matches
 
         people["matches_by_similarity"] = add_fuzzy_matches(tables, asked.fuzzy)
+    reason = "an assertion that ends before it begins (its dates are not used)"
+    for source, count in count_reversed(tables, asked.attribute).items():
+        problems.add(source, reason, count=count)
     items = resolve_items(
         tables, mapping, asked.attribute, flag_authors=asked.flag_authors, creators=asked.creators
     )
