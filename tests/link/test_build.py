@@ -263,6 +263,13 @@ def test_labels_by_the_ids_of_the_ratings(files: list[tuple[str, Path]], tmp_pat
         (["male,1900,1960,p1", "female,1950,,p2"], (None, "ambiguous"), 0, 0),
         (["male,,,p1", "female,1950,,p2"], (None, "ambiguous"), 0, 0),
         (["male,1900,1950,p1", "male,1950,,p2"], ("male", "known"), 0, 0),
+        # Of one and the same year none is the later; a year at the end of a span is.
+        (["male,1950,1950,p1", "female,1950,1950,p1"], (None, "ambiguous"), 0, 0),
+        (["female,1950,1950,p1", "male,1950,1950,p2"], (None, "ambiguous"), 0, 0),
+        (["female,1950,1950,p1", "male,1900,1950,p1"], ("female", "known"), 1, 0),
+        # What ends before it begins has no dates.
+        (["male,1900,1920,p1", "female,1960,1950,p1"], (None, "ambiguous"), 0, 0),
+        (["female,1960,1950,p1"], ("female", "known"), 0, 0),
     ],
 )
 def test_dates_of_several_records(
@@ -283,6 +290,9 @@ def test_dates_of_several_records(
     counted = folder.facts["homonyms"]
     assert counted["changed_over_time"]["items"] == changed
     assert counted["changed_over_time_by_several_records"]["items"] == by_records
+    met = {p["reason"]: p["count"] for p in folder.facts["problems"]}
+    reversed_ = met.get("an assertion that ends before it begins (its dates are not used)", 0)
+    assert reversed_ == sum("1960,1950" in row for row in rows)
     assert ("several authority records" in folder.explain(I[1]).reason) == bool(by_records)
 
 
@@ -557,6 +567,9 @@ def test_faults_come_in_one_error(tmp_path: Path) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("")
     with pytest.raises(DataError, match="neither books nor ratings"):
+        build_links([("openlibrary", empty)], tmp_path / "linked")
+    empty.write_text("no line of a dump\n")
+    with pytest.raises(DataError, match=r"empty.txt: a line with fewer than five .* \(times: 1\)"):
         build_links([("openlibrary", empty)], tmp_path / "linked")
     assert not (tmp_path / "linked").exists()
     assert not list(tmp_path.glob(".linked*"))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
+import sys
+import warnings
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +93,32 @@ def test_a_gzip_file_that_is_cut(tmp_path: Path) -> None:
         ).encode()
     )
     file = tmp_path / "dump.txt.gz"
-    file.write_bytes(data[: len(data) // 2])
-    _, problems = read("openlibrary", file)
+    for left in (len(data) // 2, len(data) - 50):
+        file.write_bytes(data[:left])
+        (batch,), problems = read("openlibrary", file)
+        # The line in which it ends is no line; those before it are there.
+        assert batch.frame["author"].to_list() == [f"/a/{n}" for n in range(batch.frame.height)]
+        assert 1000 < batch.frame.height < 4000
+        assert {r["reason"]: r["count"] for r in problems.rows()} == {
+            "the archive is damaged; the rest of it is not read": 1,
+            "the line that the damage cuts is left out": 1,
+        }
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_what_comes_before_damage_is_read(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    rng = np.random.default_rng(1)
+    rows = [f"{n},{rng.integers(10**9):010d},10" for n in range(100_000)]
+    packed = bytearray(pack("\n".join(["User-ID,ISBN,Book-Rating", *rows]).encode()))
+    at = len(packed) * 3 // 4
+    packed[at : at + 100] = bytes(100)
+    kind = {gzip: "gz", bz2: "bz2", lzma: "xz"}[sys.modules[pack.__module__]]
+    file = tmp_path / f"BX-Ratings.csv.{kind}"
+    file.write_bytes(packed)
+    (batch,), problems = read("bookcrossing", file)
     assert problems.count("the archive is damaged; the rest of it is not read") == 1
+    users = batch.frame["user"].to_list()
+    assert len(users) > 20_000 and users[:20_000] == [str(n) for n in range(20_000)]
 
 
 BX_OLD = (
@@ -178,6 +206,54 @@ def test_goodreads_values_that_cannot_be_are_counted(tmp_path: Path) -> None:
     assert problems.count("an interaction with a rating that is not from 0 to 5 (left out)") == 2
     (told,) = [p for p in problems.rows() if "date" in p["reason"]]
     assert (told["count"], told["examples"]) == (1, ["last summer"])
+
+
+OTHER_TYPE = "a field of another type than expected (not used)"
+
+
+def test_goodreads_ratings_that_are_no_number_are_left_out(tmp_path: Path) -> None:
+    said = ["abc", [5], True, {"a": 1}, "4", "", None, 3]
+    rows = [{"user_id": f"u{n}", "book_id": "1", "rating": r} for n, r in enumerate(said)]
+    file = tmp_path / "goodreads_interactions.json"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    (batch,), problems = read("goodreads", file)
+    assert batch.frame.select("user", "rating").rows() == [
+        ("u4", 4.0),
+        ("u5", None),
+        ("u6", None),
+        ("u7", 3.0),
+    ]
+    assert problems.count(OTHER_TYPE) == 4
+    assert problems.count("an interaction whose rating is no number (left out)") == 4
+    # Polars alone would take these for 1 and for a row of nothing.
+    file.write_text('{"user_id": "u", "book_id": "1", "rating": true}\n')
+    (batch,), problems = read("goodreads", file)
+    assert batch.frame.height == 0 and problems.count(OTHER_TYPE) == 1
+    file.write_text('{"user_id": "u", "book_id": "1", "rating": 5}\nnull\n')
+    (batch,), problems = read("goodreads", file)
+    assert batch.frame.height == 1
+    assert [r["reason"] for r in problems.rows()] == ["a line that is no JSON object"]
+
+
+def test_fields_of_another_type_are_counted(tmp_path: Path) -> None:
+    odd: list[dict[str, object]] = [
+        {"key": "/books/1", "authors": "x"},
+        {"key": "/books/2", "isbn_10": [["0525230106"], "080442957X"]},
+        {"key": "/books/3", "works": [{"key": {"of": "w"}}], "authors": {"key": "/authors/1"}},
+        {"key": "/books/4", "isbn_13": 9780525230106, "authors": [None]},
+    ]
+    file = tmp_path / "dump.txt"
+    file.write_text("\n".join(line("edition", content) for content in odd))
+    (batch,), problems = read("openlibrary", file)
+    assert batch.frame.select("isbns", "authors").rows() == [
+        ([], []),
+        ([None, "080442957X"], []),
+        ([], ["/authors/1"]),
+        (["9780525230106"], []),
+    ]
+    (told,) = problems.rows()
+    assert (told["reason"], told["count"]) == (OTHER_TYPE, 3)
+    assert told["examples"][0] == "authors: 'x'"
 
 
 def test_viaf_says_that_its_xml_asserts_gender_alone(tmp_path: Path) -> None:
@@ -433,6 +509,84 @@ def test_a_stray_quote_costs_its_own_line_at_most(tmp_path: Path) -> None:
     [batch], _ = read("amazon", file)
     assert batch.frame["rating"].to_list() == [5.0, 4.0, 3.0]
     assert batch.frame["user"].to_list()[::2] == ["u1", "u3"]
+
+
+STRAY = "a line with a stray quote (read without it)"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "users"),
+    [
+        (
+            "BX-Ratings.csv",
+            'User-ID,ISBN,Book-Rating\n1,0525230106,5\n2,"0525230106,4\n3,0525230106,7\n',
+            ["1", "2", "3"],
+        ),
+        (
+            "BX-Book-Ratings.csv",
+            '"User-ID";"ISBN";"Book-Rating"\n"1";"\\"0525230106\\"";"5"\r\n'
+            '"2";"0525230106";"4"\r\n\r\n"3";"05252;30106";"4"\n"4";"0525230106";"7"\n',
+            ["1", "2", "4"],
+        ),
+    ],
+)
+def test_a_stray_quote_of_bookcrossing_costs_its_own_line_at_most(
+    tmp_path: Path, name: str, text: str, users: list[str]
+) -> None:
+    (tmp_path / name).write_bytes(text.encode())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (batch,), problems = read("bookcrossing", tmp_path)
+    assert batch.frame["user"].to_list() == users
+    assert set(batch.frame["item"]) == {"0525230106"}
+    counts = {r["reason"]: r["count"] for r in problems.rows()}
+    long = {"a row with too many columns (left out)": 1} if "Book" in name else {}
+    assert counts == {STRAY: 1, **long}
+
+
+def test_bookcrossing_is_read_whatever_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "BX-Ratings.csv").write_bytes(
+        b"\xef\xbb\xbfUser-ID,ISBN,Book-Rating\n1,caf\xe9,5\n2\n3,0525230106,7"
+    )
+    (batch,), problems = read("bookcrossing", tmp_path)
+    assert batch.frame["user"].to_list() == ["1", "3"]
+    assert problems.count("a rating without user, book or a number from 0 to 10") == 1
+    (tmp_path / "BX-Ratings.csv").write_text("\n")
+    with pytest.raises(DataError, match="there is no line in it"):
+        read("bookcrossing", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"A1,0525230106,5\nA2,0525230106,4\n",
+        b"A1,0525230106,5,123,x\nA2,0525230106,4,1,y\n",
+        bytes(range(256)) * 20,
+    ],
+)
+def test_amazon_of_other_columns_is_one_clear_error(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match="four columns were expected"):
+        read("amazon", file)
+
+
+def test_times_and_cells_of_amazon_that_are_not_used_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_bytes(
+        b"A1,0525230106,5,123\nA2,0525230106,abc,1\nA3,B00005MF9C,4,notatime\nA4,0525230106\n"
+        b"A5,0525230106,4,1,extra\nA\xff,0525230106,3,\n"
+    )
+    (batch,), problems = read("amazon", file)
+    assert batch.frame.select("rating", "time").rows() == [(5, 123), (4, None), (4, 1), (3, None)]
+    assert {r["reason"]: (r["count"], r["examples"]) for r in problems.rows()} == {
+        "a line with more than four cells (the rest is not used)": (1, []),
+        "a rating whose time cannot be read (used without one)": (1, ["notatime"]),
+        "a line without user, item or a rating from 0 to 5": (2, []),
+    }
+    file.write_text("user,item,rating,time\n")
+    (batch,), _ = read("amazon", file)
+    assert batch.frame.height == 0
 
 
 def test_broken_rows_of_rating_tables_are_counted(tmp_path: Path) -> None:

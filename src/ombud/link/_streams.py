@@ -17,12 +17,13 @@ from xml.etree import ElementTree
 from ombud.errors import DataError
 from ombud.link.problems import Problems
 
-__all__ = ["UNPACKING", "lines_in_blocks", "open_bytes", "read_block", "xml_elements"]
+__all__ = ["UNPACKING", "Blocks", "lines_in_blocks", "open_bytes", "xml_elements"]
 
 UNPACKING = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 """What a damaged archive may raise while it is read."""
 
 _BLOCK = 1 << 22
+_PIECE = 1 << 17
 _LONGEST = 1 << 26
 
 
@@ -66,23 +67,60 @@ def open_bytes(path: Path, member: str = "") -> Iterator[IO[bytes]]:
         raise DataError(path.name, [f"it cannot be read as a ZIP archive: {error}"]) from None
 
 
-def read_block(stream: IO[bytes], source: str, problems: Problems, size: int = _BLOCK) -> bytes:
-    """Return the next bytes of a stream; none at its end, or where the archive is damaged."""
-    try:
-        return stream.read(size)
-    except UNPACKING as error:
-        problems.add(source, "the archive is damaged; the rest of it is not read", str(error))
-        return b""
+class Blocks:
+    """A stream, block by block; of a damaged archive, all that is unpacked before the damage.
+
+    Parameters
+    ----------
+    stream
+        The stream.
+    source, problems
+        Where damage is counted.
+    size
+        Bytes in one block.
+
+    Attributes
+    ----------
+    damaged
+        Whether reading ended before the end of the archive.
+    """
+
+    def __init__(
+        self, stream: IO[bytes], source: str, problems: Problems, size: int = _BLOCK
+    ) -> None:
+        # A read of many bytes that fails takes those with it that were unpacked before.
+        self._read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+        self._source, self._problems, self._size = source, problems, size
+        self.damaged = False
+
+    def read(self) -> bytes:
+        """Return the next block; none at the end."""
+        pieces: list[bytes] = []
+        missing = self._size
+        while missing and not self.damaged:
+            try:
+                piece = self._read(min(missing, _PIECE))
+            except UNPACKING as error:
+                self.damaged = True
+                reason = "the archive is damaged; the rest of it is not read"
+                self._problems.add(self._source, reason, str(error))
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
 
 
 def lines_in_blocks(
     stream: IO[bytes], source: str, problems: Problems, size: int = 1 << 25
 ) -> Iterator[list[bytes]]:
     """Return the lines of a stream, about `size` bytes at a time; a damaged end is reported."""
+    blocks = Blocks(stream, source, problems, size)
     left = b""
     pending: list[bytes] = []
     while True:
-        block = read_block(stream, source, problems, size)
+        block = blocks.read()
         if not block:
             break
         if pending:
@@ -95,7 +133,10 @@ def lines_in_blocks(
             )
             left = b""
         pending = [line for line in lines if line.strip()]
-    if left.strip():
+    if left.strip() and blocks.damaged:
+        reason = "the line that the damage cuts is left out"
+        problems.add(source, reason, left[:60].decode("utf-8", "replace"))
+    elif left.strip():
         pending.append(left)
     if pending:
         yield pending
@@ -125,8 +166,9 @@ def xml_elements(
     declared: list[bytes] | None = None
     coding = b"utf-8"
     left, number = b"", 0
+    blocks = Blocks(stream, source, problems)
     while True:
-        block = read_block(stream, source, problems)
+        block = blocks.read()
         data = left + block
         if declared is None:
             if data[:2] in (b"\xff\xfe", b"\xfe\xff"):

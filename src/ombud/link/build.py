@@ -25,6 +25,7 @@ from ombud.link.names import placeholders
 from ombud.link.problems import Problems
 from ombud.link.readers import READERS, ReaderOptions
 from ombud.link.resolution import (
+    count_reversed,
     creator_shares,
     homonym_facts,
     match_people,
@@ -282,9 +283,9 @@ def _build(
             store.append(batch)
     tables = store.close()
     if not store.records and not store.ratings:
-        raise DataError(
-            "link", ["the files hold neither books nor ratings; there is nothing to link"]
-        )
+        fault = "the files hold neither books nor ratings; there is nothing to link"
+        met = [f"{p['source']}: {p['reason']} (times: {p['count']:,})" for p in problems.rows()]
+        raise DataError("link", [fault, *met])
     progress(len(inputs), steps, "clustering")
     kinds = [KINDS_OF_ISBN["usual"]]
     kinds += [KINDS_OF_ISBN["set"]] if asked.set_isbns == "use" else []
@@ -303,6 +304,9 @@ def _build(
         from ombud.link.fuzzy import add_fuzzy_matches
 
         people["matches_by_similarity"] = add_fuzzy_matches(tables, asked.fuzzy)
+    reason = "an assertion that ends before it begins (its dates are not used)"
+    for source, count in count_reversed(tables, asked.attribute).items():
+        problems.add(source, reason, count=count)
     items = resolve_items(
         tables, mapping, asked.attribute, flag_authors=asked.flag_authors, creators=asked.creators
     )

@@ -14,7 +14,7 @@ from typing import IO
 from xml.etree.ElementTree import Element
 
 from ombud.link._marc8 import decode_marc8
-from ombud.link._streams import UNPACKING, open_bytes, read_block, xml_elements
+from ombud.link._streams import UNPACKING, Blocks, open_bytes, xml_elements
 from ombud.link.problems import Problems
 
 __all__ = ["BinaryRecord", "MarcRecord", "XmlRecord", "read_marc"]
@@ -186,8 +186,9 @@ def _binary(
     stream: IO[bytes], source: str, problems: Problems, tags: frozenset[str] | None
 ) -> Iterator[MarcRecord]:
     left, number = b"", 0
+    blocks = Blocks(stream, source, problems)
     while True:
-        block = read_block(stream, source, problems)
+        block = blocks.read()
         if not block:
             break
         pieces = (left + block).split(_RECORD)

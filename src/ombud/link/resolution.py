@@ -27,6 +27,7 @@ from ombud.link.vocabulary import IdentityMapping
 __all__ = [
     "OUTCOMES",
     "UNLINKED",
+    "count_reversed",
     "creator_shares",
     "homonym_facts",
     "match_people",
@@ -47,7 +48,8 @@ def settle(
 ) -> tuple[list[str], bool]:
     """Return the identities that stand at the end of dated assertions, and whether they changed.
 
-    Assertions whose dates do not overlap do not contradict each other: the latest counts.
+    Assertions whose dates do not overlap do not contradict each other: the latest counts. Of two
+    about one and the same year none is later, and one that ends before it begins has no dates.
 
     Parameters
     ----------
@@ -60,6 +62,8 @@ def settle(
     (['female'], True)
     >>> settle([("male", 1926, None), ("female", None, None)])
     (['female', 'male'], False)
+    >>> settle([("male", 1950, 1950), ("female", 1950, 1950)])
+    (['female', 'male'], False)
     """
     codes = sorted({code for code, _, _ in said})
     if len(codes) < 2:
@@ -69,7 +73,13 @@ def settle(
         (low if start is None else start, high if end is None else end, code)
         for code, start, end in said
     ]
-    apart = all(a[1] <= b[0] or b[1] <= a[0] for a in spans for b in spans if a[2] != b[2])
+    spans = [(a, b, code) if a <= b else (low, high, code) for a, b, code in spans]
+    apart = all(
+        a[:2] != b[:2] and (a[1] <= b[0] or b[1] <= a[0])
+        for a in spans
+        for b in spans
+        if a[2] != b[2]
+    )
     if not apart:
         return codes, False
     latest = max(spans, key=lambda span: (span[0], span[1]))
@@ -104,6 +114,21 @@ def _settled(said: pl.DataFrame, by: str) -> pl.DataFrame:
     return settled.drop("contested", "dated", "_latest")
 
 
+def _years(*columns: str) -> pl.Expr:
+    return pl.col(*columns).str.extract(r"(\d{3,4})", 1).cast(pl.Int32)
+
+
+_REVERSED = (_years("start") > _years("end")).fill_null(False)
+
+
+def count_reversed(tables: LinkTables, attribute: str) -> dict[str, int]:
+    """Return for each source how many assertions end before they begin."""
+    said = tables.scan("assertions").filter((pl.col("attribute") == attribute) & _REVERSED)
+    sources = tables.scan("authorities").select("authority", "source")
+    counts = said.join(sources, on="authority").group_by("source").len().sort("source").collect()
+    return {str(source): int(n) for source, n in counts.rows()}
+
+
 def _codes_of_authorities(
     tables: LinkTables, mapping: IdentityMapping, attribute: str
 ) -> pl.DataFrame:
@@ -112,8 +137,8 @@ def _codes_of_authorities(
     The columns are `authority`, `code`, `start`, `end`, `inferred` and `changed`.
     """
     said = tables.scan("assertions").filter(pl.col("attribute") == attribute).collect()
-    year = pl.col("start", "end").str.extract(r"(\d{3,4})", 1).cast(pl.Int32)
-    said = mapping.codes(said).with_columns(year).drop_nulls("code")
+    dated = pl.when(~_REVERSED).then(_years("start", "end"))
+    said = mapping.codes(said).with_columns(dated).drop_nulls("code")
     said = said.with_columns(changed=pl.lit(False)).sort("authority", maintain_order=True)
     settled = _settled(said, "authority")
     columns = ["authority", "code", "start", "end", "inferred", "changed"]

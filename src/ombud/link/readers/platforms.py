@@ -88,8 +88,8 @@ def read_bookcrossing(path: Path, options: ReaderOptions, problems: Problems) ->
     if books is not None and books != ratings and options.platform_authors:
         yield Batch("books", "bookcrossing", _bx_books(books, problems))
     if ratings is not None:
-        frame = _bx_ratings(ratings, problems)
-        yield Batch("ratings", "bookcrossing", frame, scale=(1.0, 10.0))
+        for frame in _bx_ratings(ratings, problems):
+            yield Batch("ratings", "bookcrossing", frame, scale=(1.0, 10.0))
 
 
 def _bx_table(path: Path) -> tuple[bytes, str]:
@@ -122,37 +122,72 @@ def _bx_books(path: Path, problems: Problems) -> pl.DataFrame:
     return conformed(table, BOOKS)
 
 
-def _bx_ratings(path: Path, problems: Problems) -> pl.DataFrame:
-    data, separator = _bx_table(path)
-    lines = sum(1 for line in data.split(b"\n") if line.strip()) - 1
-    try:
-        frame = pl.read_csv(
-            io.BytesIO(data),
-            separator=separator,
-            infer_schema=False,
-            ignore_errors=True,
-            truncate_ragged_lines=True,
-        )
-    except pl.exceptions.PolarsError as error:
-        raise DataError(path.name, [f"it cannot be read as ratings: {error}"]) from None
-    frame = frame.rename(lambda name: name.strip().strip('"').lstrip("\ufeff"))
-    absent = {"User-ID", "ISBN", "Book-Rating"} - set(frame.columns)
-    if absent:
-        raise DataError(path.name, [f"column {c!r} is missing" for c in sorted(absent)])
-    problems.add(path.name, "a line that is no row", count=lines - frame.height)
-    frame = frame.select(
-        user=pl.col("User-ID").str.strip_chars(),
-        item=pl.col("ISBN").str.strip_chars(),
-        rating=pl.col("Book-Rating").cast(pl.Float32, strict=False),
+def _cells(lines: list[bytes], names: list[str], separator: str = ",") -> pl.DataFrame:
+    """Return one row of texts a line; `more` has the cell after those that are expected, if any."""
+    head = separator.join([*names, "more"]).encode()
+    return pl.read_csv(
+        io.BytesIO(b"\n".join([head, *lines])),
+        separator=separator,
+        infer_schema=False,
+        truncate_ragged_lines=True,
+        # Ids hold no separator, so that a quote is a slip and must not swallow lines.
+        quote_char=None,
+        encoding="utf8-lossy",
     )
+
+
+def _bx_ratings(path: Path, problems: Problems) -> Iterator[pl.DataFrame]:
+    header: list[str] = []
+    separator = ","
+    with open_bytes(path) as stream:
+        for lines in lines_in_blocks(stream, path.name, problems):
+            if not header:
+                separator = ";" if lines[0].count(b";") > lines[0].count(b",") else ","
+                header, lines = _bx_header(lines[0], separator, path.name), lines[1:]
+            if separator == ";":
+                # The first release is Latin-1.
+                lines = [line.decode("latin-1").encode() for line in lines]
+            yield _bx_block(_cells(lines, header, separator), path.name, problems)
+    if not header:
+        raise DataError(path.name, ["it cannot be read as ratings: there is no line in it"])
+
+
+def _bx_header(line: bytes, separator: str, source: str) -> list[str]:
+    text = line.decode("utf-8", "replace").lstrip("\ufeff")
+    header = [cell.strip().strip('"') for cell in text.split(separator)]
+    absent = {"User-ID", "ISBN", "Book-Rating"} - set(header)
+    if absent:
+        raise DataError(source, [f"column {c!r} is missing" for c in sorted(absent)])
+    if len({*header, "more"}) <= len(header):
+        raise DataError(source, ["two columns have the same name, or one is called 'more'"])
+    return header
+
+
+def _bx_block(frame: pl.DataFrame, source: str, problems: Problems) -> pl.DataFrame:
+    whole = frame.filter(pl.col("more").is_null())
+    reason = "a row with too many columns (left out)"
+    problems.add(source, reason, count=frame.height - whole.height)
+    cells = whole.select(user="User-ID", item="ISBN", rating="Book-Rating")
+    # A pair of quotes around a cell is how the first release is written; any other is a slip.
+    cells = cells.with_columns(
+        pl.all().str.strip_chars().str.replace(r'^"(.*)"$', "${1}").str.strip_chars()
+    )
+    stray = pl.any_horizontal(pl.all().str.contains('"', literal=True).fill_null(False))
+    slips = cells.filter(stray)
+    problems.add(
+        source, "a line with a stray quote (read without it)",
+        ", ".join(slips["item"].drop_nulls().head(3)), count=slips.height,
+    )  # fmt: skip
+    cells = cells.with_columns(pl.all().str.replace_all(r'\\?"', "").str.strip_chars())
+    cells = cells.with_columns(pl.col("rating").cast(pl.Float32, strict=False))
     usable = (
         pl.col("user").str.len_chars().gt(0)
         & pl.col("item").str.len_chars().gt(0)
         & pl.col("rating").is_between(0, 10)
     ).fill_null(False)
-    kept = frame.filter(usable)
+    kept = cells.filter(usable)
     reason = "a rating without user, book or a number from 0 to 10"
-    problems.add(path.name, reason, count=frame.height - kept.height)
+    problems.add(source, reason, count=cells.height - kept.height)
     return _ratings(kept.with_columns(rating=_zero_is_none()))
 
 
@@ -172,26 +207,27 @@ def read_amazon(path: Path, options: ReaderOptions, problems: Problems) -> Itera
                 names = _amazon_columns(lines, path.name, problems)
                 if names[0] == "header":
                     names, lines = names[1:], lines[1:]
-            frame = pl.read_csv(
-                io.BytesIO(b"\n".join(lines)),
-                has_header=False,
-                new_columns=names,
-                infer_schema=False,
-                truncate_ragged_lines=True,
-                # Ids hold no separator, so that a quote is a slip and must not swallow lines.
-                quote_char=None,
+            frame = _cells(lines, names)
+            long = frame["more"].count()
+            problems.add(
+                path.name, "a line with more than four cells (the rest is not used)", count=long
             )
-            if set(frame.columns) < set(RATINGS):
-                raise DataError(path.name, ["four columns were expected: user,asin,rating,time"])
+            time = pl.col("time").cast(pl.Float64, strict=False)
             frame = frame.with_columns(
                 pl.col("rating").cast(pl.Float32, strict=False),
-                pl.col("time").cast(pl.Float64, strict=False),
+                time=pl.when(time.is_finite()).then(time),
+                said=pl.col("time"),
             )
             kept = frame.filter(
                 pl.col("user").is_not_null()
                 & pl.col("item").is_not_null()
                 & pl.col("rating").is_between(0, 5)
             )
+            timeless = kept.filter(pl.col("time").is_null() & pl.col("said").str.contains(r"\S"))
+            problems.add(
+                path.name, "a rating whose time cannot be read (used without one)",
+                ", ".join(timeless["said"].head(3)), count=timeless.height,
+            )  # fmt: skip
             gone = len(lines) - kept.height
             problems.add(path.name, "a line without user, item or a rating from 0 to 5", count=gone)
             yield Batch("ratings", "amazon", _ratings(kept), scale=(1.0, 5.0))
@@ -199,6 +235,8 @@ def read_amazon(path: Path, options: ReaderOptions, problems: Problems) -> Itera
 
 def _amazon_columns(lines: list[bytes], source: str, problems: Problems) -> list[str]:
     rows = [line.decode("utf-8", "replace").strip().split(",") for line in lines[:200]]
+    if 2 * sum(len(row) == 4 for row in rows) < len(rows):
+        raise DataError(source, ["four columns were expected: user,asin,rating,time"])
     first, second = (
         sum(len(row) > c and re.match(_ASIN, row[c]) is not None for row in rows) for c in (0, 1)
     )
@@ -250,9 +288,8 @@ def read_goodreads(path: Path, options: ReaderOptions, problems: Problems) -> It
         yield from _gr_csv(seen, path, problems)
     elif seen is not None:
         for frame in _decoded(seen, _GR_RATING, problems):
-            usable = frame.drop_nulls(["user_id", "book_id"])
-            reason = "an interaction without user or book"
-            problems.add(seen.name, reason, count=frame.height - usable.height)
+            usable = _with_ids(frame, seen.name, problems)
+            usable = _without(pl.col("rating").is_nan(), usable, seen.name, problems)
             time = pl.col("date_added").str.to_datetime(_GR_TIME, strict=False).dt.epoch("s")
             ratings = usable.rename({"user_id": "user", "book_id": "item"})
             ratings = ratings.with_columns(time=time)
@@ -331,14 +368,24 @@ def _numbered(frame: pl.DataFrame, source: str, problems: Problems) -> pl.DataFr
     if absent:
         raise DataError(source, [f"column {c!r} is missing" for c in sorted(absent)])
     said = pl.col("rating").str.strip_chars()
+    usable = _with_ids(frame, source, problems)
+    number = said.cast(pl.Float32, strict=False)
+    wrong = (said.str.len_chars() > 0) & number.is_null()
+    return _without(wrong, usable, source, problems).with_columns(rating=number)
+
+
+def _with_ids(frame: pl.DataFrame, source: str, problems: Problems) -> pl.DataFrame:
     usable = frame.drop_nulls(["user_id", "book_id"])
     reason = "an interaction without user or book"
     problems.add(source, reason, count=frame.height - usable.height)
-    number = said.cast(pl.Float32, strict=False)
-    wrong = (said.str.len_chars() > 0).fill_null(False) & number.is_null()
-    kept = usable.filter(~wrong).with_columns(rating=number)
+    return usable
+
+
+def _without(wrong: pl.Expr, frame: pl.DataFrame, source: str, problems: Problems) -> pl.DataFrame:
+    """Return the rows whose rating is a number or missing."""
+    kept = frame.filter(~wrong.fill_null(False))
     reason = "an interaction whose rating is no number (left out)"
-    problems.add(source, reason, count=usable.height - kept.height)
+    problems.add(source, reason, count=frame.height - kept.height)
     return kept
 
 
