@@ -91,7 +91,7 @@ def test_only_the_blocks_of_one_table_are_open_at_once(lake: Path, tmp_path: Pat
     resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 200, before[1]))
     tables = Tables.of(Plan.from_dict(plan_of(lake)))
     try:  # five tables of 100 blocks
-        sort_into_blocks(tables, tmp_path, 100, lambda done, total, note: None)
+        sort_into_blocks(tables, tmp_path, 100, lambda done, total, note: None, "")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert len(list(tmp_path.rglob("*.arrow"))) == 500
@@ -140,22 +140,49 @@ def test_a_result_can_be_measured_again(lake: Path, tmp_path: Path):
         recompute(tmp_path / "out")
 
 
+def stop_at_2(done: int, total: int, note: str) -> None:
+    if note == "measuring blocks of users" and done == 2:
+        raise KeyboardInterrupt
+
+
 def test_a_run_that_was_stopped_goes_on(lake: Path, tmp_path: Path, monkeypatch):
     engine = {"type": "stream", "blocks": 4, "rows": False}
     whole = run(lake, tmp_path / "whole", engine=engine)
     plan = Plan.from_dict(plan_of(lake, engine=engine))
-
-    def stop(done: int, total: int, note: str) -> None:
-        if note == "measuring blocks of users" and done == 2:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        audit_of(plan).run(tmp_path / "stopped", stop)
+        audit_of(plan).run(tmp_path / "stopped", stop_at_2)
     with pytest.raises(OmbudError, match="not a finished result"):
         Result.load(tmp_path / "stopped")
     (tmp_path / "stopped" / "blocks" / "interactions" / "0001.arrow").unlink()  # is done with
     again = audit_of(plan).run(tmp_path / "stopped")
     assert numbers(again) == numbers(whole)
+
+
+@pytest.mark.parametrize("changed", ["files", "plan", "nothing"])
+def test_blocks_of_another_run_are_not_used(lake: Path, tmp_path: Path, changed: str):
+    """The folder of blocks outlives a result that is deleted."""
+    rows = pl.read_parquet(lake / "interactions.parquet")
+    rows.write_parquet(tmp_path / "rows.parquet")
+    engine = {"type": "stream", "blocks": 4, "scratch": str(tmp_path / "scratch")}
+    plan = plan_of(lake, engine=engine)
+    plan["data"]["interactions"] = str(tmp_path / "rows.parquet")
+    with pytest.raises(KeyboardInterrupt):
+        audit_of(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2)
+    assert len(list((tmp_path / "scratch").rglob("sorted.json"))) == 1
+    shutil.rmtree(tmp_path / "out")
+    if changed == "files":
+        rows.head(rows.height // 2).write_parquet(tmp_path / "rows.parquet")
+    elif changed == "plan":
+        plan["metrics"] = [{"name": "share-gap", "k": 5}, {"name": "ndcg", "k": 3}]
+    told: list[str] = []
+    again = audit_of(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
+    assert ["everything is sorted anew" in one for one in told] == [True] * (changed != "nothing")
+    plan["engine"] = {"type": "stream", "blocks": 4}
+    whole = audit_of(Plan.from_dict(plan)).run(tmp_path / "whole")
+    assert numbers(again) == numbers(whole)
+    stored = [sorted(p.name for p in (f / "rows").rglob("*")) for f in (again.folder, whole.folder)]
+    assert stored[0] == stored[1]
+    assert not list((tmp_path / "scratch").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -32,14 +32,23 @@ from ombud.errors import DataError, PlanError
 from ombud.files import read_json, write_json, write_parquet
 from ombud.systems.base import Progress
 
-__all__ = ["sort_into_blocks"]
+__all__ = ["is_sorted", "sort_into_blocks"]
 
+_MARKER = "sorted.json"
 _ROWS_IN_BLOCK = {"interactions": 4_000_000, "texts": 1_000_000}
 """Rows of a block, by default: about 600 MiB while it is measured."""
 
 
+def is_sorted(scratch: Path, identity: str | None = None) -> bool:
+    """Whether a folder holds sorted blocks; of a plan and files, where their digest is given."""
+    marker = scratch / _MARKER
+    if not marker.exists():
+        return False
+    return identity is None or read_json(marker).get("identity") == identity
+
+
 def sort_into_blocks(
-    tables: Tables, scratch: Path, wanted: int | None, progress: Progress
+    tables: Tables, scratch: Path, wanted: int | None, progress: Progress, identity: str
 ) -> Found:
     """Sort the rows of all tables by a hash of their unit, unless that was done before.
 
@@ -53,11 +62,14 @@ def sort_into_blocks(
         How many blocks; default, by the number of interactions or texts.
     progress
         Called with (done, total, note).
+    identity
+        A digest of the plan and its files: blocks of others are not used, but sorted anew.
     """
-    marker = scratch / "sorted.json"
-    if marker.exists():
+    marker = scratch / _MARKER
+    if is_sorted(scratch, identity):
         return _sorted_before(scratch, read_json(marker))
-    shutil.rmtree(scratch, ignore_errors=True)  # what a killed run has left half sorted
+    # What a killed run has left half sorted; what is known of measured blocks may lie there too.
+    shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     rows = {name: table.count() for name, table in tables.tables.items()}
     empty = [name for name, count in rows.items() if not count and name not in GROUP_TABLES]
@@ -78,7 +90,8 @@ def sort_into_blocks(
     if found.items is not None:
         write_parquet(scratch / "items.parquet", pl.DataFrame({"item": found.items}))
     values = {attribute: list(some) for attribute, some in found.values.items()}
-    told = {"count": count, "values": values, "members": [list(pair) for pair in found.members]}
+    members = [list(pair) for pair in found.members]
+    told = {"identity": identity, "count": count, "values": values, "members": members}
     write_json(marker, told)
     return found
 
