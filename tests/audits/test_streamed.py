@@ -185,6 +185,53 @@ def test_blocks_of_another_run_are_not_used(lake: Path, tmp_path: Path, changed:
     assert not list((tmp_path / "scratch").iterdir())
 
 
+@pytest.mark.parametrize("store", ["file", "memory"])
+def test_remote_files_that_changed_are_sorted_anew(lake: Path, tmp_path: Path, store: str):
+    """They are not hashed; what the store says of them is part of what blocks are of."""
+    rows = pl.read_parquet(lake / "interactions.parquet")
+    address = (
+        f"file://{tmp_path}/rows.parquet" if store == "file" else "memory://changing/a.parquet"
+    )
+
+    def write(frame: pl.DataFrame) -> None:
+        frame.write_parquet(tmp_path / "rows.parquet")
+        if store == "memory":
+            files = pytest.importorskip("fsspec").filesystem("memory")
+            files.pipe("/changing/a.parquet", (tmp_path / "rows.parquet").read_bytes())
+
+    plan = plan_of(lake, engine={"type": "stream", "blocks": 4})
+    plan["data"]["interactions"] = address
+    write(rows)
+    with pytest.raises(KeyboardInterrupt):
+        audit_of(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2)
+    told: list[str] = []
+    with pytest.raises(KeyboardInterrupt):  # nothing has changed: it goes on
+        audit_of(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2, told.append)
+    assert not any("sorted anew" in one for one in told)
+    write(rows.head(rows.height // 2))
+    again = audit_of(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
+    assert any("sorted anew" in one for one in told)
+    assert numbers(again) == numbers(audit_of(Plan.from_dict(plan)).run(tmp_path / "whole"))
+
+
+def test_files_named_from_the_working_directory_are_hashed(lake: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = pl.read_parquet(lake / "interactions.parquet")
+    rows.write_parquet("rows.parquet")
+    plan = plan_of(lake, engine={"type": "stream", "blocks": 4})
+    plan["data"]["interactions"] = "rows.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        audit_of(Plan.from_dict(plan)).run("out", stop_at_2)
+    whole = rows.head(rows.height // 2)
+    whole.write_parquet("rows.parquet")
+    with pytest.raises(ResultError, match="holds another run"):
+        audit_of(Plan.from_dict(plan)).run("out")
+    result = audit_of(Plan.from_dict(plan)).run("new")
+    assert "data.interactions" in result.provenance["inputs"]
+    monkeypatch.chdir(lake)
+    assert recompute(tmp_path / "new") == ()
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [

@@ -32,7 +32,7 @@ from ombud.audits.run_folder import RunFolder
 from ombud.audits.unused import engine_faults
 from ombud.data.card import Card
 from ombud.data.ids import Vocabulary
-from ombud.data.lake import is_remote, read_block
+from ombud.data.lake import LakeTable, is_remote, read_block
 from ombud.data.tables import TableOptions, read_tables
 from ombud.errors import PlanError, ResultError
 from ombud.files import inside, write_atomically, write_parquet
@@ -134,7 +134,8 @@ class StreamedAudit:
     @classmethod
     def from_plan(cls, plan: Plan) -> Self:
         """Check what can be checked before anything is read."""
-        plan = complete(plan)
+        # What is named from the working directory must be found, hashed and stored as what it is.
+        plan = complete(plan).relative_to(Path())
         check_names(plan, systems=True)
         refuse_whole(plan)
         check_measures(plan.statistics.matters, [str(m.get("name")) for m in plan.metrics])
@@ -227,9 +228,13 @@ class StreamedAudit:
 
     def _identity(self) -> str:
         """Return a digest of what sorted blocks and sums of them depend on."""
-        return _digest(
-            {"plan": self.plan.model_dump(mode="json"), "files": input_hashes(self.plan)}
-        )
+        remote = {
+            place: LakeTable(path, name=place).listing()
+            for place, path in self._paths().items()
+            if is_remote(path)
+        }
+        plan = self.plan.model_dump(mode="json")
+        return _digest({"plan": plan, "files": input_hashes(self.plan), "remote": remote})
 
     def _forget_other_blocks(
         self, store: RunFolder, notice: Callable[[str], None] | None = None

@@ -104,6 +104,25 @@ class LakeTable:
             raise DataError(self.told, [fault])
         return [str(path)]
 
+    def listing(self) -> list[str]:
+        """Return what the store of a remote table says of its files: names, sizes, times, tags.
+
+        No file is opened. Where a line differs, a file has been written since.
+        """
+        chosen = self.version_files()
+        if chosen is not None:  # files of such tables are never written twice
+            return chosen
+        with self._faults(self.path):
+            store, place = _store(self.path)
+            if isinstance(store, fs.PyFileSystem):  # Arrow would leave out tags and some times
+                store.handler.fs.invalidate_cache()
+                found = store.handler.fs.find(place, detail=True)
+                return [f"{name} {sorted(found[name].items(), key=str)}" for name in sorted(found)]
+            files = [store.get_file_info(place)]
+            if files[0].type == fs.FileType.Directory:
+                files = store.get_file_info(fs.FileSelector(place, recursive=True))
+            return sorted(f"{f.path} {f.size} {f.mtime_ns}" for f in files if f.is_file)
+
     @property
     def is_iceberg(self) -> bool:
         """Whether the path is the metadata file of an Iceberg table."""
