@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from importlib.util import find_spec
@@ -331,6 +332,21 @@ def test_tables_whose_folders_hold_old_rows_are_not_read_as_folders(lake: Path, 
     (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
     with pytest.raises(OmbudError, match=r"ombud\[delta\]|cannot be read as a Delta table"):
         LakeTable(str(tmp_path / "delta")).files()
+
+
+def test_no_file_of_a_folder_is_left_out_without_a_word(tmp_path: Path):
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "_temporary").mkdir()
+    ROWS.drop("day").write_parquet(tmp_path / "day=1" / "a.parquet")
+    ROWS.drop("day").write_parquet(tmp_path / "day=1" / "b.PARQUET")
+    for name in ("_SUCCESS", ".hidden", "a.parquet.crc", "_temporary/part-0"):
+        (tmp_path / name).touch()
+    assert len(_rows(str(tmp_path))) == 6
+    for name in ("part-0000", "day=1/part-0001", "notes.txt", "x.csv"):
+        (tmp_path / name).touch()
+    told = "not named .parquet: day=1/part-0001, notes.txt, part-0000 and 1 more; rename"
+    with pytest.raises(DataError, match=re.escape(told)):
+        LakeTable(str(tmp_path)).files()
 
 
 ROWS = pl.DataFrame({"user": [1, 2, 3], "item": [4, 5, 6], "day": ["a", "b", "a"]})
