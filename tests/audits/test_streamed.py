@@ -18,7 +18,7 @@ from _texts_lake import same
 
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.block_sorting import sort_into_blocks
-from ombud.audits.block_tables import Tables
+from ombud.audits.block_tables import Tables, checked_members
 from ombud.audits.compare import compare
 from ombud.audits.engines import audit_of
 from ombud.audits.rescore import rescore
@@ -302,6 +302,20 @@ def test_tables_with_faults_are_refused(lake: Path, tmp_path: Path, fault: str, 
     with pytest.raises(OmbudError, match=told):
         audit_of(Plan.from_dict(plan)).run(tmp_path / "out")
     assert not (tmp_path / "out" / "provenance.json").exists()
+
+
+@pytest.mark.parametrize("column", ["group", "attribute"])
+def test_memberships_that_are_not_filled_in_are_refused(lake: Path, tmp_path: Path, column: str):
+    members = pl.read_parquet(lake / "members.parquet")
+    hole = pl.when(pl.int_range(pl.len()) != 3).then(column).alias(column)
+    members.with_columns(hole).write_parquet(tmp_path / "members.parquet")
+    for engine in ("memory", "stream"):
+        plan = plan_of(lake, engine={"type": engine})
+        plan["data"]["users"] = str(tmp_path / "members.parquet")
+        with pytest.raises(OmbudError, match=f"column '{column}' is missing in"):
+            audit_of(Plan.from_dict(plan)).run(tmp_path / engine)
+    with pytest.raises(DataError, match=f"column '{column}' is missing in"):  # as Spark asks
+        checked_members([("a", "a=1"), (None, "b") if column == "attribute" else ("a", None)], None)
 
 
 def test_object_stores_are_read_and_said(lake: Path, tmp_path: Path):

@@ -19,6 +19,7 @@ from ombud.audits.block_tables import (
     checked_members,
     checked_values,
     plain_batch,
+    refuse_missing,
     tagger_members,
 )
 from ombud.audits.block_texts import tagged_members, with_clusters
@@ -29,7 +30,7 @@ from ombud.data.lake import (
     distinct_of,
     read_block,
 )
-from ombud.errors import DataError, PlanError
+from ombud.errors import PlanError
 from ombud.files import open_files, read_json, write_json, write_parquet
 from ombud.systems.base import Progress
 
@@ -171,10 +172,9 @@ def _members_of(batch: pa.RecordBatch) -> set[tuple[str, str]]:
     """Return the attributes and names of groups among some memberships."""
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)  # a batch never becomes a series
-    if frame["group"].null_count():
-        raise DataError("groups", ["column 'group' is missing in some rows"])
     if "attribute" not in frame.columns:
         frame = frame.with_columns(attribute=pl.lit("group"))
+    refuse_missing(name for name in ("group", "attribute") if frame[name].null_count())
     return set(frame.select("attribute", "group").unique().iter_rows())
 
 
