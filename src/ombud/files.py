@@ -10,9 +10,11 @@ import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ __all__ = [
     "inside",
     "is_leftover",
     "is_plain_file",
+    "open_files",
     "read_json",
     "read_parquet",
     "remove_leftovers",
@@ -283,3 +286,37 @@ def inside(folder: Path, *parts: str) -> Path:
             f"{'/'.join(parts)!r} leads out of the folder {folder}, by its name or by a link"
         )
     return path
+
+
+_OTHERS = 40
+"""Files that are open for a while beside those that someone counts: inputs, libraries, logs."""
+
+
+@contextmanager
+def open_files(count: int) -> Iterator[None]:
+    """Permit, for a while, that so many more files are open, as far as the system lets us.
+
+    Raises
+    ------
+    OSError
+        If it does not; its text says how many are permitted.
+    """
+    if find_spec("resource") is None:  # Windows has no such limit
+        yield
+        return
+    import resource
+
+    here = Path("/dev/fd")
+    needed = count + _OTHERS + (len(os.listdir(here)) if here.is_dir() else _OTHERS)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or needed <= soft:
+        yield
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    except (OSError, ValueError):
+        raise OSError(f"the system permits {hard:,}") from None
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from importlib.util import find_spec
@@ -17,7 +18,7 @@ from _texts_lake import same
 
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.block_sorting import sort_into_blocks
-from ombud.audits.block_tables import Tables
+from ombud.audits.block_tables import Tables, checked_members
 from ombud.audits.compare import compare
 from ombud.audits.engines import audit_of
 from ombud.audits.rescore import rescore
@@ -91,7 +92,7 @@ def test_only_the_blocks_of_one_table_are_open_at_once(lake: Path, tmp_path: Pat
     resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 200, before[1]))
     tables = Tables.of(Plan.from_dict(plan_of(lake)))
     try:  # five tables of 100 blocks
-        sort_into_blocks(tables, tmp_path, 100, lambda done, total, note: None)
+        sort_into_blocks(tables, tmp_path, 100, lambda done, total, note: None, "")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert len(list(tmp_path.rglob("*.arrow"))) == 500
@@ -140,22 +141,96 @@ def test_a_result_can_be_measured_again(lake: Path, tmp_path: Path):
         recompute(tmp_path / "out")
 
 
+def stop_at_2(done: int, total: int, note: str) -> None:
+    if note == "measuring blocks of users" and done == 2:
+        raise KeyboardInterrupt
+
+
 def test_a_run_that_was_stopped_goes_on(lake: Path, tmp_path: Path, monkeypatch):
     engine = {"type": "stream", "blocks": 4, "rows": False}
     whole = run(lake, tmp_path / "whole", engine=engine)
     plan = Plan.from_dict(plan_of(lake, engine=engine))
-
-    def stop(done: int, total: int, note: str) -> None:
-        if note == "measuring blocks of users" and done == 2:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        audit_of(plan).run(tmp_path / "stopped", stop)
+        audit_of(plan).run(tmp_path / "stopped", stop_at_2)
     with pytest.raises(OmbudError, match="not a finished result"):
         Result.load(tmp_path / "stopped")
     (tmp_path / "stopped" / "blocks" / "interactions" / "0001.arrow").unlink()  # is done with
     again = audit_of(plan).run(tmp_path / "stopped")
     assert numbers(again) == numbers(whole)
+
+
+@pytest.mark.parametrize("changed", ["files", "plan", "nothing"])
+def test_blocks_of_another_run_are_not_used(lake: Path, tmp_path: Path, changed: str):
+    """The folder of blocks outlives a result that is deleted."""
+    rows = pl.read_parquet(lake / "interactions.parquet")
+    rows.write_parquet(tmp_path / "rows.parquet")
+    engine = {"type": "stream", "blocks": 4, "scratch": str(tmp_path / "scratch")}
+    plan = plan_of(lake, engine=engine)
+    plan["data"]["interactions"] = str(tmp_path / "rows.parquet")
+    with pytest.raises(KeyboardInterrupt):
+        audit_of(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2)
+    assert len(list((tmp_path / "scratch").rglob("sorted.json"))) == 1
+    shutil.rmtree(tmp_path / "out")
+    if changed == "files":
+        rows.head(rows.height // 2).write_parquet(tmp_path / "rows.parquet")
+    elif changed == "plan":
+        plan["metrics"] = [{"name": "share-gap", "k": 5}, {"name": "ndcg", "k": 3}]
+    told: list[str] = []
+    again = audit_of(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
+    assert ["everything is sorted anew" in one for one in told] == [True] * (changed != "nothing")
+    plan["engine"] = {"type": "stream", "blocks": 4}
+    whole = audit_of(Plan.from_dict(plan)).run(tmp_path / "whole")
+    assert numbers(again) == numbers(whole)
+    stored = [sorted(p.name for p in (f / "rows").rglob("*")) for f in (again.folder, whole.folder)]
+    assert stored[0] == stored[1]
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.parametrize("store", ["file", "memory"])
+def test_remote_files_that_changed_are_sorted_anew(lake: Path, tmp_path: Path, store: str):
+    """They are not hashed; what the store says of them is part of what blocks are of."""
+    rows = pl.read_parquet(lake / "interactions.parquet")
+    address = (
+        f"file://{tmp_path}/rows.parquet" if store == "file" else "memory://changing/a.parquet"
+    )
+
+    def write(frame: pl.DataFrame) -> None:
+        frame.write_parquet(tmp_path / "rows.parquet")
+        if store == "memory":
+            files = pytest.importorskip("fsspec").filesystem("memory")
+            files.pipe("/changing/a.parquet", (tmp_path / "rows.parquet").read_bytes())
+
+    plan = plan_of(lake, engine={"type": "stream", "blocks": 4})
+    plan["data"]["interactions"] = address
+    write(rows)
+    with pytest.raises(KeyboardInterrupt):
+        audit_of(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2)
+    told: list[str] = []
+    with pytest.raises(KeyboardInterrupt):  # nothing has changed: it goes on
+        audit_of(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2, told.append)
+    assert not any("sorted anew" in one for one in told)
+    write(rows.head(rows.height // 2))
+    again = audit_of(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
+    assert any("sorted anew" in one for one in told)
+    assert numbers(again) == numbers(audit_of(Plan.from_dict(plan)).run(tmp_path / "whole"))
+
+
+def test_files_named_from_the_working_directory_are_hashed(lake: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = pl.read_parquet(lake / "interactions.parquet")
+    rows.write_parquet("rows.parquet")
+    plan = plan_of(lake, engine={"type": "stream", "blocks": 4})
+    plan["data"]["interactions"] = "rows.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        audit_of(Plan.from_dict(plan)).run("out", stop_at_2)
+    whole = rows.head(rows.height // 2)
+    whole.write_parquet("rows.parquet")
+    with pytest.raises(ResultError, match="holds another run"):
+        audit_of(Plan.from_dict(plan)).run("out")
+    result = audit_of(Plan.from_dict(plan)).run("new")
+    assert "data.interactions" in result.provenance["inputs"]
+    monkeypatch.chdir(lake)
+    assert recompute(tmp_path / "new") == ()
 
 
 @pytest.mark.parametrize(
@@ -229,6 +304,20 @@ def test_tables_with_faults_are_refused(lake: Path, tmp_path: Path, fault: str, 
     assert not (tmp_path / "out" / "provenance.json").exists()
 
 
+@pytest.mark.parametrize("column", ["group", "attribute"])
+def test_memberships_that_are_not_filled_in_are_refused(lake: Path, tmp_path: Path, column: str):
+    members = pl.read_parquet(lake / "members.parquet")
+    hole = pl.when(pl.int_range(pl.len()) != 3).then(column).alias(column)
+    members.with_columns(hole).write_parquet(tmp_path / "members.parquet")
+    for engine in ("memory", "stream"):
+        plan = plan_of(lake, engine={"type": engine})
+        plan["data"]["users"] = str(tmp_path / "members.parquet")
+        with pytest.raises(OmbudError, match=f"column '{column}' is missing in"):
+            audit_of(Plan.from_dict(plan)).run(tmp_path / engine)
+    with pytest.raises(DataError, match=f"column '{column}' is missing in"):  # as Spark asks
+        checked_members([("a", "a=1"), (None, "b") if column == "attribute" else ("a", None)], None)
+
+
 def test_object_stores_are_read_and_said(lake: Path, tmp_path: Path):
     """The memory of fsspec stands for a bucket."""
     store = pytest.importorskip("fsspec").filesystem("memory")
@@ -257,6 +346,21 @@ def test_tables_whose_folders_hold_old_rows_are_not_read_as_folders(lake: Path, 
     (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
     with pytest.raises(OmbudError, match=r"ombud\[delta\]|cannot be read as a Delta table"):
         LakeTable(str(tmp_path / "delta")).files()
+
+
+def test_no_file_of_a_folder_is_left_out_without_a_word(tmp_path: Path):
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "_temporary").mkdir()
+    ROWS.drop("day").write_parquet(tmp_path / "day=1" / "a.parquet")
+    ROWS.drop("day").write_parquet(tmp_path / "day=1" / "b.PARQUET")
+    for name in ("_SUCCESS", ".hidden", "a.parquet.crc", "_temporary/part-0"):
+        (tmp_path / name).touch()
+    assert len(_rows(str(tmp_path))) == 6
+    for name in ("part-0000", "day=1/part-0001", "notes.txt", "x.csv"):
+        (tmp_path / name).touch()
+    told = "not named .parquet: day=1/part-0001, notes.txt, part-0000 and 1 more; rename"
+    with pytest.raises(DataError, match=re.escape(told)):
+        LakeTable(str(tmp_path)).files()
 
 
 ROWS = pl.DataFrame({"user": [1, 2, 3], "item": [4, 5, 6], "day": ["a", "b", "a"]})

@@ -9,7 +9,10 @@ import polars as pl
 import pytest
 from _texts_lake import by_name, plan_of_texts, same, write_texts
 
+from ombud.audits.block_sorting import sort_into_blocks
+from ombud.audits.block_tables import Tables
 from ombud.audits.engines import audit_of
+from ombud.audits.presets import tagger_of
 from ombud.errors import OmbudError, PlanError
 from ombud.report import Report
 
@@ -55,6 +58,44 @@ def test_blocks_of_texts_give_the_numbers_of_memory(
         other = audit_of(plan_of_texts(lake, texts, groups, engine=engine)).run(tmp_path / "other")
         same(stream, other)
         assert "suppression" in Report(stream).markdown()
+
+
+@pytest.fixture
+def few_files():
+    """Let 200 more files be open than there are now."""
+    resource = pytest.importorskip("resource", reason="the system has no limit of open files")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = len(list(Path("/dev/fd").iterdir())) if Path("/dev/fd").exists() else 100
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 200, before[1]))
+    yield resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def _sort(lake: Path, scratch: Path, groups: str | None, blocks: int) -> int:
+    plan = plan_of_texts(lake, "clusters", groups)
+    tables = Tables.of(plan, tagger=tagger_of(plan))
+    sort_into_blocks(tables, scratch, blocks, lambda done, total, note: None, "")
+    return len(list(scratch.rglob("*.arrow")))
+
+
+def test_of_clusters_too_one_table_is_open_at_once(
+    lake: Path, tmp_path: Path, few_files, monkeypatch
+):
+    before = few_files.getrlimit(few_files.RLIMIT_NOFILE)
+
+    def refuse(*_: object) -> None:
+        raise ValueError("not allowed to raise maximum limit")
+
+    set_limit = few_files.setrlimit
+    monkeypatch.setattr(few_files, "setrlimit", refuse)
+    assert _sort(lake, tmp_path / "one", "members", 110) == 4 * 110
+    for groups, blocks in (("members", 300), (None, 110)):  # what is tagged is written beside
+        with pytest.raises(PlanError, match=rf"{blocks} blocks are too many here.*ulimit -n"):
+            _sort(lake, tmp_path / "two", groups, blocks)
+        assert not list(tmp_path.glob("two/**/*.arrow"))
+    monkeypatch.setattr(few_files, "setrlimit", set_limit)
+    assert _sort(lake, tmp_path / "three", None, 300) == 4 * 300
+    assert few_files.getrlimit(few_files.RLIMIT_NOFILE) == before
 
 
 ENGINE = {"type": "stream", "blocks": 2}

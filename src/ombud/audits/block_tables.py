@@ -29,6 +29,7 @@ __all__ = [
     "checked_members",
     "checked_values",
     "plain_batch",
+    "refuse_missing",
     "tagger_members",
 ]
 
@@ -324,11 +325,21 @@ def checked_values(
     return named
 
 
+def refuse_missing(columns: Iterable[str]) -> None:
+    """Refuse memberships of which some columns, if any are given, are not filled in."""
+    if faults := [f"column {column!r} is missing in some rows" for column in columns]:
+        raise DataError("groups", faults)
+
+
 def checked_members(
-    pairs: Iterable[tuple[str, str]], by: Sequence[str] | None
+    pairs: Iterable[tuple[str | None, str | None]], by: Sequence[str] | None
 ) -> tuple[tuple[str, str], ...]:
     """Return attributes and names of groups in order; refuse those that cannot be compared by."""
-    found = sorted(set(pairs))
+    given = set(pairs)
+    found = sorted((a, name) for a, name in given if a is not None and name is not None)
+    if len(found) < len(given):
+        columns = zip(("attribute", "group"), zip(*given, strict=True), strict=True)
+        refuse_missing(column for column, values in columns if None in values)
     if len(found) > MOST_GROUPS:
         raise PlanError(f"groups: there are more than {MOST_GROUPS:,}; choose coarser ones")
     names = [name for _, name in found]

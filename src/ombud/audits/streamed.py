@@ -18,7 +18,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from ombud.audits.block_audit import BlockAudit, BlockTotals
-from ombud.audits.block_sorting import sort_into_blocks
+from ombud.audits.block_sorting import is_sorted, sort_into_blocks
 from ombud.audits.block_tables import Found, Tables
 from ombud.audits.block_texts import TextBlockAudit
 from ombud.audits.faults import check_names
@@ -32,7 +32,7 @@ from ombud.audits.run_folder import RunFolder
 from ombud.audits.unused import engine_faults
 from ombud.data.card import Card
 from ombud.data.ids import Vocabulary
-from ombud.data.lake import is_remote, read_block
+from ombud.data.lake import LakeTable, is_remote, read_block
 from ombud.data.tables import TableOptions, read_tables
 from ombud.errors import PlanError, ResultError
 from ombud.files import inside, write_atomically, write_parquet
@@ -134,7 +134,8 @@ class StreamedAudit:
     @classmethod
     def from_plan(cls, plan: Plan) -> Self:
         """Check what can be checked before anything is read."""
-        plan = complete(plan)
+        # What is named from the working directory must be found, hashed and stored as what it is.
+        plan = complete(plan).relative_to(Path())
         check_names(plan, systems=True)
         refuse_whole(plan)
         check_measures(plan.statistics.matters, [str(m.get("name")) for m in plan.metrics])
@@ -169,7 +170,8 @@ class StreamedAudit:
         progress
             Called with (done, total, note).
         notice
-            Called with a sentence for each table whose files cannot be hashed.
+            Called with a sentence for each table whose files cannot be hashed, and where blocks
+            that a stopped run has left are of another plan or other files.
         """
         for name, path in self._paths().items():
             if notice is not None and is_remote(path):
@@ -187,6 +189,7 @@ class StreamedAudit:
         tables = self._tables()
         hashes = input_hashes(self.plan)
         store = self._open(folder, hashes)
+        self._forget_other_blocks(store, notice)
         audit, totals = self._measured(tables, store, progress)
         result = self._result(audit, totals, folder, started, hashes)
         return store.finish(result)
@@ -197,13 +200,13 @@ class StreamedAudit:
     def _measured(
         self, tables: Tables, store: RunFolder, progress: Progress
     ) -> tuple[AnyBlockAudit, BlockTotals]:
-        scratch = store.path / "blocks"
-        if self.plan.engine.scratch is not None:
-            scratch = Path(self.plan.engine.scratch) / f"ombud-{_key(store.path)}"
-        blocks = sort_into_blocks(tables, scratch, self.plan.engine.blocks, progress)
+        scratch, identity = self._scratch(store), self._identity()
+        blocks = sort_into_blocks(tables, scratch, self.plan.engine.blocks, progress, identity)
         audit = self.block_audit(tables, blocks)
         totals = audit.totals()
-        begun = _restored(totals, scratch)
+        begun = _restored(totals, _state(store), identity)
+        if not begun:  # there may have been more blocks before
+            shutil.rmtree(store.path / "rows", ignore_errors=True)
         step = max(1, blocks.count // _CHECKPOINTS)
         for block in range(begun, blocks.count):
             progress(block, blocks.count, f"measuring blocks of {tables.what}")
@@ -212,10 +215,40 @@ class StreamedAudit:
             if self.plan.engine.rows:
                 _store_rows(store, measured, block)
             if (block + 1) % step == 0 and block + 1 < blocks.count:
-                _keep(totals, scratch, block + 1)
+                _keep(totals, _state(store), block + 1, identity)
         progress(blocks.count, blocks.count, "measured")
         shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(_state(store).parent, ignore_errors=True)
         return audit, totals
+
+    def _scratch(self, store: RunFolder) -> Path:
+        if self.plan.engine.scratch is None:
+            return store.path / "blocks"
+        return Path(self.plan.engine.scratch) / f"ombud-{_key(store.path)}"
+
+    def _identity(self) -> str:
+        """Return a digest of what sorted blocks and sums of them depend on."""
+        remote = {
+            place: LakeTable(path, name=place).listing()
+            for place, path in self._paths().items()
+            if is_remote(path)
+        }
+        plan = self.plan.model_dump(mode="json")
+        return _digest({"plan": plan, "files": input_hashes(self.plan), "remote": remote})
+
+    def _forget_other_blocks(
+        self, store: RunFolder, notice: Callable[[str], None] | None = None
+    ) -> None:
+        """Delete blocks in the place of this run's that are of another plan or other files."""
+        scratch = self._scratch(store)
+        if not is_sorted(scratch) or is_sorted(scratch, self._identity()):
+            return
+        shutil.rmtree(scratch)
+        if notice is not None:
+            notice(
+                f"the blocks that a stopped run has left in {scratch} are of another plan or of "
+                "other files; they are deleted, and everything is sorted anew"
+            )
 
     def block_audit(self, tables: Tables, found: Found) -> AnyBlockAudit:
         """Return what must be known to measure a block."""
@@ -314,7 +347,12 @@ def _store_rows(store: RunFolder, measured: list[dict[str, Rows]], block: int) -
             write_parquet(path, some.to_frame())
 
 
-def _keep(totals: BlockTotals, scratch: Path, done: int) -> None:
+def _state(store: RunFolder) -> Path:
+    """Return where sums are kept: with the rows that were measured, so that none go missing."""
+    return store.path / "blocks" / "state.npz"
+
+
+def _keep(totals: BlockTotals, path: Path, done: int, identity: str) -> None:
     """Store what is known after so many blocks."""
     parts = {
         f"p{number:04d}": np.frombuffer(p, np.uint8) for number, p in enumerate(totals.to_bytes())
@@ -322,31 +360,33 @@ def _keep(totals: BlockTotals, scratch: Path, done: int) -> None:
 
     def write(part: Path) -> None:
         with part.open("wb") as file:
-            np.savez(file, allow_pickle=False, done=np.array([done]), **parts)
+            about = {"done": np.array([done]), "identity": np.array([identity])}
+            np.savez(file, allow_pickle=False, **about, **parts)
 
-    write_atomically(scratch / "state.npz", write)
+    write_atomically(path, write)
 
 
-def _restored(totals: BlockTotals, scratch: Path) -> int:
-    """Go on from what a stopped run has stored; return how many blocks are done."""
-    path = scratch / "state.npz"
+def _restored(totals: BlockTotals, path: Path, identity: str) -> int:
+    """Go on from what a stopped run has stored of the same blocks; return how many are done."""
     if not path.exists():
         return 0
     try:
         with np.load(path, allow_pickle=False) as stored:
-            names = sorted(name for name in stored.files if name != "done")
+            if "identity" not in stored.files or stored["identity"][0] != identity:
+                return 0
+            names = sorted(set(stored.files) - {"done", "identity"})
             totals.restore([stored[name].tobytes() for name in names])
             return int(stored["done"][0])
     except (OSError, ValueError, KeyError) as error:
-        raise ResultError(f"{path} is damaged: {error}; delete the folder {scratch}") from None
+        raise ResultError(f"{path} is damaged: {error}; delete the folder {path.parent}") from None
 
 
 def _key(path: Path) -> str:
     return blake2b(str(path.resolve()).encode(), digest_size=6).hexdigest()
 
 
-def _digest(hashes: Mapping[str, str]) -> str:
-    text = json.dumps(dict(hashes), sort_keys=True)
+def _digest(content: Mapping[str, Any]) -> str:
+    text = json.dumps(dict(content), sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 

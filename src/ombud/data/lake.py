@@ -88,21 +88,57 @@ class LakeTable:
             return [self.path]
         path = Path(self.path)
         if path.is_dir():
-            # What begins with a point or a bar is of those who wrote the folder (`_SUCCESS`).
-            found = sorted(
-                file
-                for file in path.rglob("*.parquet")
-                if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-            )
-            if not found:
-                raise DataError(self.told, [f"the folder {path} holds no .parquet file"])
-            return [str(file) for file in found]
+            return [str(file) for file in self._in_folder(path)]
         if not is_plain_file(path):
             raise DataError(self.told, [f"there is no file or folder {path}"])
         if path.suffix.lower() != ".parquet":
             fault = f"{path.name} is no Parquet; an engine that streams reads Parquet only"
             raise DataError(self.told, [fault])
         return [str(path)]
+
+    def _in_folder(self, path: Path) -> list[Path]:
+        """Return the files of a folder; refuse those that would be left out without a word."""
+        found, others = [], []
+        for file in sorted(path.rglob("*")):
+            name = file.relative_to(path)
+            # What begins with a point or a bar is of those who wrote the folder (`_SUCCESS`).
+            hidden = any(part.startswith((".", "_")) for part in name.parts)
+            if hidden or file.suffix.lower() == ".crc" or file.is_dir():
+                continue
+            if file.suffix.lower() == ".parquet":
+                found.append(file)
+            else:
+                others.append(name.as_posix())
+        if others:
+            told = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" * (len(others) > 3))
+            fault = (
+                f"the folder {path} also holds what is not named .parquet: {told}; rename the "
+                "files that belong to the table, and move the others away (or begin their names "
+                "with _)"
+            )
+            raise DataError(self.told, [fault])
+        if not found:
+            raise DataError(self.told, [f"the folder {path} holds no .parquet file"])
+        return found
+
+    def listing(self) -> list[str]:
+        """Return what the store of a remote table says of its files: names, sizes, times, tags.
+
+        No file is opened. Where a line differs, a file has been written since.
+        """
+        chosen = self.version_files()
+        if chosen is not None:  # files of such tables are never written twice
+            return chosen
+        with self._faults(self.path):
+            store, place = _store(self.path)
+            if isinstance(store, fs.PyFileSystem):  # Arrow would leave out tags and some times
+                store.handler.fs.invalidate_cache()
+                found = store.handler.fs.find(place, detail=True)
+                return [f"{name} {sorted(found[name].items(), key=str)}" for name in sorted(found)]
+            files = [store.get_file_info(place)]
+            if files[0].type == fs.FileType.Directory:
+                files = store.get_file_info(fs.FileSelector(place, recursive=True))
+            return sorted(f"{f.path} {f.size} {f.mtime_ns}" for f in files if f.is_file)
 
     @property
     def is_iceberg(self) -> bool:
