@@ -44,6 +44,13 @@ def test_build_report_explain(inputs: list[str], tmp_path: Path) -> None:
     assert json.loads(told.stdout)["identity"] == "agender"
     plain = runner.invoke(app, ["link", "explain", to, "openlibrary:/b/1"])
     assert "item 9780525230106, agender" in plain.stdout
+    sizes = [line.split()[:-2] for line in shown.stdout.splitlines() if "up to" in line]
+    assert [int(words[-1]) for words in sizes] == [1, 2, 5, 10, 20, 50, 100, 1000]
+    lines = [line.strip() for line in shown.stdout.splitlines()]
+    after = next(n for n, line in enumerate(lines) if line.startswith("up to 1000"))
+    assert lines[after + 1].startswith("any ")
+    # One record is no cluster to split: no headings without rows.
+    assert "largest clusters" not in shown.stdout and "exclude.txt" not in shown.stdout
     # Names come from files of others: no markup, nothing hidden.
     assert "[red]" in plain.stdout
     assert "\x1b" not in plain.stdout

@@ -396,6 +396,47 @@ def test_an_excluded_number_ties_nothing(files: list[tuple[str, Path]], tmp_path
     assert I[11] not in outcomes(first)
 
 
+def test_ids_that_records_have_and_that_are_not_used(
+    files: list[tuple[str, Path]], tmp_path: Path
+) -> None:
+    more = tmp_path / "more.txt"
+    more.write_text(edition("/b/20", [I[20], f"{I[21]} (set)"], []))
+    ratings = files[2][1] / "BX-Ratings.csv"
+    ratings.write_text(ratings.read_text() + f"u9,{I[21]},5\n")
+    chosen = tmp_path / "mine.txt"
+    chosen.write_text(f"{I[10]}\n{I[2]}\n{I[27]}\n")
+    options = LinkOptions(exclude=str(chosen), set_isbns="ignore")
+    folder = LinkFolder(build_links([*files, ("openlibrary", more)], tmp_path / "linked", options))
+    counts = folder.facts["ratings"]["bookcrossing"]
+    assert counts["ids_in_no_record"] == 2
+    assert counts["ids_in_the_exclusion_file"] == 1
+    assert counts["ids_only_of_sets_or_cancelled"] == 1
+    (told,) = [p for p in folder.facts["problems"] if p["source"] == "mine.txt"]
+    assert (told["count"], told["examples"]) == (1, [I[27]])
+    found = folder.explain(I[10])
+    assert (found.outcome, found.counts["records"]) == ("no_book", 2)
+    assert "it is in the exclusion file" in found.reason
+    assert [r["key"] for r in found.records] == ["/b/10", "/b/11"]
+    found = folder.explain(I[21])
+    assert "only as that of a set" in found.reason and found.counts["records"] == 1
+    found = folder.explain(I[29])
+    assert found.reason == "no record that was read has the id" and not found.records
+    # Nobody rated it, so that it is no item.
+    with pytest.raises(DataError, match="it is in the exclusion file"):
+        folder.explain(I[2])
+
+
+def test_the_exclusion_file_says_what_it_leaves_out(tmp_path: Path) -> None:
+    numbers = [f"97811{n:08d}" for n in range(61)]
+    dump = tmp_path / "dump.txt"
+    # A chain: each of the numbers between two books splits it.
+    dump.write_text("\n".join(edition(f"/b/{n}", numbers[n : n + 2], []) for n in range(60)))
+    folder = build_links([("openlibrary", dump)], tmp_path / "linked")
+    lines = (folder / "exclude.txt").read_text().splitlines()
+    assert sum("# leaves" in text for text in lines) == 50
+    assert lines[-1] == "# and 9 more"
+
+
 def test_every_creator(files: list[tuple[str, Path]], tmp_path: Path) -> None:
     folder = build_links(files, tmp_path / "all", LinkOptions(creators="all"))
     shares = pl.read_parquet(folder / "item_creators.parquet").filter(pl.col("item") == I[13])

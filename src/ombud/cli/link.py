@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -218,7 +218,9 @@ def _report(folder: Path, as_json: bool) -> None:
     _print_facts("clusters", facts["clusters"])
     sizes = facts["clusters"]["clusters_of_size"]
     whole = sizes["any"]
-    rows = [(name, f"{n:,}", _share(n, whole)) for name, n in sizes.items()]
+    # "up to 10" and so on; "any" has no number and comes last.
+    steps = sorted(sizes, key=lambda name: (name == "any", len(name), name))
+    rows = [(name, f"{sizes[name]:,}", _share(sizes[name], whole)) for name in steps]
     _print_rows(["ISBNs and records of a cluster", "clusters", "% of clusters"], rows)
     _print_ratings(facts["ratings"])
     all_items = facts["homonyms"]["any"]["items"]
@@ -250,7 +252,8 @@ def _report(folder: Path, as_json: bool) -> None:
         for r in largest.to_dicts()
     ]
     _print_rows(["largest clusters", "ISBNs", "records", "works", "first authors", ""], rows)
-    say("exclude.txt in the folder lists the ISBNs that split them.")
+    if rows:
+        say("exclude.txt in the folder lists the ISBNs that split them.")
     mapping = facts["mapping"]
     rows = []
     for t in mapping["terms"]:
@@ -263,10 +266,11 @@ def _report(folder: Path, as_json: bool) -> None:
 
 def _print_ratings(ratings: dict[str, dict[str, Any]]) -> None:
     """Show what became of the ids that were rated."""
-    counts = ("rows", "ids", "ids_in_no_record", "ids_in_several_clusters")
+    counts = ["rows", "ids", "ids_in_no_record", "ids_in_several_clusters"]
+    seldom = ("ids_in_the_exclusion_file", "ids_only_of_sets_or_cancelled")
+    counts += [c for c in seldom if any(known.get(c) for known in ratings.values())]
     rows = [(name, *(f"{known.get(c, 0):,}" for c in counts)) for name, known in ratings.items()]
-    if rows:
-        _print_rows(["ratings of", *(c.replace("_", " ") for c in counts)], rows)
+    _print_rows(["ratings of", *(c.replace("_", " ") for c in counts)], rows)
 
 
 def _share(part: int | None, whole: int | None) -> str:
@@ -278,7 +282,10 @@ def _print_facts(title: str, facts: dict[str, Any]) -> None:
     _print_rows([title, ""], rows)
 
 
-def _print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _print_rows(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Show a table, unless it is empty."""
+    if not rows:
+        return
     from rich.table import Table
     from rich.text import Text
 

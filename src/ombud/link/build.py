@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 import ombud
 from ombud.errors import DataError
@@ -19,7 +21,7 @@ from ombud.files import (
     write_parquet,
     write_text,
 )
-from ombud.link.isbn import extract_isbns, isbn_texts
+from ombud.link.isbn import extract_isbns, isbn_text, isbn_texts
 from ombud.link.items import cluster_tables, largest_clusters, read_exclusions
 from ombud.link.names import placeholders
 from ombud.link.problems import Problems
@@ -32,17 +34,19 @@ from ombud.link.resolution import (
     resolve_items,
     write_people,
 )
-from ombud.link.store import KINDS_OF_ISBN, LinkTables, RatingSet, Store
+from ombud.link.store import KINDS_OF_ISBN, LinkTables, RatingSet, Store, kinds_of_isbn
 from ombud.link.vocabulary import IdentityMapping, normalised_terms, read_mapping
 
 __all__ = ["FORMAT", "LinkOptions", "build_links", "link_ratings", "outcome_table"]
 
 
-def _ids_to_items(tables: LinkTables, known: RatingSet) -> pl.DataFrame:
-    """Return `id`, `item`, `cluster` and `n_clusters` of all rated ids.
+def _ids_to_items(tables: LinkTables, known: RatingSet, kinds: Sequence[int]) -> pl.DataFrame:
+    """Return `id`, `item`, `cluster`, `n_clusters` and `held` of all rated ids.
 
     An id in no record has no cluster. One whose records lie in several clusters has that of the
-    first record.
+    first record. `held` says of ISBNs without a cluster that records have them: true, as one of
+    the `kinds` that tie records together, so that it is the exclusion file that keeps them apart;
+    false, as another kind only.
     """
     ratings = tables.scan(f"ratings/{known.source}")
     ids = ratings.select(id="item").unique().collect(engine="streaming")
@@ -55,35 +59,46 @@ def _ids_to_items(tables: LinkTables, known: RatingSet) -> pl.DataFrame:
         )
         first = pl.col("cluster").sort_by("record").first()
         keyed = keyed.group_by("id").agg(several, first)
+        keyed = keyed.with_columns(held=pl.lit(None, dtype=pl.Boolean))
         found = ids.lazy().join(keyed, on="id", how="left").join(names, on="cluster", how="left")
         own = pl.format("{}:{}", pl.lit(known.refers), pl.col("id"))
         item = pl.coalesce("named", own)
     else:
         isbns = extract_isbns(ids["id"]).select("row", "isbn").lazy()
-        numbered = isbns.join(
-            tables.scan("isbn_clusters"), on="isbn", how="left", maintain_order="left"
-        )
+        clusters = tables.scan("isbn_clusters")
+        lone = isbns.join(clusters, on="isbn", how="anti").select("isbn").unique()
+        holders = tables.scan("isbns").join(lone, on="isbn", how="semi").group_by("isbn")
+        unused = holders.agg(held=pl.col("kind").is_in(kinds).any())
+        numbered = isbns.join(clusters, on="isbn", how="left", maintain_order="left")
+        numbered = numbered.join(unused, on="isbn", how="left", maintain_order="left")
         numbered = numbered.group_by("row", maintain_order=True).agg(
-            several, pl.col("isbn", "cluster").first()
+            several, pl.col("isbn", "cluster").first(), pl.col("held").max()
         )
         keyed = ids.lazy().with_row_index("row").join(numbered, on="row", how="left")
         found = keyed.join(names, on="cluster", how="left")
         item = pl.coalesce("named", isbn_texts(pl.col("isbn")), "id")
     several = pl.col("n_clusters").fill_null(0)
-    return found.select("id", "cluster", several, item=item).collect()
+    held = pl.when(pl.col("cluster").is_null()).then("held")
+    return found.select("id", "cluster", several, item=item, held=held).collect()
 
 
 def link_ratings(
-    tables: LinkTables, known: RatingSet, folder: Path, problems: Problems
+    tables: LinkTables,
+    known: RatingSet,
+    folder: Path,
+    problems: Problems,
+    kinds: Sequence[int] = tuple(KINDS_OF_ISBN.values()),
 ) -> dict[str, Any]:
     """Write the interactions of one source on items; return counts.
+
+    The `kinds` are those of ISBNs that tie records together.
 
     Writes ``SOURCE-explicit.parquet`` (where there are ratings) and ``SOURCE-implicit.parquet`` to
     the folder, and the table ``ids/SOURCE``.
     """
-    ids = _ids_to_items(tables, known)
+    ids = _ids_to_items(tables, known, kinds)
     (tables.folder / "ids").mkdir(exist_ok=True)
-    tables.write(f"ids/{known.source}", ids.sort("id"))
+    tables.write(f"ids/{known.source}", ids.drop("held").sort("id"))
     rows = tables.scan(f"ratings/{known.source}").rename({"item": "id"})
     rows = rows.join(ids.select("id", "item").lazy(), on="id")
     has_times = rows.select(pl.col("time").is_not_null().any()).collect().item()
@@ -92,7 +107,10 @@ def link_ratings(
     implicit = rows.group_by(pair).agg(*time, n=pl.len()) if has_times else None
     folder.mkdir(parents=True, exist_ok=True)
     facts: dict[str, Any] = {"rows": known.rows, "ids": ids.height}
-    facts["ids_in_no_record"] = int(ids["cluster"].is_null().sum())
+    held = ids["held"]
+    facts["ids_in_no_record"] = int((ids["cluster"].is_null() & held.is_null()).sum())
+    facts["ids_in_the_exclusion_file"] = int(held.sum())
+    facts["ids_only_of_sets_or_cancelled"] = int((~held).sum())
     torn = ids.filter(pl.col("n_clusters") > 1).sort("id")
     facts["ids_in_several_clusters"] = torn.height
     reason = "a rated id whose records lie in several clusters (that of the first record is taken)"
@@ -287,9 +305,12 @@ def _build(
         met = [f"{p['source']}: {p['reason']} (times: {p['count']:,})" for p in problems.rows()]
         raise DataError("link", [fault, *met])
     progress(len(inputs), steps, "clustering")
-    kinds = [KINDS_OF_ISBN["usual"]]
-    kinds += [KINDS_OF_ISBN["set"]] if asked.set_isbns == "use" else []
-    kinds += [KINDS_OF_ISBN["cancelled"]] if asked.cancelled_isbns else []
+    kinds = kinds_of_isbn(asked.set_isbns == "use", asked.cancelled_isbns)
+    if asked.exclude is not None:
+        unmet = _in_no_record(tables, excluded)
+        texts = ", ".join(isbn_text(int(isbn)) for isbn in unmet[:5])
+        reason = "an ISBN to exclude that no record has"
+        problems.add(Path(asked.exclude).name, reason, texts, count=len(unmet))
     clusters = cluster_tables(
         tables,
         set_isbns=asked.set_isbns == "use",
@@ -315,7 +336,7 @@ def _build(
         write_parquet(part / "item_creators.parquet", shares)
     progress(len(inputs) + 2, steps, "linking ratings")
     linked = {
-        source: link_ratings(tables, known, part / "interactions", problems)
+        source: link_ratings(tables, known, part / "interactions", problems, kinds)
         for source, known in sorted(store.ratings.items())
     }
     items = _with_lone_ids(tables, items, sorted(store.ratings), asked.attribute)
@@ -357,6 +378,12 @@ def _build(
             "problems": problems.rows(),
         },
     )
+
+
+def _in_no_record(tables: LinkTables, isbns: NDArray[np.int64]) -> NDArray[np.int64]:
+    asked = pl.DataFrame({"isbn": isbns}, schema={"isbn": pl.Int64}).lazy()
+    known = tables.scan("isbns").select("isbn").join(asked, on="isbn", how="semi").unique()
+    return np.setdiff1d(isbns, known.collect(engine="streaming")["isbn"].to_numpy())
 
 
 def _ways(items: pl.DataFrame) -> dict[str, int]:
@@ -449,6 +476,9 @@ def _with_lone_ids(
     return pl.concat([items, lone], how="diagonal")
 
 
+_LISTED = 50
+
+
 def _exclusion_file(top: pl.DataFrame, splits: pl.DataFrame) -> str:
     lines = [
         "# ISBNs whose removal splits one of the largest clusters; those that cut off most first.",
@@ -460,9 +490,11 @@ def _exclusion_file(top: pl.DataFrame, splits: pl.DataFrame) -> str:
             f"\n# cluster {row['item']}: {row['n_isbns']:,} ISBNs, {row['n_records']:,} records, "
             f"{row['n_works']:,} works, {row['n_first_authors'] or 0:,} first authors"
         )
-        own = splits.filter(pl.col("item") == row["item"]).head(50)
+        own = splits.filter(pl.col("item") == row["item"])
         lines += [
             f"#{isbn}  # leaves {pieces:,} pieces, cuts off {cut:,}"
-            for isbn, pieces, cut, _ in own.rows()
+            for isbn, pieces, cut, _ in own.head(_LISTED).rows()
         ]
+        if own.height > _LISTED:
+            lines.append(f"# and {own.height - _LISTED:,} more")
     return "\n".join(lines) + "\n"

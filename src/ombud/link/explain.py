@@ -11,7 +11,7 @@ import polars as pl
 from ombud.errors import DataError, ResultError
 from ombud.files import read_json
 from ombud.link.isbn import isbn_key, isbn_text
-from ombud.link.store import LinkTables
+from ombud.link.store import LinkTables, kinds_of_isbn
 from ombud.link.vocabulary import IdentityMapping
 
 __all__ = ["Explanation", "LinkFolder"]
@@ -19,13 +19,18 @@ __all__ = ["Explanation", "LinkFolder"]
 _MOST = 200
 
 _REASONS = {
-    "no_book": "no record that was read has the id, or the id is in the exclusion file",
+    "no_book": "no record that was read has the id",
     "no_author": "no record names a first author, or only a placeholder such as 'various'",
     "no_authority": "no authority record has the id or the name of a first author",
     "unknown": "authority records of that name are there, but assert nothing",
     "ambiguous": "authority records assert different identities",
     "known": "one identity is asserted",
 }
+
+_EXCLUDED = "records have the id, but it is in the exclusion file and ties nothing together"
+_OF_OTHER_KIND = (
+    "records have the id only as that of a set or as a cancelled one, which the options leave out"
+)
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,25 @@ class LinkFolder:
         items = self.items.filter(pl.col("item").is_in(lone)).select("item").collect()
         if items.height:
             return (str(items.item(0, 0)), None), []
+        unused, _ = self._unused(text)
+        if unused:
+            raise DataError("link", [f"{asked!r:.80} is no item of this folder: {unused}"])
         raise DataError("link", [f"{asked!r:.80} is no ISBN, item or id of this folder"])
+
+    def _unused(self, text: str) -> tuple[str, pl.DataFrame]:
+        """Return why records that have an ISBN do not make it theirs, and these records."""
+        key = isbn_key(text)
+        if key is None:
+            return "", pl.DataFrame()
+        rows = self.tables.scan("isbns").filter(pl.col("isbn") == key)
+        own = rows.select("record", "kind").collect()
+        if not own.height:
+            return "", pl.DataFrame()
+        options = self.facts["options"]
+        kinds = kinds_of_isbn(options["set_isbns"] == "use", options["cancelled_isbns"])
+        excluded = own["kind"].is_in(kinds).any()
+        records = self._records(own.lazy().select("record").unique())
+        return _EXCLUDED if excluded else _OF_OTHER_KIND, records
 
     def explain(self, asked: str) -> Explanation:
         """Return everything that led to the outcome of an item."""
@@ -157,6 +180,9 @@ class LinkFolder:
         if cluster is not None:
             parts = self._parts(cluster)
         reason = _REASONS[outcome]
+        if outcome == "no_book":
+            unused, parts["records"] = self._unused(item)
+            reason = unused or reason
         if row["via"] == "given":
             reason = "as the source resolved it"
         elif outcome == "known" and row["changed"]:
@@ -177,16 +203,21 @@ class LinkFolder:
             **{name: frame.head(_MOST).to_dicts() for name, frame in parts.items()},
         )
 
-    def _parts(self, cluster: int) -> dict[str, pl.DataFrame]:
+    def _records(self, members: pl.LazyFrame) -> pl.DataFrame:
+        """Return records with their ISBNs."""
         scan = self.tables.scan
-        members = scan("clusters").filter(pl.col("cluster") == cluster).select("record")
         records = scan("books").join(members, on="record", how="semi").collect()
         isbns = scan("isbns").join(members, on="record", how="semi").collect()
         texts = isbns.with_columns(
             isbn=pl.col("isbn").map_elements(isbn_text, return_dtype=pl.String)
         )
         texts = texts.group_by("record").agg(isbns=pl.col("isbn").unique().sort())
-        records = records.join(texts, on="record", how="left").sort("record")
+        return records.join(texts, on="record", how="left").sort("record")
+
+    def _parts(self, cluster: int) -> dict[str, pl.DataFrame]:
+        scan = self.tables.scan
+        members = scan("clusters").filter(pl.col("cluster") == cluster).select("record")
+        records = self._records(members)
         people = scan("cluster_people").filter(pl.col("cluster") == cluster)
         named = people.join(scan("people"), on="person").collect()
         keys = scan("person_keys").join(people, on="person", how="semi").collect()

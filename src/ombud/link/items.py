@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ombud.errors import DataError
 from ombud.link.clusters import NO_ISBN, Clusters, cluster_blocks, splitting_isbns
 from ombud.link.isbn import extract_isbns, isbn_texts
-from ombud.link.store import KINDS_OF_ISBN, LinkTables
+from ombud.link.store import LinkTables, kinds_of_isbn
 
 __all__ = ["cluster_tables", "largest_clusters", "read_exclusions"]
 
@@ -92,9 +92,7 @@ def cluster_tables(
     excluded: NDArray[np.int64],
 ) -> dict[str, Any]:
     """Cluster all records; write `clusters`, `isbn_clusters`, `cluster_items`; return counts."""
-    kinds = [KINDS_OF_ISBN["usual"]]
-    kinds += [KINDS_OF_ISBN["set"]] if set_isbns else []
-    kinds += [KINDS_OF_ISBN["cancelled"]] if cancelled else []
+    kinds = kinds_of_isbn(set_isbns, cancelled)
     nodes, count = _nodes(tables)
     found = cluster_blocks(count, _edges(tables, nodes, kinds, excluded))
     apart = cluster_blocks(count, _edges(tables, nodes, kinds, excluded, apart=True))

@@ -1,7 +1,7 @@
 """Who made an item, and what is asserted about them: exactly one outcome for each item.
 
 ======================  =============================================================
-``no_book``             the id is in no record
+``no_book``             the id is in no record, or is not used (exclusion file, sets)
 ``no_author``           no record names a first author (placeholders name nobody)
 ``no_authority``        no authority record has that name or id
 ``unknown``             authority records are there, and assert nothing

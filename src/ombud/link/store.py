@@ -16,10 +16,17 @@ from ombud.link.isbn import extract_isbns
 from ombud.link.problems import Problems
 from ombud.link.readers.base import RATINGS, Batch, conformed
 
-__all__ = ["KINDS_OF_ISBN", "TABLES", "LinkTables", "RatingSet", "Store"]
+__all__ = ["KINDS_OF_ISBN", "TABLES", "LinkTables", "RatingSet", "Store", "kinds_of_isbn"]
 
 KINDS_OF_ISBN = {"usual": 0, "cancelled": 1, "set": 2}
 """How the column `kind` of the table of ISBNs says where an ISBN comes from."""
+
+
+def kinds_of_isbn(set_isbns: bool, cancelled: bool) -> list[int]:
+    """Return the kinds that tie records together: the usual ones, and others where asked for."""
+    others = {"set": set_isbns, "cancelled": cancelled}
+    return [KINDS_OF_ISBN["usual"], *(KINDS_OF_ISBN[name] for name, used in others.items() if used)]
+
 
 TABLES: dict[str, dict[str, Any]] = {
     "books": {"record": pl.UInt32, "source": pl.String, "key": pl.String, "work": pl.String},
