@@ -318,6 +318,18 @@ def test_memberships_that_are_not_filled_in_are_refused(lake: Path, tmp_path: Pa
         checked_members([("a", "a=1"), (None, "b") if column == "attribute" else ("a", None)], None)
 
 
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+@pytest.mark.parametrize("kind", [pl.Float64, pl.Decimal(10, 2)], ids=["float", "decimal"])
+def test_ranks_are_whole_numbers(lake: Path, tmp_path: Path, engine: str, kind: Any):
+    lists = pl.read_parquet(lake / "system0.parquet").with_columns(pl.col("rank").cast(kind))
+    lists.write_parquet(tmp_path / "lists.parquet")
+    plan = plan_of(lake, engine={"type": engine})
+    plan["systems"]["s0"]["path"] = str(tmp_path / "lists.parquet")
+    with pytest.raises(OmbudError, match=r"column 'rank': holds .*; whole numbers were expected"):
+        audit_of(Plan.from_dict(plan)).run(tmp_path / "out")
+    assert not (tmp_path / "out" / "blocks").exists()
+
+
 def test_object_stores_are_read_and_said(lake: Path, tmp_path: Path):
     """The memory of fsspec stands for a bucket."""
     store = pytest.importorskip("fsspec").filesystem("memory")
