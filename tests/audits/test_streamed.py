@@ -26,6 +26,7 @@ from ombud.audits.verify import recompute
 from ombud.data.lake import LakeTable
 from ombud.data.tables import write_tables
 from ombud.errors import DataError, OmbudError, PlanError, ResultError
+from ombud.stats.binned import bins_of, mixed
 from ombud.worlds import small_world
 
 
@@ -328,6 +329,16 @@ def test_ranks_are_whole_numbers(lake: Path, tmp_path: Path, engine: str, kind: 
     with pytest.raises(OmbudError, match=r"column 'rank': holds .*; whole numbers were expected"):
         audit_of(Plan.from_dict(plan)).run(tmp_path / "out")
     assert not (tmp_path / "out" / "blocks").exists()
+
+
+def test_a_seed_may_be_of_any_size(lake: Path, tmp_path: Path):
+    for engine in ("memory", "stream"):
+        only = {"metrics": [{"name": "share-gap", "k": 10}], "engine": {"type": engine}}
+        result = run(lake, tmp_path / engine, **only, seed=2**63)
+        assert Result.load(tmp_path / engine).provenance["seed"] == 2**63
+        assert any(e.interval for e in result.estimates)
+    seeds = (0, 2**63 - 1, 2**63, 2**64, 2**64 + 1, 2**130)
+    assert len({bins_of(mixed(np.arange(99)), seed).tobytes() for seed in seeds}) == len(seeds)
 
 
 def test_object_stores_are_read_and_said(lake: Path, tmp_path: Path):

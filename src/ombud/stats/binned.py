@@ -60,6 +60,15 @@ def mixed(keys: npt.NDArray[np.integer]) -> Keys:
     return x
 
 
+def _mixed_seed(seed: int) -> np.uint64:
+    """Return 64 bits that depend on all bits of a seed, which may have any number of them."""
+    own = 0
+    for shift in range(0, max(1, seed.bit_length()), 64):
+        part = seed >> shift & 0xFFFF_FFFF_FFFF_FFFF
+        own = int(mixed(np.array([own ^ part], dtype=np.uint64))[0])
+    return np.uint64(own)
+
+
 def bins_of(keys: Keys, seed: int) -> npt.NDArray[np.int64]:
     """Return the bin of each unit (or cluster), from 64-bit keys of their ids.
 
@@ -69,7 +78,7 @@ def bins_of(keys: Keys, seed: int) -> npt.NDArray[np.int64]:
     >>> bool(bins.min() >= 0 and bins.max() < BINS), bool(abs(bins.mean() - BINS / 2) < 30)
     (True, True)
     """
-    own = mixed(np.array([seed], dtype=np.int64))[0]
+    own = _mixed_seed(seed)
     return (mixed(keys ^ own) >> np.uint64(65 - BINS.bit_length())).astype(np.int64)
 
 
