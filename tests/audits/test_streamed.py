@@ -276,6 +276,9 @@ def _broken(lake: Path, tmp_path: Path, fault: str) -> str:
         return str(tmp_path / "a.csv")
     elif fault == "ids":
         good.with_columns(item=pl.lit(1.5)).write_parquet(path / "a.parquet")
+    elif fault == "wide":
+        item = good["item"].rank("dense").cast(pl.UInt64) + 2**63
+        good.with_columns(item=item).write_parquet(path / "a.parquet")
     elif fault == "absent":
         return str(tmp_path / "none.parquet")
     elif fault == "store":
@@ -292,6 +295,7 @@ def _broken(lake: Path, tmp_path: Path, fault: str) -> str:
         ("cut", "cannot be listed or read as Parquet"),
         ("csv", "streams reads Parquet only"),
         ("ids", "holds double; whole numbers or strings"),
+        ("wide", "column 'item' holds uint64 above 9,223,372,036,854,775,807, which"),
         ("absent", "there is no file or folder"),
         ("store", "cannot be listed or read"),
         ("empty", "holds no .parquet file"),
