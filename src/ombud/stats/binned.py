@@ -8,7 +8,10 @@ machines changes a result, and what is kept does not grow with the number of uni
 
 Units are independent, so the sum of a random group has the variance of its units, and resampling
 4,096 of them tells that variance as Student's t with 4,095 degrees of freedom would. Where there
-are far fewer units than bins, a bin holds one unit, and this is the ordinary bootstrap.
+are far fewer units than bins, a bin holds one unit or none. Empty bins are drawn too, so the number
+of units varies from replicate to replicate, nearly as in a Poisson bootstrap: the standard error of
+a mean is 1.14 times that of the ordinary bootstrap with 5 units, 1.07 times with 10, 1.02 times
+with 30, and the same to 1% from 100 on (normal values, means over six samples, 2,000 replicates).
 """
 
 from __future__ import annotations
