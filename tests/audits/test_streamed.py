@@ -26,6 +26,7 @@ from ombud.audits.verify import recompute
 from ombud.data.lake import LakeTable
 from ombud.data.tables import write_tables
 from ombud.errors import DataError, OmbudError, PlanError, ResultError
+from ombud.stats.binned import bins_of, mixed
 from ombud.worlds import small_world
 
 
@@ -275,6 +276,9 @@ def _broken(lake: Path, tmp_path: Path, fault: str) -> str:
         return str(tmp_path / "a.csv")
     elif fault == "ids":
         good.with_columns(item=pl.lit(1.5)).write_parquet(path / "a.parquet")
+    elif fault == "wide":
+        item = good["item"].rank("dense").cast(pl.UInt64) + 2**63
+        good.with_columns(item=item).write_parquet(path / "a.parquet")
     elif fault == "absent":
         return str(tmp_path / "none.parquet")
     elif fault == "store":
@@ -291,6 +295,7 @@ def _broken(lake: Path, tmp_path: Path, fault: str) -> str:
         ("cut", "cannot be listed or read as Parquet"),
         ("csv", "streams reads Parquet only"),
         ("ids", "holds double; whole numbers or strings"),
+        ("wide", "column 'item' holds uint64 above 9,223,372,036,854,775,807, which"),
         ("absent", "there is no file or folder"),
         ("store", "cannot be listed or read"),
         ("empty", "holds no .parquet file"),
@@ -316,6 +321,28 @@ def test_memberships_that_are_not_filled_in_are_refused(lake: Path, tmp_path: Pa
             audit_of(Plan.from_dict(plan)).run(tmp_path / engine)
     with pytest.raises(DataError, match=f"column '{column}' is missing in"):  # as Spark asks
         checked_members([("a", "a=1"), (None, "b") if column == "attribute" else ("a", None)], None)
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+@pytest.mark.parametrize("kind", [pl.Float64, pl.Decimal(10, 2)], ids=["float", "decimal"])
+def test_ranks_are_whole_numbers(lake: Path, tmp_path: Path, engine: str, kind: Any):
+    lists = pl.read_parquet(lake / "system0.parquet").with_columns(pl.col("rank").cast(kind))
+    lists.write_parquet(tmp_path / "lists.parquet")
+    plan = plan_of(lake, engine={"type": engine})
+    plan["systems"]["s0"]["path"] = str(tmp_path / "lists.parquet")
+    with pytest.raises(OmbudError, match=r"column 'rank': holds .*; whole numbers were expected"):
+        audit_of(Plan.from_dict(plan)).run(tmp_path / "out")
+    assert not (tmp_path / "out" / "blocks").exists()
+
+
+def test_a_seed_may_be_of_any_size(lake: Path, tmp_path: Path):
+    for engine in ("memory", "stream"):
+        only = {"metrics": [{"name": "share-gap", "k": 10}], "engine": {"type": engine}}
+        result = run(lake, tmp_path / engine, **only, seed=2**63)
+        assert Result.load(tmp_path / engine).provenance["seed"] == 2**63
+        assert any(e.interval for e in result.estimates)
+    seeds = (0, 2**63 - 1, 2**63, 2**64, 2**64 + 1, 2**130)
+    assert len({bins_of(mixed(np.arange(99)), seed).tobytes() for seed in seeds}) == len(seeds)
 
 
 def test_object_stores_are_read_and_said(lake: Path, tmp_path: Path):

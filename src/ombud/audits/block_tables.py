@@ -67,7 +67,7 @@ def _is_flag(kind: pa.DataType) -> bool:
 _IDS = ("user", "item", "id", "cluster")
 _KINDS: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
     **dict.fromkeys(_IDS, (_is_id, "whole numbers or strings")),
-    "rank": (_is_number, "whole numbers"),
+    "rank": (pa.types.is_integer, "whole numbers"),
     "rating": (_is_number, "numbers"),
     "score": (_is_number, "numbers"),
     "text": (_is_text, "strings"),
@@ -377,8 +377,7 @@ def plain_batch(batch: pa.RecordBatch, name: str, told: str) -> pa.RecordBatch:
             if column.null_count:
                 fault = f"column {column_name!r} is missing in {column.null_count:,} rows or more"
                 raise DataError(told, [fault])
-            whole = pa.types.is_integer(column.type)
-            column = pc.cast(column, pa.int64() if whole else pa.large_string())
+            column = _plain_ids(column, column_name, told)
             if column_name == "cluster":
                 column = pa.array(hash_ids(column).view(np.int64))
         elif name in GROUP_TABLES:
@@ -387,6 +386,20 @@ def plain_batch(batch: pa.RecordBatch, name: str, told: str) -> pa.RecordBatch:
             column = pc.is_valid(column)
         arrays.append(column)
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _plain_ids(column: pa.Array, name: str, told: str) -> pa.Array:
+    """Return ids as 64-bit numbers with a sign, or as strings."""
+    if not pa.types.is_integer(column.type):
+        return pc.cast(column, pa.large_string())
+    try:
+        return pc.cast(column, pa.int64())
+    except pa.ArrowInvalid:
+        fault = (
+            f"column {name!r} holds {column.type} above {2**63 - 1:,}, which blocks cannot hold; "
+            "cast these ids to strings, in all tables"
+        )
+        raise DataError(told, [fault]) from None
 
 
 def tagger_members(tagger: Tagger) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,10 @@ machines changes a result, and what is kept does not grow with the number of uni
 
 Units are independent, so the sum of a random group has the variance of its units, and resampling
 4,096 of them tells that variance as Student's t with 4,095 degrees of freedom would. Where there
-are far fewer units than bins, a bin holds one unit, and this is the ordinary bootstrap.
+are far fewer units than bins, a bin holds one unit or none. Empty bins are drawn too, so the number
+of units varies from replicate to replicate, nearly as in a Poisson bootstrap: the standard error of
+a mean is 1.14 times that of the ordinary bootstrap with 5 units, 1.07 times with 10, 1.02 times
+with 30, and the same to 1% from 100 on (normal values, means over six samples, 2,000 replicates).
 """
 
 from __future__ import annotations
@@ -60,6 +63,15 @@ def mixed(keys: npt.NDArray[np.integer]) -> Keys:
     return x
 
 
+def _mixed_seed(seed: int) -> np.uint64:
+    """Return 64 bits that depend on all bits of a seed, which may have any number of them."""
+    own = 0
+    for shift in range(0, max(1, seed.bit_length()), 64):
+        part = seed >> shift & 0xFFFF_FFFF_FFFF_FFFF
+        own = int(mixed(np.array([own ^ part], dtype=np.uint64))[0])
+    return np.uint64(own)
+
+
 def bins_of(keys: Keys, seed: int) -> npt.NDArray[np.int64]:
     """Return the bin of each unit (or cluster), from 64-bit keys of their ids.
 
@@ -69,7 +81,7 @@ def bins_of(keys: Keys, seed: int) -> npt.NDArray[np.int64]:
     >>> bool(bins.min() >= 0 and bins.max() < BINS), bool(abs(bins.mean() - BINS / 2) < 30)
     (True, True)
     """
-    own = mixed(np.array([seed], dtype=np.int64))[0]
+    own = _mixed_seed(seed)
     return (mixed(keys ^ own) >> np.uint64(65 - BINS.bit_length())).astype(np.int64)
 
 
