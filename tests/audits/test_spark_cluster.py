@@ -26,6 +26,7 @@ import ombud
 from ombud.audits import Plan, Result
 from ombud.audits.engines import audit_of
 from ombud.audits.on_spark import SparkAudit, java_fault
+from ombud.audits.spark_watch import _OF_JOBS, ExecutorWatch
 from ombud.data.frames import Column, read_table
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
@@ -34,6 +35,7 @@ from ombud.errors import AuditedSystemError, DataError, ResultError
 from ombud.metrics.accuracy import NDCG
 from ombud.metrics.base import Outputs, Rows
 from ombud.systems.recommenders.adapters import SparkALS
+from ombud.systems.recommenders.adapters.spark import spark_session
 
 HERE = find_spec("pyspark") is not None and not java_fault()
 HERE = HERE or os.environ.get("OMBUD_REQUIRE_SPARK") == "1"  # then its absence is a failure
@@ -194,11 +196,18 @@ def test_decisions_about_texts_give_the_numbers_of_one_machine(
     more = {"metrics": [{"name": "suppression"}, {"name": "false-positive-rate"}]}
     plan = plan_of_texts(tmp_path, texts, groups, engine={"type": "stream", "blocks": 2}, **more)
     one = audit_of(plan).run(tmp_path / "stream")
-    plan = plan_of_texts(tmp_path, texts, groups, engine={"type": "spark", "blocks": 2}, **more)
+    engine = {
+        "type": "spark",
+        "blocks": 2,
+        "options": {"spark.none": "1", "spark.ui.enabled": "false"},
+    }
+    plan = plan_of_texts(tmp_path, texts, groups, engine=engine, **more)
     audit = SparkAudit.from_plan(plan, session=session)
     two = audit.run(tmp_path / "spark")
     same(one, two)
-    assert set(one.exclusions) == set(two.exclusions)
+    [unheeded] = set(one.exclusions) ^ set(two.exclusions)
+    assert "engine: 1 of 2 settings" in str(unheeded) and "spark.none = '1'" in str(unheeded)
+    assert unheeded in Result.load(tmp_path / "spark").exclusions
     # Texts are read, tagged or keyed, sorted and measured by executors; nothing comes between.
     steps = re.findall(r"MapInArrow|hashpartitioning\(\S+?[,)]|Collect", audit.query)
     sorts = [re.sub(r"#\d+L?", "", step) for step in steps if "hash" in step]
@@ -250,6 +259,66 @@ def test_als_trains_and_recommends_in_spark(tmp_path: Path, session: Any):
     seen = train.filter(pl.col("rating") > 3).join(stored, on=["user", "item"])
     assert not seen.height
     assert ((stored["item"] % 2) == (stored["user"] % 2)).mean() > 0.9
+    with pytest.raises(AuditedSystemError, match="before the lists were stored.*exists"):
+        model.write_lists(liked.drop("rating"), str(tmp_path / "lists"), 5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "kinds", "fault"),
+    [
+        ([(2**31, 1, 1.0)], "bigint", "'user' goes from 2147483648 to 2147483648; .* 32 bits"),
+        ([(1, -(2**40), 1.0)], "bigint", "'item' goes from -1099511627776 to"),
+        ([(1, 2, 1.0), (None, 2, None)], "int", "'user' is missing in 1 rows\n.*'rating' is mis"),
+        ([("a", "b", 1.0)], "string", "'user' is string; Spark's ALS takes whole numbers"),
+        ([], "int", "the table has no rows"),
+    ],
+)
+def test_ids_that_als_does_not_take_are_refused(
+    tmp_path: Path, session: Any, rows: list[Any], kinds: str, fault: str
+):
+    frame = session.createDataFrame(rows, f"user {kinds}, item {kinds}, rating double")
+    with pytest.raises(DataError, match=fault):
+        SparkALS(factors=2).write_lists(frame, str(tmp_path / "lists"), 5)
+    assert not (tmp_path / "lists").exists()
+
+
+def test_a_session_of_another_thread_is_found_and_left_alone(session: Any):
+    """There it is not the active one."""
+    found: list[Any] = []
+
+    def use() -> None:
+        with spark_session() as (there, is_new):
+            found.extend((there.sparkContext, is_new))
+            there.sparkContext.setJobGroup("mine", "my jobs", interruptOnCancel=True)
+            with ExecutorWatch(there, lambda done, total, what: None) as watch:
+                assert not watch._is_waiting()
+            found.extend(there.sparkContext.getLocalProperty(name) for name in _OF_JOBS)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    assert found == [session.sparkContext, False, "mine", "my jobs", "true"]
+    assert session.range(3).count() == 3
+
+
+def test_jobs_that_the_watch_cancels_are_known_by_their_error(session: Any):
+    """Whether they wait is asked of Spark, and what it raises names the group."""
+    watch, waited = ExecutorWatch(session, lambda done, total, what: None), []
+
+    def cancel() -> None:
+        while not watch._is_waiting():
+            time.sleep(0.05)
+        waited.append(True)
+        watch.given_up = True
+        session.sparkContext.cancelJobGroup(watch._group)
+
+    canceller = threading.Thread(target=cancel, daemon=True)
+    canceller.start()
+    slow = session.range(4).rdd.map(lambda row: time.sleep(5) or row[0])
+    with pytest.raises(Exception, match="cancelled") as caught, watch:
+        slow.collect()
+    canceller.join()
+    assert waited and watch.has_cancelled(caught.value)
 
 
 def test_frames_of_spark_are_tables(session: Any):

@@ -13,9 +13,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from importlib.metadata import version
+from math import isqrt
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,17 +36,32 @@ from ombud.audits.block_tables import (
 from ombud.audits.block_texts import tagged_members, with_clusters
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Tagger, tagger_of
+from ombud.audits.result import Result
 from ombud.audits.run_folder import RunFolder
 from ombud.audits.spark_watch import ExecutorWatch
 from ombud.audits.streamed import AnyBlockAudit, StreamedAudit
-from ombud.errors import AuditedSystemError, DataError, MissingExtraError, PlanError, require
+from ombud.data.exclusions import Exclusion
+from ombud.errors import (
+    AuditedSystemError,
+    DataError,
+    MissingExtraError,
+    OmbudError,
+    PlanError,
+    require,
+)
 from ombud.systems.base import Progress
+from ombud.systems.recommenders.adapters.spark import is_connect, spark_error, spark_session
 
 __all__ = ["SparkAudit", "java_fault", "spark_fault"]
 
 _VERSIONS = ((3, 5), (5, 0))
 _JAVA = 17
 _BLOCKS = 200
+_AGAIN = "Nothing was stored; once the cluster is there again, run the plan again"
+_CONNECT = (
+    "{} Spark Connect, which lets ombud neither send its sums between executors nor watch them; "
+    "give a session of the cluster itself, or name its address (spark://, yarn, k8s://, local[2])"
+)
 _NUMBERS = ("rating", "rank", "score")
 _COUNTS = ("yes", "no", "repeat")
 _IDS = ("user", "item", "id", "cluster")
@@ -105,13 +121,16 @@ class SparkAudit(StreamedAudit):
         ``users``, and ``lists/<system>``, or ``texts``, ``text_groups`` and
         ``decisions/<system>``, with ombud's names of columns. The plan then names them by any word.
     session
-        The session; default, the active one, or a new one that is stopped at the end.
+        The session; default, that of `frames`, the one that this process has, or a new one that is
+        stopped at the end. One that was there before keeps its own master and options; where the
+        plan names others, the result says that they were left out.
     """
 
     frames: Mapping[str, Any] = field(default_factory=dict)
     session: Any = None
     query: str = field(default="", init=False)
     """What Spark did to measure, in its own words; empty before a run."""
+    _unheeded: Exclusion | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_plan(
@@ -136,33 +155,86 @@ class SparkAudit(StreamedAudit):
         self, tables: Tables, store: RunFolder, progress: Progress
     ) -> tuple[AnyBlockAudit, BlockTotals]:
         del store  # nothing is stored before the end
-        from pyspark.sql import SparkSession
-
-        active = self.session or SparkSession.getActiveSession()
-        session = active or self._new_session()
-        watch = ExecutorWatch(session, progress)
+        watch: ExecutorWatch | None = None
         try:
-            with watch:
-                return self._on(session, tables, progress)
-        except (DataError, PlanError):
+            with spark_session(self.session, self.frames.values(), self._new_session) as (
+                session,
+                is_new,
+            ):
+                if is_connect(session):
+                    raise PlanError(_CONNECT.format("the session is one of"))
+                self._unheeded = None if is_new else self._not_heeded(session)
+                watch = ExecutorWatch(session, progress)
+                with watch:
+                    return self._on(session, tables, progress)
+        except OmbudError:
             raise
         except Exception as error:
-            raise AuditedSystemError(watch.sentence) if watch.given_up else _told(error) from None
-        finally:
-            if active is None:
-                session.stop()
+            if watch is not None and watch.has_cancelled(error):
+                raise AuditedSystemError(watch.sentence) from None
+            raise spark_error(error, "Spark stopped before the audit was done", _AGAIN) from None
 
     def _new_session(self) -> Any:
         from pyspark.sql import SparkSession
 
-        # Executors must run the Python that the driver runs; a plan may name another.
+        engine = self.plan.engine
+        modes = (engine.options.get("spark.api.mode"), os.environ.get("SPARK_API_MODE"))
+        for where, named in (
+            ("engine.master is", str(engine.master).startswith("sc://")),
+            ("engine.options name", "spark.remote" in engine.options),
+            ("the environment (SPARK_REMOTE) names", "SPARK_REMOTE" in os.environ),
+            (
+                "the environment (SPARK_CONNECT_MODE_ENABLED) names",
+                "SPARK_CONNECT_MODE_ENABLED" in os.environ,
+            ),
+            ("spark.api.mode is that of", "connect" in modes),
+        ):
+            if named:
+                raise PlanError(_CONNECT.format(where))
+        # Executors must run the Python that the driver runs, unless the environment names one.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.appName("ombud")
-        if self.plan.engine.master is not None:
-            builder = builder.master(self.plan.engine.master)
-        for name, value in self.plan.engine.options.items():
+        if engine.master is not None:
+            builder = builder.master(engine.master)
+        for name, value in engine.options.items():
             builder = builder.config(name, value)
-        return builder.getOrCreate()
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            of = "" if engine.master is None else f" with master = {engine.master!r}"
+            then = (
+                "See [engine] of the plan, what Java wrote on standard error, and whether the "
+                "cluster is there; nothing was stored"
+            )
+            raise spark_error(error, f"Spark did not start{of}", then) from None
+
+    def _not_heeded(self, session: Any) -> Exclusion | None:
+        """Return which settings of the plan a session has not, which was there before."""
+        engine, context = self.plan.engine, session.sparkContext
+        master = str(context.master)
+        unlike = [] if engine.master in (None, master) else [f"master = {engine.master!r}"]
+        unlike += [
+            f"{name} = {value!r}"
+            for name, value in engine.options.items()
+            if value not in (session.conf.get(name, None), context.getConf().get(name))
+        ]
+        if not unlike:
+            return None
+        return Exclusion(
+            "engine",
+            "settings of the plan",
+            len(unlike),
+            f"the audit ran in a Spark session that was there before, whose master is {master!r}, "
+            f"and which has other settings than {', '.join(unlike)}",
+            of=len(engine.options) + (engine.master is not None),
+            key="warning/session",
+        )
+
+    def _result(self, *measured: Any) -> Result:
+        result = super()._result(*measured)
+        if self._unheeded is None:
+            return result
+        return replace(result, exclusions=(*result.exclusions, self._unheeded))
 
     def _on(
         self, session: Any, tables: Tables, progress: Progress
@@ -189,13 +261,9 @@ class SparkAudit(StreamedAudit):
         def merged(part: int, one: bytes, other: bytes) -> bytes:
             return _unpacked(shared.value).totals().merged_part(part, one, other)
 
-        pairs = states.rdd.map(lambda row: (row[0], bytes(row[1])))
-        # Both sides carry the part, so that the executors know what they merge.
-        tagged = pairs.map(lambda pair: (pair[0], (pair[0], pair[1])))
-        sums = tagged.reduceByKey(lambda a, b: (a[0], merged(a[0], a[1], b[1]))).collect()
-        progress(3, 3, "Spark measured")
         totals = audit.totals()
-        parts = {part: state for part, (_, state) in sums}
+        parts = _merged(states.rdd, count, len(totals.sums) + 1, merged)
+        progress(3, 3, "Spark measured")
         if parts:
             totals.restore([parts[part] for part in sorted(parts)])
         return audit, totals
@@ -396,6 +464,40 @@ def _measurer(shared: Any, columns: Columns) -> Callable[[Batches], Batches]:
     return measure
 
 
+def _merged(
+    states: Any, count: int, parts: int, merge: Callable[[int, bytes, bytes], bytes]
+) -> dict[int, bytes]:
+    """Return each part of the sums, of all partitions together.
+
+    There are few parts, and by part alone one executor would merge what all partitions found. So
+    partitions are first merged in about as many sets as a set has partitions, then the sets.
+
+    Parameters
+    ----------
+    states
+        Rows of part and state.
+    count
+        Their partitions.
+    parts
+        How many parts there are.
+    merge
+        Merges two states of a part.
+    """
+    sets = max(1, isqrt(count))
+
+    def keyed(partition: int, rows: Iterator[Any]) -> Iterator[tuple[int, tuple[int, bytes]]]:
+        for part, state in rows:
+            # The value carries the part too, so that the executors know what they merge.
+            yield part * sets + partition % sets, (part, bytes(state))
+
+    def both(one: tuple[int, bytes], other: tuple[int, bytes]) -> tuple[int, bytes]:
+        return one[0], merge(one[0], one[1], other[1])
+
+    some = states.mapPartitionsWithIndex(keyed).reduceByKey(both, min(count, parts * sets))
+    whole = some.map(lambda pair: (pair[1][0], pair[1])).reduceByKey(both, parts)
+    return {part: state for part, (_, state) in whole.collect()}
+
+
 def _parts(whole: pl.DataFrame, columns: Columns) -> dict[str, pl.DataFrame]:
     """Return the rows of each table, with the columns that it has."""
     result = {}
@@ -409,34 +511,3 @@ def _parts(whole: pl.DataFrame, columns: Columns) -> dict[str, pl.DataFrame]:
             rows = rows.with_columns(pl.col("rank").cast(pl.Int64))
         result[name] = rows
     return result
-
-
-def _told(error: Exception) -> AuditedSystemError | DataError:
-    """Return what went wrong in Spark as a sentence."""
-    text = str(error)
-    if lacking := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text):
-        package = lacking.group(1)
-        return AuditedSystemError(
-            f"an executor of the Spark cluster has no package {package!r}; install ombud, with the "
-            "version of the driver, on every worker, or ship it (spark.archives)"
-        )
-    if fault := re.search(r"ombud\.errors\.\w+: (.+?)(?:\n\n|\n\tat |$)", text, re.S):
-        return DataError("Spark", [" ".join(fault.group(1).split())[:300]])
-    if other := re.search(r"Python in worker has different version: (\S+) than that in driver: "
-                          r"(\d+\.\d+)", text):  # fmt: skip
-        return AuditedSystemError(
-            f"the executors of the Spark cluster run Python {other.group(1)}, the driver "
-            f"{other.group(2)}; set PYSPARK_PYTHON to a Python {other.group(2)} that has ombud on "
-            "every worker"
-        )
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    first = next(iter(lines), type(error).__name__)
-    if thrown := re.search(r"^: [\w.$]+(?:Exception|Error): (.+)$", text, re.M):
-        first = thrown.group(1).strip()  # what stands before it is how Python called Java
-    elif "An exception was thrown from the Python worker" in text:
-        raised = re.findall(r"^[\w.]*(?:Error|Exception|Interrupt|Exit): .+$", text, re.M)
-        first = raised[-1].strip() if raised else first
-    return AuditedSystemError(
-        f"Spark stopped before the audit was done: {first[:300]}. Nothing was stored; once the "
-        "cluster is there again, run the plan again"
-    )
