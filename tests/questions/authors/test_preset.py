@@ -56,7 +56,13 @@ def test_systems_follow_the_feedback(authors_plan: Path) -> None:
 
 def test_both_forms_of_feedback_are_in_one_joint_fit(authors_plan: Path) -> None:
     plan = changed(
-        authors_plan, trained=None, feedback="both", placebo=False, strategies=[], accuracy_users=0
+        authors_plan,
+        trained=None,
+        feedback="both",
+        placebo=False,
+        strategies=[],
+        accuracy_users=0,
+        users=150,
     )
     made = complete(plan)
     assert list(made.systems) == [
