@@ -69,7 +69,7 @@ def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
     from ombud.audits.provenance import versions
 
     extras = _extras()
-    from ombud.audits.on_spark import spark_fault
+    from ombud.audits.backends.spark import spark_fault
 
     spark = spark_fault() if extras.get("spark") else ""
     if as_json:

@@ -10,7 +10,6 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
@@ -21,9 +20,9 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary, hash_ids
 from ombud.errors import PlanError
 from ombud.metrics.base import MeasuredInBlocks, Metric, Rows, Told
-from ombud.metrics.comparisons import Comparisons
 from ombud.metrics.engine import estimates_of, nothing_measured
-from ombud.metrics.estimator import Layout, MetricEstimator, Settings
+from ombud.metrics.estimator import MetricEstimator, Settings
+from ombud.metrics.layout import Layout, aligned, all_units
 from ombud.metrics.list_depth import ListDepth, told_depth
 from ombud.metrics.paired import SharedUnits
 from ombud.rng import generator
@@ -148,9 +147,9 @@ class BlockSums:
         self.left_out = LeftOut()
 
     @property
-    def wanted(self) -> Comparisons:
-        """Which numbers are made."""
-        return self.metric.comparisons
+    def layout(self) -> Layout:
+        """Where each system, label and group stands."""
+        return Layout.of(self.systems, self.labels, self.groups, self.metric.comparisons.groups)
 
     def add(
         self,
@@ -195,7 +194,7 @@ class BlockSums:
         for name, depth in (depths or {}).items():
             known_depth = self.depths.get(name)
             self.depths[name] = depth if known_depth is None else known_depth.merged(depth)
-        units, _ = Vocabulary.encode(np.concatenate([rows[s].ids for s in self.systems]))
+        units = all_units([rows[s].ids for s in self.systems])
         if len(units) == 0:
             return
         names = () if self.groups is None else self.groups.names
@@ -216,8 +215,7 @@ class BlockSums:
             self._sum("sums", bins, self._stored(member), self._terms(values, there))
             self._count(member, values, there, begin)
             self._sum_pairs(bins, values, there, begin)
-        for g in range(member.shape[1]):
-            self.arrays["overlap"][g] += np.count_nonzero(member[member[:, g]], axis=0)
+        self.arrays["overlap"] += self.layout.overlap(member)
 
     def _leave_out(self, rows: Mapping[str, Rows], asked: int) -> None:
         """Add what was left out, but for what is told from tallies at the end."""
@@ -243,7 +241,7 @@ class BlockSums:
         terms = self.statistic.terms_of(np.zeros((1, width))).shape[1] + 1
         groups = 0 if self.groups is None else len(self.groups.names)
         samples = len(self.systems) * len(self.labels)
-        pairs = self._n_pairs() * len(self.labels)
+        pairs = len(self._pairs())
         every = 1 + 2 * groups
         stored = len(self._stored(np.zeros((0, groups), dtype=np.bool_)))
         floats = {
@@ -270,46 +268,24 @@ class BlockSums:
         self.arrays |= {name: np.zeros(shape, np.int64) for name, shape in counts.items()}
         self.arrays["clustered"][:] = clustered
 
-    def _n_pairs(self) -> int:
-        some = len(self.systems)
-        return some * (some - 1) // 2 if self.wanted.systems else 0
-
-    def _attributes(self) -> list[str]:
-        """The attributes of which the units that are known in them are summed."""
-        if self.groups is None or self.wanted.groups != "rest":
-            return []
-        return list(dict.fromkeys(self.groups.attributes))
+    def _pairs(self) -> list[tuple[int, int, int]]:
+        """Pairs of systems with each label, where systems are compared."""
+        return list(self.layout.pairs()) if self.metric.comparisons.systems else []
 
     def _stored(self, member: Flags) -> list[Ints]:
         """Return the units in each sum: everyone, each group, everyone known in an attribute."""
         columns = [np.arange(len(member))]
         columns += [np.flatnonzero(column) for column in member.T]
-        for attribute in self._attributes():
-            assert self.groups is not None  # there would be no attributes
-            same = [g for g, other in enumerate(self.groups.attributes) if other == attribute]
+        for same in self.layout.shared_out().values():
             columns.append(np.flatnonzero(member[:, same].any(axis=1)))
         return columns
-
-    def _columns(self, member: Flags) -> Flags:
-        """Return units x (everyone, each group, those outside each group)."""
-        rest = ~member
-        for attribute in self._attributes():
-            assert self.groups is not None
-            same = [g for g, other in enumerate(self.groups.attributes) if other == attribute]
-            rest[:, same] &= member[:, same].any(axis=1, keepdims=True)
-        everyone = np.ones((len(member), 1), dtype=np.bool_)
-        return np.concatenate([everyone, member, rest], axis=1)
 
     def _values(self, rows: Mapping[str, Rows], units: Vocabulary) -> tuple[Floats, Flags]:
         """Return units x samples x columns, and units x samples: whether all columns are known."""
         columns = self.statistic.columns
-        values = np.full((len(units), len(self.systems), len(self.labels), len(columns)), np.nan)
-        for s, name in enumerate(self.systems):
-            place = units.codes(rows[name].ids)
-            for c, column in enumerate(columns):
-                values[place, s, :, c] = rows[name].columns[column]
-        flat = values.reshape(len(units), -1, len(columns))
-        return flat, ~np.isnan(flat).any(axis=2)
+        values = [aligned(rows[name], units, columns) for name in self.systems]
+        flat = np.concatenate(values, axis=1)
+        return flat, np.asarray(~np.isnan(flat).any(axis=2))
 
     def _terms(self, values: Floats, known: Flags) -> Floats:
         """Return units x samples x (terms, weight); zero where a unit does not contribute."""
@@ -328,7 +304,7 @@ class BlockSums:
         add_to_bins(flat, bins, columns, terms.reshape(len(terms), -1))
 
     def _count(self, member: Flags, values: Floats, known: Flags, begin: Ints | None) -> None:
-        columns = self._columns(member)
+        columns = self.layout.columns(member)
         groups = member.shape[1]
         wide = columns.T.astype(np.float64)
         counted = known.astype(np.float64)
@@ -342,7 +318,7 @@ class BlockSums:
         self.arrays["above"] += np.rint(counts).astype(np.int64)
         if self.metric.of == "moderator":
             self._count_events(columns, filled[:, :, 0], known, begin)
-        others = self._others(groups)
+        others = [self.layout.other(g) for g in range(groups)]
         if begin is None:
             self.arrays["n"] += rows
             for g in range(groups):
@@ -377,18 +353,12 @@ class BlockSums:
             held = np.stack([*part, *whole], axis=2)
             self.arrays["moments"][c] += np.einsum("csi,csj->sij", held, held)
 
-    def _others(self, groups: int) -> list[int]:
-        """Return the column that each group is compared with."""
-        return [0 if self.wanted.groups == "whole" else 1 + groups + g for g in range(groups)]
-
     def _sum_pairs(self, bins: Ints, values: Floats, known: Flags, begin: Ints | None) -> None:
-        if not self._n_pairs():
+        pairs, layout = self._pairs(), self.layout
+        if not pairs:
             return
-        labels = len(self.labels)
-        ones, others = [], []
-        for one, other in combinations(range(len(self.systems)), 2):
-            ones += [one * labels + w for w in range(labels)]
-            others += [other * labels + w for w in range(labels)]
+        ones = [layout.sample(one, label) for one, _, label in pairs]
+        others = [layout.sample(other, label) for _, other, label in pairs]
         both = known[:, ones] & known[:, others]
         self.arrays["dropped"] += np.count_nonzero(known[:, ones] ^ known[:, others], axis=0)
         alone = np.count_nonzero(both, axis=0) if begin is None else distinct(begin, both)
@@ -458,12 +428,7 @@ class BlockSums:
         """Return every estimate of the metric, from all blocks that were added."""
         rows = {name: self._told(name) for name in self.systems}
         if not self.arrays or not self.arrays["rows"].any():
-            first = rows[self.systems[0]]
-            return [
-                nothing_measured(self.metric, first, system, label)
-                for system in self.systems
-                for label in first.labels
-            ]
+            return nothing_measured(self.metric, rows[self.systems[0]], self.layout)
         seed = int(generator(settings.seed, "bins").integers(2**63))
 
         def draw(sums: Floats, n: Ints) -> BinnedReplicates:
@@ -471,9 +436,8 @@ class BlockSums:
 
         drawn = draw(self._all_sums(), self.arrays["n"])
         drawn.column_sums, drawn.above_zero = self.arrays["columns"], self.arrays["above"]
-        groups = self.arrays["either"].shape[0]
-        for g, other in enumerate(self._others(groups)):
-            drawn.either[1 + g, other] = self.arrays["either"][g]
+        for g, either in enumerate(self.arrays["either"]):
+            drawn.either[1 + g, self.layout.other(g)] = either
         if self.metric.of == "moderator":
             arrays = self.arrays
             alone = arrays["n"][0] == arrays["rows"][0]
@@ -486,13 +450,12 @@ class BlockSums:
                 arrays["moments"],
                 alone,
             )
-        names = () if self.groups is None else self.groups.names
         maker = MetricEstimator(
             self.metric,
             self.unit,
             rows,
             drawn,
-            Layout(self.systems, self.labels, names),
+            self.layout,
             settings,
             self._shared(draw),
             (drawn.point,),
@@ -505,7 +468,7 @@ class BlockSums:
         if self.groups is None or not self.groups.names:
             return sums
         groups = len(self.groups.names)
-        attributes = self._attributes()
+        attributes = list(self.layout.shared_out())
         parts = [sums[:, : 1 + groups]]
         for g in range(groups):
             whole = sums[:, 0]
@@ -523,15 +486,9 @@ class BlockSums:
         if not dropped.any():
             return SharedUnits()
         n = np.concatenate([self.arrays["pairs_n"], self.arrays["pairs_n"]])[None]
-        places, lost = {}, {}
-        labels = len(self.labels)
-        index = 0
-        for one, other in combinations(range(len(self.systems)), 2):
-            for label in range(labels):
-                if dropped[index]:
-                    places[one, other, label] = (index, len(dropped) + index)
-                    lost[one, other, label] = int(dropped[index])
-                index += 1
+        cut = {pair: i for i, pair in enumerate(self._pairs()) if dropped[i]}
+        places = {pair: (i, len(dropped) + i) for pair, i in cut.items()}
+        lost = {pair: int(dropped[i]) for pair, i in cut.items()}
         drawn = draw(self.arrays["pairs"], n)
         drawn.above_zero = self.arrays["pairs_above"]
         return SharedUnits(drawn, places, lost)

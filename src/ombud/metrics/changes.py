@@ -17,8 +17,9 @@ from ombud.data.ids import Vocabulary
 from ombud.metrics.base import Metric, Rows
 from ombud.metrics.comparisons import WHOLE
 from ombud.metrics.engine import correct
-from ombud.metrics.estimator import Layout, MetricEstimator, Settings
+from ombud.metrics.estimator import MetricEstimator, Settings
 from ombud.metrics.few_events import RatioPolicy, counts_of
+from ombud.metrics.layout import Layout
 from ombud.rng import generator
 from ombud.stats.bootstrap import resample
 from ombud.stats.estimate import Estimate
@@ -109,7 +110,7 @@ def estimate_changes(
         rng=generator(settings.seed, "bootstrap", metric.title),
     )
     rows = {"after": _bare(after), BEFORE: _bare(before)}
-    layout = Layout(("after", BEFORE), labels, names)
+    layout = Layout.of(("after", BEFORE), labels, groups, metric.comparisons.groups)
     maker = MetricEstimator(metric, after.unit, rows, replicates, layout, settings)
     places = range(len(labels))
     if metric.comparisons.levels:

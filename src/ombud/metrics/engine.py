@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,9 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.metrics.base import Metric, Rows, key_of
 from ombud.metrics.comparisons import OUTSIDE, WHOLE
-from ombud.metrics.estimator import Correction, Layout, MetricEstimator, Settings
+from ombud.metrics.estimator import Correction, MetricEstimator, Settings
 from ombud.metrics.label_uncertainty import add_shared
+from ombud.metrics.layout import Against, Layout, aligned, all_units
 from ombud.metrics.paired import SharedUnits, on_shared_units
 from ombud.metrics.repeated import over_repeats
 from ombud.rng import generator
@@ -63,24 +63,22 @@ def estimate_metric(
     first = rows[systems[0]]
     labels = first.labels
     every = (rows, *repeats)
-    units = _units_of([part[s].ids for part in every for s in systems])
+    units = all_units([part[s].ids for part in every for s in systems])
+    wanted = metric.comparisons
+    layout = Layout.of(systems, labels, groups, wanted.groups)
     if len(units) == 0:
-        return [
-            nothing_measured(metric, first, system, label) for system in systems for label in labels
-        ]
+        return nothing_measured(metric, first, layout)
     members = None if groups is None else groups.aligned(units.ids)
-    layout = Layout(systems, labels, () if groups is None else groups.names)
     sampled = [
         [
             Sample(values, metric.statistic)
             for name in systems
-            for values in _aligned(part[name], units, metric.statistic.columns)
+            for values in aligned(part[name], units, metric.statistic.columns).swapaxes(0, 1)
         ]
         for part in every
     ]
     samples = sampled[0]
-    wanted = metric.comparisons
-    columns = _columns(members, groups, len(units), wanted.groups)
+    columns = None if members is None else layout.columns(members)
     clusters = _clusters(rows, units)
 
     def draw(some: Sequence[Sample], columns: NDArray[np.bool_] | None = None) -> Replicates:
@@ -111,11 +109,11 @@ def estimate_metric(
     common = np.nan_to_num(replicates.draws[:, :, 0] - alone)
     pairs = SharedUnits()
     if wanted.systems:
-        pairs = on_shared_units(samples, len(systems), len(labels), draw, common)
+        pairs = on_shared_units(samples, layout, draw, common)
     maker = MetricEstimator(
         metric, first.unit, rows, replicates, layout, settings, pairs, tuple(points)
     )
-    return estimates_of(maker, groups, None if members is None else _overlap(members))
+    return estimates_of(maker, groups, None if members is None else layout.overlap(members))
 
 
 def estimates_of(
@@ -151,10 +149,7 @@ def estimates_of(
             [maker.attribute_gap(s, w, a, some) for s, w in cells for a, some in attributes.items()]
         )
     if wanted.systems:
-        pairs_of = combinations(range(len(systems)), 2)
-        families.append(
-            [maker.system_gap(a, b, w) for a, b in pairs_of for w in range(len(labels))]
-        )
+        families.append([maker.system_gap(a, b, w) for a, b, w in layout.pairs()])
     corrected = [e for family in families for e in correct(family, settings.correction)]
     if wanted.summary is not None:
         corrected += [e for s, w in cells for e in wanted.summary(maker, s, w)]
@@ -194,67 +189,27 @@ def _adjusted(estimates: Sequence[Estimate], correction: Correction) -> list[Est
     ]
 
 
-def nothing_measured(metric: Metric, rows: Rows, system: str, label: str) -> Estimate:
-    """Return the estimate that says that there was no unit to measure."""
-    return Estimate.undefined(
-        metric=metric.title,
-        key=key_of(metric),
-        reason=f"no {rows.unit} could be measured",
-        n=0,
-        unit=rows.unit,
-        system=system,
-        label=label,
-    )
-
-
-def _units_of(ids: Sequence[NDArray[Any]]) -> Vocabulary:
-    """Return all units; most often every system measured the same ones in the same order."""
-    first = ids[0]
-    same = all(other is first or np.array_equal(other, first) for other in ids[1:])
-    return Vocabulary.encode(first if same else np.concatenate(ids))[0]
-
-
-def _aligned(rows: Rows, units: Vocabulary, columns: tuple[str, ...]) -> list[NDArray[np.float64]]:
-    """Return, for each label, an array of all units x columns; NaN where a unit is missing."""
-    index = units.codes(rows.ids)
-    cube = np.full((len(units), len(rows.labels), len(columns)), np.nan)
-    for c, column in enumerate(columns):
-        cube[index, :, c] = rows.columns[column]
-    return [cube[:, w, :] for w in range(len(rows.labels))]
-
-
-def _columns(
-    members: NDArray[np.bool_] | None,
-    groups: Grouping | None,
-    n: int,
-    against: Literal["outside", "rest", "whole"] | None,
-) -> NDArray[np.bool_] | None:
-    """Return units x (everyone, each group, those outside each group)."""
-    if members is None or groups is None:
-        return None
-    if against != "rest":
-        return np.concatenate([np.ones((n, 1), dtype=bool), members, ~members], axis=1)
-    rest = np.zeros(members.shape, dtype=bool)
-    attributes = np.array(groups.attributes)
-    for attribute in set(groups.attributes):
-        same = np.flatnonzero(attributes == attribute)
-        inside = members[:, same]
-        rest[:, same] = inside.any(axis=1, keepdims=True) & ~inside
-    return np.concatenate([np.ones((n, 1), dtype=bool), members, rest], axis=1)
-
-
-def _overlap(members: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return groups x groups: how many units are in both."""
-    result = np.zeros((members.shape[1], members.shape[1]), dtype=np.int64)
-    for g, column in enumerate(members.T):
-        result[g] = np.count_nonzero(members[column], axis=0)
-    return result
+def nothing_measured(metric: Metric, rows: Rows, layout: Layout) -> list[Estimate]:
+    """Return estimates that say that there was no unit to measure."""
+    return [
+        Estimate.undefined(
+            metric=metric.title,
+            key=key_of(metric),
+            reason=f"no {rows.unit} could be measured",
+            n=0,
+            unit=rows.unit,
+            system=system,
+            label=label,
+        )
+        for system in layout.systems
+        for label in rows.labels
+    ]
 
 
 def _compared(
     groups: Grouping | None,
     overlap: NDArray[np.integer[Any]] | None,
-    against: Literal["outside", "rest", "whole"] | None,
+    against: Against,
 ) -> dict[int, str]:
     """Return the groups to compare, and the words for what they are compared with.
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ombud.metrics.base import Metric, Rows, key_of
+from ombud.metrics.layout import Layout
 from ombud.metrics.paired import SharedUnits
 from ombud.stats.estimate import Estimate
 from ombud.stats.extremes import largest_gap
@@ -19,7 +20,7 @@ from ombud.stats.statistics import Floats
 
 Correction: TypeAlias = Literal["benjamini-hochberg", "holm", "none"]
 
-__all__ = ["ATTRIBUTE_GAP", "FEW", "Correction", "Layout", "MetricEstimator", "Settings"]
+__all__ = ["ATTRIBUTE_GAP", "FEW", "Correction", "MetricEstimator", "Settings"]
 
 ATTRIBUTE_GAP = "/attribute-gap"
 """Ends the key of a gap between the largest and the smallest group of an attribute."""
@@ -60,29 +61,6 @@ class Settings:
     minimum: int = 10
     seed: int = 0
     matters: float | Mapping[str, float] | None = None
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where each system, label and group stands in the arrays of the bootstrap.
-
-    Parameters
-    ----------
-    systems, labels, groups
-        Their names, in order.
-    """
-
-    systems: tuple[str, ...]
-    labels: tuple[str, ...]
-    groups: tuple[str, ...]
-
-    def sample(self, system: int, label: int) -> int:
-        """Place of a system and label among the samples."""
-        return system * len(self.labels) + label
-
-    def rest(self, group: int) -> int:
-        """Column of those outside the group, as the metric wants them."""
-        return 1 + len(self.groups) + group
 
 
 @dataclass(frozen=True)
@@ -131,10 +109,8 @@ class MetricEstimator:
 
     def group_contrast(self, system: int, label: int, group: int, against: str) -> Estimate:
         """Return a group compared with those outside it, or with the whole it is part of."""
-        comparisons = self.metric.comparisons
         here, sample = 1 + group, self.layout.sample(system, label)
-        other = 0 if comparisons.groups == "whole" else self.layout.rest(group)
-        policy = comparisons.events
+        other, policy = self.layout.other(group), self.metric.comparisons.events
         if policy is not None and (rare := policy.whole_is_too_rare(self, sample)):
             about = self.about(system, label, here) | {"kind": self._kind(), "against": against}
             return self._undefined(rare, self._n(sample, here), about | {"null": self.metric.null})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
 
+from ombud.metrics.layout import Layout
 from ombud.stats.replicates import Replicates, Sample
 from ombud.stats.statistics import Floats
 
@@ -38,8 +38,7 @@ class SharedUnits:
 
 def on_shared_units(
     samples: Sequence[Sample],
-    systems: int,
-    labels: int,
+    layout: Layout,
     draw: Callable[[list[Sample]], Replicates],
     common: Floats,
 ) -> SharedUnits:
@@ -49,8 +48,8 @@ def on_shared_units(
     ----------
     samples
         One for each system and label, labels fastest, over the same units.
-    systems, labels
-        How many there are.
+    layout
+        Where each system and label stands.
     draw
         Resamples the units as they were resampled for `samples`.
     common
@@ -61,20 +60,18 @@ def on_shared_units(
     cut: list[Sample] = []
     origin: list[int] = []
     result = SharedUnits()
-    for one, other in combinations(range(systems), 2):
-        for label in range(labels):
-            a, b = one * labels + label, other * labels + label
-            both = np.logical_and(known[a], known[b])[:, None]
-            dropped = int(np.count_nonzero(known[a] ^ known[b]))
-            if not dropped:
-                continue
-            index = (one, other, label)
-            result.places[index] = (len(cut), len(cut) + 1)
-            result.dropped[index] = dropped
-            for s in (a, b):
-                values = np.where(both, samples[s].values, np.nan)
-                cut.append(Sample(values, samples[s].statistic))
-                origin.append(s)
+    for one, other, label in layout.pairs():
+        a, b = layout.sample(one, label), layout.sample(other, label)
+        both = np.logical_and(known[a], known[b])[:, None]
+        dropped = int(np.count_nonzero(known[a] ^ known[b]))
+        if not dropped:
+            continue
+        result.places[one, other, label] = (len(cut), len(cut) + 1)
+        result.dropped[one, other, label] = dropped
+        for s in (a, b):
+            values = np.where(both, samples[s].values, np.nan)
+            cut.append(Sample(values, samples[s].statistic))
+            origin.append(s)
     if not cut:
         return result
     replicates = draw(cut)

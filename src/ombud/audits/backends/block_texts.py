@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from ombud.audits.block_audit import BlockTotals, block_groups, in_block
+from ombud.audits.backends.block_audit import BlockAudit, BlockTotals, Part, block_groups, in_block
 from ombud.audits.presets import Tagger
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
-from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary, hash_ids
-from ombud.data.labels import Labels
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
-from ombud.metrics.base import Metric, Rows
 from ombud.metrics.text_rows import NOTHING_ACCEPTABLE
 from ombud.systems.recorded import decisions_about, unmatched_decisions
 
@@ -83,56 +79,25 @@ def _repeated(texts: pl.DataFrame) -> DataError:
     return DataError("texts", [f"column 'id' repeats an id, such as {told}"])
 
 
-@dataclass(frozen=True, eq=False)
-class TextBlockAudit:
-    """What must be known to measure a block of texts: nothing that grows with them.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TextBlockAudit(BlockAudit):
+    """What must be known to measure a block of texts.
 
     Parameters
     ----------
-    metrics, systems
-        What is measured, of which systems.
     thresholds
         By system: the score from which a text is flagged, where only scores are recorded.
     files
         By system: the name of its file in messages.
-    groups
-        Names and attributes of the groups of texts, without members; None for none.
-    values
-        For each attribute the values that make its groups; empty where memberships are given.
     is_clustered
         Whether texts share clusters.
-    seed
-        The seed of the audit.
     """
 
-    metrics: tuple[Metric, ...]
-    systems: tuple[str, ...]
     thresholds: Mapping[str, float | None] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    groups: Grouping | None = None
-    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_clustered: bool = False
-    seed: int = 0
 
-    labels: ClassVar[Labels | None] = None
-
-    def totals(self) -> BlockTotals:
-        """Return what no block has been added to yet."""
-        return BlockTotals.empty(self.metrics, self.systems, self.groups, self.seed)
-
-    def measure(
-        self, frames: Mapping[str, pl.DataFrame], into: BlockTotals
-    ) -> list[dict[str, Rows]]:
-        """Measure a block and add it to what is known; return the rows of each metric.
-
-        Parameters
-        ----------
-        frames
-            The rows of the block, by table: ``texts``, ``text_groups`` and, for each system,
-            `decisions_table`.
-        into
-            What the block is added to.
-        """
+    def _part(self, frames: Mapping[str, pl.DataFrame], into: BlockTotals) -> Part | None:
         texts, keys = self._texts(frames["texts"], into)
         groups = None
         if self.groups is not None:
@@ -142,15 +107,9 @@ class TextBlockAudit:
             name: self._decisions(name, frames[decisions_table(name)], texts, into)
             for name in self.systems
         }
-        measured: list[dict[str, Rows]] = []
         if not len(texts):
-            return measured
-        data = Dataset(texts=texts, text_groups=groups)
-        for metric, sums in zip(self.metrics, into.sums, strict=True):
-            rows = {name: metric.measure(some, data) for name, some in said.items()}
-            sums.add(rows, groups, asked=len(texts), keys=keys)
-            measured.append(rows)
-        return measured
+            return None
+        return Part(Dataset(texts=texts, text_groups=groups), said, groups, len(texts), keys)
 
     def _texts(
         self, frame: pl.DataFrame, into: BlockTotals

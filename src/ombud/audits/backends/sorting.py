@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from ombud.audits.block_tables import (
+from ombud.audits.backends.block_texts import tagged_members, with_clusters
+from ombud.audits.backends.tables import (
     GROUP_TABLES,
     Found,
     Tables,
@@ -22,7 +23,6 @@ from ombud.audits.block_tables import (
     refuse_missing,
     tagger_members,
 )
-from ombud.audits.block_texts import tagged_members, with_clusters
 from ombud.data.lake import (
     BlockWriter,
     block_of,

@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from ombud.audits.block_audit import BlockAudit, BlockTotals
-from ombud.audits.block_sorting import is_sorted, sort_into_blocks
-from ombud.audits.block_tables import Found, Tables
-from ombud.audits.block_texts import TextBlockAudit
-from ombud.audits.faults import check_names
+from ombud.audits.backends.base import Inputs, Measured, Notice, Run
+from ombud.audits.backends.block_audit import BlockAudit, BlockTotals, UserBlockAudit
+from ombud.audits.backends.block_texts import TextBlockAudit
+from ombud.audits.backends.sorting import is_sorted, sort_into_blocks
+from ombud.audits.backends.tables import Found, Tables
 from ombud.audits.load import load_metrics
 from ombud.audits.metric_docs import metric_info
 from ombud.audits.plan import Plan
-from ombud.audits.presets import complete, tagger_of
-from ombud.audits.provenance import input_hashes, now, versions
-from ombud.audits.result import RESULT_SCHEMA, Result
+from ombud.audits.presets import tagger_of
+from ombud.audits.provenance import input_hashes
 from ombud.audits.run_folder import RunFolder
 from ombud.audits.unused import engine_faults
 from ombud.data.card import Card
@@ -39,12 +40,9 @@ from ombud.files import inside, write_atomically, write_parquet
 from ombud.metrics.base import Metric, Rows
 from ombud.metrics.blocks import block_fault
 from ombud.metrics.engine import Settings
-from ombud.metrics.matters import check_measures, declare
-from ombud.systems.base import Progress
+from ombud.systems.quote import CostQuote
 
-__all__ = ["AnyBlockAudit", "StreamedAudit", "refuse_whole"]
-
-AnyBlockAudit: TypeAlias = BlockAudit | TextBlockAudit
+__all__ = ["BlockBackend", "StreamBackend", "refuse_whole"]
 
 _CHECKPOINTS = 20
 """How often what is known so far is stored during a run."""
@@ -120,59 +118,27 @@ def _table_faults(plan: Plan) -> list[str]:
 
 
 @dataclass
-class StreamedAudit:
-    """An audit of what was recorded in Parquet, in memory that does not grow with rows or users.
+class BlockBackend(ABC):
+    """An audit of what was recorded, in blocks of users or texts that are measured one by one.
 
     Parameters
     ----------
     plan
         What to audit.
+    metrics
+        What is measured.
     """
 
     plan: Plan
+    metrics: tuple[Metric, ...]
+    needs_folder = True
 
-    @classmethod
-    def from_plan(cls, plan: Plan) -> Self:
-        """Check what can be checked before anything is read."""
-        # What is named from the working directory must be found, hashed and stored as what it is.
-        plan = complete(plan).relative_to(Path())
-        check_names(plan, systems=True)
-        refuse_whole(plan)
-        check_measures(plan.statistics.matters, [str(m.get("name")) for m in plan.metrics])
-        return cls(plan)
-
-    def quote(self) -> dict[str, Any]:
+    def quote(self) -> dict[str, CostQuote]:
         """Return nothing: no service is asked."""
         return {}
 
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """What is measured."""
-        return load_metrics(self.plan.metrics)
-
-    @property
-    def settings(self) -> Settings:
-        """How uncertainty is computed."""
-        return Settings(**self.plan.statistics.model_dump(), seed=self.plan.seed)
-
-    def run(
-        self,
-        folder: Path | str,
-        progress: Progress | None = None,
-        notice: Callable[[str], None] | None = None,
-    ) -> Result:
-        """Sort, measure and estimate; a run that was stopped goes on when it is started again.
-
-        Parameters
-        ----------
-        folder
-            Where to store the result, and by default the blocks while it runs.
-        progress
-            Called with (done, total, note).
-        notice
-            Called with a sentence for each table whose files cannot be hashed, and where blocks
-            that a stopped run has left are of another plan or other files.
-        """
+    def ready(self, notice: Notice | None) -> None:
+        """Look at the columns of all tables, and say which of them cannot be hashed."""
         for name, path in self._paths().items():
             if notice is not None and is_remote(path):
                 notice(
@@ -184,25 +150,105 @@ class StreamedAudit:
                 f"preset {self.plan.preset!r}: it fills in what can be measured in blocks; for its "
                 "medians, families and analyses run the plan without [engine]"
             )
-        started, folder = now(), Path(folder)
-        progress = progress or _silent
-        tables = self._tables()
-        hashes = input_hashes(self.plan)
-        store = self._open(folder, hashes)
-        self._forget_other_blocks(store, notice)
-        audit, totals = self._measured(tables, store, progress)
-        result = self._result(audit, totals, folder, started, hashes)
-        return store.finish(result)
+        _ = self.tables
 
-    def _tables(self) -> Tables:
-        return Tables.of(self.plan, tagger=tagger_of(self.plan))
+    @cached_property
+    def tables(self) -> Tables:
+        """The tables that are read, their columns checked."""
+        return Tables.of(self.plan, self._given(), tagger_of(self.plan))
 
-    def _measured(
-        self, tables: Tables, store: RunFolder, progress: Progress
-    ) -> tuple[AnyBlockAudit, BlockTotals]:
-        scratch, identity = self._scratch(store), self._identity()
+    def _given(self) -> dict[str, dict[str, Any]]:
+        """Return the types of the columns of tables that do not come from files."""
+        return {}
+
+    def inputs(self) -> Inputs:
+        """Return what is audited, as hashes."""
+        return self._inputs
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        files = input_hashes(self.plan)
+        return Inputs(_digest(files), files)
+
+    @abstractmethod
+    def measured(self, run: Run) -> tuple[BlockAudit, BlockTotals]:
+        """Measure every block; return how, and all sums."""
+
+    def measure(self, run: Run) -> Measured:
+        """Sort, measure and estimate; a run that was stopped goes on when it is started again."""
+        audit, totals = self.measured(run)
+        settings = Settings(**self.plan.statistics.model_dump(), seed=self.plan.seed)
+        exclusions = dict.fromkeys(audit.exclusions(totals))
+        estimates, infos = [], []
+        for metric, sums in zip(audit.metrics, totals.sums, strict=True):
+            estimates += sums.estimates(settings)
+            exclusions |= dict.fromkeys(sums.exclusions())
+            plain = "text" if metric.of == "moderator" else "user"
+            infos.append(metric_info(metric, sums.unit or plain))
+        rule = "" if audit.labels is None else audit.labels.rule
+        names = {Path(place).name: value for place, value in self.inputs().files.items()}
+        title = ", ".join(sorted({Path(path).name for path in self._paths().values()}))
+        card = Card(name="files", title=title, hashes=names, unknowns=rule)
+        return Measured(estimates, infos, exclusions, card)
+
+    def block_audit(self, found: Found) -> BlockAudit:
+        """Return what must be known to measure a block."""
+        tables, data, systems = self.tables, self.plan.data, self.plan.systems
+        shared: dict[str, Any] = {
+            "metrics": self.metrics,
+            "systems": tuple(systems),
+            "groups": found.grouping(),
+            "values": found.values,
+            "seed": self.plan.seed,
+        }
+        if tables.main == "texts":
+            return TextBlockAudit(
+                **shared,
+                thresholds={name: config.get("threshold") for name, config in systems.items()},
+                files={name: Path(config["path"]).name for name, config in systems.items()},
+                is_clustered=tables.is_clustered,
+            )
+        assert found.items is not None  # there are histories
+        small = {n: p for n in ("labels", "items") if (p := getattr(data, n)) is not None}
+        options = TableOptions(
+            absent=data.absent,
+            threshold=data.threshold,
+            strict=data.strict,
+            columns={n: c for n, c in data.columns.items() if n in small},
+        )
+        read = read_tables(small, options)
+        return UserBlockAudit(
+            **shared,
+            catalogue=Vocabulary.encode(found.items)[0],
+            labels=read.get("labels"),
+            items=read.get("items"),
+            held_out="test" in tables.tables,
+            reading={
+                "rating_scale": data.rating_scale,
+                "duplicates": data.duplicates,
+                "missing": data.missing,
+            },
+        )
+
+    def _paths(self) -> dict[str, str]:
+        """Return the paths of all tables, by the place that names them."""
+        named = {f"data.{n}": getattr(self.plan.data, n) for n in (*_OF_LISTS, *_OF_TEXTS)}
+        named |= {f"systems.{name}.path": c["path"] for name, c in self.plan.systems.items()}
+        return {place: path for place, path in named.items() if path is not None}
+
+
+@dataclass
+class StreamBackend(BlockBackend):
+    """Blocks on disk: memory does not grow with rows or users."""
+
+    def measured(self, run: Run) -> tuple[BlockAudit, BlockTotals]:
+        """Sort rows into blocks, and measure one after the other."""
+        tables, store, progress = self.tables, run.store, run.progress
+        assert store is not None  # a run in blocks always has a folder
+        self._forget_other_blocks(store, run.notice)
+        scratch, identity = self._scratch(store), self._identity
         blocks = sort_into_blocks(tables, scratch, self.plan.engine.blocks, progress, identity)
-        audit = self.block_audit(tables, blocks)
+        audit = self.block_audit(blocks)
         totals = audit.totals()
         begun = _restored(totals, _state(store), identity)
         if not begun:  # there may have been more blocks before
@@ -226,6 +272,7 @@ class StreamedAudit:
             return store.path / "blocks"
         return Path(self.plan.engine.scratch) / f"ombud-{_key(store.path)}"
 
+    @cached_property
     def _identity(self) -> str:
         """Return a digest of what sorted blocks and sums of them depend on."""
         remote = {
@@ -234,14 +281,12 @@ class StreamedAudit:
             if is_remote(path)
         }
         plan = self.plan.model_dump(mode="json")
-        return _digest({"plan": plan, "files": input_hashes(self.plan), "remote": remote})
+        return _digest({"plan": plan, "files": dict(self.inputs().files), "remote": remote})
 
-    def _forget_other_blocks(
-        self, store: RunFolder, notice: Callable[[str], None] | None = None
-    ) -> None:
+    def _forget_other_blocks(self, store: RunFolder, notice: Notice | None) -> None:
         """Delete blocks in the place of this run's that are of another plan or other files."""
         scratch = self._scratch(store)
-        if not is_sorted(scratch) or is_sorted(scratch, self._identity()):
+        if not is_sorted(scratch) or is_sorted(scratch, self._identity):
             return
         shutil.rmtree(scratch)
         if notice is not None:
@@ -249,95 +294,6 @@ class StreamedAudit:
                 f"the blocks that a stopped run has left in {scratch} are of another plan or of "
                 "other files; they are deleted, and everything is sorted anew"
             )
-
-    def block_audit(self, tables: Tables, found: Found) -> AnyBlockAudit:
-        """Return what must be known to measure a block."""
-        data = self.plan.data
-        groups = found.grouping()
-        if tables.main == "texts":
-            systems = self.plan.systems
-            return TextBlockAudit(
-                self.metrics,
-                tuple(systems),
-                {name: config.get("threshold") for name, config in systems.items()},
-                {name: Path(config["path"]).name for name, config in systems.items()},
-                groups,
-                found.values,
-                tables.is_clustered,
-                self.plan.seed,
-            )
-        assert found.items is not None  # there are histories
-        options = TableOptions(
-            absent=data.absent, threshold=data.threshold, strict=data.strict, columns=data.columns
-        )
-        small = {n: p for n in ("labels", "items") if (p := getattr(data, n)) is not None}
-        options = replace(options, columns={n: c for n, c in data.columns.items() if n in small})
-        read = read_tables(small, options)
-        return BlockAudit(
-            self.metrics,
-            tuple(self.plan.systems),
-            Vocabulary.encode(found.items)[0],
-            read.get("labels"),
-            read.get("items"),
-            groups,
-            found.values,
-            "test" in tables.tables,
-            {
-                "rating_scale": data.rating_scale,
-                "duplicates": data.duplicates,
-                "missing": data.missing,
-            },
-            self.plan.seed,
-        )
-
-    def _open(self, folder: Path, hashes: Mapping[str, str]) -> RunFolder:
-        plan = self.plan.portable(folder)
-        identity = {"plan": plan.model_dump(mode="json"), "files": dict(hashes)}
-        return RunFolder(folder, identity, plan.to_toml())
-
-    def _result(
-        self,
-        audit: AnyBlockAudit,
-        totals: BlockTotals,
-        folder: Path,
-        started: str,
-        hashes: Mapping[str, str],
-    ) -> Result:
-        exclusions = dict.fromkeys(audit.exclusions(totals))
-        estimates, infos = [], []
-        for metric, sums in zip(audit.metrics, totals.sums, strict=True):
-            estimates += sums.estimates(self.settings)
-            exclusions |= dict.fromkeys(sums.exclusions())
-            plain = "text" if metric.of == "moderator" else "user"
-            infos.append(metric_info(metric, sums.unit or plain))
-        rule = "" if audit.labels is None else audit.labels.rule
-        names = {Path(place).name: value for place, value in hashes.items()}
-        title = ", ".join(sorted({Path(path).name for path in self._paths().values()}))
-        return Result(
-            plan=self.plan,
-            estimates=tuple(declare(estimates, self.plan.statistics.matters)),
-            metrics=tuple(infos),
-            exclusions=tuple(exclusions),
-            card=Card(name="files", title=title, hashes=names, unknowns=rule),
-            provenance={
-                "schema_version": RESULT_SCHEMA,
-                "started": started,
-                "finished": now(),
-                "seed": self.plan.seed,
-                "versions": versions(),
-                "data": _digest(hashes),
-                "parts": {},
-                "inputs": dict(hashes),
-                "engine": self.plan.engine.type,
-            },
-            folder=folder,
-        )
-
-    def _paths(self) -> dict[str, str]:
-        """Return the paths of all tables, by the place that names them."""
-        named = {f"data.{n}": getattr(self.plan.data, n) for n in (*_OF_LISTS, *_OF_TEXTS)}
-        named |= {f"systems.{name}.path": c["path"] for name, c in self.plan.systems.items()}
-        return {place: path for place, path in named.items() if path is not None}
 
 
 def _store_rows(store: RunFolder, measured: list[dict[str, Rows]], block: int) -> None:
@@ -388,7 +344,3 @@ def _key(path: Path) -> str:
 def _digest(content: Mapping[str, Any]) -> str:
     text = json.dumps(dict(content), sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def _silent(done: int, total: int, note: str) -> None:
-    """Show nothing."""

@@ -1,17 +1,19 @@
 """The part of an audit that a block of users needs: measured anywhere, merged anywhere.
 
-`ombud.audits.block_texts` has the part that a block of texts needs.
+`ombud.audits.backends.block_texts` has the part that a block of texts needs.
 """
 
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.dataset import Dataset, group_exclusions
@@ -23,11 +25,19 @@ from ombud.data.items import Items
 from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import DataError
-from ombud.metrics.base import Metric, Rows
+from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.blocks import BlockSums, LeftOut
 from ombud.metrics.list_depth import list_depth
 
-__all__ = ["BlockAudit", "BlockTotals", "block_groups", "in_block", "lists_table"]
+__all__ = [
+    "BlockAudit",
+    "BlockTotals",
+    "Part",
+    "UserBlockAudit",
+    "block_groups",
+    "in_block",
+    "lists_table",
+]
 
 _COUNTS = ("units", "rows", "grouped", "grouped_here", "ungrouped", "acceptable")
 
@@ -38,38 +48,52 @@ def lists_table(system: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockAudit:
-    """What must be known to measure a block of users: nothing that grows with them.
+class Part:
+    """A block as data, and what systems said of its units.
+
+    Parameters
+    ----------
+    data, outputs
+        As an audit in memory has them.
+    groups
+        Groups of the units.
+    asked
+        How many units there are.
+    keys
+        The ids of units and the keys of their clusters; None where units stand alone.
+    """
+
+    data: Dataset
+    outputs: Mapping[str, Outputs]
+    groups: Grouping | None
+    asked: int
+    keys: tuple[Vocabulary, NDArray[np.uint64]] | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BlockAudit(ABC):
+    """What must be known to measure a block: nothing that grows with its units.
 
     Parameters
     ----------
     metrics, systems
         What is measured, of which systems.
-    catalogue
-        The items of all histories.
-    labels, items
-        Labels and attributes of items, where the data has them.
     groups
-        Names and attributes of the groups of users, without members; None for none.
+        Names and attributes of the groups of units, without members; None for none.
     values
-        For each attribute the values that make its groups, in their order.
-    held_out
-        Whether there are held-out interactions.
-    reading
-        How interactions are read: `rating_scale`, `duplicates` and `missing`.
+        For each attribute the values that make its groups, in their order; empty where memberships
+        are given.
+    labels
+        Labels of items, where the data has them.
     seed
         The seed of the audit.
     """
 
     metrics: tuple[Metric, ...]
     systems: tuple[str, ...]
-    catalogue: Vocabulary
-    labels: Labels | None = None
-    items: Items | None = None
     groups: Grouping | None = None
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    held_out: bool = False
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    labels: Labels | None = None
     seed: int = 0
 
     def totals(self) -> BlockTotals:
@@ -84,28 +108,64 @@ class BlockAudit:
         Parameters
         ----------
         frames
-            The rows of the block, by table: ``interactions``, ``test``, ``users`` and, for each
-            system, `lists_table`.
+            The rows of the block, by table.
         into
             What the block is added to.
         """
-        data = self._data(frames, into)
-        assert data.interactions is not None  # _data has made them
-        users = data.interactions.users.ids
-        lists = {name: self._lists(name, frames, data, into) for name in self.systems}
-        seen = {name: some.seen_in(data.interactions) for name, some in lists.items()}
-        measured = []
+        part = self._part(frames, into)
+        measured: list[dict[str, Rows]] = []
+        if part is None:
+            return measured
+        lists = {n: s for n, s in part.outputs.items() if isinstance(s, Recommendations)}
+        past = part.data.interactions
+        seen = {} if past is None else {name: some.seen_in(past) for name, some in lists.items()}
         for metric, sums in zip(self.metrics, into.sums, strict=True):
-            rows = {name: metric.measure(some, data) for name, some in lists.items()}
+            rows = {name: metric.measure(some, part.data) for name, some in part.outputs.items()}
             depths = {}
             if metric.shallow_lists != "unread":
                 depths = {
-                    name: list_depth(some, data, metric.depth, seen[name])
+                    name: list_depth(some, part.data, metric.depth, seen[name])
                     for name, some in lists.items()
                 }
-            sums.add(rows, data.users, asked=len(users), depths=depths)
+            sums.add(rows, part.groups, asked=part.asked, depths=depths, keys=part.keys)
             measured.append(rows)
         return measured
+
+    @abstractmethod
+    def _part(self, frames: Mapping[str, pl.DataFrame], into: BlockTotals) -> Part | None:
+        """Return a block as data, and count what does not fit; None where it has no unit."""
+
+    @abstractmethod
+    def exclusions(self, totals: BlockTotals) -> tuple[Exclusion, ...]:
+        """Return what was left out of the data, in the words of an audit in memory."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UserBlockAudit(BlockAudit):
+    """What must be known to measure a block of users.
+
+    Parameters
+    ----------
+    catalogue
+        The items of all histories.
+    items
+        Attributes of items, where the data has them.
+    held_out
+        Whether there are held-out interactions.
+    reading
+        How interactions are read: `rating_scale`, `duplicates` and `missing`.
+    """
+
+    catalogue: Vocabulary
+    items: Items | None = None
+    held_out: bool = False
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def _part(self, frames: Mapping[str, pl.DataFrame], into: BlockTotals) -> Part | None:
+        data = self._data(frames, into)
+        assert data.interactions is not None  # _data has made them
+        lists = {name: self._lists(name, frames, data, into) for name in self.systems}
+        return Part(data, lists, data.users, len(data.interactions.users.ids))
 
     def _data(self, frames: Mapping[str, pl.DataFrame], into: BlockTotals) -> Dataset:
         train = self._interactions(frames["interactions"], "interactions")

@@ -1,8 +1,8 @@
 """Audits on a Spark cluster: blocks of units are measured on the executors, sums come back.
 
 ``[engine] type = "spark"``. Rows are sorted by user (or text, or what texts share) in Spark, every
-partition is a block, and the code that measures it is that of `ombud.audits.streamed`. Nothing of
-the size of rows or units comes to the driver: distinct items, names of groups, and one set of sums.
+partition is a block, and the code that measures it is that of blocks on disk. Nothing of the size
+of rows or units comes to the driver: distinct items, names of groups, and one set of sums.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from functools import lru_cache, reduce
 from importlib.metadata import version
 from math import isqrt
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from ombud.audits.block_audit import BlockTotals
-from ombud.audits.block_tables import (
+from ombud.audits.backends.base import Measured, Run
+from ombud.audits.backends.block_audit import BlockAudit, BlockTotals
+from ombud.audits.backends.block_texts import tagged_members, with_clusters
+from ombud.audits.backends.spark_watch import ExecutorWatch
+from ombud.audits.backends.stream import BlockBackend
+from ombud.audits.backends.tables import (
     MOST_GROUPS,
     Found,
     Tables,
@@ -33,13 +37,7 @@ from ombud.audits.block_tables import (
     plain_batch,
     tagger_members,
 )
-from ombud.audits.block_texts import tagged_members, with_clusters
-from ombud.audits.plan import Plan
-from ombud.audits.presets import Tagger, tagger_of
-from ombud.audits.result import Result
-from ombud.audits.run_folder import RunFolder
-from ombud.audits.spark_watch import ExecutorWatch
-from ombud.audits.streamed import AnyBlockAudit, StreamedAudit
+from ombud.audits.presets import Tagger
 from ombud.data.exclusions import Exclusion
 from ombud.errors import (
     AuditedSystemError,
@@ -52,7 +50,7 @@ from ombud.errors import (
 from ombud.systems.base import Progress
 from ombud.systems.recommenders.adapters.spark import is_connect, spark_error, spark_session
 
-__all__ = ["SparkAudit", "java_fault", "spark_fault"]
+__all__ = ["SparkBackend", "java_fault", "spark_fault"]
 
 _VERSIONS = ((3, 5), (5, 0))
 _JAVA = 17
@@ -109,13 +107,13 @@ def spark_fault() -> str:
 
 
 @dataclass
-class SparkAudit(StreamedAudit):
-    """An audit of recorded lists or decisions on a Spark cluster.
+class SparkBackend(BlockBackend):
+    """Recorded lists or decisions on a Spark cluster.
 
     Parameters
     ----------
-    plan
-        What to audit.
+    plan, metrics
+        What to audit, and what is measured.
     frames
         PySpark frames to read in place of the plan's files, by table: ``interactions``, ``test``,
         ``users``, and ``lists/<system>``, or ``texts``, ``text_groups`` and
@@ -132,29 +130,20 @@ class SparkAudit(StreamedAudit):
     """What Spark did to measure, in its own words; empty before a run."""
     _unheeded: Exclusion | None = field(default=None, init=False, repr=False)
 
-    @classmethod
-    def from_plan(
-        cls, plan: Plan, frames: Mapping[str, Any] | None = None, session: Any = None
-    ) -> Self:
-        """Check what can be checked before a session is started."""
-        fault = spark_fault()
-        if fault:
+    @staticmethod
+    def check() -> None:
+        """Refuse before a session is started where there is no Spark or Java."""
+        if fault := spark_fault():
             raise MissingExtraError(fault)
-        made = super().from_plan(plan)
-        made.frames, made.session = frames or {}, session
-        return made
 
-    def _tables(self) -> Tables:
-        given = {
+    def _given(self) -> dict[str, dict[str, Any]]:
+        return {
             name: {column: _KINDS.get(kind, pa.null()) for column, kind in frame.dtypes}
             for name, frame in self.frames.items()
         }
-        return Tables.of(self.plan, given, tagger_of(self.plan))
 
-    def _measured(
-        self, tables: Tables, store: RunFolder, progress: Progress
-    ) -> tuple[AnyBlockAudit, BlockTotals]:
-        del store  # nothing is stored before the end
+    def measured(self, run: Run) -> tuple[BlockAudit, BlockTotals]:
+        """Measure every block on the executors; nothing is stored before the end."""
         watch: ExecutorWatch | None = None
         try:
             with spark_session(self.session, self.frames.values(), self._new_session) as (
@@ -164,15 +153,22 @@ class SparkAudit(StreamedAudit):
                 if is_connect(session):
                     raise PlanError(_CONNECT.format("the session is one of"))
                 self._unheeded = None if is_new else self._not_heeded(session)
-                watch = ExecutorWatch(session, progress)
+                watch = ExecutorWatch(session, run.progress)
                 with watch:
-                    return self._on(session, tables, progress)
+                    return self._on(session, run.progress)
         except OmbudError:
             raise
         except Exception as error:
             if watch is not None and watch.has_cancelled(error):
                 raise AuditedSystemError(watch.sentence) from None
             raise spark_error(error, "Spark stopped before the audit was done", _AGAIN) from None
+
+    def measure(self, run: Run) -> Measured:
+        """Measure and estimate, and say which settings the session did not heed."""
+        result = super().measure(run)
+        if self._unheeded is None:
+            return result
+        return replace(result, exclusions={**result.exclusions, self._unheeded: None})
 
     def _new_session(self) -> Any:
         from pyspark.sql import SparkSession
@@ -230,18 +226,11 @@ class SparkAudit(StreamedAudit):
             key="warning/session",
         )
 
-    def _result(self, *measured: Any) -> Result:
-        result = super()._result(*measured)
-        if self._unheeded is None:
-            return result
-        return replace(result, exclusions=(*result.exclusions, self._unheeded))
-
-    def _on(
-        self, session: Any, tables: Tables, progress: Progress
-    ) -> tuple[AnyBlockAudit, BlockTotals]:
-        frames = {name: self._frame(session, name, tables) for name in tables.tables}
+    def _on(self, session: Any, progress: Progress) -> tuple[BlockAudit, BlockTotals]:
+        tables = self.tables
+        frames = {name: self._frame(session, name) for name in tables.tables}
         progress(0, 3, "Spark looks at the tables")
-        audit = self.block_audit(tables, self._found(frames, tables))
+        audit = self.block_audit(self._found(frames))
         progress(1, 3, f"Spark measures blocks of {tables.what}")
         count = self.plan.engine.blocks or _BLOCKS
         if tables.main == "texts":
@@ -268,10 +257,11 @@ class SparkAudit(StreamedAudit):
             totals.restore([parts[part] for part in sorted(parts)])
         return audit, totals
 
-    def _frame(self, session: Any, name: str, tables: Tables) -> Any:
+    def _frame(self, session: Any, name: str) -> Any:
         """Return a table with ombud's names and types, whatever it is stored as."""
         from pyspark.sql import functions as f
 
+        tables = self.tables
         table = tables.tables[name]
         frame = self.frames.get(name)
         if frame is None:
@@ -298,7 +288,8 @@ class SparkAudit(StreamedAudit):
                                          "must say which item comes first"])  # fmt: skip
         return frame.select(*chosen)
 
-    def _found(self, frames: Mapping[str, Any], tables: Tables) -> Found:
+    def _found(self, frames: Mapping[str, Any]) -> Found:
+        tables = self.tables
         count = self.plan.engine.blocks or _BLOCKS
         if tables.tagger is not None:
             return Found(count, members=tagger_members(tables.tagger))
@@ -372,11 +363,11 @@ def _tagging(tagger: Tagger) -> Callable[[Batches], Batches]:
 
 
 @lru_cache(maxsize=1)
-def _unpacked(packed: bytes) -> AnyBlockAudit:
+def _unpacked(packed: bytes) -> BlockAudit:
     """Return what the driver has packed; once for each Python worker."""
     from pyspark import cloudpickle
 
-    audit: AnyBlockAudit = cloudpickle.loads(packed)
+    audit: BlockAudit = cloudpickle.loads(packed)
     return audit
 
 
