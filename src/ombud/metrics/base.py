@@ -6,6 +6,7 @@ a metric's author writes no statistics.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from typing import (
     Protocol,
     Self,
     TypeAlias,
-    runtime_checkable,
 )
 
 import numpy as np
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from ombud.stats.statistics import Statistic
 
 __all__ = [
-    "MeasuredInBlocks",
     "Metric",
-    "MetricBase",
     "Outputs",
     "Rows",
     "Told",
@@ -84,7 +82,7 @@ class Rows:
         Why none of it makes a number, such as lists that are too short; empty when it does.
     tallies
         Sums over units that notes and details are made of, by name: those of two blocks of units
-        add up (`MetricBase.tell`).
+        add up (`Metric.tell`).
     """
 
     unit: str
@@ -133,147 +131,69 @@ class Rows:
         return cls(unit, frame["unit"].to_numpy(), columns, labels, clusters)
 
 
-@runtime_checkable
-class Metric(Protocol):
+class Metric(ABC):
     """What the engine needs to know of a metric.
 
     A metric is a frozen dataclass whose fields are its options, registered with
     ``@ombud.registry.metric("name")``; name and fields are stored with a result, so that it can
-    be computed again. `MetricBase` has a default for every member that most metrics share.
+    be computed again. Four members must be given; the others have a default that most share.
     """
 
     registered_name: ClassVar[str]
     """The name in plans; set by the decorator."""
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """The name as printed, such as ``"share gap@10"``."""
-        ...
 
     @property
+    @abstractmethod
     def of(self) -> Literal["recommender", "moderator"]:
         """The kind of system it measures."""
-        ...
 
     @property
-    def null(self) -> float | None:
-        """The value that would mean "nothing found", or None if there is no such value."""
-        ...
-
-    @property
+    @abstractmethod
     def statistic(self) -> Statistic:
         """How one number is made of many units."""
-        ...
 
-    @property
-    def contrast(self) -> Literal["difference", "ratio"]:
-        """How two groups or two systems are compared."""
-        ...
-
-    @property
-    def depth(self) -> int:
-        """How many places of a list it looks at; 0 for a moderator's metric."""
-        ...
-
-    @property
-    def reads(self) -> Literal["outputs", "predictions"]:
-        """Whether it reads lists or decisions, or predictions of held-out ratings."""
-        ...
-
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """The systems it is about, such as those with an avoid list; empty for all."""
-        ...
-
-    @property
-    def comparisons(self) -> Comparisons:
-        """Which levels and contrasts the engine makes of its rows."""
-        ...
-
-    @property
-    def needs(self) -> Needs | None:
-        """What its statistic needs beside enough units."""
-        ...
-
-    @property
-    def spread(self) -> bool:
-        """Whether a result keeps how units are spread, for the figures of a report."""
-        ...
-
-    @property
-    def by_item(self) -> Literal["catalogue", "held-out", "labels"]:
-        """What is cut to a group of items: the catalogue, what was held out, or nothing.
-
-        A metric of labels measures groups of items among its labels.
-        """
-        ...
-
-    @property
-    def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
-        """What lists mean for it that all end before `depth`, though the catalogue has more.
-
-        There is no number, or it is said beside the number; or it does not read lists.
-        """
-        ...
-
+    @abstractmethod
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return one row per unit."""
-        ...
-
-
-@runtime_checkable
-class MeasuredInBlocks(Protocol):
-    """What a metric says of being measured in blocks of units; `MetricBase` has all of it."""
-
-    def block_fault(self, tables: Collection[str]) -> str:
-        """Return why units cannot be measured in blocks; empty when they can."""
-        ...
-
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
-        """Return notes and details, by label, from what `measure` has tallied."""
-        ...
-
-    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
-        """Return exclusions whose words hold counts, from what `measure` has tallied."""
-        ...
-
-
-class MetricBase:
-    """The members of a metric that most leave as they are."""
 
     @property
     def null(self) -> float | None:
-        """No value means "nothing found"."""
+        """The value that would mean "nothing found"; none by default."""
         return None
 
     @property
     def contrast(self) -> Literal["difference", "ratio"]:
-        """Groups and systems are compared by their difference."""
+        """How two groups or two systems are compared."""
         return "difference"
 
     @property
     def depth(self) -> int:
-        """It looks at no list."""
+        """How many places of a list it looks at; 0 for a moderator's metric."""
         return 0
 
     @property
     def reads(self) -> Literal["outputs", "predictions"]:
-        """It reads lists or decisions."""
+        """Whether it reads lists or decisions, or predictions of held-out ratings."""
         return "outputs"
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """It is about all systems."""
+        """The systems it is about, such as those with an avoid list; empty for all."""
         return ()
 
     @property
     def comparisons(self) -> Comparisons:
-        """Levels, gaps to the rest of an attribute, gaps between systems."""
+        """Which levels and contrasts the engine makes of its rows."""
         return Comparisons()
 
     @property
     def needs(self) -> Needs | None:
-        """Enough units are enough."""
+        """What its statistic needs beside enough units."""
         return None
 
     @property
@@ -289,17 +209,23 @@ class MetricBase:
 
     @property
     def spread(self) -> bool:
-        """The spread of units is not kept."""
+        """Whether a result keeps how units are spread, for the figures of a report."""
         return False
 
     @property
     def by_item(self) -> Literal["catalogue", "held-out", "labels"]:
-        """Groups of items are among its labels."""
+        """What is cut to a group of items: the catalogue, what was held out, or nothing.
+
+        A metric of labels measures groups of items among its labels.
+        """
         return "labels"
 
     @property
     def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
-        """There is no number at a depth that no list has."""
+        """What lists mean for it that all end before `depth`, though the catalogue has more.
+
+        There is no number, or it is said beside the number; or it does not read lists.
+        """
         return "undefined"
 
     def block_fault(self, tables: Collection[str]) -> str:

@@ -19,7 +19,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary, hash_ids
 from ombud.errors import PlanError
-from ombud.metrics.base import MeasuredInBlocks, Metric, Rows, Told
+from ombud.metrics.base import Metric, Rows, Told
 from ombud.metrics.engine import estimates_of, nothing_measured
 from ombud.metrics.estimator import MetricEstimator, Settings
 from ombud.metrics.layout import Layout, aligned, all_units
@@ -56,8 +56,6 @@ def block_fault(metric: Metric, tables: Sequence[str]) -> str:
             f"its statistic ({name}) is no function of sums: it needs all units at once, so blocks "
             "of them do not merge; measure a mean instead, or run the plan without [engine]"
         )
-    if not isinstance(metric, MeasuredInBlocks):
-        return "it does not say whether units can be measured in blocks (`block_fault`)"
     return metric.block_fault(tables)
 
 
@@ -134,8 +132,6 @@ class BlockSums:
         fault = block_fault(metric, ())
         if fault or not isinstance(metric.statistic, OfSums):
             raise PlanError(f"{metric.title}: {fault}")
-        assert isinstance(metric, MeasuredInBlocks)  # or there would be a fault
-        self._blocks: MeasuredInBlocks = metric
         self.metric, self.systems, self.groups, self.seed = metric, tuple(systems), groups, seed
         self.statistic: OfSums = metric.statistic
         self.labels: tuple[str, ...] = ()
@@ -221,7 +217,7 @@ class BlockSums:
         """Add what was left out, but for what is told from tallies at the end."""
         kept = []
         for name, measured in rows.items():
-            told = {e.key for e in self._blocks.tell_left_out(measured.tallies)}
+            told = {e.key for e in self.metric.tell_left_out(measured.tallies)}
             about = [e for e in measured.exclusions if not e.key or e.key not in told]
             kept += [replace(e, where=f"{name}: {e.where}", system=name) for e in about]
         self.left_out.add(kept, asked)
@@ -231,7 +227,7 @@ class BlockSums:
         told = [
             replace(e, where=f"{name}: {e.where}", system=name)
             for name, tallies in self.tallies.items()
-            for e in self._blocks.tell_left_out(tallies)
+            for e in self.metric.tell_left_out(tallies)
         ]
         return (*self.left_out.exclusions(), *told)
 
@@ -498,7 +494,7 @@ class BlockSums:
         labels = self.labels or ("",)
         told: Told = ({}, {})
         if self.tallies[system]:
-            told = self._blocks.tell(self.tallies[system], labels)
+            told = self.metric.tell(self.tallies[system], labels)
         empty = {name: np.empty((0, len(labels))) for name in self.statistic.columns}
         rows = Rows(
             self.unit, np.empty(0), empty, labels, notes=dict(told[0]), details=dict(told[1])

@@ -15,7 +15,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Outputs, Rows, Told
+from ombud.metrics.base import Metric, Outputs, Rows, Told
 from ombud.metrics.label_uncertainty import over_label_draws
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
@@ -78,7 +78,7 @@ def label_share(
 
 
 @dataclass(frozen=True)
-class _Share(MetricBase):
+class _Share(Metric):
     """What the three share metrics have in common."""
 
     k: int = 10

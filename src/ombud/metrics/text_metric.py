@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.metrics.base import MetricBase, Told
+from ombud.metrics.base import Metric, Told
 from ombud.metrics.comparisons import Comparisons
 from ombud.metrics.few_events import GapPolicy
 from ombud.metrics.text_rows import LACKING, left_out, sizes_told
@@ -20,7 +20,7 @@ __all__ = ["TextMetric"]
 
 
 @dataclass(frozen=True)
-class TextMetric(MetricBase):
+class TextMetric(Metric):
     """A level on texts, everyone's and each group's, and gaps to the texts outside a group."""
 
     families: bool = False

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.metrics.accuracy.held_out import Judged, NoList, Relevance, judge
-from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean, OfSums
 
@@ -31,7 +31,7 @@ _F1_OF_MEANS = OfSums(("precision", "recall"), _f1_of_means)
 
 
 @dataclass(frozen=True)
-class _Ranking(MetricBase):
+class _Ranking(Metric):
     """What the metrics of ranked lists have in common."""
 
     k: int = 10

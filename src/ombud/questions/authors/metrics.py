@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Outputs, Rows, Told
+from ombud.metrics.base import Metric, Outputs, Rows, Told
 from ombud.questions.authors.creators import creators_of, exposure_of, profile_users, shares
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
@@ -26,7 +26,7 @@ _HELD = "one of their interactions is held out: they serve to measure accuracy"
 
 
 @dataclass(frozen=True)
-class _Balance(MetricBase):
+class _Balance(Metric):
     k: int = 50
     attribute: str = ""
     exposure: bool = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.comparisons import Comparisons, Needs
 from ombud.questions.delicate.detection import f1_statistic
 from ombud.questions.delicate.judged import Judged, judged
@@ -23,7 +23,7 @@ __all__ = ["Accuracy", "F1Score", "FlagShare", "Precision", "Recall"]
 
 
 @dataclass(frozen=True)
-class _Detection(MetricBase):
+class _Detection(Metric):
     """What the metrics of detection share."""
 
     registered_name: ClassVar[str]

@@ -15,7 +15,7 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Rows
+from ombud.metrics.base import Metric, Rows
 from ombud.metrics.engine import estimate_metric
 from ombud.metrics.rates import FalsePositiveRate
 from ombud.registry import analysis
@@ -52,7 +52,7 @@ def agreed(texts: Texts, share: float) -> tuple[NDArray[np.bool_], NDArray[np.bo
 
 
 @dataclass(frozen=True)
-class _Soft(MetricBase):
+class _Soft(Metric):
     """A rate in which a text counts by the share of its raters."""
 
     title: str

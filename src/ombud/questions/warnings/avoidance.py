@@ -14,7 +14,7 @@ from ombud.data.avoid_lists import Avoided
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Outputs, Rows, Told
+from ombud.metrics.base import Metric, Outputs, Rows, Told
 from ombud.registry import metric
 from ombud.stats.statistics import RatioOfSums
 
@@ -26,7 +26,7 @@ __all__ = ["AvoidLeak", "leak_rows", "leak_told"]
 
 @metric("avoid-leak")
 @dataclass(frozen=True)
-class AvoidLeak(MetricBase):
+class AvoidLeak(Metric):
     r"""Share of list places that are known to carry a label the user avoids.
 
     .. math:: \frac{\sum_u |\{i \in L_u^k : i \text{ carries a label that } u

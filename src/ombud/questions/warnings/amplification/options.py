@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, options_of
+from ombud.metrics.base import Metric, options_of
 from ombud.metrics.comparisons import Needs
 from ombud.metrics.history import History, Weighting
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
@@ -71,7 +71,7 @@ _SAID: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Options(MetricBase):
+class Options(Metric):
     """What both amplification metrics can be asked for."""
 
     k: int = 100
