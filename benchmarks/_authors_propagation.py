@@ -52,7 +52,7 @@ def counts_of(users: int) -> dict[str, np.ndarray]:
 
 
 def propagation_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
-    from ombud.stats.propagation import Priors, fit_propagation
+    from ombud.questions.authors.model import Priors, fit_propagation
 
     counts = counts_of(options["users"])
     started = time.process_time()

@@ -137,9 +137,9 @@ def _as_before() -> None:
     from contextlib import nullcontext
 
     from ombud.data.recommendations import Recommendations
-    from ombud.stats import bootstrap
-    from ombud.stats._design import Design
-    from ombud.stats.replicates import Replicates
+    from ombud.stats.bootstrap import resample as bootstrap
+    from ombud.stats.bootstrap._design import Design
+    from ombud.stats.bootstrap.replicates import Replicates
 
     def seen_in(self: Any, histories: Any) -> Any:
         items = self.in_catalogue(histories.items)

@@ -28,31 +28,6 @@ from ombud.errors import RegistryError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "KINDS",
-    "Argument",
-    "Plugin",
-    "analysis",
-    "answer",
-    "argument_types",
-    "arguments",
-    "create",
-    "describe",
-    "distance",
-    "get",
-    "hint",
-    "metric",
-    "moderator",
-    "names",
-    "plugins",
-    "preset",
-    "probe",
-    "recommender",
-    "register",
-    "section",
-    "source",
-    "world",
-]
 
 KINDS = (
     "analysis", "answer", "distance", "metric", "moderator", "preset", "probe", "recommender",

@@ -25,7 +25,7 @@ from ombud.audits.verify import recompute
 from ombud.data.lake import LakeTable
 from ombud.data.tables import write_tables
 from ombud.errors import DataError, OmbudError, PlanError, ResultError
-from ombud.stats.binned import bins_of, mixed
+from ombud.stats.bootstrap.binned import bins_of, mixed
 from ombud.worlds import small_world
 
 

@@ -20,9 +20,10 @@ from ombud.errors import PlanError
 from ombud.metrics import Gini, LabelShare, MedianScore, ShareGap
 from ombud.metrics.accuracy import F1, NDCG
 from ombud.metrics.base import Metric
-from ombud.metrics.blocks import BlockSums, block_fault
 from ombud.metrics.calibration import Miscalibration
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.blocks import BlockSums, block_fault
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.rates import FalsePositiveRate, UndecidedShare
 from ombud.questions.authors.metrics import ListBalance
 from ombud.questions.suppression.largest import WorstSuppression

@@ -13,8 +13,9 @@ from scipy import stats
 
 from ombud.data import Dataset, Grouping
 from ombud.metrics.base import Metric, Outputs, Rows, spec_of
-from ombud.metrics.comparisons import Needs
-from ombud.metrics.engine import REST, Settings, estimate_metric
+from ombud.metrics.engine.comparisons import Needs
+from ombud.metrics.engine.estimate import REST, estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.stats import Mean
 
 

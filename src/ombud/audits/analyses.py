@@ -22,21 +22,8 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.data.labels import Labels
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
     from ombud.systems.base import Moderator, Progress, Recommender
-
-__all__ = [
-    "Analysed",
-    "Analysis",
-    "ListAnalysis",
-    "LiveSystems",
-    "LongAnalysis",
-    "SystemAnalysis",
-    "all_interactions",
-    "decisions_in",
-    "is_long",
-    "needed",
-]
 
 
 @dataclass(frozen=True, eq=False)

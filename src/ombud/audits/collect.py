@@ -33,8 +33,6 @@ from ombud.systems.own import OwnRecommender, read_decisions, read_lists
 from ombud.systems.quote import CostQuote
 from ombud.systems.rerankers.base import NeedsData, Reranker
 
-__all__ = ["ListService", "OutputCollector", "Service", "System", "SystemOutputs"]
-
 System: TypeAlias = Recommender | Moderator
 CHUNK = 2000
 """How many users are asked about at a time; what was answered is stored after each part."""

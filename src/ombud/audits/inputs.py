@@ -8,8 +8,6 @@ from ombud.audits.plan import DataPlan
 from ombud.data.dataset import Dataset
 from ombud.data.tables import TABLES, write_table
 
-__all__ = ["HELD_OUT", "data_plan", "store_data", "store_held_out"]
-
 HELD_OUT = "held_out.parquet"
 """What a plan's split held out, in a result folder; all the rest was trained on."""
 

@@ -23,8 +23,6 @@ from ombud.metrics.base import Metric
 from ombud.registry import hint
 from ombud.systems.base import Moderator, Recommender
 
-__all__ = ["load_analyses", "load_data", "load_metrics", "load_system", "what_systems_are"]
-
 
 def load_data(plan: Plan) -> Dataset:
     """Read the data that a plan names, let its preset prepare it, and split it if it says so.

@@ -9,8 +9,6 @@ from pathlib import Path
 from ombud.audits.result import MetricInfo
 from ombud.metrics.base import Metric, key_of, spec_of
 
-__all__ = ["describe_metric", "metric_info"]
-
 _ITEM = re.compile(r"^- \*\*(?P<name>[^*]+)\*\*:\s*(?P<text>.*)$", re.DOTALL)
 
 

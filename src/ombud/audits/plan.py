@@ -13,19 +13,6 @@ from ombud.audits.gate import Condition
 from ombud.data.items import LABEL, LABEL_WORDS
 from ombud.errors import PlanError
 
-__all__ = [
-    "PLAN_SCHEMA",
-    "AboutPlan",
-    "DataPlan",
-    "EnginePlan",
-    "ExpectPlan",
-    "GateFile",
-    "Plan",
-    "StatisticsPlan",
-    "checked",
-    "read_toml",
-]
-
 PLAN_SCHEMA = 1
 """The version of the plan's form that this ombud writes, and the newest it reads."""
 

@@ -20,8 +20,6 @@ from ombud.audits.plan import Plan
 from ombud.data.dataset import Dataset
 from ombud.errors import PlanError
 
-__all__ = ["Preset", "Tagger", "complete", "prepared", "tagger_of"]
-
 
 class Tagger(Protocol):
     """What finds the groups that a text names, in that text alone."""

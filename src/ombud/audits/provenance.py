@@ -21,16 +21,6 @@ from ombud.data.recommendations import Recommendations
 from ombud.files import hash_file, is_plain_file
 from ombud.systems.base import Recorded
 
-__all__ = [
-    "fingerprint_data",
-    "fingerprint_parts",
-    "fingerprint_system",
-    "input_files",
-    "input_hashes",
-    "now",
-    "versions",
-]
-
 _PACKAGES = ("ombud", "numpy", "scipy", "polars", "pyarrow", "narwhals", "numba")
 
 

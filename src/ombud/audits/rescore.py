@@ -18,8 +18,6 @@ from ombud.files import read_json
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 
-__all__ = ["rescore"]
-
 
 def rescore(
     folder: Path | str,

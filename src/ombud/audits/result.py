@@ -38,7 +38,6 @@ from ombud.stats.estimate import Estimate
 if TYPE_CHECKING:
     from ombud.audits.verify import Verification
 
-__all__ = ["RESULT_SCHEMA", "MetricInfo", "Result", "check_provenance"]
 
 _DEEPEST = 50
 

@@ -6,8 +6,6 @@ from ombud.audits.plan import DataPlan, EnginePlan, Plan
 from ombud.data.dataset import Dataset
 from ombud.errors import PlanError
 
-__all__ = ["engine_faults", "refuse_unused"]
-
 _NEEDS = {
     "rating_scale": "interactions",
     "duplicates": "interactions",

@@ -25,17 +25,6 @@ from ombud.report.display import visible
 if TYPE_CHECKING:
     from ombud.audits import Audit, Plan, Result
 
-__all__ = [
-    "GateOption",
-    "ResultArgument",
-    "load_plan",
-    "report",
-    "rescore",
-    "run",
-    "save_report",
-    "show_result",
-    "told",
-]
 
 _FolderOption = typer.Option("--folder", "-o", help="Where to store the result.")
 ResultArgument = typer.Argument(help="A result folder.", metavar="RESULT")

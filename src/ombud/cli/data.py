@@ -14,8 +14,6 @@ from ombud.cli import data_build, data_get
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
 from ombud.report.display import visible
 
-__all__ = ["Form", "app", "check", "describe", "list_"]
-
 app = typer.Typer(
     help="Fetch, build, list and describe data sets, and check files.",
     no_args_is_help=True,

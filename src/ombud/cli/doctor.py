@@ -10,8 +10,6 @@ from ombud import registry
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
 from ombud.report.display import visible
 
-__all__ = ["doctor", "plugins"]
-
 _REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*extra == ['"](?P<extra>[\w-]+)""")
 
 

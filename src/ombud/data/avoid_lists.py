@@ -15,8 +15,6 @@ from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import DataError
 
-__all__ = ["Avoided"]
-
 # Numbers of one array while judging (128 MiB).
 _HELD = 2**25
 

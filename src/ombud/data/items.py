@@ -17,8 +17,6 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.errors import DataError
 
-__all__ = ["CREATOR", "LABEL", "LABEL_WORDS", "Items"]
-
 LABEL = "label"
 """The name by which item groups are crossed with content labels."""
 LABEL_WORDS = (LABEL, "warning")

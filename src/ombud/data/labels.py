@@ -18,9 +18,6 @@ from ombud.data.label_errors import LabelErrors, Transport
 from ombud.errors import DataError, PlanError
 from ombud.taxonomy.loading import refused_anywhere
 
-__all__ = ["LabelState", "Labels", "vote_states"]
-
-
 # The sum of both sides must fit 32 bits.
 _MOST_VOTES = 2**30
 _MEASURED = ("said", "validated_yes", "validated_no")

@@ -22,16 +22,6 @@ from ombud.data.ids import hash_ids
 from ombud.errors import DataError, OmbudError, require
 from ombud.files import is_plain_file
 
-__all__ = [
-    "BlockWriter",
-    "LakeTable",
-    "block_of",
-    "blocks_for",
-    "distinct_of",
-    "is_remote",
-    "read_block",
-]
-
 _ROWS = 1 << 19
 """Rows that are read at once."""
 

@@ -35,18 +35,6 @@ from ombud.errors import DataError, OmbudError, PlanError
 from ombud.files import hash_file, write_atomically, write_parquet
 from ombud.registry import hint
 
-__all__ = [
-    "COLUMNS",
-    "TABLES",
-    "TableOptions",
-    "read_folder",
-    "read_labels",
-    "read_table_file",
-    "read_tables",
-    "write_table",
-    "write_tables",
-]
-
 _BLOCK = 1 << 20
 
 

@@ -23,8 +23,6 @@ from ombud.link.readers import ReaderOptions
 from ombud.link.readers.platforms import read_goodbooks_genres
 from ombud.registry import source
 
-__all__ = ["Feedback", "bookcrossing", "goodbooks", "linked"]
-
 Feedback = Literal["explicit", "implicit"]
 
 _UNKNOWNS = (

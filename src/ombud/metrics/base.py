@@ -26,25 +26,16 @@ from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import ResultError
-from ombud.metrics.comparisons import Comparisons, Needs
+from ombud.metrics.engine.comparisons import Comparisons, Needs
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.decisions import Decisions
     from ombud.data.predictions import Predictions
     from ombud.data.recommendations import Recommendations
-    from ombud.metrics.label_uncertainty import LabelDraws
+    from ombud.metrics.engine.label_uncertainty import LabelDraws
     from ombud.stats.statistics import Statistic
 
-__all__ = [
-    "Metric",
-    "Outputs",
-    "Rows",
-    "Told",
-    "key_of",
-    "options_of",
-    "spec_of",
-]
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 Told: TypeAlias = tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]
@@ -160,6 +151,15 @@ class Metric(ABC):
     @abstractmethod
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return one row per unit."""
+
+    @property
+    def seed_name(self) -> str:
+        """The name that seeds the bootstrap.
+
+        It must never change: a metric whose title is reworded returns its first title here, so
+        that rewording moves no number. `tests/metrics/test_seed_names.py` holds them.
+        """
+        return self.title
 
     @property
     def null(self) -> float | None:

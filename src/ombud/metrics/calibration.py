@@ -22,8 +22,6 @@ from ombud.stats.statistics import Floats, Mean
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["Miscalibration", "divergence", "item_mixes"]
-
 
 def item_mixes(labels: Labels) -> sparse.csr_array:
     """Return (items + 1) x (labels + 1): how each item's weight is divided among its labels.

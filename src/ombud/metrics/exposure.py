@@ -17,13 +17,11 @@ from ombud.metrics.accuracy.lists import (
     list_columns,
 )
 from ombud.metrics.base import Metric, Outputs, Rows
-from ombud.metrics.comparisons import Comparisons
+from ombud.metrics.engine.comparisons import Comparisons
 from ombud.registry import metric
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-
-__all__ = ["Coverage", "DistinctShare", "Gini"]
 
 
 @dataclass(frozen=True)

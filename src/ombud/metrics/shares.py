@@ -16,7 +16,7 @@ from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Outputs, Rows, Told
-from ombud.metrics.label_uncertainty import over_label_draws
+from ombud.metrics.engine.label_uncertainty import over_label_draws
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.interactions import Interactions
 
-__all__ = ["HistoryShare", "LabelShare", "ShareGap", "Unknown", "label_share"]
 
 Unknown = Literal["exclude", "no", "yes"]
 """How items with an unknown or disputed label count: not at all, as *no*, or as *yes*."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from ombud.rng import generator
 from ombud.stats import Estimate, proportion
 
-__all__ = ["cramers_v", "over_categorisation", "reach_groups"]
-
 Floats = NDArray[np.float64]
 
 

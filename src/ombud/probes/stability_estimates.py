@@ -20,8 +20,6 @@ from ombud.stats import (
 )
 from ombud.stats import estimate as bootstrap_estimate
 
-__all__ = ["rank_correlation", "stability_estimates"]
-
 Floats = NDArray[np.float64]
 
 _NOISE = {"seed": "other seeds", "pass": "more passes", "repeat": "asked again"}

@@ -27,19 +27,6 @@ from ombud.systems.base import Moderator
 from ombud.text.geography import countries
 from ombud.text.swaps import FilledTemplates, Swapped, fill_templates
 
-__all__ = [
-    "COUNTRY_TEMPLATE",
-    "ProbeResult",
-    "Swap",
-    "ask",
-    "country_probe",
-    "flip_estimates",
-    "shift_estimates",
-    "spread_estimates",
-    "swap_probe",
-    "template_probe",
-]
-
 COUNTRY_TEMPLATE = "Unfortunately, the incident happened in {country}."
 """The sentence of the paper."""
 

@@ -17,8 +17,6 @@ from ombud.probes.swaps import ProbeResult, ask, flip_estimates, shift_estimates
 from ombud.stats import Estimate, proportion
 from ombud.systems.base import Moderator
 
-__all__ = ["Winogender", "read_winogender", "winogender_probe"]
-
 _GENDERS = ("male", "female", "neutral")
 _BANDS = ((0.0, 25.0), (25.0, 50.0), (50.0, 75.0), (75.0, 100.01))
 

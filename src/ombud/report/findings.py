@@ -8,25 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ombud.audits.result import MetricInfo, Result
-from ombud.metrics.matters import is_beyond
+from ombud.metrics.engine.matters import is_beyond
 from ombud.stats.estimate import Estimate
-
-__all__ = [
-    "EstimateSet",
-    "Kind",
-    "Sign",
-    "by_sign",
-    "effect",
-    "estimates_of",
-    "families",
-    "infos_of",
-    "key_of_estimate",
-    "key_of_metric",
-    "labels_of",
-    "nearest_end",
-    "reading",
-    "weight",
-]
 
 Sign = Literal[
     "above",

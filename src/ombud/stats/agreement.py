@@ -8,18 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ombud.stats.bootstrap import estimate
+from ombud.stats.bootstrap.resample import estimate
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Method
 from ombud.stats.statistics import Floats, OfSums
-
-__all__ = [
-    "Measurement",
-    "alpha_estimate",
-    "alpha_sample",
-    "codes",
-    "krippendorff_alpha",
-]
 
 Measurement = Literal["nominal", "ordinal", "interval"]
 

@@ -13,8 +13,6 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Interval, intervals_of_draws
 from ombud.stats.statistics import Floats
 
-__all__ = ["CrossedReplicates", "resample_crossed"]
-
 Summary = Literal["mean", "median"]
 Cell = tuple[int, int, int]
 """A sample, a group of rows and a group of columns."""

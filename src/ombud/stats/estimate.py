@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-__all__ = ["Estimate", "Kind"]
-
 Kind = Literal["level", "gap", "ratio"]
 
 

@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ombud.stats.agreement import codes
-from ombud.stats.bootstrap import estimate
+from ombud.stats.bootstrap.resample import estimate
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Method
 from ombud.stats.proportions import normal_quantile
 from ombud.stats.statistics import Floats, OfSums, known_rows
-
-__all__ = ["Weights", "cohen_kappa", "kappa_error", "kappa_estimate", "kappa_sample"]
 
 Weights = Literal["none", "linear", "quadratic"]
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from ombud.stats.estimate import Estimate
 from ombud.stats.ratios import ratio_of_means
 
-__all__ = ["FEWEST_HITS", "relative_loss"]
-
 FEWEST_HITS = 50
 """With fewer units that scored before, a percentage means nothing."""
 

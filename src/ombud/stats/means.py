@@ -12,8 +12,6 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import normal_quantile
 from ombud.stats.statistics import Floats
 
-__all__ = ["Located", "mean_estimate", "mean_interval", "median_estimate", "median_interval"]
-
 
 class Located(NamedTuple):
     """Centres with their ends, one per column.

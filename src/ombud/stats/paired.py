@@ -13,16 +13,6 @@ from ombud.stats.means import Located, mean_estimate, mean_interval
 from ombud.stats.proportions import wilson
 from ombud.stats.statistics import Floats
 
-__all__ = [
-    "PairedCounts",
-    "mcnemar",
-    "paired_counts",
-    "paired_mean_estimate",
-    "paired_mean_interval",
-    "paired_proportion_estimate",
-    "paired_proportion_interval",
-]
-
 
 class PairedCounts(NamedTuple):
     """How often both, only the first, only the second, and neither happened."""

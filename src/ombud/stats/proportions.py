@@ -11,16 +11,6 @@ from scipy.special import betaincinv, gammaln, ndtri
 from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats
 
-__all__ = [
-    "Bounds",
-    "exact",
-    "exact_difference",
-    "fisher",
-    "normal_quantile",
-    "proportion",
-    "wilson",
-]
-
 # Tables as likely as the one found, up to rounding, count as no less likely.
 _TIE = 1e-7
 

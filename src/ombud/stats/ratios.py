@@ -11,15 +11,6 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import normal_quantile
 from ombud.stats.statistics import Floats
 
-__all__ = [
-    "Against",
-    "Ratios",
-    "rate_ratio",
-    "rate_ratio_estimate",
-    "ratio_of_means",
-    "ratio_of_means_estimate",
-]
-
 Against = Literal["whole", "complement"]
 
 

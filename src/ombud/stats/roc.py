@@ -11,8 +11,6 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import normal_quantile
 from ombud.stats.statistics import Floats
 
-__all__ = ["auc_difference", "auc_estimate", "placements"]
-
 
 def placements(scores: npt.ArrayLike, truth: npt.ArrayLike) -> Floats:
     """Return, for each text, the share of the other class that it beats; ties count half.

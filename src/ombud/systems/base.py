@@ -14,15 +14,6 @@ if TYPE_CHECKING:
     from ombud.data.recommendations import Recommendations
     from ombud.data.texts import Texts
 
-__all__ = [
-    "Moderator",
-    "Progress",
-    "RatingPredictor",
-    "Recommender",
-    "Recorded",
-    "ShowsSeen",
-    "TrainableRecommender",
-]
 
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, note) during long work."""

@@ -20,8 +20,6 @@ from ombud.systems.base import Moderator, Progress, Recommender, ShowsSeen
 from ombud.systems.recommenders.adapters.answers import as_answer, gather
 from ombud.systems.recorded import RecordedDecisions
 
-__all__ = ["OwnModerator", "OwnRecommender", "as_system", "name_of", "read_decisions", "read_lists"]
-
 _LISTS = """such as:
   def recommend(users, n):
       return {user: ["item 1", "item 2"][:n] for user in users}"""

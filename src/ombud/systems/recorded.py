@@ -19,14 +19,6 @@ from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.registry import hint, moderator, recommender
 
-__all__ = [
-    "RecordedDecisions",
-    "RecordedRecommendations",
-    "decisions_about",
-    "unmatched_decisions",
-]
-
-
 _LISTS = ("user", "item", "rank", "score")
 _DECISIONS = ("id", "outcome", "flagged", "score", "repeat", "categories")
 

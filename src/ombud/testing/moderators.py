@@ -10,8 +10,6 @@ from ombud.systems.base import Moderator
 from ombud.testing._options import check_round_trip
 from ombud.worlds import World, small_world
 
-__all__ = ["ModeratorContract", "part_of"]
-
 _ODD = (
     "",
     " ",

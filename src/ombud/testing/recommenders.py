@@ -10,8 +10,6 @@ from ombud.systems.base import Recommender
 from ombud.testing._options import check_round_trip
 from ombud.worlds import World, small_world
 
-__all__ = ["RecommenderContract", "item_ids"]
-
 
 class RecommenderContract:
     """Tests that any recommender must pass; subclass it and say how to make one.

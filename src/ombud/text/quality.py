@@ -14,8 +14,6 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import wilson
 from ombud.text.identity import IdentityTags
 
-__all__ = ["TagQuality", "tag_quality"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagQuality:

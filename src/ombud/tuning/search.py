@@ -20,8 +20,6 @@ from ombud.systems.base import Progress, RatingPredictor, TrainableRecommender
 from ombud.tuning.spaces import Space
 from ombud.tuning.trials import Trial, Trials
 
-__all__ = ["Objective", "Search", "no_longer_improves"]
-
 _BEST = 5
 _RANKING = ("f1", "hit-rate", "mrr", "ndcg", "precision", "recall")
 _ERRORS = ("mae", "rmse")

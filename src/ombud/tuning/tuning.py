@@ -24,8 +24,6 @@ from ombud.tuning.search import Objective, Search
 from ombud.tuning.spaces import space_for
 from ombud.tuning.trials import Trials
 
-__all__ = ["Tuned", "tune"]
-
 
 @dataclass(frozen=True, eq=False)
 class Tuned:

@@ -12,8 +12,6 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.rng import generator
 
-__all__ = ["Catalogue", "draw_catalogue", "draw_labels", "draw_popularity", "numbered"]
-
 _THRESHOLD = 0.75
 
 

@@ -29,8 +29,6 @@ from ombud.rng import generator
 from ombud.worlds.truth import SuppressionTruth, find_group
 from ombud.worlds.world import World
 
-__all__ = ["PlantedModerator"]
-
 
 class PlantedModerator:
     """A moderator that flags harmless texts of some groups more often (or less) than others.

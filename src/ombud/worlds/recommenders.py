@@ -42,8 +42,6 @@ from ombud.worlds.pools import shuffled
 from ombud.worlds.truth import ShareTruth, Unknown, find_group, probability_none
 from ombud.worlds.world import World
 
-__all__ = ["NeutralRecommender", "PlantedRecommender"]
-
 
 class NeutralRecommender:
     """Lists that are exchangeable with the user's history: no effect on any label.

@@ -14,7 +14,7 @@ from ombud.data.items import Items
 from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.authors import CreatorPropagation
 from ombud.questions.authors.creators import creators_of
 from ombud.questions.authors.genres import expected_mix

@@ -16,7 +16,7 @@ from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.authors import BalanceGap, CreatorCatalogue, CreatorLists, ListBalance
 from ombud.questions.authors.all_creators import ALL_CREATORS
 from ombud.questions.authors.catalogue import popularity_percentile

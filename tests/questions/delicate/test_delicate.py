@@ -17,7 +17,8 @@ from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.delicate import (
     Accuracy,
     BaseRates,

@@ -15,7 +15,8 @@ from ombud.data.decisions import Decisions
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.delicate import (
     Accuracy,
     Confusion,
@@ -30,8 +31,8 @@ from ombud.questions.delicate import (
     recover_counts,
     standout_terms,
 )
+from ombud.questions.delicate.risk_ratings import risk_labels
 from ombud.stats.estimate import Estimate
-from ombud.stats.risk_ratings import risk_labels
 from ombud.taxonomy import load_taxonomy
 
 # Table 5 of the paper: precision, recall and F1 in per cent, with the counts that give them.

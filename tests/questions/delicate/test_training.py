@@ -15,7 +15,7 @@ from ombud.audits.analyses import LiveSystems
 from ombud.data.dataset import Dataset
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.delicate import (
     ErrorTerms,
     HeadComparison,

@@ -18,7 +18,7 @@ from ombud.data.decisions import Decisions
 from ombud.data.labels import Labels
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.shares import ShareGap
 from ombud.questions.disagreement import LabelDisagreement, RaterAgreement
 from ombud.questions.disagreement.labels import ANY, disputed, pairwise

@@ -17,7 +17,7 @@ from ombud.data.dated import DatedLists, Requests
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
 from ombud.errors import DataError, PlanError
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.requests import RequestLeak, RequestLeaks
 from ombud.questions.requests.tally import DAY, pairs_of, rows_of
 from ombud.report import Report

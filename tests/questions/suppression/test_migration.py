@@ -15,7 +15,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics import FalsePositiveRate
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression import Migration
 from ombud.questions.suppression.migration import matched_threshold
 from ombud.report import Report

@@ -12,7 +12,7 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression import Drift, FlagRegression, ScoreRegression, ScoreSpread
 from ombud.questions.suppression.design_matrix import Columns, independent
 from ombud.stats.estimate import Estimate

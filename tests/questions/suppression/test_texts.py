@@ -15,7 +15,7 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression import SetSizes, TagValidation
 from ombud.questions.suppression.preset import tag_texts
 from ombud.questions.suppression.tag_validation import measured_quality

@@ -23,7 +23,7 @@ from ombud.data.labels import Labels
 from ombud.errors import PlanError
 from ombud.files import write_json
 from ombud.metrics import Recall
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.warnings.amplification import UserAmplification
 from ombud.questions.warnings.distribution import Distribution
 from ombud.report import Report

@@ -21,7 +21,7 @@ from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
 from ombud.data.splits import per_user
 from ombud.errors import PlanError
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.shares import LabelShare
 from ombud.questions.warnings import Distribution, PopularityShift, UserPreference
 from ombud.questions.warnings.popularity import popularity_of, shift_bounds

@@ -17,8 +17,6 @@ from ombud.stats.estimate import Estimate
 from ombud.systems.base import Progress
 from ombud.systems.quote import CostQuote
 
-__all__ = ["Answers", "Backend", "Inputs", "Measured", "Notice", "Run"]
-
 Notice = Callable[[str], None]
 Answers = Mapping[str, SystemOutputs]
 

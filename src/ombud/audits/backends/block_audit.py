@@ -26,18 +26,8 @@ from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import DataError
 from ombud.metrics.base import Metric, Outputs, Rows
-from ombud.metrics.blocks import BlockSums, LeftOut
-from ombud.metrics.list_depth import list_depth
-
-__all__ = [
-    "BlockAudit",
-    "BlockTotals",
-    "Part",
-    "UserBlockAudit",
-    "block_groups",
-    "in_block",
-    "lists_table",
-]
+from ombud.metrics.engine.blocks import BlockSums, LeftOut
+from ombud.metrics.engine.list_depth import list_depth
 
 _COUNTS = ("units", "rows", "grouped", "grouped_here", "ungrouped", "acceptable")
 

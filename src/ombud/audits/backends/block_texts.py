@@ -17,10 +17,8 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary, hash_ids
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
-from ombud.metrics.text_rows import NOTHING_ACCEPTABLE
+from ombud.metrics.engine.text_rows import NOTHING_ACCEPTABLE
 from ombud.systems.recorded import decisions_about, unmatched_decisions
-
-__all__ = ["TextBlockAudit", "decisions_table", "tagged_members", "with_clusters"]
 
 
 def decisions_table(system: str) -> str:

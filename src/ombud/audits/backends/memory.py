@@ -30,9 +30,9 @@ from ombud.data.items import LABEL
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Outputs, Rows
-from ombud.metrics.engine import estimate_metric
-from ombud.metrics.item_groups import measure_by_item
-from ombud.metrics.list_depth import with_list_depth
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.item_groups import measure_by_item
+from ombud.metrics.engine.list_depth import with_list_depth
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
@@ -41,8 +41,6 @@ from ombud.systems.recommenders.kernels.compiling import telling
 
 if TYPE_CHECKING:
     from ombud.audits.audit import Audit
-
-__all__ = ["MemoryBackend", "systems_for"]
 
 
 def systems_for(metric: Metric, systems: Mapping[str, System]) -> list[str]:

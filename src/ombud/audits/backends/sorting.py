@@ -34,8 +34,6 @@ from ombud.errors import PlanError
 from ombud.files import open_files, read_json, write_json, write_parquet
 from ombud.systems.base import Progress
 
-__all__ = ["is_sorted", "sort_into_blocks"]
-
 _MARKER = "sorted.json"
 _ROWS_IN_BLOCK = {"interactions": 4_000_000, "texts": 1_000_000}
 """Rows of a block, by default: about 600 MiB while it is measured."""

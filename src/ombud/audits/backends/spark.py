@@ -50,8 +50,6 @@ from ombud.errors import (
 from ombud.systems.base import Progress
 from ombud.systems.recommenders.adapters.spark import is_connect, spark_error, spark_session
 
-__all__ = ["SparkBackend", "java_fault", "spark_fault"]
-
 _VERSIONS = ((3, 5), (5, 0))
 _JAVA = 17
 _BLOCKS = 200

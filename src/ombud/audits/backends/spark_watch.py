@@ -15,8 +15,6 @@ from typing import Any, Self
 
 from ombud.systems.base import Progress
 
-__all__ = ["ExecutorWatch"]
-
 _EVERY = 2.0  # seconds between two looks
 _SAY_AFTER = 30.0
 _SAY_AGAIN = 60.0

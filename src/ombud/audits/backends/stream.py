@@ -38,11 +38,9 @@ from ombud.data.tables import TableOptions, read_tables
 from ombud.errors import PlanError, ResultError
 from ombud.files import inside, write_atomically, write_parquet
 from ombud.metrics.base import Metric, Rows
-from ombud.metrics.blocks import block_fault
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.blocks import block_fault
+from ombud.metrics.engine.estimator import Settings
 from ombud.systems.quote import CostQuote
-
-__all__ = ["BlockBackend", "StreamBackend", "refuse_whole"]
 
 _CHECKPOINTS = 20
 """How often what is known so far is stored during a run."""

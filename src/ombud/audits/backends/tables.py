@@ -21,19 +21,6 @@ from ombud.data.lake import (
 )
 from ombud.errors import DataError, PlanError
 
-__all__ = [
-    "GROUP_TABLES",
-    "MOST_GROUPS",
-    "Found",
-    "Tables",
-    "checked_members",
-    "checked_values",
-    "plain_batch",
-    "refuse_missing",
-    "tagger_members",
-]
-
-
 MOST_GROUPS = 1000
 """More values of one attribute than this are no groups that anyone compares."""
 

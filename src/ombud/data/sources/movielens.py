@@ -24,19 +24,6 @@ from ombud.errors import DataError
 from ombud.files import hash_file
 from ombud.registry import source
 
-__all__ = [
-    "CITATION",
-    "LICENCE",
-    "MovieLensFiles",
-    "locate",
-    "movielens",
-    "open_ratings",
-    "read_genres",
-    "read_links",
-    "read_titles",
-    "read_user_groups",
-]
-
 LICENCE = (
     "GroupLens terms: research use with acknowledgement; no commercial use without permission; "
     "see the README of the edition for redistribution"

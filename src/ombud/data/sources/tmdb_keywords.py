@@ -34,14 +34,6 @@ from ombud.errors import DataError
 from ombud.files import hash_file
 from ombud.registry import source
 
-__all__ = [
-    "Absent",
-    "keyword_labels",
-    "movielens_tmdb",
-    "parse_keywords",
-    "read_keywords",
-]
-
 Absent = Literal["unknown", "no-if-any-keyword"]
 
 _LONGEST = 200_000

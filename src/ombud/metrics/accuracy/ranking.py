@@ -19,8 +19,6 @@ from ombud.stats.statistics import Floats, Mean, OfSums
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["F1", "MRR", "NDCG", "HitRate", "Precision", "Recall"]
-
 
 def _f1_of_means(precision: Floats, recall: Floats, weight: Floats) -> Floats:
     p, r = precision / weight, recall / weight

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ombud.data.dataset import Dataset
 
-__all__ = ["MAE", "RMSE"]
-
 
 def _root_of_ratio(squares: Floats, pairs: Floats, weight: Floats) -> Floats:
     return np.sqrt(squares / pairs)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ombud.data.recommendations import Recommendations
     from ombud.questions.authors.creators import Creators
 
-__all__ = ["ALL_CREATORS", "all_creator_list_shares", "all_creator_shares"]
 
 ALL_CREATORS = "creator-catalogue/all-creators-share"
 """The key of shares for which all creators count; `details` has the stage."""

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.interactions import Interactions
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["CreatorCatalogue", "popularity_percentile"]
 
 _FEWEST = 10
 _UNLINKED = frozenset({"no_book", "no_author", "no_authority"})

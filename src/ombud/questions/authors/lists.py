@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.interactions import Interactions
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
-
-__all__ = ["CreatorLists", "top_items"]
+    from ombud.metrics.engine.estimator import Settings
 
 
 @analysis("creator-lists")

@@ -7,17 +7,6 @@ from ombud.questions.authors.stages import ORDER, PIPELINE, STAGE
 from ombud.report.findings import estimates_of, infos_of, key_of_estimate
 from ombud.stats.estimate import Estimate
 
-__all__ = [
-    "attribute",
-    "chief_gap",
-    "identities",
-    "inferred",
-    "own_keys",
-    "pipeline",
-    "told",
-    "with_source",
-]
-
 _OWN = ("creator-", "propagation")
 
 

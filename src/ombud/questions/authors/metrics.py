@@ -20,7 +20,6 @@ from ombud.stats.statistics import Mean
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["BalanceGap", "ListBalance"]
 
 _HELD = "one of their interactions is held out: they serve to measure accuracy"
 

@@ -20,12 +20,10 @@ from ombud.data.items import LABEL
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import creators_of
 from ombud.questions.authors.genres import by_genre
+from ombud.questions.authors.model.identities import Splits
 from ombud.questions.authors.reranking import STRATEGIES, CreatorReranking
 from ombud.registry import preset
 from ombud.rng import generator
-from ombud.stats.propagation.identities import Splits
-
-__all__ = ["AuthorsOptions", "AuthorsPreset"]
 
 Trained = Literal["user-kNN", "item-kNN", "ALS", "BPR"]
 """The recommenders that the preset can train."""

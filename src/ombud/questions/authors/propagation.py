@@ -14,27 +14,26 @@ from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
 from ombud.questions.authors.genres import by_genre, expected_mix
-from ombud.registry import analysis
-from ombud.rng import generator
-from ombud.stats.estimate import Estimate
-from ombud.stats.propagation import (
+from ombud.questions.authors.model import (
     Priors,
     PropagationFit,
     fit_identities,
     fit_propagation,
     placebo_codes,
 )
-from ombud.stats.propagation.identities import Splits
+from ombud.questions.authors.model.identities import Splits
+from ombud.registry import analysis
+from ombud.rng import generator
+from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.recommendations import Recommendations
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
     from ombud.systems.base import Progress
 
-__all__ = ["MIX", "PLACEBO", "CreatorPropagation", "density_inside"]
 
 MIX = "genre mix held fixed"
 """Where each profile and list is set against what its genres let expect."""
@@ -61,7 +60,7 @@ class _Counts:
 class CreatorPropagation:
     """Slope, intercept and residual spread of each system's lists on users' profiles.
 
-    The model is that of `ombud.stats.propagation`; all systems are fitted together. With more
+    The model is that of `ombud.questions.authors.model`; all systems are fitted together. With more
     than two identities each is set against all others (``splits = "rest"``), or split off one after
     the other (``nested``, one joint model). A slope is undefined when users do not differ
     measurably, and a fit that did not converge gives no numbers.

@@ -35,9 +35,8 @@ from ombud.systems.rerankers.prefixes import with_minimums
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["LOSS", "STRATEGIES", "CreatorReranking"]
 
 LOSS = "creator-reranking/relative-loss"
 """The key of what a strategy costs."""

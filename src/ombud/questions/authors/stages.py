@@ -13,8 +13,6 @@ from ombud.stats.proportions import proportion
 from ombud.stats.ratios import ratio_of_means
 from ombud.stats.statistics import Floats
 
-__all__ = ["ORDER", "PIPELINE", "STAGE", "among_users", "bounds", "mean_share", "stage"]
-
 PIPELINE = "creator-pipeline/share"
 """The key of every share of the pipeline; `details` has its stage."""
 

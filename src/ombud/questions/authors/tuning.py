@@ -13,9 +13,8 @@ from ombud.stats.estimate import Estimate
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["TUNED", "CreatorTuning"]
 
 TUNED = "creator-tuning/value"
 """The key of what a search reached."""

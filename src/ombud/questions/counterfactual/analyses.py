@@ -14,7 +14,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.probes import (
     EDIT_KINDS,
     SWAP_KINDS,
@@ -43,13 +43,6 @@ from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:
     pass
-
-__all__ = [
-    "PARTS",
-    "Counterfactual",
-    "DistanceName",
-    "PartName",
-]
 
 
 DistanceName = Literal["jaccard", "rank-biased", "kendall", "first-item", "label-share"]

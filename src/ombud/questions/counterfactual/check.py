@@ -12,16 +12,14 @@ from ombud.audits.analyses import LiveSystems
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.probes import Consistency, History, consistency
+from ombud.probes.models import open_box
 from ombud.probes.outcomes import FrozenOutcome
-from ombud.probes.whitebox import open_box
 from ombud.questions.counterfactual.sample import Asked
 from ombud.rng import generator
 from ombud.stats import Estimate, estimate, proportion
 from ombud.systems.recommenders.model import Model
-
-__all__ = ["WHERE", "Checked", "check_system", "models_in"]
 
 WHERE = "counterfactual"
 """Where exclusions of this question are counted."""

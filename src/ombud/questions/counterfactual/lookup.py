@@ -6,8 +6,6 @@ from ombud.audits.result import Result
 from ombud.probes import Jaccard, ListChange
 from ombud.stats.estimate import Estimate
 
-__all__ = ["OVERLAP", "find", "keys_of", "parts_of", "systems_of"]
-
 _ROOTS = frozenset(
     {
         "consistency",

@@ -14,8 +14,6 @@ from ombud.probes import EDIT_KINDS, EditKind, SwapKind
 from ombud.questions.counterfactual.analyses import PARTS, DistanceName, PartName
 from ombud.registry import preset
 
-__all__ = ["CounterfactualOptions", "CounterfactualPreset"]
-
 
 class CounterfactualOptions(BaseModel):
     """What the preset can be asked for, under ``[options]``."""

@@ -25,8 +25,6 @@ from ombud.probes import (
 from ombud.probes.edits import item_codes, permitted_values
 from ombud.rng import generator
 
-__all__ = ["DECILE", "Asked"]
-
 _ACTIVITY = ("least active", "less active", "middling", "more active", "most active")
 _DECILES = 10
 DECILE = "decile "

@@ -22,10 +22,9 @@ from ombud.stats import Estimate, estimate, proportion
 from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
     from ombud.questions.counterfactual.analyses import Counterfactual
 
-__all__ = ["ways_of"]
 
 _NAMES = {"escape": "escaped", "drift-in": "drifted in"}
 

@@ -15,17 +15,15 @@ from ombud.questions.delicate.judged import Judged, judged
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats import wilson
-from ombud.stats.bootstrap import resample
+from ombud.stats.bootstrap.replicates import Sample
+from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
-from ombud.stats.replicates import Sample
 from ombud.stats.statistics import Floats, OfSums
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
-
-__all__ = ["BaseRates", "precision_at_base_rate"]
+    from ombud.metrics.engine.estimator import Settings
 
 
 def precision_at_base_rate(

@@ -13,7 +13,7 @@ from ombud.audits.analyses import Analysed, LiveSystems
 from ombud.audits.collect import Service
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
-from ombud.metrics.engine import correct
+from ombud.metrics.engine.estimate import correct
 from ombud.probes.swaps import (
     COUNTRY_TEMPLATE,
     ProbeResult,
@@ -32,9 +32,7 @@ from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-    from ombud.metrics.engine import Settings
-
-__all__ = ["BiasTests"]
+    from ombud.metrics.engine.estimator import Settings
 
 
 @analysis("bias-tests")

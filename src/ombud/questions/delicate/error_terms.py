@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["ErrorTerms", "standout_terms"]
 
 _WORD = re.compile(r"\w{2,}")
 _LONGEST = 400

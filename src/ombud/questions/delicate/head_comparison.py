@@ -16,17 +16,17 @@ from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, read_table
 from ombud.errors import DataError, PlanError
-from ombud.metrics.engine import correct, estimate_metric
+from ombud.metrics.engine.estimate import correct, estimate_metric
 from ombud.probes.swaps import country_probe, swap_probe
 from ombud.questions.delicate.judged import judged, labelled_texts
 from ombud.questions.delicate.metrics import F1Score, Precision, Recall
 from ombud.questions.delicate.ratings import read_ratings
+from ombud.questions.delicate.risk_ratings import HIGHEST_RISK
 from ombud.questions.delicate.side_by_side import accuracy_difference
 from ombud.questions.delicate.three_labels import class_agreement
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
-from ombud.stats.risk_ratings import HIGHEST_RISK
 from ombud.systems.detectors import (
     Detector,
     EmbeddingDetector,
@@ -45,9 +45,8 @@ from ombud.text.swaps import GenderSwap
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["HeadComparison"]
 
 Model = Literal["ngrams", "wordllama", "minilm"]
 _WORDS = {"gender-swap": "gender-swapped copies", "countries": "countries replaced"}

@@ -13,7 +13,7 @@ from ombud.audits.analyses import Analysed, LiveSystems
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.texts import Texts
-from ombud.metrics.engine import correct, estimate_metric
+from ombud.metrics.engine.estimate import correct, estimate_metric
 from ombud.questions.delicate.judged import labelled_texts
 from ombud.questions.delicate.metrics import F1Score, FlagShare, Precision, Recall
 from ombud.registry import analysis
@@ -24,9 +24,8 @@ from ombud.systems.moderators.local import clean_texts
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["LongTexts"]
 
 # The cut text last: the engine takes the later of two systems from the earlier.
 _WAYS = ("max", "mean", "cut")

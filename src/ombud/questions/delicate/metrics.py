@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from ombud.metrics.base import Metric, Outputs, Rows
-from ombud.metrics.comparisons import Comparisons, Needs
+from ombud.metrics.engine.comparisons import Comparisons, Needs
 from ombud.questions.delicate.detection import f1_statistic
 from ombud.questions.delicate.judged import Judged, judged
 from ombud.registry import metric
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ombud.data.dataset import Dataset
-
-__all__ = ["Accuracy", "F1Score", "FlagShare", "Precision", "Recall"]
 
 
 @dataclass(frozen=True)

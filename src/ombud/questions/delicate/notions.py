@@ -19,20 +19,19 @@ from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats.bootstrap import resample
+from ombud.stats.bootstrap.replicates import Sample
+from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
 from ombud.stats.kappa import kappa_estimate
 from ombud.stats.proportions import proportion
-from ombud.stats.replicates import Sample
 from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["LabelCrossTable", "read_notions"]
 
 _TRUTH = "label"
 

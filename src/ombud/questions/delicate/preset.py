@@ -26,8 +26,6 @@ from ombud.text.language import detect_languages
 from ombud.text.matching import as_texts
 from ombud.text.tagging import texts_of
 
-__all__ = ["DelicateOptions", "DelicatePreset"]
-
 _CARE = (
     "Delicate texts may hurt those who read them. Use beyond research needs your own legal and "
     "privacy check."

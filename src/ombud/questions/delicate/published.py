@@ -27,9 +27,8 @@ from ombud.taxonomy.resources import parse_commented_csv
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["PublishedFigures", "PublishedRow", "published_transfer"]
 
 _FIGURES = ("precision", "recall", "f1", "accuracy", "macro_f1")
 

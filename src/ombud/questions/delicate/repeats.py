@@ -12,21 +12,19 @@ import polars as pl
 from ombud.audits.analyses import Analysed, decisions_in
 from ombud.data.decisions import Decisions
 from ombud.data.ids import Vocabulary
-from ombud.metrics.text_rows import was_flagged
+from ombud.metrics.engine.text_rows import was_flagged
 from ombud.questions.delicate.judged import labelled_texts
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats.bootstrap import resample
+from ombud.stats.bootstrap.replicates import Sample
+from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion
-from ombud.stats.replicates import Sample
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
-
-__all__ = ["DecisionStability"]
+    from ombud.metrics.engine.estimator import Settings
 
 
 @analysis("decision-stability")

@@ -14,9 +14,7 @@ from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-    from ombud.metrics.engine import Settings
-
-__all__ = ["SeenTexts"]
+    from ombud.metrics.engine.estimator import Settings
 
 
 @analysis("seen-texts")

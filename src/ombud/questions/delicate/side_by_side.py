@@ -12,24 +12,23 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.audits.analyses import Analysed, decisions_in
-from ombud.metrics.engine import correct
+from ombud.metrics.engine.estimate import correct
 from ombud.questions.delicate.detection import precision_recall_curve
 from ombud.questions.delicate.judged import Judged, judged
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats.bootstrap import resample
+from ombud.stats.bootstrap.replicates import Sample
+from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
 from ombud.stats.paired import paired_proportion_estimate
-from ombud.stats.replicates import Sample
 from ombud.stats.roc import auc_difference, auc_estimate
 from ombud.systems.detectors.heads import best_threshold
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["DetectorComparison", "accuracy_difference"]
 
 Floats = NDArray[np.float64]
 _CURVE_POINTS = 60

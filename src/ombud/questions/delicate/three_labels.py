@@ -13,28 +13,27 @@ from numpy.typing import NDArray
 
 from ombud.audits.analyses import Analysed, decisions_in
 from ombud.data.decisions import Decisions
-from ombud.metrics.engine import estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
 from ombud.questions.delicate.judged import of_texts
 from ombud.questions.delicate.metrics import F1Score, Precision, Recall
 from ombud.questions.delicate.ratings import Ratings, read_ratings
+from ombud.questions.delicate.risk_ratings import DELICATE_FROM, HIGHEST_RISK, risk_agreement
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats.bootstrap import resample
+from ombud.stats.bootstrap.replicates import Sample
+from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
 from ombud.stats.kappa import kappa_estimate
 from ombud.stats.means import mean_estimate
 from ombud.stats.proportions import proportion
-from ombud.stats.replicates import Sample
-from ombud.stats.risk_ratings import DELICATE_FROM, HIGHEST_RISK, risk_agreement
 from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["RatingLabels", "class_agreement"]
 
 Floats = NDArray[np.float64]
 _LEAST_CHANCE = 1e-6

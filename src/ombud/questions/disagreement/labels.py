@@ -15,11 +15,11 @@ from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Rows
-from ombud.metrics.engine import estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.shares import ShareGap
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats.bootstrap import estimate
+from ombud.stats.bootstrap.resample import estimate
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion
 from ombud.stats.statistics import Floats
@@ -27,17 +27,8 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = [
-    "ANY",
-    "DISPUTED",
-    "PAIRWISE",
-    "RECOMMENDED",
-    "LabelDisagreement",
-    "disputed",
-    "pairwise",
-]
 
 DISPUTED = "label-disagreement/disputed-share"
 PAIRWISE = "label-disagreement/pairwise"

@@ -16,7 +16,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Rows
-from ombud.metrics.engine import estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.rates import FalsePositiveRate
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.decisions import Decisions
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["AGREE", "DISPUTE", "KEY", "RATES", "RaterAgreement", "agreed"]
 
 KEY = "rater-agreement"
 RATES = {"false-positive-rate": "false-positive rate", "recall": "share flagged of what should be"}

@@ -15,7 +15,7 @@ from ombud.data.dated import DatedLists, Requests
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.metrics.base import Rows
-from ombud.metrics.engine import estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
 from ombud.questions.requests.metric import RequestLeak
 from ombud.questions.requests.tally import DAY, pairs_of, rows_of
 from ombud.registry import analysis
@@ -25,9 +25,8 @@ from ombud.stats.proportions import proportion
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["AFTER", "BEFORE", "CHANGE", "DELAY", "HIGHEST", "USERS", "RequestLeaks"]
 
 AFTER, BEFORE, CHANGE = "requests/leak-after", "requests/leak-before", "requests/change"
 DELAY, HIGHEST = "requests/leak-by-delay", "requests/leak-if-unknown-yes"

@@ -21,8 +21,6 @@ from ombud.stats.statistics import RatioOfSums
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["RequestLeak"]
-
 
 @metric("request-leak")
 @dataclass(frozen=True)

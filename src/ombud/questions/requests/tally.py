@@ -10,8 +10,6 @@ from ombud.data.labels import Labels, LabelState
 from ombud.errors import DataError
 from ombud.metrics.base import Rows
 
-__all__ = ["DAY", "pairs_of", "rows_of"]
-
 DAY = 86_400.0
 """Seconds of a day."""
 

@@ -13,22 +13,20 @@ from ombud.audits.analyses import Analysed, decisions_in
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
-from ombud.metrics.engine import correct
-from ombud.metrics.text_rows import measure_texts, was_flagged
+from ombud.metrics.engine.estimate import correct
+from ombud.metrics.engine.text_rows import measure_texts, was_flagged
 from ombud.questions.suppression.once import first_answers
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats.bootstrap import resample
+from ombud.stats.bootstrap.replicates import Sample
+from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
 from ombud.stats.paired import paired_proportion_estimate
-from ombud.stats.replicates import Sample
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
-
-__all__ = ["Drift"]
+    from ombud.metrics.engine.estimator import Settings
 
 
 @analysis("drift")

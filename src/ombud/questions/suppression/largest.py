@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ombud.metrics.comparisons import Comparisons
-from ombud.metrics.estimator import MetricEstimator
-from ombud.metrics.few_events import events_of
+from ombud.metrics.engine.comparisons import Comparisons
+from ombud.metrics.engine.estimator import MetricEstimator
+from ombud.metrics.engine.few_events import events_of
 from ombud.questions.suppression.ratio import RatioMetric
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate
 from ombud.stats.extremes import MOST_LOST, largest_ratio
-
-__all__ = ["WorstSuppression", "comparable_groups"]
 
 
 def comparable_groups(drawn: MetricEstimator, metric: RatioMetric, sample: int) -> list[int]:

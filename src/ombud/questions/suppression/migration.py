@@ -15,7 +15,7 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
-from ombud.metrics.changes import estimate_changes
+from ombud.metrics.engine.changes import estimate_changes
 from ombud.metrics.rates import FalsePositiveRate
 from ombud.questions.suppression.once import first_answers
 from ombud.registry import analysis
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["RIGHT", "WRONG", "Match", "Migration", "matched_threshold"]
 
 Match = Literal["flag-rate", "false-positive-rate", "none"]
 """What is made equal before decisions are compared."""

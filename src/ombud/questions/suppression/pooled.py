@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ombud.metrics.comparisons import WHOLE, Comparisons
-from ombud.metrics.estimator import MetricEstimator
+from ombud.metrics.engine.comparisons import WHOLE, Comparisons
+from ombud.metrics.engine.estimator import MetricEstimator
 from ombud.questions.suppression.largest import comparable_groups
 from ombud.questions.suppression.ratio import RatioMetric
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate
 from ombud.stats.pooling import partially_pool
-
-__all__ = ["PooledSuppression"]
 
 _LEAST = 3
 

@@ -23,8 +23,6 @@ from ombud.text.tagging import (
     with_stated,
 )
 
-__all__ = ["SuppressionOptions", "SuppressionPreset", "tag_texts"]
-
 
 class SuppressionOptions(BaseModel):
     """What the preset can be asked for, under ``[options]``."""

@@ -18,8 +18,8 @@ from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import require
-from ombud.metrics.engine import correct
-from ombud.metrics.text_rows import max_score, was_flagged
+from ombud.metrics.engine.estimate import correct
+from ombud.metrics.engine.text_rows import max_score, was_flagged
 from ombud.questions.suppression.design_matrix import Columns, columns_of, independent
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
-
-__all__ = ["FlagRegression", "ScoreRegression"]
+    from ombud.metrics.engine.estimator import Settings
 
 
 @dataclass(frozen=True)

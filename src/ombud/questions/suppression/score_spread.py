@@ -10,15 +10,14 @@ import numpy as np
 import polars as pl
 
 from ombud.audits.analyses import Analysed, decisions_in
-from ombud.metrics.text_rows import max_score, measure_texts
+from ombud.metrics.engine.text_rows import max_score, measure_texts
 from ombud.registry import analysis
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["QUANTILES", "ScoreSpread"]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The points of a distribution that are kept."""

@@ -16,9 +16,7 @@ from ombud.text.tagging import texts_of
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
-
-__all__ = ["SetSizes"]
+    from ombud.metrics.engine.estimator import Settings
 
 
 @analysis("set-sizes")

@@ -17,9 +17,8 @@ from ombud.text.tagging import tags_of, terms_of
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["TagCounts"]
 
 _MODES: tuple[TagMode, TagMode] = ("whole-word", "published")
 

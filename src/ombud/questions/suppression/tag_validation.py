@@ -19,9 +19,8 @@ from ombud.text.tagging import stated_texts, tags_of, terms_of, texts_of
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["KEY", "POOR", "TagValidation", "measured_quality"]
 
 POOR = 0.75
 """A list that finds less than this share of a group's texts is said to find few of them."""

@@ -19,8 +19,8 @@ from ombud.errors import PlanError
 from ombud.metrics.accuracy import RMSE
 from ombud.metrics.accuracy.held_out import Relevance
 from ombud.metrics.base import Metric, Outputs, Rows
-from ombud.metrics.engine import estimate_metric
-from ombud.metrics.list_depth import with_list_depth
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.list_depth import with_list_depth
 from ombud.questions.warnings.amplification import Form, Smoothing, UnknownLabels
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
@@ -29,9 +29,8 @@ from ombud.systems.rerankers.base import NeedsData
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["EVERYONE", "SECOND", "AccuracyOfEveryone", "SecondTraining"]
 
 SECOND = "second-training"
 EVERYONE = "accuracy-of-everyone"

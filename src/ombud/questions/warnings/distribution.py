@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.items import Items
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["Distribution"]
 
 _BINS = 30
 _RATING = "mean rating of an item"

@@ -8,26 +8,6 @@ from ombud.audits.result import MetricInfo, Result
 from ombud.report.findings import EstimateSet, estimates_of, infos_of, reading
 from ombud.stats.estimate import Estimate
 
-__all__ = [
-    "FORMS",
-    "accuracy_infos",
-    "again_infos",
-    "amplification_infos",
-    "at_systems",
-    "base_of",
-    "bounds_are_there",
-    "chief_accuracy",
-    "chief_amplification",
-    "common_labels",
-    "contrast",
-    "disagreeing",
-    "leak_infos",
-    "level",
-    "lists_lost",
-    "overall",
-    "unknown_ranges",
-]
-
 FORMS = {
     "mean": "mean",
     "median": "median",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ombud.audits.analyses import Analysed, needed
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-from ombud.metrics.engine import correct
+from ombud.metrics.engine.estimate import correct
 from ombud.questions.warnings.histograms import histograms
 from ombud.registry import analysis
 from ombud.rng import generator
@@ -25,9 +25,8 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["PopularityShift", "popularity_of", "shift_bounds"]
 
 _WITH, _WITHOUT = "items with the label", "items without it"
 

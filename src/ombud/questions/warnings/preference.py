@@ -15,7 +15,7 @@ from ombud.audits.analyses import Analysed, needed
 from ombud.data.exclusions import Exclusion
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-from ombud.metrics.engine import correct
+from ombud.metrics.engine.estimate import correct
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
@@ -27,9 +27,8 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["UserPreference", "two_sides"]
 
 # Two means closer than this are the same rating.
 _SAME = 1e-9

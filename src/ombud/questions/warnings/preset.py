@@ -28,8 +28,6 @@ from ombud.rng import generator
 from ombud.systems.base import RatingPredictor
 from ombud.taxonomy import load_taxonomy
 
-__all__ = ["WarningsOptions", "WarningsPreset"]
-
 Trained = Literal["Random", "TopPop", "TopPop damped", "SVD", "ALS"]
 """The recommenders that the preset can train."""
 

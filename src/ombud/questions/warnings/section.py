@@ -40,14 +40,6 @@ from ombud.report.names import slug
 from ombud.report.tables import Notes, detail_table, number_cells
 from ombud.stats.estimate import Estimate
 
-__all__ = [
-    "warnings_accuracy",
-    "warnings_amplification",
-    "warnings_label_counts",
-    "warnings_labels",
-    "warnings_remedies",
-]
-
 _SHIFT = "popularity-shift/difference"
 _PREFERENCE = tuple(f"user-preference/{side}" for side in ("higher", "lower", "same", "difference"))
 _TOP = 10

@@ -21,8 +21,6 @@ from ombud.systems.moderators.local import clean_texts
 from ombud.text.dedup import content_keys
 from ombud.text.windows import join_windows
 
-__all__ = ["Detector", "Scores", "read_description", "whole", "windowed"]
-
 _FORMAT = 1
 _FILE = "detector.json"
 _CHUNK = 8192

@@ -14,8 +14,6 @@ from ombud.systems.detectors.embeddings import EmbeddingDetector
 from ombud.systems.detectors.ngrams import NgramDetector
 from ombud.systems.detectors.transformer import TransformerDetector
 
-__all__ = ["SavedDetector", "detector_in", "load_detector"]
-
 _KINDS: dict[str, type[Detector]] = {
     cls.kind: cls for cls in (NgramDetector, EmbeddingDetector, TransformerDetector)
 }

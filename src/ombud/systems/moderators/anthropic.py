@@ -12,8 +12,6 @@ from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer, is_refusal, unparseable
 from ombud.systems.moderators.service import Service, digest
 
-__all__ = ["PUBLISHED_PROMPT", "AnthropicMessages"]
-
 PUBLISHED_PROMPT = """
 You are a content moderation expert tasked with categorizing user-generated text
 based on the following guidelines:

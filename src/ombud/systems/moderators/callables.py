@@ -15,8 +15,6 @@ from ombud.errors import AuditedSystemError
 from ombud.systems.moderators.answers import Answer, decisions_of, error
 from ombud.systems.moderators.local import clean_texts
 
-__all__ = ["CallableModerator"]
-
 
 @dataclass(kw_only=True)
 class CallableModerator:

@@ -12,8 +12,6 @@ from ombud.errors import require
 from ombud.registry import moderator
 from ombud.systems.moderators.local import clean_texts, package_version
 
-__all__ = ["GlinProfanity"]
-
 
 @moderator("glin-profanity")
 @dataclass(kw_only=True)

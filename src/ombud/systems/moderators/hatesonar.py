@@ -15,8 +15,6 @@ from ombud.errors import PlanError, require
 from ombud.registry import moderator
 from ombud.systems.moderators.local import clean_texts, in_chunks, package_version, scored
 
-__all__ = ["HateSonar"]
-
 CLASSES = ("hate_speech", "offensive_language", "neither")
 
 

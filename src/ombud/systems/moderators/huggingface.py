@@ -14,8 +14,6 @@ from ombud.errors import PlanError, require
 from ombud.registry import moderator
 from ombud.systems.moderators.local import clean_texts, scored
 
-__all__ = ["HuggingFaceModerator"]
-
 
 @moderator("huggingface")
 @dataclass(kw_only=True)

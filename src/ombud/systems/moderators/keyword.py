@@ -13,8 +13,6 @@ from ombud.errors import DataError, PlanError
 from ombud.registry import moderator
 from ombud.systems.moderators.local import clean_texts
 
-__all__ = ["KeywordModerator"]
-
 
 @moderator("keyword")
 @dataclass(kw_only=True)

@@ -12,8 +12,6 @@ from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer, is_refusal, unparseable
 from ombud.systems.moderators.service import Service, digest
 
-__all__ = ["LlamaGuard", "published_prompt"]
-
 
 def published_prompt() -> str:
     """Return the prompt of the speech-suppression paper, with ``{text}`` for the text.

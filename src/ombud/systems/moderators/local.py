@@ -13,8 +13,6 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.data.texts import Texts
 from ombud.systems.moderators.answers import without_surrogates
 
-__all__ = ["clean_texts", "in_chunks", "package_version", "scored"]
-
 CHUNK = 4096
 
 

@@ -10,8 +10,6 @@ from ombud.errors import require
 from ombud.registry import moderator
 from ombud.systems.moderators.local import clean_texts, in_chunks, package_version, scored
 
-__all__ = ["ProfanityCheck"]
-
 
 @moderator("profanity-check")
 @dataclass(kw_only=True)

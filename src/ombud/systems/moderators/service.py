@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ombud.errors import PlanError
-from ombud.http.dispatch import TRY_AGAIN, Verdict
+from ombud.http.dispatch import TRY_AGAIN, ReplyStatus
 from ombud.http.keys import check_address, normal_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import default_path
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ombud.data.texts import Texts
     from ombud.systems.base import Progress
 
-__all__ = ["Service", "digest", "number", "share"]
 
 _LARGEST_SCORE = 3.4e38  # of the 32 bits in which scores are kept
 _STOP = {
@@ -177,23 +176,25 @@ class Service:
             what = f"{type(fault).__name__} {fault}"
             return unparseable(f"the reply is not as documented: {what}")
 
-    def judge(self, status: int, body: bytes, payload: str) -> Verdict:
+    def judge(self, status: int, body: bytes, payload: str) -> ReplyStatus:
         """Return what a reply to one text means for the run; never raises."""
         if status in TRY_AGAIN:
-            return Verdict("error", f"the service answered {status}", again=True)
+            return ReplyStatus("error", f"the service answered {status}", again=True)
         answer = read_reply(self, status, body)
         if status in _STOP or 300 <= status < 400:
             reason = _STOP.get(status, f"the service redirects elsewhere ({status})")
             said = error(f"{reason}: {answer.reason}" if answer.reason else reason).reason
-            return Verdict("error", said, stop=said)
+            return ReplyStatus("error", said, stop=said)
         if status == 200 and self.echoes:
             try:
                 about = self.echoed(_decoded(body), payload)
             except Exception:  # a reply that is not as documented is not known to be this one's
                 about = False
             if not about:
-                return Verdict("error", "the reply is about another text", again=True, stray=True)
-        return Verdict(answer.outcome.name.lower(), answer.reason)
+                return ReplyStatus(
+                    "error", "the reply is about another text", again=True, stray=True
+                )
+        return ReplyStatus(answer.outcome.name.lower(), answer.reason)
 
     def exhausted(self, reason: str, tries: int) -> str:
         """Return how to say that all tries failed, the last of them for a reason."""

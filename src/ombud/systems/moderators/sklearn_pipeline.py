@@ -16,8 +16,6 @@ from ombud.errors import PlanError, require
 from ombud.registry import moderator
 from ombud.systems.moderators.local import clean_texts, in_chunks, scored
 
-__all__ = ["SklearnModerator"]
-
 
 @moderator("sklearn")
 @dataclass(kw_only=True)

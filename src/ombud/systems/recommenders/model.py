@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["Model", "Scores", "as_rows", "check_descent", "count_codes", "faults_of", "silent"]
 
 Scores = NDArray[np.float32]
 

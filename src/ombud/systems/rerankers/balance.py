@@ -24,15 +24,6 @@ from ombud.systems.rerankers.quota import ABSENT, UNKNOWN_IDENTITY, Pass, choose
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = [
-    "BALANCE",
-    "Balance",
-    "BalancedReranker",
-    "balance",
-    "calibrate_identities",
-    "identity_codes",
-    "profile_mix",
-]
 
 BALANCE = "balanced lists"
 """Where the exclusions say which lists ended early or were left as they are."""

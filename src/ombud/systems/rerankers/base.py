@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.data.recommendations import Recommendations
 
-__all__ = ["NeedsData", "Reranker"]
-
 
 @runtime_checkable
 class NeedsData(Protocol):

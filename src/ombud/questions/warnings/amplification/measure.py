@@ -15,8 +15,8 @@ from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.engine.label_uncertainty import LabelDraws
 from ombud.metrics.history import history_matrix, places
-from ombud.metrics.label_uncertainty import LabelDraws
 from ombud.questions.warnings.amplification.options import Options
 from ombud.questions.warnings.amplification.tally import Carried, carried, smoothed, tally
 from ombud.questions.warnings.amplification.votes import beta_draw, fitted_priors
@@ -26,7 +26,6 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["Measured", "measure", "tell"]
 
 # Numbers of one array of a chunk (32 MiB), and of the draws that are kept (512 MiB).
 _CHUNK = 2**22

@@ -15,8 +15,6 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["Amplification", "UserAmplification"]
-
 
 @metric("amplification")
 @dataclass(frozen=True)

@@ -8,12 +8,10 @@ from typing import ClassVar, Literal
 
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, options_of
-from ombud.metrics.comparisons import Needs
+from ombud.metrics.engine.comparisons import Needs
 from ombud.metrics.history import History, Weighting
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
 from ombud.stats.statistics import Floats, Mean, Median, OfSums, Statistic
-
-__all__ = ["Form", "Options", "RatioOfMeans", "Votes"]
 
 Form = Literal["log-ratio", "mean", "median", "ratio-of-means"]
 """How one number is made of many users."""

@@ -13,8 +13,6 @@ from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError
 from ombud.systems.recommenders.adapters.answers import Answer, Faults, as_answer, gather
 
-__all__ = ["CallableRecommender"]
-
 
 @dataclass(kw_only=True)
 class CallableRecommender:

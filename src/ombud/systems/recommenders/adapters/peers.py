@@ -14,8 +14,6 @@ from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 
-__all__ = ["ImplicitRecommender", "LensKitRecommender", "SurpriseRecommender"]
-
 # The library marks an item it filtered out with the lowest score there is.
 _FILTERED = np.float32(-1e38)
 
