@@ -12,6 +12,41 @@ Kind = Literal["level", "gap", "ratio"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TippingPoint:
+    """How different unlabeled items would have to be for an estimate to lose its direction.
+
+    Both points compare the rate of the label among unlabeled items with the rate among labeled
+    ones. They start from the bound of the confidence interval that is nearest to no effect.
+
+    Parameters
+    ----------
+    recommended
+        The ratio of rates among recommended items at which the direction reverses (an increase
+        reverses below it, a decrease above it); None if no possible rate reverses it.
+    history
+        The same for users' histories (an increase reverses above it, a decrease below it).
+    labeled_recommended, labeled_history
+        Which share of the recommended items, and of the items in histories, has a label.
+    lowest, highest
+        The range of both ratios that the plan regards as plausible.
+    reverses
+        Whether the direction reverses anywhere within that range.
+    decides
+        Whether a reversal makes the verdict *cannot tell*; False where the plan declares that
+        unlabeled means *no*.
+    """
+
+    recommended: float | None
+    history: float | None
+    labeled_recommended: float
+    labeled_history: float
+    lowest: float = 0.5
+    highest: float = 2.0
+    reverses: bool = False
+    decides: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """A value with its uncertainty, its support and its name; or a reason why there is none.
 
@@ -49,6 +84,8 @@ class Estimate:
         In how many bootstrap replicates the statistic did not exist.
     reason
         Why `value` is None. Empty otherwise.
+    reason_code
+        The same for programs, such as ``too-few-units``; empty where the value is defined.
     note
         Anything a reader must know beside the number.
     key
@@ -57,6 +94,11 @@ class Estimate:
         of an analysis its name and the quantity, such as ``drift/false-positive-rate``.
     details
         What `note` tells in words, as plain values (numbers, strings, lists) by name.
+    events
+        How many events the value rests on (flagged texts, hits, users with a nonzero difference),
+        as the metric counts them; None where it does not count.
+    tipping
+        What unlabeled items would have to be like to reverse it; None where all are labeled.
     p_tail
         What the test gave before `p_value` was raised to the least that its replicates can tell.
         Corrections for many comparisons start from it, so that a lone finding among hundreds is
@@ -93,6 +135,9 @@ class Estimate:
     note: str = ""
     key: str = ""
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    reason_code: str = ""
+    events: int | None = None
+    tipping: TippingPoint | None = None
     p_tail: float | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -185,6 +230,8 @@ class Estimate:
         names = (name for name in self.__slots__ if name != "p_tail")
         fields = {name: getattr(self, name) for name in names}
         fields["details"] = dict(self.details)
+        if self.tipping is not None:
+            fields["tipping"] = dataclasses.asdict(self.tipping)
         if self.interval is not None:
             # JSON has no infinity; an open end is written as a word.
             fields["interval"] = [end if math.isfinite(end) else str(end) for end in self.interval]
@@ -197,6 +244,8 @@ class Estimate:
         if fields.get("interval") is not None:
             low, high = fields["interval"]
             fields["interval"] = (float(low), float(high))
+        if fields.get("tipping") is not None:
+            fields["tipping"] = TippingPoint(**fields["tipping"])
         return cls(**fields)
 
     def __str__(self) -> str:
