@@ -154,6 +154,7 @@ def _level(maker: MetricEstimator, label: int, column: int, exact: bool) -> Esti
     details = {"before": float(point[other, column]), "after": float(point[one, column])}
     if np.isnan(list(details.values())).any() or estimate.value is None:
         return estimate
+    details = {**estimate.details, **details}
     estimate = estimate.replace(details=details)
     member = maker.replicates.design.member[:, column]
     a, b = (maker.replicates.samples[s].values[member, 0] for s in (one, other))

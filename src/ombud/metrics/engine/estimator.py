@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from ombud.metrics.base import Metric, Rows, key_of
-from ombud.metrics.engine.layout import Layout
+from ombud.metrics.engine.layout import EVENTS, Layout
 from ombud.metrics.engine.paired import SharedUnits
 from ombud.stats.bootstrap.replicates import Replicates, ResampledStatistic
 from ombud.stats.estimate import Estimate
@@ -63,6 +63,51 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """What rows tell beside their number, in the shape of the replicates: samples x groups.
+
+    Parameters
+    ----------
+    means
+        Means of `Rows.context`, by name.
+    events
+        How many events there are; None where they are not counted.
+    """
+
+    means: Mapping[str, Floats] = field(default_factory=dict)
+    events: Floats | None = None
+
+    @classmethod
+    def of(cls, sums: Mapping[str, Floats], counts: Floats) -> Self:
+        """Return it from sums and numbers of units, both groups x samples."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = {name: (values / counts).T for name, values in sums.items() if name != EVENTS}
+        return cls(means, sums[EVENTS].T if EVENTS in sums else None)
+
+    @classmethod
+    def mean(cls, parts: Sequence[Self]) -> Self:
+        """Return the mean over repeats of an audit."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        means = {n: np.mean([part.means[n] for part in parts], axis=0) for n in first.means}
+        counted = [part.events for part in parts if part.events is not None]
+        return cls(means, np.mean(counted, axis=0) if counted else None)
+
+    def told(self, sample: int, group: int, before: str = "") -> dict[str, float]:
+        """Return the means of one sample and group that exist, their names after `before`."""
+        found = {before + name: float(means[sample, group]) for name, means in self.means.items()}
+        return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    def count(self, *places: tuple[int, int]) -> int | None:
+        """Return the most events of some places (sample and group); None if not counted."""
+        if self.events is None:
+            return None
+        # A text that was flagged in half of its answers is half an event.
+        return max(int(self.events[place] + 1e-9) for place in places)
+
+
+@dataclass(frozen=True)
 class MetricEstimator:
     """Turns replicates into estimates.
 
@@ -81,6 +126,8 @@ class MetricEstimator:
         Pairs of systems that did not measure the same units, cut to those that both did.
     points
         The numbers of each repeat of the audit, in the shape of those of `replicates`.
+    beside
+        What rows tell beside the number.
     """
 
     metric: Metric
@@ -91,6 +138,7 @@ class MetricEstimator:
     settings: Settings
     shared: SharedUnits = field(default_factory=SharedUnits)
     points: tuple[Floats, ...] = ()
+    beside: Beside = field(default_factory=Beside)
 
     def level(self, system: int, label: int, group: int) -> Estimate:
         """Return the estimate of one system, label and group (0 is everyone)."""
@@ -130,7 +178,17 @@ class MetricEstimator:
             if rare := self._rare(self.replicates, s, side):
                 return self._undefined(rare, self._n(s, side), about)
         contrast = self.replicates.contrast((s, one), (s, other), how=self.metric.contrast)
+        about["details"] = self._both(contrast.parts) | self.beside.told(s, one)
+        about["details"] |= self.beside.told(s, other, "other_")
+        if not other:  # the whole holds the group: what those outside it have is told too
+            outside = self.replicates.point[s, self.layout.rest(one - 1)]
+            about["details"] |= {"outside_level": float(outside)} if outside == outside else {}
         return self._estimate(contrast, about)
+
+    def _both(self, parts: tuple[float, float]) -> dict[str, Any]:
+        """Return both sides of a contrast, where they exist."""
+        known = math.isfinite(parts[0]) and math.isfinite(parts[1])
+        return {"level": float(parts[0]), "other_level": float(parts[1])} if known else {}
 
     def attribute_gap(
         self, system: int, label: int, attribute: str, groups: Sequence[int]
@@ -160,7 +218,7 @@ class MetricEstimator:
         if reason:
             return Estimate.undefined(metric=title, reason=reason, n=n, **about)
         columns = [1 + g for g in kept]
-        values = self.replicates.point[s, columns]
+        values = levels = self.replicates.point[s, columns]
         draws = self.replicates.draws[:, s, columns]
         if ratio:
             with np.errstate(all="ignore"):
@@ -179,6 +237,7 @@ class MetricEstimator:
             "groups": len(kept),
             "groups_left_out": len(groups) - len(kept),
             "by_chance": by_chance,
+            **self._both((levels[found.high], levels[found.low])),
         }
         told = f"the two of {len(kept)} groups that lie furthest apart; were all alike, chance "
         about["note"] = f"{told}alone would set them about {by_chance:.2g} apart"
@@ -203,11 +262,14 @@ class MetricEstimator:
         about = self.about(one, label, group)
         about |= {"kind": self._kind(), "against": self.layout.systems[other]}
         a, b = self.layout.sample(one, label), self.layout.sample(other, label)
+        # What both rest on is at least what the one with more events rests on.
+        about["events"] = self.beside.count((a, group), (b, group))
+        beside = self.beside.told(a, group) | self.beside.told(b, group, "other_")
         if reason := self._told_undefined(one, other):
             return self._undefined(reason, int(self.replicates.n[a, 0]), about)
         drawn, index = self.replicates, (one, other, label)
         if self.shared.replicates is not None and index in self.shared.places:
-            drawn = self.shared.replicates
+            drawn, beside = self.shared.replicates, {}
             a, b = self.shared.places[index]
             text = f"{self.shared.dropped[index]:,} {self.unit}s that only one of the two measured"
             about["note"] = "; ".join(filter(None, (about["note"], f"without {text}")))
@@ -218,6 +280,7 @@ class MetricEstimator:
         if rare := self._rare(drawn, a, group) or self._rare(drawn, b, group):
             return self._undefined(rare, int(drawn.n[a, group]), about)
         contrast = drawn.contrast((a, group), (b, group), how=self.metric.contrast)
+        about["details"] = self._both(contrast.parts) | beside
         return self._estimate(contrast, about)
 
     def _estimate(
@@ -243,6 +306,7 @@ class MetricEstimator:
             "label": word,
             "group": self.layout.groups[group - 1] if group else "",
             "note": notes.get(word, notes.get("", "")),
+            "events": self.beside.count((self.layout.sample(system, label), group)),
         }
 
     def _details(self, system: int, label: int, group: int) -> dict[str, Any]:
@@ -256,6 +320,10 @@ class MetricEstimator:
             means = self.replicates.column_means(sample, group)
             if means is not None:
                 details |= dict(zip(statistic.columns, means.tolist(), strict=True))
+        details |= self.beside.told(sample, group)
+        if self.metric.sides is not None and all(name in details for name in self.metric.sides):
+            one, other = (details[name] for name in self.metric.sides)
+            details |= {"level": one, "other_level": other}
         if len(self.points) > 1:
             each = [float(point[sample, group]) for point in self.points]
             details["repeats"] = [None if math.isnan(value) else value for value in each]

@@ -54,7 +54,7 @@ def agreed(texts: Texts, share: float) -> tuple[NDArray[np.bool_], NDArray[np.bo
 class _Soft(Metric):
     """A rate in which a text counts by the share of its raters."""
 
-    title: str
+    title: str = ""
     registered_name: ClassVar[str] = "soft-rate"
     of: ClassVar[Literal["moderator"]] = "moderator"
     statistic: ClassVar[RatioOfSums] = RatioOfSums()
