@@ -225,7 +225,10 @@ def _ratio(maker: MetricEstimator, label: int, group: int) -> Estimate:
                 f"{least} wanted in both; the rate itself is compared"
             )
     if reason:
-        return Estimate.undefined(metric=metric.title, reason=reason, n=n, **about)
+        code = "too-few-units" if n < maker.settings.minimum else "too-few-events"
+        return Estimate.undefined(
+            reason_code=code, metric=metric.title, reason=reason, n=n, **about
+        )
     after, before = (drawn.contrast((s, here), (s, other), how="ratio") for s in sides)
 
     def left() -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None:

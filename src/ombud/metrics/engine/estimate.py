@@ -208,6 +208,7 @@ def nothing_measured(metric: Metric, rows: Rows, layout: Layout) -> list[Estimat
     """Return estimates that say that there was no unit to measure."""
     return [
         Estimate.undefined(
+            reason_code="no-units",
             metric=metric.title,
             key=key_of(metric),
             reason=f"no {rows.unit} could be measured",

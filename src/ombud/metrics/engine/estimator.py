@@ -13,7 +13,7 @@ from ombud.metrics.base import Metric, Rows, key_of
 from ombud.metrics.engine.layout import EVENTS, Layout
 from ombud.metrics.engine.paired import SharedUnits
 from ombud.stats.bootstrap.replicates import Replicates, ResampledStatistic
-from ombud.stats.estimate import Estimate
+from ombud.stats.estimate import Estimate, ReasonCode
 from ombud.stats.extremes import largest_gap
 from ombud.stats.intervals import Method
 from ombud.stats.statistics import Floats
@@ -145,11 +145,11 @@ class MetricEstimator:
         s = self.layout.sample(system, label)
         about = self.about(system, label, group) | {"details": self._details(system, label, group)}
         if reason := self._told_undefined(system):
-            return self._undefined(reason, self._n(s, group), about)
+            return self._undefined("lists-too-short", reason, self._n(s, group), about)
         if self.too_few(s, group) and self._n(s, group) > 0:
             return self.not_enough(s, group, about)
         if rare := self._rare(self.replicates, s, group):
-            return self._undefined(rare, self._n(s, group), about)
+            return self._undefined("too-few-events", rare, self._n(s, group), about)
         result = self._estimate(self.replicates.at(s, group), about, self.metric.null)
         policy = self.metric.comparisons.events
         return result if policy is None else policy.level(result, self, s, group)
@@ -160,7 +160,8 @@ class MetricEstimator:
         other, policy = self.layout.other(group), self.metric.comparisons.events
         if policy is not None and (rare := policy.whole_is_too_rare(self, sample)):
             about = self.about(system, label, here) | {"kind": self._kind(), "against": against}
-            return self._undefined(rare, self._n(sample, here), about | {"null": self.metric.null})
+            about |= {"null": self.metric.null}
+            return self._undefined("too-few-events", rare, self._n(sample, here), about)
         estimate = self.between(system, label, here, other, against)
         if policy is None or estimate.value is None:
             return estimate
@@ -171,12 +172,12 @@ class MetricEstimator:
         s = self.layout.sample(system, label)
         about = self.about(system, label, one) | {"kind": self._kind(), "against": against}
         if reason := self._told_undefined(system):
-            return self._undefined(reason, self._n(s, one), about)
+            return self._undefined("lists-too-short", reason, self._n(s, one), about)
         for side in (one, other):
             if self.too_few(s, side):
                 return self.not_enough(s, side, about)
             if rare := self._rare(self.replicates, s, side):
-                return self._undefined(rare, self._n(s, side), about)
+                return self._undefined("too-few-events", rare, self._n(s, side), about)
         contrast = self.replicates.contrast((s, one), (s, other), how=self.metric.contrast)
         about["details"] = self._both(contrast.parts) | self.beside.told(s, one)
         about["details"] |= self.beside.told(s, other, "other_")
@@ -211,12 +212,13 @@ class MetricEstimator:
         kept = [g for g in groups if not self.too_few(s, 1 + g)]
         kept = [g for g in kept if not self._rare(self.replicates, s, 1 + g)]
         n = sum(self._n(s, 1 + g) for g in kept)
-        reason = self._told_undefined(system)
+        reason, code = self._told_undefined(system), "lists-too-short"
         if not reason and len(kept) < 2:
             wanted = f"with at least {self.settings.minimum} {self.unit}s; two are wanted"
             reason = f"not enough data: {len(kept)} of {len(groups)} groups {wanted}"
+            code = "too-few-groups"
         if reason:
-            return Estimate.undefined(metric=title, reason=reason, n=n, **about)
+            return Estimate.undefined(reason_code=code, metric=title, reason=reason, n=n, **about)
         columns = [1 + g for g in kept]
         values = levels = self.replicates.point[s, columns]
         draws = self.replicates.draws[:, s, columns]
@@ -227,7 +229,9 @@ class MetricEstimator:
             found = largest_gap(values, draws, self.settings.level)
         except ValueError:
             lost = "a group is undefined in too many replicates"
-            return Estimate.undefined(metric=title, reason=lost, n=n, **about)
+            return Estimate.undefined(
+                reason_code="not-estimable", metric=title, reason=lost, n=n, **about
+            )
         scale = math.exp if ratio else float
         by_chance = scale(found.by_chance)
         about["details"] = {
@@ -266,7 +270,7 @@ class MetricEstimator:
         about["events"] = self.beside.count((a, group), (b, group))
         beside = self.beside.told(a, group) | self.beside.told(b, group, "other_")
         if reason := self._told_undefined(one, other):
-            return self._undefined(reason, int(self.replicates.n[a, 0]), about)
+            return self._undefined("lists-too-short", reason, int(self.replicates.n[a, 0]), about)
         drawn, index = self.replicates, (one, other, label)
         if self.shared.replicates is not None and index in self.shared.places:
             drawn, beside = self.shared.replicates, {}
@@ -274,11 +278,12 @@ class MetricEstimator:
             text = f"{self.shared.dropped[index]:,} {self.unit}s that only one of the two measured"
             about["note"] = "; ".join(filter(None, (about["note"], f"without {text}")))
         if drawn.n[a, group] == 0:
-            return self._undefined(f"the systems measured no {self.unit} in common", 0, about)
+            none = f"the systems measured no {self.unit} in common"
+            return self._undefined("no-units", none, 0, about)
         if drawn.n[a, group] < self.settings.minimum:
             return self._few(int(drawn.n[a, group]), about)
         if rare := self._rare(drawn, a, group) or self._rare(drawn, b, group):
-            return self._undefined(rare, int(drawn.n[a, group]), about)
+            return self._undefined("too-few-events", rare, int(drawn.n[a, group]), about)
         contrast = drawn.contrast((a, group), (b, group), how=self.metric.contrast)
         about["details"] = self._both(contrast.parts) | beside
         return self._estimate(contrast, about)
@@ -354,10 +359,12 @@ class MetricEstimator:
     def _few(self, n: int, about: dict[str, Any]) -> Estimate:
         wanted = f"at least {self.settings.minimum} wanted"
         units = f"{n} {self.unit}{'' if n == 1 else 's'}"
-        return self._undefined(f"not enough data: {units}, {wanted}", n, about)
+        return self._undefined("too-few-units", f"not enough data: {units}, {wanted}", n, about)
 
-    def _undefined(self, reason: str, n: int, about: dict[str, Any]) -> Estimate:
-        return Estimate.undefined(metric=self.metric.title, reason=reason, n=n, **about)
+    def _undefined(self, code: ReasonCode, reason: str, n: int, about: dict[str, Any]) -> Estimate:
+        return Estimate.undefined(
+            reason_code=code, metric=self.metric.title, reason=reason, n=n, **about
+        )
 
     def _rare(self, drawn: Replicates, sample: int, group: int) -> str:
         """Return why a statistic has too little of what it needs; empty if it has enough."""

@@ -300,7 +300,7 @@ class RatioPolicy:
         note = _joined(_support(part, self.event), estimate.note)
         if few := self._too_few(part, whole, independent):
             details = {**estimate.details, **_both(part, whole), "few_events": True}
-            return estimate.replace(details=details).without_value(few, null=1.0)
+            return estimate.replace(details=details).without_value(few, "too-few-events", null=1.0)
         compared = counts_of(estimator, sample, other) if other else whole
         estimate = estimate.replace(
             note=note, details={**estimate.details, **_both(part, compared)}

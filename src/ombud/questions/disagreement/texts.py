@@ -207,6 +207,7 @@ def _rows(
 
 def _none(name: str, system: str) -> Estimate:
     return Estimate.undefined(
+        reason_code="no-units",
         metric=RATES[name],
         key=f"{KEY}/{name}",
         reason="no such text",
