@@ -225,7 +225,8 @@ def models(folder: Path) -> Iterator[Found]:
         "metrics": metrics,
         "statistics": REPLICATES,
     }
-    yield from run("models", plan | {"by": []}, folder, again=True)
+    bare = {name: path for name, path in data.items() if name != "users"}
+    yield from run("models", plan | {"data": bare}, folder, again=True)
     some = {name: systems[name] for name in ("svd", "ease", "calibrated")}
     plan |= {"systems": some, "metrics": metrics[3:5] + metrics[-5:-4]}
     yield from run("models-repeated", plan | {"repeat": 3}, folder)
@@ -597,6 +598,8 @@ def probes(folder: Path) -> Iterator[Found]:
     numbers = probes.reach_summary(table, replicates=200)
     plan = probes.StabilityPlan(n=5, shortlist=2, random=4)
     changes = [probes.Jaccard(), probes.Kendall()]
-    moved = probes.stability(EASE(regularization=5.0), data, [0, 5, 9, 12], plan, changes=changes)
+    moved = probes.stability(
+        EASE(regularization=5.0), data, data.users.ids[[0, 5, 9, 12]], plan, changes=changes
+    )
     numbers += probes.stability_estimates(moved, replicates=200)
     yield Found("probes", [e.to_dict() for e in numbers])
