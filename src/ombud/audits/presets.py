@@ -57,7 +57,6 @@ class Options(BaseModel):
         try:
             super().__init__(**given)
         except ValidationError as error:
-            owner = getattr(type(self), "registered_name", "options")
             faults = "".join(f"\n  - {self._fault(found)}" for found in error.errors())
             raise PlanError(
                 f"{owner}: {error.error_count()} of the options cannot be used{faults}"

@@ -54,10 +54,15 @@ def agreed(texts: Texts, share: float) -> tuple[NDArray[np.bool_], NDArray[np.bo
 class _Soft(Metric):
     """A rate in which a text counts by the share of its raters."""
 
-    title: str
+    name: str
     registered_name: ClassVar[str] = "soft-rate"
     of: ClassVar[Literal["moderator"]] = "moderator"
     statistic: ClassVar[RatioOfSums] = RatioOfSums()
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return self.name
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Rows are made by the analysis."""
