@@ -61,9 +61,8 @@ class Options(BaseModel):
             super().__init__(**given)
         except ValidationError as error:
             faults = "".join(f"\n  - {self._fault(found)}" for found in error.errors())
-            raise PlanError(
-                f"{self.registered_name}: {error.error_count()} of the options cannot be used{faults}"
-            ) from None
+            head = f"{self.registered_name}: {error.error_count()} of the options cannot be used"
+            raise PlanError(head + faults) from None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
