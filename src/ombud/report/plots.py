@@ -7,13 +7,16 @@ kind of mark has its own dash or a title, so no reader needs the colors.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TypeAlias
 
 from ombud.report.display import shorten, visible
 from ombud.text.geography import countries, world_outlines
+
+Place: TypeAlias = Callable[[float, float], tuple[float, float]]
+"""Where a pair of values is on a chart."""
 
 MOST = 8
 """So many series have a color of their own."""
@@ -190,7 +193,7 @@ def _legend(names: Sequence[str]) -> list[str]:
 
 
 def _axes(
-    x: tuple[str, float, float], y: tuple[str, float, float], at: Any, top: float, bottom: float
+    x: tuple[str, float, float], y: tuple[str, float, float], at: Place, top: float, bottom: float
 ) -> list[str]:
     parts = []
     for value in _ticks(x[1], x[2]):
@@ -224,7 +227,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [round(i * step, 10) for i in range(first, last + 1)]
 
 
-def _line(line: Line, place: int, at: Any) -> Iterable[str]:
+def _line(line: Line, place: int, at: Place) -> Iterable[str]:
     if line.band:
         upper = [at(px, high) for px, _, high in line.band]
         lower = [at(px, low) for px, low, _ in reversed(line.band)]
@@ -236,7 +239,7 @@ def _line(line: Line, place: int, at: Any) -> Iterable[str]:
         yield f'<path d="{_path(points)}" class="s{place}"/>'
 
 
-def _dot(dot: Dot, place: int, at: Any) -> Iterable[str]:
+def _dot(dot: Dot, place: int, at: Place) -> Iterable[str]:
     px, py = at(dot.x, dot.y)
     marks = []
     if dot.x_span is not None:
