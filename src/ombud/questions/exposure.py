@@ -35,7 +35,7 @@ def _labels(context: Context) -> Text:
 
 
 BY_CHANCE = Detail("By chance", "by_chance", POINTS)
-SUMMARY = "{system} shows more {objects} than users\u2019 histories contain."
+SUMMARY = "{system} shows more {objects}"
 
 SENTENCE = (
     "{system} shows {who} {what} in {level} of recommended items; their own histories contain "
@@ -78,6 +78,7 @@ def exposure() -> Question:
         ),
         no="No clear evidence that they do.",
         possible="Could still be up to {bound}.",
+        than=" than their own histories contain",
         changes=(_labels,),
         sections=(
             part(

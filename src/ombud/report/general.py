@@ -46,7 +46,7 @@ def general_question(context: Context) -> Question | None:
             fallback=f"{{system}}: {about} is {{size}} {{more}} {than}."
             if scale.signed
             else f"{{system}}: {about} is {{size}}.",
-            summary="{system} differs: {objects}.",
+            summary="{system} differs ({objects})",
             object=about,
             what="{what}" if any(e.label for e in found) else title,
             compared=("{who}", "others") if contrast else ("this system", "reference"),

@@ -21,6 +21,9 @@ _SHOWN = 3
 _ROWS = 14
 """Rows of a table before the others are folded."""
 
+_MOST_ROWS = 150
+"""Rows of a table on the page; longer ones are read in the table of all numbers."""
+
 _MARKS = {
     "finding": ("\u25b2", "clear difference"),
     "early sign": ("\u25b3", "early sign"),
@@ -53,6 +56,7 @@ def to_html(page: Page, *, script: bool = True) -> str:
             page=page,
             shown=_SHOWN,
             rows=_ROWS,
+            most=_MOST_ROWS,
             marks=_MARKS,
             bars=_bars,
             change=_change,

@@ -21,7 +21,8 @@ from ombud.report.model import (
 )
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
-_ADDRESS = re.compile(r"(?i)\b(https?|javascript|data|mailto)(?=:)")
+# What Markdown would make a link of by itself.
+_ADDRESS = re.compile(r"(?i)(\b(?:https?|ftp|javascript|data|mailto))(:)|(\bwww)(\.)|(\w)(@)")
 _MARKS = {
     "finding": "\u25b2",
     "early sign": "\u25b3",
@@ -33,7 +34,12 @@ _MARKS = {
 
 def _escaped(text: str) -> str:
     """Return text that Markdown prints as it is; addresses do not become links."""
-    return _ADDRESS.sub("\\1\u200b", _SPECIAL.sub(r"\\\1", visible(text)))
+    return _ADDRESS.sub(_inert, _SPECIAL.sub(r"\\\1", visible(text)))
+
+
+def _inert(found: re.Match[str]) -> str:
+    word, sign = (part for part in found.groups() if part)
+    return f"{word}\\{sign}"
 
 
 def _text(text: Text) -> str:

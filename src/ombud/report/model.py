@@ -90,6 +90,8 @@ class Finding:
         Content and people, for a line of the summary.
     size
         The difference alone: "+7.2 percentage points".
+    sample
+        How many users or texts it is about.
     levels
         The two quantities compared; empty where the result does not store them.
     span
@@ -107,6 +109,7 @@ class Finding:
     what: Text
     who: Text
     size: str
+    sample: str
     levels: tuple[Level, ...] = ()
     span: tuple[float, float] | None = None
     related: tuple[Finding, ...] = ()

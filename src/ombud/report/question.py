@@ -44,7 +44,7 @@ class Phrase:
     fallback
         The same where the result does not store both levels.
     summary
-        One sentence about all findings of a system, with the slot ``{objects}``.
+        All findings of a system in a clause, with the slot ``{objects}``.
     object
         What one finding adds to that sentence: "violence to all users".
     what, who
@@ -109,6 +109,8 @@ class Question:
         The headline without findings.
     possible
         Said of a system without findings: "Could still be up to {bound} more."
+    than
+        Closes the sentence that sums up the findings of each system.
     changes
         Sentences about what could change the answer.
     inspect
@@ -128,6 +130,7 @@ class Question:
     yes: tuple[str, str]
     no: str
     possible: str
+    than: str = ""
     changes: tuple[Callable[[Context], Text | None], ...] = ()
     inspect: str = "Inspect {systems} for {what}, change what causes it, and run the audit again."
     words: Callable[[Context], Mapping[str, str]] = lambda _: {}

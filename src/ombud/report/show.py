@@ -177,7 +177,8 @@ def estimate_table(
     first = {getattr(e, columns): e for e in estimates}
     titles = [Column(_FIELDS[r]) for r in shown]
     titles += [Column(reference[0], numeric=True)] if reference else []
-    axis = _axis(estimates, scale) if len(heads) <= _MOST_CHARTS else None
+    charted = len(heads) <= _MOST_CHARTS and len(by_row) <= _MOST_ROWS
+    axis = _axis(estimates, scale) if charted else None
     ticks = () if axis is None else axis.labels
     titles += [Column(_named(columns, first[h], context), True, ticks) for h in heads]
     body, notes = [], Notes()
@@ -203,6 +204,9 @@ def _axis(estimates: Sequence[Estimate], scale: Scale) -> svg.Axis | None:
 
 _MOST_CHARTS = 3
 """With more columns a matrix has numbers and shading alone."""
+
+_MOST_ROWS = 40
+"""With more rows too: the page stays small, and its axis would be out of sight."""
 
 _FIELDS = {"group": "Group", "label": "Content", "system": "System", "against": "Compared with"}
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ombud.report.display import shorten
+from ombud.report.display import shorten, visible
 from ombud.report.model import Level
 from ombud.report.numbers import Scale
 
@@ -30,9 +30,8 @@ _FINE_RATIOS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 5)
 
 
 def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'
-    )
+    place = f'x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}"'
+    return f"<text {place}>{escape(visible(text))}</text>"
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
@@ -41,7 +40,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 def _svg(parts: Sequence[str], width: float, height: float, label: str) -> str:
     size = f'viewBox="0 0 {width:g} {height:g}" style="max-width:{1.25 * width:g}px"'
-    return f'<svg {size} role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    return f'<svg {size} role="img" aria-label="{escape(visible(label))}">{"".join(parts)}</svg>'
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ def spread(
                 x.at(q1), y, x.at(q3), y, "half"
             )
             dot = f'<circle cx="{x.at(middle):.1f}" cy="{y:.1f}" r="4.5" class="dot"/>'
-            parts.append(f"<g><title>{escape(said)}</title>{marks}{dot}</g>")
+            parts.append(f"<g><title>{escape(visible(said))}</title>{marks}{dot}</g>")
         panels.append(_svg(parts, _WIDTH, bottom + _BOTTOM, f"{axis}: {system}"))
     return tuple(panels)
 
@@ -201,7 +200,7 @@ def bars(levels: Sequence[Level], most: float, span: tuple[float, float] | None 
     `span` is the confidence interval of the difference, drawn as a whisker on the first bar.
     """
     parts = []
-    width, bar = 250.0, 190.0
+    width, bar = 250.0, 165.0
     for index, level in enumerate(levels):
         y = 44 * index
         parts.append(_text(0, y + 12, shorten(level.name, 36), "row"))
@@ -218,3 +217,44 @@ def bars(levels: Sequence[Level], most: float, span: tuple[float, float] | None 
         parts.append(_text(end + 7, y + 30, level.text, f"{kind}-text"))
     label = "; ".join(f"{level.name}: {level.text}" for level in levels)
     return _svg(parts, width, 80, label)
+
+
+def timeline(
+    title: str, points: Sequence[tuple[str, float, float | None, float | None, bool]]
+) -> str:
+    """Return one number over several results: dots, limits as bars, alarms filled.
+
+    Parameters
+    ----------
+    title
+        What the number is.
+    points
+        Name of the result, value, lower and upper limit, and whether it alarms.
+    """
+    height, left, right, top = 170.0, 50.0, _WIDTH - 14.0, 34.0
+    bottom = height - 34
+    every = [v for _, value, low, high, _ in points for v in (value, low, high) if v is not None]
+    room = 0.08 * (max(every) - min(every) or abs(max(every)) or 1.0)
+    lowest, highest = min(every) - room, max(every) + room
+
+    def y(value: float) -> float:
+        return bottom - (value - lowest) / (highest - lowest) * (bottom - top)
+
+    step = (right - left) / max(len(points) - 1, 1)
+    parts = [_text(0, 14, shorten(title, 52), "panel")]
+    for value in (min(every), max(every)):
+        parts.append(_line(left, y(value), right, y(value), "grid"))
+        parts.append(_text(left - 6, y(value) + 4, f"{value:.3g}", "tick", "end"))
+    for place, (name, value, low, high, alarm) in enumerate(points):
+        x = left + step * place
+        if low is not None and high is not None:
+            parts.append(_line(x, y(low), x, y(high), "ci"))
+        if place:
+            parts.append(_line(x - step, y(points[place - 1][1]), x, y(value), "null"))
+        said = f"{name}: {value:.4g}{', beyond its limits' if alarm else ''}"
+        dot = f'<circle cx="{x:.1f}" cy="{y(value):.1f}" r="4.5" class="dot"/>'
+        kind = "increase" if alarm else "within"
+        parts.append(f'<g class="{kind}"><title>{escape(visible(said))}</title>{dot}</g>')
+    parts.append(_text(left, height - 12, points[0][0], "tick", "start"))
+    parts.append(_text(right, height - 12, points[-1][0], "tick", "end"))
+    return _svg(parts, _WIDTH, height, title)

@@ -217,7 +217,8 @@ def _finding(e: Estimate, case: _Case) -> Finding:
         span = None if e.interval is None else phrase.scale.span(other, e.interval)
     sentence = fill(phrase.fallback if met is None else phrase.sentence, **slots)
     interval = phrase.scale.interval(e) if met is None else met.interval
-    evidence = f"{size}{phrase.evidence} ({interval}). {_sample(e, case.context)}"
+    sample = _sample(e, case.context)
+    evidence = f"{size}{phrase.evidence} ({interval}). {sample}."
     if is_early(e):
         few = "event" if e.events is None else count(e.events, "event")
         evidence += f" Early sign: it rests on {few}."
@@ -227,7 +228,7 @@ def _finding(e: Estimate, case: _Case) -> Finding:
             levels, span, size = (), None, ""
     return Finding(
         e, sentence, (evidence,), fill(phrase.object, **slots), fill(phrase.what, **slots),
-        fill(phrase.who, **slots), size, levels, span,
+        fill(phrase.who, **slots), size, sample, levels, span,
     )  # fmt: skip
 
 
@@ -241,7 +242,7 @@ def _counts(e: Estimate) -> str:
 
 def _sample(e: Estimate, context: Context) -> str:
     """Say how many people or texts are behind a finding, those of the group where known."""
-    return f"{count(sample_of(e, context), 'text' if e.details.get('texts') else e.unit)}."
+    return count(sample_of(e, context), "text" if e.details.get("texts") else e.unit)
 
 
 def sample_of(e: Estimate, context: Context) -> int:
@@ -333,8 +334,7 @@ def _status(
         )
     if not tested:
         why = next((e.reason for e in here if e.reason), "no comparison was made")
-        why = why.removeprefix("not enough data: ")
-        text = (f"Not enough data: {why}.",)
+        text = (f"{why[0].upper()}{why[1:]}.",)
         return SystemStatus(system, name, "cannot tell", "unknown", text, reference=reference)
     if any(e.system == system for e in reversed_):
         text = ("Cannot tell: unlabeled items could reverse the direction.",)
@@ -450,10 +450,14 @@ def _headline(
     lead = f"{who[0].upper()}{who[1:]} {verb.format(**words)}."
     if _YES_NO.match(title):
         lead = f"{'Yes' if answer == 'yes' else 'Mixed'}, {does}."
-    parts: list[Any] = [Strong(lead)]
-    for status in harmful[:_MOST_SYSTEMS]:
-        parts += [" ", *_reason(status.system, findings, case)]
-    return tuple(parts)
+    parts: list[Any] = [Strong(lead), " "]
+    named = harmful[:_MOST_SYSTEMS]
+    for place, status in enumerate(named):
+        if place:
+            parts.append(", and " if place == len(named) - 1 else ", ")
+        parts += _reason(status.system, findings, case)
+    than = f"{',' if len(named) > 1 and question.than else ''}{question.than}"
+    return (*parts, *fill(than, **words), ".")
 
 
 def _word(number: int) -> str:

@@ -51,7 +51,7 @@ def authors_question() -> Question:
                 "{other} of users\u2019 profiles.",
                 fallback="{system} recommends works by {what} authors {more} often than users "
                 "read them.",
-                summary="{system} recommends {objects} than users read.",
+                summary="{system} recommends {objects}",
                 object="{more} by {what} authors",
                 what="{what} authors",
                 compared=("recommendations", "users\u2019 profiles"),
@@ -64,6 +64,7 @@ def authors_question() -> Question:
         yes=("differs from what users read", "differ from what users read"),
         no="No clear difference between what is recommended and what users read.",
         possible="Could still differ by up to {bound}.",
+        than=" than users read",
         changes=(_unknown, _genre),
         inspect="Compare what {systems} recommend by {what} with the catalog, and run the audit "
         "again after changes.",

@@ -48,7 +48,7 @@ def counterfactual_question() -> Question:
                 sentence="{system}: {note} can bring {level} of less popular items into a list, "
                 "compared with {other} of popular ones.",
                 fallback="{system}: {note} reach less popular items less often ({size}).",
-                summary="{system} puts {objects} out of reach.",
+                summary="{system} puts {objects} out of reach",
                 object="less popular items",
                 what="less popular items",
                 compared=("less popular items", "popular items"),
@@ -60,7 +60,7 @@ def counterfactual_question() -> Question:
             MOVED: Phrase(
                 sentence="{system}: {note} change a list by {level} beyond retraining noise.",
                 fallback="{system}: {note} change a list by {size} beyond retraining noise.",
-                summary="{system} lets {objects} change a list.",
+                summary="{system} lets {objects} change a list",
                 object="other users\u2019 data",
                 what="other users\u2019 data",
                 levels=lambda e: (None, None),

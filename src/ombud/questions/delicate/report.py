@@ -51,7 +51,7 @@ def delicate() -> Question:
                 sentence="{system} finds {level} of delicate {who}, compared with {other} of "
                 "other delicate texts.",
                 fallback="{system} finds fewer of the delicate {who} than of others: {size}.",
-                summary="{system} finds fewer delicate texts about {objects}.",
+                summary="{system} finds fewer delicate texts about {objects}",
                 object="{group}",
                 what="delicate texts",
                 who="{group}",
@@ -65,7 +65,7 @@ def delicate() -> Question:
                 "swapped.",
                 fallback="{system} decides {size} of texts differently when only {what} is "
                 "swapped.",
-                summary="{system} changes decisions when only {objects} is swapped.",
+                summary="{system} changes decisions when only {objects} is swapped",
                 object="{what}",
                 what="{what} swapped",
                 who="texts",

@@ -41,7 +41,7 @@ def requests_question() -> Question:
                 "hidden label.{note}",
                 fallback="{size} of the recommendations shown after a hide request carry the "
                 "hidden label.{note}",
-                summary="Recommendations still carry {objects} after a request.",
+                summary="Recommendations still carry {objects} after a request",
                 object="hidden labels",
                 what="hidden labels",
                 who="users with a request",

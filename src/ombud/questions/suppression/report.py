@@ -355,7 +355,7 @@ PHRASE = Phrase(
     sentence="{system} {flags} {level} of acceptable {who}{counts}, compared with {other} of all "
     "acceptable texts, these included{note}.",
     fallback="{system} {flags} acceptable {who} {size} as often as all acceptable texts.",
-    summary="{system} {flags} acceptable texts about {objects} more often.",
+    summary="{system} {flags} acceptable texts about {objects} more often",
     object="{group}",
     what="acceptable texts",
     who="{group}",

@@ -50,7 +50,7 @@ def warnings() -> Question:
                 sentence="{system} recommends items with {level} warnings per 100; items in the "
                 "same users\u2019 histories have {other}.",
                 fallback="{system} recommends items with {size} warnings, relative to histories.",
-                summary="{system}: {objects} than users\u2019 histories contain.",
+                summary="{system} shows {objects}",
                 object="more warnings",
                 what="all warnings",
                 compared=("per 100 recommendations", "per 100 history items"),
@@ -62,7 +62,7 @@ def warnings() -> Question:
                 sentence="{system} recommends items with {what} in {level} of recommendations; "
                 "the same users\u2019 histories contain {other}.",
                 fallback="{system} recommends {what} {size} relative to histories.",
-                summary="{system}: {objects} than users\u2019 histories contain.",
+                summary="{system} shows {objects}",
                 object="more {what}",
                 compared=("recommendations", "own history"),
                 levels=_shares,
@@ -74,6 +74,7 @@ def warnings() -> Question:
         yes=("recommends more warnings", "recommend more warnings"),
         no="No clear evidence of more warnings than in users\u2019 histories.",
         possible="Could still be up to {bound}.",
+        than=" than users\u2019 histories contain",
         changes=(_unknown, _labels),
         sections=(
             Legacy(
