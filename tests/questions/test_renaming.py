@@ -48,8 +48,8 @@ def renamed(result: Result) -> Result:
 
 def content(result: Result) -> str:
     report = Report(result)
-    whole = [report.markdown(), json.dumps(report.figures()), report.appendix_html()]
-    whole += [repr([(f.who, f.said) for f in answer.ordered]) for answer in report.answers]
+    whole = [report.markdown(), report.html(script=True)]
+    whole += [json.dumps(verdict.to_dict()) for verdict in report.verdicts]
     return "\n".join(whole).lower().translate(FOLD)
 
 

@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from ombud.questions.authors.answer import _said
+from ombud.report.answer import MOST_WORDS, word_count
+from ombud.report.summary import summary_lines
 
 from ombud.audits import Result
 from ombud.questions.authors import (
@@ -16,11 +19,8 @@ from ombud.questions.authors import (
     authors_propagation,
     authors_reranking,
 )
-from ombud.questions.authors.answer import _said
 from ombud.questions.authors.appendix import accuracy_figure
-from ombud.report.answer import MOST_WORDS, word_count
 from ombud.report.blocks import Figure, Section, figures_in, tables_in
-from ombud.report.summary import summary_lines
 from ombud.stats.estimate import Estimate
 
 SECTIONS = (authors, authors_lists, authors_propagation, authors_reranking, authors_further)

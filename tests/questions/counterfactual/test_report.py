@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from ombud.report.answer import MOST_WORDS, word_count
 
 from ombud.audits import Plan, Result
 from ombud.audits.presets import complete
@@ -23,7 +24,6 @@ from ombud.questions.counterfactual import (
 )
 from ombud.questions.counterfactual.lookup import keys_of
 from ombud.report import Report
-from ombud.report.answer import MOST_WORDS, word_count
 from ombud.report.blocks import figures_in, tables_in
 from ombud.report.images import to_svg
 

@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ombud.questions.delicate.answer import delicate_answer
+from ombud.report.answer import MOST_WORDS, answers_of
 
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.rescore import rescore
@@ -30,10 +32,8 @@ from ombud.questions.delicate import (
     Precision,
     Recall,
 )
-from ombud.questions.delicate.answer import delicate_answer
 from ombud.questions.delicate.groups import dictionary_of, text_groups
 from ombud.questions.delicate.ratings import read_ratings
-from ombud.report.answer import MOST_WORDS, answers_of
 from ombud.report.report import Report
 from ombud.systems.moderators.keyword import KeywordModerator
 

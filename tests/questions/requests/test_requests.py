@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ombud.report.summary import summary_lines
 
 from ombud.audits import Audit, Plan
 from ombud.data.dataset import Dataset
@@ -22,7 +23,6 @@ from ombud.questions.requests import RequestLeak, RequestLeaks
 from ombud.questions.requests.tally import DAY, pairs_of, rows_of
 from ombud.report import Report
 from ombud.report.markdown import to_markdown
-from ombud.report.summary import summary_lines
 
 LABELS = Labels.from_applied(
     {

@@ -9,6 +9,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from ombud.report.answer import word_count
+from ombud.report.summary import summary_lines
 
 from ombud.audits import Audit, Plan, Result
 from ombud.data.exclusions import Exclusion
@@ -23,14 +25,12 @@ from ombud.questions.warnings import (
 from ombud.questions.warnings.figures import MOST_LABELS, MOST_USERS
 from ombud.questions.warnings.lookup import base_of, chief_accuracy, contrast, level
 from ombud.report import Report
-from ombud.report.answer import word_count
 from ombud.report.blocks import Figure, Section, Table, figures_in, tables_in
 from ombud.report.findings import families, reading
 from ombud.report.format import estimate_text, shared_decimals
 from ombud.report.html import Page, to_html
 from ombud.report.images import to_svg
 from ombud.report.markdown import to_markdown
-from ombud.report.summary import summary_lines
 from ombud.stats.estimate import Estimate
 from ombud.worlds import small_world
 

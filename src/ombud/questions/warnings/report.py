@@ -1,0 +1,90 @@
+"""Warnings: do recommendations hold more content with warnings than users' own histories?"""
+
+from __future__ import annotations
+
+from ombud.registry import question
+from ombud.report.context import Context, Select
+from ombud.report.legacy import Legacy
+from ombud.report.model import Text
+from ombud.report.numbers import RELATIVE, SHARE, Scale, percent
+from ombud.report.question import Phrase, Question
+from ombud.stats.estimate import Estimate
+
+_LARGE = 0.1
+USERS = Select("amplification-user", ("overall",), {"form": "ratio-of-means"})
+LABELS = Select("amplification", ("overall",), {"form": "ratio-of-means"})
+
+
+def _per_hundred(e: Estimate) -> tuple[float | None, float | None]:
+    """Return warnings per recommended item, and per item of histories."""
+    shares, labels = (e.details.get("list"), e.details.get("history")), e.details.get("labels")
+    if labels is None or shares[0] is None or shares[1] is None:
+        return None, None
+    return labels * shares[0], labels * shares[1]
+
+
+def _shares(e: Estimate) -> tuple[float | None, float | None]:
+    return e.details.get("list"), e.details.get("history")
+
+
+def _unknown(context: Context) -> Text | None:
+    for e in context.find(Select("distribution/label-density")):
+        share = e.details.get("unknown_share")
+        if isinstance(share, float) and share >= _LARGE:
+            return (f"{percent(share)} of item-label pairs are unlabeled.",)
+    return None
+
+
+def _labels(context: Context) -> Text:
+    return ("Wrong labels, and people who are not in the data.",)
+
+
+@question("warnings")
+def warnings() -> Question:
+    """Declare whether lists hold more warnings than histories, for each system and label."""
+    return Question(
+        name="warnings",
+        asks="Do recommendations carry more content warnings than users\u2019 own histories?",
+        family={
+            USERS: Phrase(
+                sentence="{system} recommends items with {level} warnings per 100; items in the "
+                "same users\u2019 histories have {other}.",
+                fallback="{system} recommends items with {size} warnings, relative to histories.",
+                summary="{system} shows {objects}",
+                object="more warnings",
+                what="all warnings",
+                compared=("per 100 recommendations", "per 100 history items"),
+                levels=_per_hundred,
+                levels_in=Scale(factor=100, places=1),
+                scale=RELATIVE,
+            ),
+            LABELS: Phrase(
+                sentence="{system} recommends items with {what} in {level} of recommendations; "
+                "the same users\u2019 histories contain {other}.",
+                fallback="{system} recommends {what} {size} relative to histories.",
+                summary="{system} shows {objects}",
+                object="more {what}",
+                compared=("recommendations", "own history"),
+                levels=_shares,
+                levels_in=SHARE,
+                scale=RELATIVE,
+            ),
+        },
+        systems="recommender",
+        yes=("recommends more warnings", "recommend more warnings"),
+        no="No clear evidence of more warnings than in users\u2019 histories.",
+        possible="Could still be up to {bound}.",
+        than=" than users\u2019 histories contain",
+        changes=(_unknown, _labels),
+        sections=(
+            Legacy(
+                (
+                    "warnings-amplification",
+                    "warnings-labels",
+                    "warnings-accuracy",
+                    "warnings-remedies",
+                    "warnings-label-counts",
+                )
+            ),
+        ),
+    )
