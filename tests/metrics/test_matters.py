@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ombud.report.summary import summary_lines
 
 from ombud.audits import Audit, Plan
 from ombud.audits.plan import StatisticsPlan
@@ -14,7 +15,6 @@ from ombud.metrics.engine.matters import declare, is_beyond
 from ombud.report import Report
 from ombud.report.findings import by_sign, reading
 from ombud.report.markdown import to_markdown
-from ombud.report.summary import summary_lines
 from ombud.stats.estimate import Estimate
 from ombud.worlds import small_world
 

@@ -79,7 +79,7 @@ class Declared:
         """Return which estimates its tables show, by key and role."""
         found: set[tuple[str, str]] = set()
         for show in self.shows:
-            if isinstance(show, Matrix | Listing):
+            if isinstance(show, Matrix | Listing | Custom):
                 selects = show.select if isinstance(show.select, tuple) else (show.select,)
                 for select in selects:
                     if (key := context.key(select)) is not None and select.label is None:
@@ -159,12 +159,13 @@ def estimate_table(
     scale: Scale,
     reference: tuple[str, Callable[[Estimate], float | None]] | None = None,
     folded: bool = False,
+    ordered: bool = False,
 ) -> Table:
     """Return estimates as a matrix: one row for each value of `rows`, one column of `columns`.
 
-    Rows are sorted by the smallest effect consistent with the data, as findings are. Cells have
-    charts on one axis, where there is room. `reference` adds a column with the level that the
-    differences are measured from.
+    Rows are sorted by the smallest effect consistent with the data, as findings are, unless they
+    are `ordered`. Cells have charts on one axis, where there is room. `reference` adds a column
+    with the level that the differences are measured from.
     """
     at = {(tuple(getattr(e, r) for r in rows), getattr(e, columns)): e for e in estimates}
     heads = list(dict.fromkeys(column for _, column in at))
@@ -173,7 +174,9 @@ def estimate_table(
         by_row.setdefault(row, []).append(e)
     shown = [r for r in rows if len({getattr(e, r) for e in estimates}) > 1] or list(rows[-1:])
     most = largest(scale.distance(e) for e in estimates)
-    order = sorted(by_row, key=lambda row: max(map(weight, by_row[row])), reverse=True)
+    order = list(by_row)
+    if not ordered:
+        order = sorted(by_row, key=lambda row: max(map(weight, by_row[row])), reverse=True)
     first = {getattr(e, columns): e for e in estimates}
     titles = [Column(_FIELDS[r]) for r in shown]
     titles += [Column(reference[0], numeric=True)] if reference else []
@@ -391,3 +394,15 @@ class Alert:
         """Return the paragraphs under their title."""
         if texts := tuple(self.sentences(context)):
             yield Prose(texts, self.title)
+
+
+@dataclass(frozen=True)
+class Custom:
+    """What a function makes of a result, where no other item fits; `select` is what it shows."""
+
+    make: Callable[[Context], Iterable[Block]]
+    select: tuple[Select, ...] = ()
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return what the function makes."""
+        return self.make(context)
