@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, all_interactions
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, all_interactions
 from ombud.data.items import Items
 from ombud.questions.authors.all_creators import all_creator_shares
 from ombud.questions.authors.creators import Creators, creators_of
@@ -25,10 +24,7 @@ from ombud.stats.ratios import ratio_of_means_estimate
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
     from ombud.data.interactions import Interactions
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
 
 
 _FEWEST = 10
@@ -55,7 +51,7 @@ def popularity_percentile(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]
 
 @analysis("creator-catalogue")
 @dataclass(frozen=True)
-class CreatorCatalogue:
+class CreatorCatalogue(Analysis):
     """Resolution, coverage by popularity, shares with bounds, and interactions by identity.
 
     - **Shares** are among items (or interactions) of known identity. Their bounds are the shares
@@ -88,13 +84,9 @@ class CreatorCatalogue:
     catalogue: Path | str = ""
     creators: Path | str = ""
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the shares and tables; no system is asked."""
-        del outputs
+        data, settings = context.data, context.settings
         interactions = all_interactions(data, self.registered_name)
         creators = creators_of(data, self.attribute, self.registered_name)
         codes = creators.on(interactions.items)
@@ -121,7 +113,7 @@ class CreatorCatalogue:
             )
             estimates.append(_interactions(creators, codes, counts, profiles, g, level))
             estimates += _per_item(codes[met], counts[met].astype(np.float64), name, g, level)
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates),
             {
                 "creator-data": _data_table(interactions),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
@@ -30,9 +30,7 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.recommendations import Recommendations
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
-    from ombud.systems.base import Progress
 
 
 MIX = "genre mix held fixed"
@@ -57,7 +55,7 @@ class _Counts:
 
 @analysis("creator-propagation")
 @dataclass(frozen=True)
-class CreatorPropagation:
+class CreatorPropagation(Analysis):
     """Slope, intercept and residual spread of each system's lists on users' profiles.
 
     The model is that of `ombud.questions.authors.model`; all systems are fitted together. With more
@@ -103,17 +101,9 @@ class CreatorPropagation:
     placebo: bool = False
     genres: tuple[str, ...] = ()
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self,
-        data: Dataset,
-        outputs: Mapping[str, Outputs],
-        settings: Settings,
-        *,
-        progress: Progress | None = None,
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the parameters of every fit, and what figures are drawn from."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         creators = creators_of(data, self.attribute, self.registered_name)
         lists = lists_in(outputs, self.registered_name)
         if len(creators.names) < 2:
@@ -134,8 +124,7 @@ class CreatorPropagation:
         estimates: list[Estimate] = []
         exclusions: list[Exclusion] = []
         for number, (within, (whose, least, against)) in enumerate(wanted.items()):
-            if progress is not None:
-                progress(number, len(wanted), f"fitting {within or 'all items'}")
+            context.progress(number, len(wanted), f"fitting {within or 'all items'}")
             more, told, left = self._fitted(
                 whose, data, lists, settings, within, least=least, expected=against
             )
@@ -144,7 +133,7 @@ class CreatorPropagation:
             exclusions += [] if within else left
         rng = generator(settings.seed, self.registered_name, "new users")
         drawn = _drawn({who: fit for (where, who), fit in fits.items() if not where}, rng)
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates),
             {
                 "creator-propagation-fits": _diagnostics(fits),
