@@ -25,7 +25,7 @@ from ombud.questions.warnings.amplification import Form, Smoothing, UnknownLabel
 from ombud.questions.warnings.measured_labels import has_measured_labels, of_measured_labels
 from ombud.registry import preset
 from ombud.rng import generator
-from ombud.systems.base import RatingPredictor
+from ombud.systems.base import Recommender
 from ombud.taxonomy import load_taxonomy
 
 Trained = Literal["Random", "TopPop", "TopPop damped", "SVD", "ALS"]
@@ -295,7 +295,7 @@ def _is_trained(config: dict[str, Any]) -> bool:
         return _is_trained(config["inner"])
     kind = config.get("type")
     known = kind in registry.names("recommender")
-    return known and hasattr(registry.get("recommender", str(kind)), "fit")
+    return known and getattr(registry.get("recommender", str(kind)), "trainable", False)
 
 
 def _amplification(options: WarningsOptions) -> list[dict[str, Any]]:
@@ -334,7 +334,7 @@ def _predicts_ratings(config: dict[str, Any]) -> bool:
     kind = str(options.pop("type"))
     # The system itself knows: one ranked by counts has scores that are no ratings.
     system = registry.create("recommender", kind, options)
-    return isinstance(system, RatingPredictor) and system.predicts_ratings
+    return isinstance(system, Recommender) and bool(system.predicts_ratings)
 
 
 def _leaks(options: WarningsOptions, systems: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
