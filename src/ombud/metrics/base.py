@@ -25,6 +25,7 @@ from typing import (
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import ResultError
@@ -272,9 +273,12 @@ class _Registered(Protocol):
 def spec_of(thing: _Registered) -> dict[str, Any]:
     """Return the registered name and the options of a metric, as a plan would hold them.
 
-    Anything that is registered as a dataclass of its options can be given.
+    Anything that is registered as a dataclass or a pydantic model of its options can be given.
     """
-    options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
+    if isinstance(thing, BaseModel):
+        options = {name: getattr(thing, name) for name in type(thing).model_fields}
+    else:
+        options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
     options = {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
     return {"name": thing.registered_name} | {k: v for k, v in options.items() if v is not None}
 

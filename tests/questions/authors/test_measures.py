@@ -294,11 +294,11 @@ def test_what_is_missing_is_one_clear_error(
 
 
 def test_unknown_strategies_and_too_few_candidates_are_refused() -> None:
-    with pytest.raises(PlanError, match="no strategy is called Fair"):
+    with pytest.raises(PlanError, match="strategies has Fair"):
         CreatorReranking(strategies=("Fair",))
     with pytest.raises(PlanError, match="candidates is 10"):
         CreatorReranking(candidates=10)
-    with pytest.raises(PlanError, match="FA.IR counts places"):
+    with pytest.raises(PlanError, match="FA.IR counts positions"):
         CreatorReranking(strategies=("FA*IR",), exposure=True)
 
 

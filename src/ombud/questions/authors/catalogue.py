@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from ombud.audits.analysis import Analysis, AnalysisResult, Context, all_interac
 from ombud.data.items import Items
 from ombud.questions.authors.all_creators import all_creator_shares
 from ombud.questions.authors.creators import Creators, creators_of
+from ombud.questions.authors.options import CatalogOptions
 from ombud.questions.authors.stages import PIPELINE, STAGE, among_users, bounds, stage
 from ombud.registry import analysis
 from ombud.stats.effects import cliffs_delta
@@ -50,8 +50,7 @@ def popularity_percentile(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]
 
 
 @analysis("creator-catalogue")
-@dataclass(frozen=True)
-class CreatorCatalogue(Analysis):
+class CreatorCatalogue(CatalogOptions, Analysis):
     """Resolution, coverage by popularity, shares with bounds, and interactions by identity.
 
     - **Shares** are among items (or interactions) of known identity. Their bounds are the shares
@@ -62,27 +61,10 @@ class CreatorCatalogue(Analysis):
     - **Undefined**: for an identity with fewer than 10 items.
     - **Does not capture**: who has no record at all; coverage is not random.
 
-    Parameters
-    ----------
-    attribute
-        Which attribute of the items; default, the only one.
-    catalogue
-        A table of all catalogued items, `item` with the attribute, such as the ``items.parquet``
-        of a link folder; default, none.
-    creators
-        A table of all creators' identities, `item`, the attribute and `weight`, such as the
-        ``item_creators.parquet`` of a link folder that was built with ``--creators all`` or
-        ``any``: shares of the catalogue, the platform and the interactions are then also given
-        with all creators of an item counted. Default, none: first creators count.
-
     References
     ----------
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
-
-    attribute: str = ""
-    catalogue: Path | str = ""
-    creators: Path | str = ""
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the shares and tables; no system is asked."""

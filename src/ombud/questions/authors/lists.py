@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from ombud.questions.authors.creators import (
     profile_users,
     shares,
 )
+from ombud.questions.authors.options import CreatorTableOptions, ListOptions
 from ombud.questions.authors.stages import STAGE, mean_share, stage
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
 
 
 @analysis("creator-lists")
-@dataclass(frozen=True)
-class CreatorLists(Analysis):
+class CreatorLists(ListOptions, CreatorTableOptions, Analysis):
     """Profile and list balance by identity, list coverage, and the two lists for everyone.
 
     - **Profiles, lists**: mean over users of the share among known items, plain and by exposure,
@@ -44,27 +42,10 @@ class CreatorLists(Analysis):
     - **Coverage**: lists asked for, missing and short, recommendations, distinct items.
     - **Unit**: the user.
 
-    Parameters
-    ----------
-    attribute
-        Which attribute of the items; default, the only one.
-    k
-        How many places of each list count.
-    least
-        Users with fewer items of known identity in their history are left out.
-    creators
-        A table of all creators of items, as in ``creator-catalogue``: shares of profiles and lists
-        are then also given with all creators of an item counted. Default, none.
-
     References
     ----------
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
-
-    attribute: str = ""
-    k: int = 50
-    least: int = 5
-    creators: Path | str = ""
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the shares, and tables of lists and baselines."""

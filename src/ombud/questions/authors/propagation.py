@@ -21,7 +21,7 @@ from ombud.questions.authors.model import (
     fit_propagation,
     placebo_codes,
 )
-from ombud.questions.authors.model.identities import Splits
+from ombud.questions.authors.options import PropagationOptions
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
@@ -54,8 +54,7 @@ class _Counts:
 
 
 @analysis("creator-propagation")
-@dataclass(frozen=True)
-class CreatorPropagation(Analysis):
+class CreatorPropagation(PropagationOptions, Analysis):
     """Slope, intercept and residual spread of each system's lists on users' profiles.
 
     The model is that of `ombud.questions.authors.model`; all systems are fitted together. With more
@@ -67,39 +66,10 @@ class CreatorPropagation(Analysis):
     - **Undefined**: without spread between users, without convergence, with too little data.
     - **Does not capture**: why lists vary with profiles; curved relations; what is not known.
 
-    Parameters
-    ----------
-    attribute
-        Which attribute of the items; default, the only one.
-    k
-        How many places of each list count.
-    least
-        Users with fewer items of known identity in their history are left out.
-    splits
-        ``rest`` or ``nested``; with two identities both are the same.
-    residual_rate
-        Rate of the exponential prior of the residual spread; 2 is that of the published code.
-    placebo
-        Whether the parity of a hash of the item id is fitted too: what the model says when there
-        is nothing to find.
-    genres
-        Labels of items; slopes are also fitted among the items of each alone, and with the mix of
-        genres held fixed: profiles and lists are set against what the genres of their items let
-        expect (the mix of identities among all interactions with items of a genre; the log odds
-        of that enter as an offset), so the slope is that of what goes beyond genre.
-
     References
     ----------
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
-
-    attribute: str = ""
-    k: int = 50
-    least: int = 5
-    splits: Splits = "rest"
-    residual_rate: float = 0.1
-    placebo: bool = False
-    genres: tuple[str, ...] = ()
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the parameters of every fit, and what figures are drawn from."""
