@@ -207,6 +207,14 @@ class Counterfactual:
             count = asked.without_history
             total = asked.interactions.n_users
             whole.exclusions.append(Exclusion(WHERE, "users", count, reason, total))
+        if {"escape", "drift-in"} & set(self.parts) and (open_ := asked.unlabeled_items):
+            reason = (
+                "some of their labels are unknown, and escape and drift-in count them as "
+                f'"{self.unknown}"; state what that means with [data] unlabeled'
+            )
+            total = asked.interactions.n_items
+            key = "warning/unlabeled-items"
+            whole.exclusions.append(Exclusion(WHERE, "items", open_, reason, total, key))
         unknown = sorted(set(self.black_box) - set(models))
         if unknown and models:
             raise PlanError(

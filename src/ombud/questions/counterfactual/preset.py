@@ -30,7 +30,7 @@ class CounterfactualOptions(BaseModel):
     most_labels: int = Field(default=4, ge=1)
     permitted: int = Field(default=0, ge=0)
     rate_labelled: bool = False
-    unknown: Literal["no", "yes"] = "no"
+    unknown: Literal["no", "yes"] | None = None
     escape_budget: int = Field(default=3, ge=1)
     at_risk: int = Field(default=30, ge=1)
     looked_at: int = Field(default=300, ge=1)
@@ -83,7 +83,9 @@ class CounterfactualPreset(Preset):
     labels, most_labels, permitted, rate_labelled, unknown
         Labels to escape from (default, the most frequent in lists), how many may stay in the list,
         whether edits may rate labelled items (which then leave the list as seen),
-        and whether an unknown label counts as ``no`` or ``yes``.
+        and whether an unknown label counts as ``yes`` (``no`` is the older name of ``unlabeled =
+        "no"`` under ``[data]``). An item either carries a label here or does not: unknown labels
+        that the plan does not declare count as *no*, and the result says how many there are.
     escape_budget, at_risk, looked_at, random
         Edits that escape permits; how many users at risk are wanted, and how many users are looked
         at for them; random edits tried beside.
@@ -116,6 +118,13 @@ class CounterfactualPreset(Preset):
         if not plan.systems:
             raise PlanError("preset 'counterfactual': name the recommenders under [systems]")
         filled: dict[str, Any] = {}
+        if options.unknown == "no":
+            if plan.data.unlabeled == "unknown":
+                raise PlanError(
+                    "preset 'counterfactual': [data] unlabeled is 'unknown', and [options] "
+                    "unknown, its older name, is 'no'; remove [options] unknown"
+                )
+            filled["data"] = plan.data.model_copy(update={"unlabeled": "no"})
         if not plan.metrics:
             asked: list[dict[str, Any]] = [{"name": "coverage", "k": options.k}]
             if {"escape", "drift-in"} & set(options.parts):
