@@ -94,6 +94,13 @@ class Rows:
     tallies
         Sums over units that notes and details are made of, by name: those of two blocks of units
         add up (`Metric.notes`).
+    context
+        Further columns of units x labels, known wherever the unit contributes. They are averaged
+        for everyone and for each group, but not tested, and stand in `Estimate.details` by name:
+        the share in users' histories beside a share gap.
+    events
+        Units x labels: how many events each unit has, of which the numbers are made (flagged
+        texts, hits, users whose difference is not zero). None where there is nothing to count.
     """
 
     unit: str
@@ -107,9 +114,12 @@ class Rows:
     shared: LabelDraws | None = None
     undefined: str = ""
     tallies: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    context: Mapping[str, NDArray[np.floating[Any]]] = field(default_factory=dict)
+    events: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        for name, values in self.columns.items():
+        events = {} if self.events is None else {"events": self.events}
+        for name, values in {**self.context, **events, **self.columns}.items():
             if values.shape != (len(self.ids), len(self.labels)):
                 raise ValueError(
                     f"column {name!r} has shape {values.shape}; "
@@ -214,6 +224,14 @@ class Metric(ABC):
     @property
     def needs(self) -> Needs | None:
         """What its statistic needs beside enough units."""
+        return None
+
+    @property
+    def sides(self) -> tuple[str, str] | None:
+        """What its number is the difference (or ratio) of: two columns or names of `Rows.context`.
+
+        Their means stand in `Estimate.details` as ``level`` and ``other_level``.
+        """
         return None
 
     @property

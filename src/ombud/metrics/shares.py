@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
 
 
+# Shares of lists and histories that differ by less are the same share.
+_ROUNDING = 1e-12
+
 Unknown = Literal["exclude", "no", "yes"]
 """How items with an unknown or disputed label count: not at all, as *no*, or as *yes*."""
 
@@ -200,6 +203,7 @@ class ShareGap(_Share):
     """
 
     null: ClassVar[float | None] = 0.0
+    sides: ClassVar[tuple[str, str]] = ("lists", "history")
 
     @property
     def title(self) -> str:
@@ -274,8 +278,10 @@ def _measure(
         shares = in_lists(states) - history
     else:
         shares = shares_of(labels.aligned(items))
+    context: dict[str, NDArray[np.float64]] = {}
     if part == "gap":
         there = ~np.isnan(shares)
+        context = {"lists": history + shares, "history": history}
         tallies["history"] = np.where(there, history, 0.0).sum(axis=0)
         tallies["users"] = there.sum(axis=0).astype(np.float64)
     return Rows(
@@ -287,6 +293,8 @@ def _measure(
         details=asked.notes(tallies, labels.names).details,
         shared=shared,
         tallies=tallies,
+        context=context,
+        events=np.abs(shares) > _ROUNDING if part == "gap" else None,
     )
 
 

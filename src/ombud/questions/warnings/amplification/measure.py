@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 # Numbers of one array of a chunk (32 MiB), and of the draws that are kept (512 MiB).
 _CHUNK = 2**22
 _KEPT = 2**27
+# Shares that differ by less are the same share.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,15 @@ class Measured:
             details=self.details,
             shared=self.shared,
             tallies=self.tallies,
+            events=_differing(self.columns),
         )
+
+
+def _differing(columns: Mapping[str, Floats]) -> NDArray[np.bool_]:
+    """Return for whom lists and history differ."""
+    if "list" in columns:
+        return np.abs(columns["list"] - columns["history"]) > _ROUNDING
+    return np.abs(columns["value"]) > _ROUNDING
 
 
 @dataclass(frozen=True, eq=False)

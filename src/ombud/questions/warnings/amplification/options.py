@@ -136,6 +136,11 @@ class Options(Metric):
         return Needs("history", 5, "with the label in their history")
 
     @property
+    def sides(self) -> tuple[str, str] | None:
+        """Mean shares in lists and in histories, where the number is made of them."""
+        return ("list", "history") if self.form == "ratio-of-means" else None
+
+    @property
     def spread(self) -> bool:
         """Whether a result keeps how users are spread, for the figures of a report."""
         return self.form == "mean"
