@@ -350,8 +350,8 @@ def _status(
         return SystemStatus(
             system, name, "no clear evidence", "below limit", text, reference=reference
         )
-    text = ("No clear difference.", *_possible(tested, case))
-    return SystemStatus(system, name, "no clear evidence", "none", text, reference=reference)
+    open_: Text = ("No clear difference.", *_possible(tested, case))
+    return SystemStatus(system, name, "no clear evidence", "none", open_, reference=reference)
 
 
 def _limit(tested: Sequence[Estimate], case: _Case) -> str | None:

@@ -1,8 +1,8 @@
 """Counterfactual: what people could be shown if they, or other people's data, were different."""
 
-from ombud.questions.counterfactual.analyses import Counterfactual
+from ombud.questions.counterfactual.analyses import Counterfactual, CounterfactualOptions
 from ombud.questions.counterfactual.person import counterfactual_people, counterfactual_person
-from ombud.questions.counterfactual.preset import CounterfactualOptions, CounterfactualPreset
+from ombud.questions.counterfactual.preset import CounterfactualPreset
 from ombud.questions.counterfactual.report import counterfactual_question
 from ombud.questions.counterfactual.section import (
     counterfactual,
