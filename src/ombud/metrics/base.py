@@ -6,15 +6,18 @@ a metric's author writes no statistics.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     Self,
     TypeAlias,
@@ -35,12 +38,30 @@ if TYPE_CHECKING:
     from ombud.data.predictions import Predictions
     from ombud.data.recommendations import Recommendations
     from ombud.metrics.engine.label_uncertainty import LabelDraws
+    from ombud.stats.estimate import Estimate, TippingPoint
     from ombud.stats.statistics import Statistic
 
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
-Told: TypeAlias = tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]
-"""Notes and details, each by label (or ``""`` for all)."""
+
+
+class Notes(NamedTuple):
+    """What a metric says beside its numbers, made of tallies alone.
+
+    Parameters
+    ----------
+    by_label
+        For each label (or ``""`` for all) what a reader must know.
+    details
+        For each label (or ``""`` for all) the same as plain values by name.
+    exclusions
+        What was left out, where the words hold counts: each has a key, and is not added up over
+        blocks by its words.
+    """
+
+    by_label: Mapping[str, str] = MappingProxyType({})
+    details: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    exclusions: tuple[Exclusion, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +95,7 @@ class Rows:
         Why none of it makes a number, such as lists that are too short; empty when it does.
     tallies
         Sums over units that notes and details are made of, by name: those of two blocks of units
-        add up (`Metric.tell`).
+        add up (`Metric.notes`).
     context
         Further columns of units x labels, known wherever the unit contributes. They are averaged
         for everyone and for each group, but not tested, and stand in `Estimate.details` by name:
@@ -178,6 +199,24 @@ class Metric(ABC):
         return None
 
     @property
+    def possible(self) -> tuple[float, float]:
+        """The least and the greatest value that can exist; no interval goes beyond."""
+        return (-math.inf, math.inf)
+
+    def tipping(self, estimate: Estimate, lowest: float, highest: float) -> TippingPoint | None:
+        """Return what unlabeled items would have to be like to reverse an estimate.
+
+        Parameters
+        ----------
+        estimate
+            A level of everyone, with what `tell` says of it among its details.
+        lowest, highest
+            Between what the ratio of rates among unlabeled and labeled items plausibly lies.
+        """
+        del estimate, lowest, highest
+        return None
+
+    @property
     def contrast(self) -> Literal["difference", "ratio"]:
         """How two groups or two systems are compared."""
         return "difference"
@@ -256,18 +295,13 @@ class Metric(ABC):
         del tables
         return "what it measures on a unit may depend on other units"
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
-        """Return notes and details, by label, from what `measure` has tallied."""
-        del tallies, labels
-        return {}, {}
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
+        """Return what to say beside the numbers, from what `measure` has tallied.
 
-    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
-        """Return exclusions whose words hold counts, from what `measure` has tallied.
-
-        Each has a key, and is not added up over blocks by its words.
+        Sums of tallies say the same in memory and in blocks; words would not add up.
         """
-        del tallies
-        return ()
+        del tallies, labels
+        return Notes()
 
 
 class _Registered(Protocol):

@@ -64,7 +64,7 @@ def to_html(page: Page, *, script: bool = True) -> str:
             style=_resource("style.css"),
             script=code,
             policy=policy,
-        )
+        ).lstrip()
     )
 
 

@@ -13,6 +13,7 @@ from string import Formatter
 from typing import Literal, TypeAlias
 
 from ombud import registry
+from ombud.audits.result import Result
 from ombud.report.context import Context, Select
 from ombud.report.model import Text
 from ombud.report.numbers import POINTS, SHARE, Scale
@@ -121,6 +122,8 @@ class Question:
         What the report shows below the findings.
     applies
         Whether a result is about this question; default, when the family is not empty.
+    tautologies
+        Returns what tells whether a comparison is true by definition; such are in no family.
     """
 
     name: str
@@ -136,6 +139,7 @@ class Question:
     words: Callable[[Context], Mapping[str, str]] = lambda _: {}
     sections: tuple[Part, ...] = ()
     applies: Callable[[Context], bool] | None = None
+    tautologies: Callable[[Result], Callable[[Estimate], bool]] | None = None
 
     def holds(self, context: Context) -> bool:
         """Return whether a result holds the comparisons of this question."""
@@ -143,8 +147,16 @@ class Question:
 
     def comparisons(self, context: Context) -> dict[Select, tuple[Estimate, ...]]:
         """Return the family: the estimates of each select that has any."""
+        return {
+            select: tuple(self.family[select].tested(e) for e in some)
+            for select, some in self.members(context).items()
+        }
+
+    def members(self, context: Context) -> dict[Select, tuple[Estimate, ...]]:
+        """Return the estimates of the result that are in the family, as they are stored."""
+        known = self.tautologies(context.result) if self.tautologies else lambda _: False
         found = {
-            select: tuple(phrase.tested(e) for e in context.find(select) if phrase.keep(e))
+            select: tuple(e for e in context.find(select) if phrase.keep(e) and not known(e))
             for select, phrase in self.family.items()
         }
         return {select: some for select, some in found.items() if some}

@@ -53,8 +53,8 @@ def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[
     for status in quiet[: max(1, most - len(lines) - 8)]:
         lines += _wrap(_line(status), width, "", "  ")
     lines += _wrap(f"How sure: {plain(verdict.sure)}", width)
-    for text in verdict.effects[:1]:
-        lines += _wrap(plain(text), width)
+    for effect in verdict.effects[:1]:
+        lines += _wrap(plain(effect), width)
     for state, text in page.limits[:_LIMITS]:
         lines += _wrap(f"{state}: {text}", width, "", "  ")
     if len(page.limits) > _LIMITS:

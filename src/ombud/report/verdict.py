@@ -97,6 +97,16 @@ def stored_verdict(result: Result) -> dict[str, Any]:
     return {"schema_version": VERDICT_SCHEMA, "verdicts": made}
 
 
+@registry.verdict("families")
+def declared_families(result: Result) -> dict[str, list[Estimate]]:
+    """Return the comparisons of each question, which are corrected together."""
+    context = Context.of(result)
+    return {
+        question.name: [e for some in question.members(context).values() for e in some]
+        for question in questions(context)
+    }
+
+
 @dataclass(frozen=True)
 class _Case:
     """What one verdict is made of."""
@@ -350,8 +360,8 @@ def _status(
         return SystemStatus(
             system, name, "no clear evidence", "below limit", text, reference=reference
         )
-    text = ("No clear difference.", *_possible(tested, case))
-    return SystemStatus(system, name, "no clear evidence", "none", text, reference=reference)
+    open_: Text = ("No clear difference.", *_possible(tested, case))
+    return SystemStatus(system, name, "no clear evidence", "none", open_, reference=reference)
 
 
 def _limit(tested: Sequence[Estimate], case: _Case) -> str | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, all_interactions
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, all_interactions
 from ombud.data.items import Items
 from ombud.questions.authors.all_creators import all_creator_shares
 from ombud.questions.authors.creators import Creators, creators_of
@@ -25,10 +24,7 @@ from ombud.stats.ratios import ratio_of_means_estimate
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
     from ombud.data.interactions import Interactions
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
 
 
 _FEWEST = 10
@@ -54,7 +50,7 @@ def popularity_percentile(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]
 
 
 @analysis("creator-catalogue")
-class CreatorCatalogue(CatalogOptions):
+class CreatorCatalogue(CatalogOptions, Analysis):
     """Resolution, coverage by popularity, shares with bounds, and interactions by identity.
 
     - **Shares** are among items (or interactions) of known identity. Their bounds are the shares
@@ -70,13 +66,9 @@ class CreatorCatalogue(CatalogOptions):
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the shares and tables; no system is asked."""
-        del outputs
+        data, settings = context.data, context.settings
         interactions = all_interactions(data, self.registered_name)
         creators = creators_of(data, self.attribute, self.registered_name)
         codes = creators.on(interactions.items)
@@ -103,7 +95,7 @@ class CreatorCatalogue(CatalogOptions):
             )
             estimates.append(_interactions(creators, codes, counts, profiles, g, level))
             estimates += _per_item(codes[met], counts[met].astype(np.float64), name, g, level)
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates),
             {
                 "creator-data": _data_table(interactions),

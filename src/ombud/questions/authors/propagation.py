@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
@@ -30,9 +30,7 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.recommendations import Recommendations
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
-    from ombud.systems.base import Progress
 
 
 MIX = "genre mix held fixed"
@@ -56,7 +54,7 @@ class _Counts:
 
 
 @analysis("creator-propagation")
-class CreatorPropagation(PropagationOptions):
+class CreatorPropagation(PropagationOptions, Analysis):
     """Slope, intercept and residual spread of each system's lists on users' profiles.
 
     The model is that of `ombud.questions.authors.model`; all systems are fitted together. With more
@@ -73,17 +71,9 @@ class CreatorPropagation(PropagationOptions):
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self,
-        data: Dataset,
-        outputs: Mapping[str, Outputs],
-        settings: Settings,
-        *,
-        progress: Progress | None = None,
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the parameters of every fit, and what figures are drawn from."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         creators = creators_of(data, self.attribute, self.registered_name)
         lists = lists_in(outputs, self.registered_name)
         if len(creators.names) < 2:
@@ -104,8 +94,7 @@ class CreatorPropagation(PropagationOptions):
         estimates: list[Estimate] = []
         exclusions: list[Exclusion] = []
         for number, (within, (whose, least, against)) in enumerate(wanted.items()):
-            if progress is not None:
-                progress(number, len(wanted), f"fitting {within or 'all items'}")
+            context.progress(number, len(wanted), f"fitting {within or 'all items'}")
             more, told, left = self._fitted(
                 whose, data, lists, settings, within, least=least, expected=against
             )
@@ -114,7 +103,7 @@ class CreatorPropagation(PropagationOptions):
             exclusions += [] if within else left
         rng = generator(settings.seed, self.registered_name, "new users")
         drawn = _drawn({who: fit for (where, who), fit in fits.items() if not where}, rng)
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates),
             {
                 "creator-propagation-fits": _diagnostics(fits),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
@@ -36,8 +35,6 @@ from ombud.systems.rerankers.prefixes import with_minimums
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
 
 
 LOSS = "creator-reranking/relative-loss"
@@ -45,7 +42,7 @@ LOSS = "creator-reranking/relative-loss"
 
 
 @analysis("creator-reranking")
-class CreatorReranking(RerankingOptions):
+class CreatorReranking(RerankingOptions, Analysis):
     """Rerank every system's lists, and give the balance after it and the loss of accuracy.
 
     The candidates are the lists themselves, as deep as they were asked for: no system is trained
@@ -62,8 +59,6 @@ class CreatorReranking(RerankingOptions):
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
 
-    registered_name: ClassVar[str]
-
     @model_validator(mode="after")
     def _lists_fit(self) -> CreatorReranking:
         if self.candidates < max(self.k, self.accuracy_at):
@@ -78,10 +73,9 @@ class CreatorReranking(RerankingOptions):
         """How many places of a list are looked at."""
         return self.candidates
 
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return balance and loss of every system and strategy."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         creators = creators_of(data, self.attribute, self.registered_name)
         lists = lists_in(outputs, self.registered_name)
         assert data.interactions is not None  # creators_of has checked
@@ -96,7 +90,7 @@ class CreatorReranking(RerankingOptions):
                 n=0,
                 unit="user",
             )
-            return Analysed((e,), {}, tuple(exclusions))
+            return AnalysisResult((e,), {}, tuple(exclusions))
         estimates: list[Estimate] = []
         rows: list[dict[str, Any]] = []
         for system, answered in lists.items():
@@ -113,7 +107,7 @@ class CreatorReranking(RerankingOptions):
                     replace(e, where=f"{strategy}: {e.where}", system=system) for e in new
                 ]
         table = pl.DataFrame(rows, infer_schema_length=None)
-        return Analysed(tuple(estimates), {"creator-reranking": table}, tuple(exclusions))
+        return AnalysisResult(tuple(estimates), {"creator-reranking": table}, tuple(exclusions))
 
     def check(self, creators: Creators, data: Dataset) -> None:
         """Refuse what the identities at hand do not allow, before anything is trained."""

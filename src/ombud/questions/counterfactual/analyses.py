@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ombud.audits.analyses import Analysed, LiveSystems
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.audits.presets import Options
-from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
@@ -75,8 +74,10 @@ class CounterfactualOptions(Options):
     """The number of labeled items that may stay in the list."""
     rate_labelled: bool = False
     """Whether edits may rate labeled items, which removes them from the list as seen."""
-    unknown: Literal["no", "yes"] = "no"
-    """Whether items whose label is unknown count as ``no`` or ``yes``."""
+    unknown: Literal["no", "yes"] | None = None
+    """Whether an unknown label counts as ``yes``; ``no`` is the older name of ``unlabeled = "no"``
+    under ``[data]``. Unknown labels that the plan does not declare count as *no*, and the result
+    reports how many there are."""
     escape_budget: int = Field(default=3, ge=1)
     """The number of edits of a user's own history that escape and drift-in permit."""
     at_risk: int = Field(default=30, ge=1)
@@ -147,7 +148,7 @@ class CounterfactualOptions(Options):
 
 
 @analysis("counterfactual")
-class Counterfactual(CounterfactualOptions):
+class Counterfactual(CounterfactualOptions, Analysis):
     """Ask the systems what they would show if people, or other people's data, were different.
 
     The budget is stated: so many users, targets, edits and trainings, queries to a black box
@@ -156,40 +157,49 @@ class Counterfactual(CounterfactualOptions):
     Stability is measured under policy *retrained*.
     """
 
-    registered_name: ClassVar[str]
+    asks_systems: ClassVar[bool] = True
 
-    def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return what the systems would show otherwise."""
+        data, settings = context.data, context.settings
         asked = Asked(
             data, settings.seed, self.values, self.realistic, self.kinds, self.editable,
-            self.unknown,
+            self.unknown or "no",
         )  # fmt: skip
-        models, left_out = models_in(live)
+        models, left_out = models_in(context)
         whole = Part(exclusions=left_out)
         if asked.without_history:
             reason = "they have no history to edit"
             count = asked.without_history
             total = asked.interactions.n_users
             whole.exclusions.append(Exclusion(WHERE, "users", count, reason, total))
+        if {"escape", "drift-in"} & set(self.parts) and (open_ := asked.unlabeled_items):
+            reason = (
+                "some of their labels are unknown, and escape and drift-in count them as "
+                f'"{self.unknown or "no"}"; state what that means with [data] unlabeled'
+            )
+            total = asked.interactions.n_items
+            key = "warning/unlabeled-items"
+            whole.exclusions.append(Exclusion(WHERE, "items", open_, reason, total, key))
         unknown = sorted(set(self.black_box) - set(models))
         if unknown and models:
             raise PlanError(
                 f"counterfactual: black_box names {', '.join(unknown)}; the systems that can be "
                 f"asked about a history are {', '.join(models)}"
             )
-        labels = self._labels(asked, live)
-        kept = Kept.in_folder(live.folder if models else None)
+        labels = self._labels(asked, context)
+        kept = Kept.in_folder(context.folder if models else None)
         for number, (name, model) in enumerate(models.items()):
-            live.progress(number, len(models), f"asking {name} what it would show otherwise")
-            whole.add(self._system(name, model, labels, asked, live, settings, kept))
+            context.progress(number, len(models), f"asking {name} what it would show otherwise")
+            whole.add(self._system(name, model, labels, asked, context, settings, kept))
         for name, given in self.services.items():
             options = {"name": name, "sandbox": self.sandbox, **given}
             permitted = options.pop("fields", {})
             service = HttpHistorySystem(**options)
             fields = Fields(asked.interactions.items, permitted) if permitted else None
-            whole.add(asked_reach(self, name, service, asked, settings, live.folder, fields))
-        live.progress(len(models), len(models), "asked")
-        return Analysed(
+            whole.add(asked_reach(self, name, service, asked, settings, context.folder, fields))
+        context.progress(len(models), len(models), "asked")
+        return AnalysisResult(
             tuple(whole.estimates), tables_of(whole.rows), tuple(dict.fromkeys(whole.exclusions))
         )
 
@@ -199,25 +209,25 @@ class Counterfactual(CounterfactualOptions):
         model: Model,
         labels: dict[str, NDArray[np.bool_]],
         asked: Asked,
-        live: LiveSystems,
+        context: Context,
         settings: Settings,
         kept: Kept,
     ) -> Part:
         part = Part()
         checked = check_system(
-            name, model, live, asked, self.k, max(self.users, self.people), settings
+            name, model, context, asked, self.k, max(self.users, self.people), settings
         )
         part.estimates += checked.estimates
         mine = kept.within(name)
 
         def add(what: str, find: Callable[[Kept], Part]) -> None:
-            live.progress(0, 1, f"asking {name}: {what}")
+            context.progress(0, 1, f"asking {name}: {what}")
             inner = mine.within(what)
             part.add(part_from(mine(("part", what), lambda: plain_part(find(inner)))))
 
         if checked.reason:
             reason = f"reach and escape are not asked: {checked.reason}"
-            total = len(live.systems)
+            total = len(context.systems)
             part.exclusions.append(
                 Exclusion(WHERE, "systems", 1, reason, total, "not-frozen", name)
             )
@@ -234,7 +244,9 @@ class Counterfactual(CounterfactualOptions):
                 if self.sets:
                     add("sets", lambda k: sets_of(self, name, model, asked, settings, k))
             if name in self.black_box:
-                part.add(asked_reach(self, name, AskedModel(model), asked, settings, live.folder))
+                part.add(
+                    asked_reach(self, name, AskedModel(model), asked, settings, context.folder)
+                )
             ways = [one for one in self.parts if one in ("escape", "drift-in")]
             if ways:
                 add("ways", lambda k: ways_of(self, ways, name, model, labels, asked, settings, k))
@@ -244,12 +256,12 @@ class Counterfactual(CounterfactualOptions):
             add(
                 "stability",
                 lambda k: stability_of(
-                    self, name, model, labels, asked, settings, live.progress, k
+                    self, name, model, labels, asked, settings, context.progress, k
                 ),
             )
         return part
 
-    def _labels(self, asked: Asked, live: LiveSystems) -> dict[str, NDArray[np.bool_]]:
+    def _labels(self, asked: Asked, context: Context) -> dict[str, NDArray[np.bool_]]:
         """Return the labels to ask about: those named, or those that most places hold."""
         known = dict(asked.labelled)
         missing = sorted(set(self.labels) - set(known))
@@ -269,7 +281,7 @@ class Counterfactual(CounterfactualOptions):
                 'them out: parts = ["reach", "diversity", "stability"]'
             )
         places = dict.fromkeys(known, 0)
-        for outputs in live.outputs.values():
+        for outputs in context.outputs.values():
             if isinstance(outputs, Recommendations):
                 codes = outputs.in_catalogue(asked.interactions.items)[:, : self.k]
                 for name, labelled in known.items():

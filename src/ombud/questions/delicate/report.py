@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ombud.questions.tautologies import tautologies
 from ombud.registry import question
 from ombud.report.context import Context, Select
 from ombud.report.legacy import Legacy
@@ -84,6 +85,7 @@ def delicate() -> Question:
         possible="Could still be {bound}.",
         changes=(_unlabeled, _raters),
         inspect="Read the delicate texts that {systems} miss, retrain, and run the audit again.",
+        tautologies=tautologies,
         sections=(
             Legacy(
                 (

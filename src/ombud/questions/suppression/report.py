@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ombud.questions.suppression.tag_validation import KEY, POOR, measured_quality
+from ombud.questions.tautologies import tautologies
 from ombud.registry import question
 from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select
@@ -529,5 +530,6 @@ def suppression() -> Question:
         inspect="Read the acceptable texts that {systems} {flagged}, change what causes it, and "
         "run the audit again.",
         words=_words,
+        tautologies=tautologies,
         sections=SECTIONS,
     )
