@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from ombud.report import svg
@@ -309,13 +309,15 @@ class Stored:
     """A table that an analysis stored, with titles and number formats for its columns.
 
     `columns` maps a column to its title and scale; None as the scale means text. A function of
-    the stored column names serves tables whose columns depend on the data.
+    the stored column names serves tables whose columns depend on the data. `words` says what to
+    print in place of some texts.
     """
 
     table: str
     caption: str
     columns: Frame | Callable[[Sequence[str]], Frame]
     folded: bool = False
+    words: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
@@ -327,10 +329,15 @@ class Stored:
             Column(title, numeric=scale is not None) for title, scale in columns.values()
         )
         rows = tuple(
-            tuple(_stored(row[c], c, scale, context) for c, (_, scale) in columns.items())
+            tuple(
+                _stored(self._said(row[c]), c, scale, context) for c, (_, scale) in columns.items()
+            )
             for row in frame.to_dicts()
         )
         yield Table(f"{self.table}-table", self.caption, titles, rows, folded=self.folded)
+
+    def _said(self, value: Any) -> Any:
+        return self.words.get(value, value) if isinstance(value, str) else value
 
 
 def _stored(value: Any, column: str, scale: Scale | None, context: Context) -> Cell:

@@ -53,10 +53,12 @@ _REST = ("ambiguous", "unknown", "unlinked")
 GAPS = Select("balance-gap", ("overall",), {"exposure": False})
 GROUP_GAPS = Select("balance-gap", ("group",), {"exposure": False})
 OTHER_GAPS = Select("balance-gap", ("contrast", "spread", "systems"), {"exposure": False})
-SEEN_GAPS = Select("balance-gap", (), {"exposure": True})
+SEEN_GAPS = Select("balance-gap", ("overall", "group"), {"exposure": True})
+OTHER_SEEN_GAPS = Select("balance-gap", ("contrast", "spread", "systems"), {"exposure": True})
 SHARES = Select("list-balance", ("overall", "group"), {"exposure": False})
 OTHER_SHARES = Select("list-balance", ("contrast", "spread", "systems"), {"exposure": False})
-SEEN_SHARES = Select("list-balance", (), {"exposure": True})
+SEEN_SHARES = Select("list-balance", ("overall", "group"), {"exposure": True})
+OTHER_SEEN_SHARES = Select("list-balance", ("contrast", "spread", "systems"), {"exposure": True})
 STEPS = Select(PIPELINE, exact=True)
 EVERY_CREATOR = Select(ALL_CREATORS, exact=True)
 KNOWN = Select("creator-catalogue/known-share", exact=True)
@@ -395,12 +397,13 @@ def _slopes(context: Context, who: str) -> Sequence[str]:
         )
     if not dots:
         return ()
-    xs, ys = (
-        [end for dot in dots for end in (*(span(dot) or ()), null)]
-        for span, null in ((lambda d: d.x_span, 1.0), (lambda d: d.y_span, 0.0))
-    )
-    axes = [(low - 0.05 * (high - low), high + 0.05 * (high - low))
-            for low, high in ((min(xs), max(xs)), (min(ys), max(ys)))]  # fmt: skip
+    axes = []
+    for ends in (
+        [1.0, *(end for dot in dots for end in dot.x_span or (dot.x,))],
+        [0.0, *(end for dot in dots for end in dot.y_span or (dot.y,))],
+    ):
+        room = 0.05 * (max(ends) - min(ends))
+        axes.append((min(ends) - room, max(ends) + room))
     title = f"Slope and intercept: {who}"
     x, y = ("slope", *axes[0]), ("intercept", *axes[1])
     return [plots.plane(title, dots, x=x, y=y, nulls=(1.0, 0.0))]
@@ -522,13 +525,20 @@ SECTIONS = (
             folded=True,
             name="authors-contrasts",
         ),
+        Matrix(
+            SEEN_GAPS,
+            "The same difference with places weighted by exposure: high places count more.",
+            POINTS,
+            folded=True,
+        ),
+        Matrix(SEEN_SHARES, "Shares of lists weighted by exposure.", SHARE, folded=True),
         Listing(
-            (SEEN_GAPS, SEEN_SHARES),
-            "The same with places weighted by exposure: high places count more.",
+            (OTHER_SEEN_GAPS, OTHER_SEEN_SHARES),
+            "Groups of users and systems compared, weighted by exposure.",
             POINTS,
             ANYTHING,
             folded=True,
-            name="authors-exposure",
+            name="authors-exposure-contrasts",
         ),
         Alert("What this cannot say", _limits),
     ),
@@ -588,7 +598,7 @@ SECTIONS = (
             _coverage,
         ),
         Stored("creator-resolution", "What is known of items, and of the interactions with them.",
-               _resolution),
+               _resolution, words=_OUTCOMES),
         Listing(
             KNOWN, "Share whose identity is known.", SHARE, ("group", "value", "n"), folded=True
         ),
