@@ -29,8 +29,8 @@ from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, spec_of
+from ombud.metrics.engine.comparisons import check_measures, declare
 from ombud.metrics.engine.estimator import Settings
-from ombud.metrics.engine.matters import check_measures, declare
 from ombud.registry import hint
 from ombud.systems.base import Progress
 from ombud.systems.own import as_system, name_of

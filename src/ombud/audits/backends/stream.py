@@ -19,13 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from ombud.audits.backends.base import Inputs, Measured, Notice, Run
+from ombud.audits.backends.base import Inputs, Measured, Notice, Run, metric_info
 from ombud.audits.backends.block_audit import BlockAudit, BlockTotals, UserBlockAudit
 from ombud.audits.backends.block_texts import TextBlockAudit
 from ombud.audits.backends.sorting import is_sorted, sort_into_blocks
 from ombud.audits.backends.tables import Found, Tables
 from ombud.audits.load import load_metrics
-from ombud.audits.metric_docs import metric_info
 from ombud.audits.plan import Plan
 from ombud.audits.presets import tagger_of
 from ombud.audits.provenance import input_hashes

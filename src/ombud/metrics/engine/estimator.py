@@ -50,7 +50,7 @@ class Settings:
         The seed of the whole audit.
     matters
         The smallest difference that matters, of all measures or by the name of each; see
-        `ombud.metrics.engine.matters`.
+        `ombud.metrics.engine.comparisons`.
     """
 
     level: float = 0.95
