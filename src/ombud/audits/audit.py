@@ -24,7 +24,7 @@ from ombud.audits.provenance import now, versions
 from ombud.audits.repeats import check_repeats
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder
-from ombud.audits.unused import refuse_unused
+from ombud.audits.unused import old_names, refuse_unused
 from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.errors import PlanError
@@ -243,7 +243,7 @@ class Audit:
             Called with (done, total, note) during long work.
         notice
             Called with a sentence for each service before any is asked: how many requests, to
-            where, what they would cost; and of files that cannot be hashed.
+            where, what they would cost; of files that cannot be hashed; of keys with a new name.
         answers, repeats
             What each system answered before, in place of asking; and in further repeats.
         """
@@ -252,6 +252,9 @@ class Audit:
             with TemporaryDirectory(dir=scratch) as passing:
                 return replace(self.run(Path(passing) / "run", progress, notice), folder=None)
         started = now()
+        if notice is not None and self.plan is not None:
+            for old in old_names(self.plan):
+                notice(old)
         self.backend.ready(notice)
         store = None if folder is None else self.open(Path(folder))
         run = Run(store, progress or _silent, notice, answers, repeats)

@@ -51,6 +51,8 @@ def _load(plan: Plan) -> Dataset:
         data = made if isinstance(made, Dataset) else made.dataset
         if not isinstance(data, Dataset):
             raise PlanError(f"{kind} {plan.data.source!r} did not give a data set")
+        if plan.data.unlabeled == "no" and data.labels is not None:
+            data = replace(data, labels=data.labels.with_unlabeled("no"))
         return _grouped(data, plan)
     return _load_files(plan)
 
@@ -62,7 +64,8 @@ def _check_only_source(plan: Plan) -> None:
     given = sorted(
         name
         for name in type(plan.data).model_fields
-        if name not in {"source", "options"} and getattr(plan.data, name) != getattr(plain, name)
+        if name not in {"source", "options", "unlabeled"}
+        and getattr(plan.data, name) != getattr(plain, name)
     )
     if given:
         raise PlanError(
@@ -100,7 +103,7 @@ def _load_files(plan: Plan) -> Dataset:
         rating_scale=asked.rating_scale,
         duplicates=asked.duplicates,
         missing=asked.missing,
-        absent=asked.absent,
+        unlabeled=asked.unlabeled,
         threshold=asked.threshold,
         strict=asked.strict,
         by=plan.by,

@@ -20,11 +20,22 @@ from typing import (
 )
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from ombud import registry
 from ombud.audits.gate import Condition
 from ombud.data.items import LABEL, LABEL_WORDS
+from ombud.data.labels import Unlabeled
 from ombud.data.lake import is_remote
 from ombud.data.tables import TABLES
 from ombud.errors import OmbudError, PlanError
@@ -106,8 +117,10 @@ class DataPlan(_Strict):
     """File of held-out interactions, when they were split beforehand."""
     labels: str | None = None
     """File with `item`, `label` and votes (`yes`, `no`), or `present`, or nothing more."""
-    absent: Literal["no", "unknown"] | None = None
-    """For applied labels: what a pair without a row means. Must be said where no row says *no*."""
+    unlabeled: Unlabeled | None = Field(
+        default=None, validation_alias=AliasChoices("unlabeled", "absent")
+    )
+    """What a pair of item and label without a row means, of every item that occurs anywhere."""
     threshold: float = Field(default=0.75, gt=0.5, le=1, strict=True)
     """For votes: the share of votes that makes a state known."""
     strict: bool = Field(default=False, strict=True)
@@ -123,12 +136,42 @@ class DataPlan(_Strict):
     columns: dict[str, dict[str, str]] = Field(default_factory=dict)
     """``[data.columns.TABLE]``: by the name above, the column's name in the file of that table."""
 
+    _old_names: tuple[str, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _renamed(cls, content: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Remember that `absent`, the older name of `unlabeled`, was used."""
+        old = isinstance(content, Mapping) and "absent" in content
+        if old and content.get("unlabeled", content["absent"]) != content["absent"]:
+            raise ValueError("absent is the older name of unlabeled, and both differ; remove it")
+        made = handler(content)
+        if old:
+            made._old_names = ("absent",)
+        return made
+
+    @property
+    def old_names(self) -> tuple[str, ...]:
+        """The keys that were given under an older name."""
+        return self._old_names
+
     @field_validator("rating_scale")
     @classmethod
     def _rising(cls, scale: tuple[float, float] | None) -> tuple[float, float] | None:
         if scale is not None and scale[0] >= scale[1]:
             raise ValueError(f"the lowest rating, {scale[0]:g}, is not below the highest")
         return scale
+
+
+class UnlabeledPlan(_Strict):
+    """How often unlabeled items plausibly carry a label, relative to labeled items."""
+
+    lowest: float = Field(gt=0, le=1, strict=True)
+    """The least ratio of the two rates."""
+    highest: float = Field(ge=1, strict=True)
+    """The greatest ratio."""
+    reason: str = Field(min_length=1, max_length=1000)
+    """Why this range."""
 
 
 class StatisticsPlan(_Strict):
@@ -146,6 +189,8 @@ class StatisticsPlan(_Strict):
     """With fewer units there is no number, but the words "not enough data"."""
     matters: Matters = None
     """The smallest difference that matters; of all measures, or by the name of each."""
+    unlabeled: UnlabeledPlan | None = None
+    """Another range than 0.5 to 2: how often unlabeled items carry a label, relative to others."""
 
 
 class EnginePlan(_Strict):

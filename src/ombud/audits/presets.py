@@ -53,15 +53,16 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
+    registered_name: ClassVar[str] = "options"
+    """Who takes the options, for error messages; the decorator of an analysis sets it."""
+
     def __init__(self, **given: Any) -> None:
         try:
             super().__init__(**given)
         except ValidationError as error:
-            owner = getattr(type(self), "registered_name", "options")
             faults = "".join(f"\n  - {self._fault(found)}" for found in error.errors())
-            raise PlanError(
-                f"{owner}: {error.error_count()} of the options cannot be used{faults}"
-            ) from None
+            head = f"{self.registered_name}: {error.error_count()} of the options cannot be used"
+            raise PlanError(head + faults) from None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:

@@ -94,6 +94,8 @@ def fingerprint_data(data: Dataset) -> str:
     if data.labels is not None:
         parts += [data.labels.items.ids, np.array(data.labels.names), data.labels.states]
         parts += [v for v in (data.labels.yes, data.labels.no) if v is not None]
+        if data.labels.unlabeled == "no":
+            parts.append(data.labels.labeled)
     if data.texts is not None:
         parts += [data.texts.ids, data.texts.texts, data.texts.truth]
         given = data.texts

@@ -134,6 +134,7 @@ class CreatorPropagation(PropagationOptions, Analysis):
         reason = _too_little(counts)
         if reason:
             e = Estimate.undefined(
+                reason_code="too-few-units",
                 metric="slope", key="propagation/slope", reason=reason, n=len(counts.profiles),
                 label=creators.chief, unit="user",
             )  # fmt: skip

@@ -67,8 +67,10 @@ class CounterfactualOptions(Options):
     """The number of labeled items that may stay in the list."""
     rate_labelled: bool = False
     """Whether edits may rate labeled items, which removes them from the list as seen."""
-    unknown: Literal["no", "yes"] = "no"
-    """Whether items whose label is unknown count as ``no`` or ``yes``."""
+    unknown: Literal["no", "yes"] | None = None
+    """Whether an unknown label counts as ``yes``; ``no`` is the older name of ``unlabeled = "no"``
+    under ``[data]``. Unknown labels that the plan does not declare count as *no*, and the result
+    reports how many there are."""
     escape_budget: int = Field(default=3, ge=1)
     """The number of edits of a user's own history that escape and drift-in permit."""
     at_risk: int = Field(default=30, ge=1)
@@ -155,7 +157,7 @@ class Counterfactual(CounterfactualOptions, Analysis):
         data, settings = context.data, context.settings
         asked = Asked(
             data, settings.seed, self.values, self.realistic, self.kinds, self.editable,
-            self.unknown,
+            self.unknown or "no",
         )  # fmt: skip
         models, left_out = models_in(context)
         whole = Part(exclusions=left_out)
@@ -164,6 +166,14 @@ class Counterfactual(CounterfactualOptions, Analysis):
             count = asked.without_history
             total = asked.interactions.n_users
             whole.exclusions.append(Exclusion(WHERE, "users", count, reason, total))
+        if {"escape", "drift-in"} & set(self.parts) and (open_ := asked.unlabeled_items):
+            reason = (
+                "some of their labels are unknown, and escape and drift-in count them as "
+                f'"{self.unknown or "no"}"; state what that means with [data] unlabeled'
+            )
+            total = asked.interactions.n_items
+            key = "warning/unlabeled-items"
+            whole.exclusions.append(Exclusion(WHERE, "items", open_, reason, total, key))
         unknown = sorted(set(self.black_box) - set(models))
         if unknown and models:
             raise PlanError(

@@ -130,6 +130,8 @@ def _estimates(
     metric = f"overlap with recorded lists, before any edit (frozen)@{k}"
     about |= {"metric": metric, "key": "consistency/overlap"}
     if not shared:
-        return same, Estimate.undefined(reason="no list was recorded", n=0, **about)
+        return same, Estimate.undefined(
+            reason_code="not-measured", reason="no list was recorded", n=0, **about
+        )
     rng = generator(settings.seed, "counterfactual", "overlap", name)
     return same, estimate(np.array(shared), replicates=settings.replicates, rng=rng, **about)

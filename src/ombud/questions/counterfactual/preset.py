@@ -33,6 +33,13 @@ class CounterfactualPreset(Preset):
         if not plan.systems:
             raise PlanError("preset 'counterfactual': name the recommenders under [systems]")
         filled: dict[str, Any] = {}
+        if options.unknown == "no":
+            if plan.data.unlabeled == "unknown":
+                raise PlanError(
+                    "preset 'counterfactual': [data] unlabeled is 'unknown', and [options] "
+                    "unknown, its older name, is 'no'; remove [options] unknown"
+                )
+            filled["data"] = plan.data.model_copy(update={"unlabeled": "no"})
         if not plan.metrics:
             asked: list[dict[str, Any]] = [{"name": "coverage", "k": options.k}]
             if {"escape", "drift-in"} & set(options.parts):

@@ -155,7 +155,10 @@ def _estimates(found: tuple[Confusion, ...], name: str, settings: Settings) -> l
         reason = f"{len(found)} confusion matrices round to the printed figures"
         if not found:
             reason = "no confusion matrix of these class sizes rounds to the printed figures"
-        return [Estimate.undefined(reason=reason, n=0, **about, **more) for more in names.values()]
+        return [
+            Estimate.undefined(reason_code="not-estimable", reason=reason, n=0, **about, **more)
+            for more in names.values()
+        ]
     counts = found[0]
     about["details"] = counts._asdict()
     result = []
@@ -163,13 +166,24 @@ def _estimates(found: tuple[Confusion, ...], name: str, settings: Settings) -> l
         if size:
             result.append(proportion(counts.tp, size, **about, **names[key]))
         else:
-            empty = Estimate.undefined(reason="nothing is flagged", n=0, **about, **names[key])
+            empty = Estimate.undefined(
+                reason_code="too-few-events",
+                reason="nothing is flagged",
+                n=0,
+                **about,
+                **names[key],
+            )
             result.append(empty)
     # Texts that are neither flagged nor delicate do not enter F1.
     rows = np.repeat([[1.0, 0.0], [0.0, 1.0]], [counts.tp, counts.fp + counts.fn], axis=0)
     if not len(rows):
         reason = "nothing is flagged and nothing should be"
-        return [*result, Estimate.undefined(reason=reason, n=0, **about, **names["f1"])]
+        return [
+            *result,
+            Estimate.undefined(
+                reason_code="too-few-events", reason=reason, n=0, **about, **names["f1"]
+            ),
+        ]
     drawn = estimate(
         np.concatenate([rows, np.zeros((counts.tn, 2))]),
         f1_statistic(),

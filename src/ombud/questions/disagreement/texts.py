@@ -54,10 +54,15 @@ def agreed(texts: Texts, share: float) -> tuple[NDArray[np.bool_], NDArray[np.bo
 class _Soft(Metric):
     """A rate in which a text counts by the share of its raters."""
 
-    title: str
+    name: str
     registered_name: ClassVar[str] = "soft-rate"
     of: ClassVar[Literal["moderator"]] = "moderator"
     statistic: ClassVar[RatioOfSums] = RatioOfSums()
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return self.name
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Rows are made by the analysis."""
@@ -206,6 +211,7 @@ def _none(name: str, system: str) -> Estimate:
     return Estimate.undefined(
         metric=RATES[name],
         key=f"{KEY}/{name}",
+        reason_code="no-units",
         reason="no such text",
         n=0,
         unit="text",

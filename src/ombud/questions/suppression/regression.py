@@ -161,7 +161,15 @@ def _fitted(
         reason = "no text has an outcome" if asked.logistic else "the system gives no scores"
         about: dict[str, Any] = {"system": system, "unit": "text", "level": settings.level}
         about["key"] = asked.registered_name
-        return [Estimate.undefined(metric=asked.title, reason=reason, n=0, **about)], [], {}
+        return (
+            [
+                Estimate.undefined(
+                    reason_code="not-measured", metric=asked.title, reason=reason, n=0, **about
+                )
+            ],
+            [],
+            {},
+        )
     used = independent(columns, known, settings.minimum)
     y = outcome[known]
     clusters = None if texts.clusters is None else texts.clusters[known]
@@ -184,10 +192,16 @@ def _fitted(
     if not reason:
         fitted, reason = _fit(asked.logistic, y, used.values, clusters)
     if fitted is None:
+        code = "too-few-units" if n <= len(used.names) else "not-estimable"
         return (
             [
                 Estimate.undefined(
-                    reason=reason, group=name, against="texts without it", **about, **kind
+                    reason_code=code,
+                    reason=reason,
+                    group=name,
+                    against="texts without it",
+                    **about,
+                    **kind,
                 )
                 for name in names
             ],

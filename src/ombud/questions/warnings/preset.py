@@ -62,8 +62,9 @@ class WarningsOptions(Options):
     """How amplification is averaged over users, as in the metric ``amplification``."""
     smoothing: Smoothing = "imaginary-item"
     """What is done for users whose history lacks a label, as in the metric ``amplification``."""
-    unknown: UnknownLabels = "no"
-    """How amplification counts unlabeled items, as in the metric ``amplification``."""
+    unknown: UnknownLabels | None = None
+    """The older name of ``unlabeled`` under ``[data]``: ``no``, or ``exclude`` for ``unknown``.
+    ``yes`` counts every unknown label as present."""
     bounds: bool = True
     """Whether the bounds for unknown labels are computed."""
     users: int = Field(default=1000, ge=1)
@@ -108,7 +109,9 @@ class WarningsPreset(Preset):
     - **metrics**: RMSE (where a system predicts ratings), precision, recall and F1 at 10, 50 and
       100; relevant is the user's own top quartile of ratings, or every held-out interaction.
       Amplification@k by label and as the user's average over labels: mean, median, ratio of means,
-      log ratio; and the least and the greatest ratio of means that unknown labels allow.
+      log ratio; and the least and the greatest ratio of means that unknown labels allow. Items
+      whose label is unknown do not count, unless the plan declares ``[data] unlabeled = "no"``:
+      the paper's reading, which otherwise stands beside the headline.
     - **analyses**: popularity shift of each label, users' preference, distribution; they see all
       interactions, held out or not. Which labels people dispute, where they were voted on.
     - **sample**: 1,000 users are asked for lists.
@@ -129,6 +132,8 @@ class WarningsPreset(Preset):
         options = _options(plan)
         measured = of_measured_labels(plan, frozenset(options.model_fields_set))
         options = options.model_copy(update=measured)
+        plan = _declared(plan, options)
+        options = options.model_copy(update={"unknown": _reading(plan, options)})
         explicit = _is_explicit(plan, options)
         systems = _systems(plan, options, explicit)
         if options.tuned:
@@ -140,7 +145,8 @@ class WarningsPreset(Preset):
             filled["split"] = {"method": "per-user", "share": 0.1}
         if not plan.metrics:
             accuracy = _accuracy(options, systems, explicit) if held_out else []
-            filled["metrics"] = (*_amplification(options), *accuracy, *_leaks(options, systems))
+            amplified = _amplification(options, beside=not has_measured_labels(plan))
+            filled["metrics"] = (*amplified, *accuracy, *_leaks(options, systems))
         # The analyses take labels at their word, and a system's word is not to be taken.
         if not plan.analyses and not has_measured_labels(plan):
             filled["analyses"] = tuple(_analyses(plan, options, explicit, held_out))
@@ -171,7 +177,7 @@ def _analyses(
         found.append({"name": "label-disagreement", "k": options.k})
     if options.second_training:
         about: dict[str, Any] = {"k": options.k, "smoothing": options.smoothing}
-        about["unknown"] = options.unknown
+        about["unknown"] = options.unknown or "exclude"
         forms = [form for form in ("ratio-of-means", "mean") if form in options.forms]
         found.append({"name": "second-training", **about, "forms": forms or list(options.forms)})
     if options.accuracy_users == "all" and held_out:
@@ -299,13 +305,40 @@ def _is_trained(config: dict[str, Any]) -> bool:
     return isinstance(factory, type) and issubclass(factory, Recommender) and factory.trainable
 
 
-def _amplification(options: WarningsOptions) -> list[dict[str, Any]]:
+def _declared(plan: Plan, options: WarningsOptions) -> Plan:
+    """Return the plan with what ``[options] unknown`` says about unlabeled items under [data]."""
+    word = {"no": "no", "exclude": "unknown"}.get(options.unknown or "")
+    if word is None or has_measured_labels(plan):
+        return plan
+    given = plan.data.unlabeled
+    if given not in (None, word):
+        raise PlanError(
+            f"preset 'warnings': [data] unlabeled is {given!r}, and [options] unknown, its older "
+            f"name, is {options.unknown!r}; remove [options] unknown"
+        )
+    return plan.model_copy(update={"data": plan.data.model_copy(update={"unlabeled": word})})
+
+
+def _reading(plan: Plan, options: WarningsOptions) -> UnknownLabels:
+    """Return how unknown labels count: as the plan declares, else not at all."""
+    if options.unknown is not None:
+        return options.unknown
+    told = (plan.data.unlabeled, *(plan.data.options.get(key) for key in ("unlabeled", "absent")))
+    return "no" if "no" in told else "exclude"
+
+
+def _amplification(options: WarningsOptions, *, beside: bool) -> list[dict[str, Any]]:
+    """Return the amplifications; `beside` adds the paper's reading where another one counts."""
     common = {"k": options.k, "smoothing": options.smoothing, "unknown": options.unknown}
     metrics = [
         {"name": name, **common, "form": form}
         for name in ("amplification-user", "amplification")
         for form in options.forms
     ]
+    if beside and options.unknown == "exclude":
+        form = "mean" if "mean" in options.forms else options.forms[0]
+        paper = common | {"unknown": "no", "form": form}
+        metrics += [{"name": name, **paper} for name in ("amplification-user", "amplification")]
     if options.bounds:
         about = {"name": "amplification-user", **common, "form": "ratio-of-means"}
         metrics += [about | {"unknown": bound} for bound in ("lowest", "highest")]
