@@ -17,7 +17,7 @@ _ROUNDS = 60
 # How far from the mode, as half the squared distance in posterior standard deviations.
 _NEAR = 1e-3
 # Beyond these a normal density on the log scale is no help, and the numbers are no longer safe.
-_BOUNDS = {"centre": (-30.0, 30.0), "log sd": (-12.0, 4.0), "slope": (-100.0, 100.0)}
+_BOUNDS = {"centre": (-300.0, 300.0), "log sd": (-12.0, 7.0), "slope": (-1000.0, 1000.0)}
 
 
 @dataclass(frozen=True, slots=True)
