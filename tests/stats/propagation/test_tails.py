@@ -42,23 +42,6 @@ def test_steep_slopes_at_a_small_spread_are_not_cut_off() -> None:
     assert high == pytest.approx(1.06, abs=0.3)
 
 
-@pytest.mark.parametrize("noise", [0.0, 50.0])
-def test_lists_that_are_all_of_one_identity_are_fitted(noise: float) -> None:
-    rng = np.random.default_rng(1)
-    t = rng.normal(0, 1.2, 60)
-    female = t + noise * rng.normal(size=60) > 0
-    fit = fit_propagation(
-        rng.binomial(15, logistic(t)),
-        np.full(60, 15),
-        np.where(female, 20, 0)[:, None],
-        np.full((60, 1), 20),
-        ["polar"],
-    )
-    assert not fit.reason
-    low, high = fit.posterior.interval(fit.posterior.slope[:, 0])
-    assert low > 1 if not noise else low < 0 < high
-
-
 @pytest.mark.parametrize(("k", "v"), [(0.0, 20.0), (20.0, 80.0), (7.0, 80.0), (0.0, 0.01)])
 @pytest.mark.parametrize("middle", [-150.0, -3.0, 0.0, 200.0])
 def test_split_rules_hold_beside_wide_densities(k: float, v: float, middle: float) -> None:

@@ -21,7 +21,7 @@ from ombud.stats.propagation._counts import Counts
 from ombud.stats.propagation._kernel import Nodes, Parameters, list_integral, user_nodes
 from ombud.stats.statistics import Floats
 
-__all__ = ["Region", "expanded", "outside"]
+__all__ = ["Region", "expanded", "expansion_work", "outside"]
 
 # Numbers of one array while multiplying (16 MiB in 32 bits).
 _HELD = 2**22
@@ -113,6 +113,16 @@ def outside(points: Floats, region: Region) -> NDArray[np.bool_]:
         size = (np.exp(2 * points[:, 2 + 2 * systems + a]) - (low + high) / 2) / (high - low) * 2
         far |= (np.abs(up) > _FAR * level) | (np.abs(steep) > _FAR * tilt) | (size > 2)
     return far
+
+
+def expansion_work(counts: Counts, points: int, nodes: Nodes, degree: int) -> int:
+    """Return how many evaluations of an integrand `expanded` is worth.
+
+    A point at a node takes a matrix product and an exponential in 32 bits: about half of one.
+    """
+    basis = _basis(degree)
+    grid = len(basis.along) * len(basis.across) * nodes.lists
+    return len(counts.count) * nodes.users * (counts.systems * grid + points // 2)
 
 
 def expanded(counts: Counts, points: Floats, region: Region, nodes: Nodes, degree: int) -> Floats:

@@ -18,8 +18,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln, logsumexp, ndtr, ndtri
 
 from ombud.stats.propagation._counts import Counts
-from ombud.stats.propagation._expansion import Region, expanded, outside
-from ombud.stats.propagation._kernel import Nodes, log_likelihoods
+from ombud.stats.propagation._expansion import Region, expanded, expansion_work, outside
+from ombud.stats.propagation._kernel import Exhausted, Nodes, Work, log_likelihoods
 from ombud.stats.propagation._target import Mode, find_mode, log_prior
 from ombud.stats.propagation.priors import Priors
 from ombud.stats.statistics import Floats
@@ -107,7 +107,8 @@ _FEW_DIMENSIONS = 6
 # How much flatter than the posterior a proposal along one of them is; with only the mean beside it
 # there is no other parameter whose weights would suffer.
 _FLATTER, _FLATTER_ALONE = 0.9, 0.6
-_CHECKED_POINTS = 32
+# Points at which integrals are checked: so many at first, at most, and effective ones.
+_CHECKED_POINTS, _MOST_CHECKED, _EFFECTIVE_CHECKS = 32, 128, 16
 _CHECKED_USERS = 800
 # Degrees of the polynomials that are tried in turn, the error that is small enough (nats), and to
 # which part of it a higher degree should bring it.
@@ -115,8 +116,9 @@ _CHECKED_USERS = 800
 _DEGREES = {4: 2000, 6: 200, 8: 0, 10: 0}
 _TOLERATED = 0.05
 _GAIN = 0.25
-# So many points are integrated one by one in each round.
-_EXACT_DRAWS = 1024
+# So many points are integrated one by one in each round; fewer where the budget ends, but not
+# fewer than the second number.
+_EXACT_DRAWS, _FEWEST_DRAWS = 1024, 256
 # Nodes for the draws and for the way to the mode, tried in turn. Lists at 0 and at 1 beside others
 # make a residual so wide that symmetric rules do not suffice, however many nodes they have.
 _LEVELS = (
@@ -150,6 +152,8 @@ class Drawn:
         Of the polynomials by which the likelihood was computed; 0 if it was integrated at each.
     rounds
         How often the proposal was fitted.
+    stopped
+        Whether the budget ended before enough draws were effective.
     """
 
     points: Floats
@@ -160,6 +164,7 @@ class Drawn:
     worst_error: float
     degree: int
     rounds: int
+    stopped: bool = False
 
     @property
     def even(self) -> float:
@@ -403,20 +408,28 @@ class _Proposal:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What is drawn from, and with how many nodes."""
+    """What is drawn from, with how many nodes, and the budget."""
 
     counts: Counts
     priors: Priors
     nodes: Nodes
+    work: Work
+
+    def integrals(self, points: Floats, some: Counts, nodes: Nodes | None = None) -> Floats:
+        """Return the log likelihood of some of the users, integrated at each point."""
+        nodes = self.nodes if nodes is None else nodes
+        self.work.spend(len(points) * nodes.work(some))
+        return log_likelihoods(some, points, nodes)
 
     def values(self, points: Floats, region: Region, degree: int, some: Counts) -> Floats:
         """Return the log likelihood of some of the users at each point."""
         far = outside(points, region) if degree else np.ones(len(points), dtype=bool)
         if far.all():
-            return log_likelihoods(some, points, self.nodes)
+            return self.integrals(points, some)
         found = np.empty(len(points))
+        found[far] = self.integrals(points[far], some)
+        self.work.spend(expansion_work(some, int((~far).sum()), self.nodes, degree))
         found[~far] = expanded(some, points[~far], region, self.nodes, degree)
-        found[far] = log_likelihoods(some, points[far], self.nodes)
         return found
 
     def some_users(self, rng: np.random.Generator) -> tuple[Counts, float]:
@@ -429,9 +442,12 @@ class _Target:
 
 
 def draw(
-    counts: Counts, priors: Priors, draws: int, rng: np.random.Generator
-) -> tuple[Drawn, Mode]:
+    counts: Counts, priors: Priors, draws: int, rng: np.random.Generator, work: Work
+) -> tuple[Drawn | None, Mode]:
     """Return weighted draws from the posterior, and its mode.
+
+    There are no draws when the mode was not found. `Exhausted` is raised when the budget ends
+    before the first draws.
 
     Parameters
     ----------
@@ -443,8 +459,12 @@ def draw(
         How many, in four independent sets.
     rng
         Source of randomness.
+    work
+        The budget.
     """
-    target, mode = _settled(counts, priors, rng)
+    target, mode = _settled(counts, priors, rng, work)
+    if not mode.reached:
+        return None, mode
     straight = _Straight.at(mode, priors)
     marginals = _skewed(target, mode, straight)
     first = _Proposal(straight, *straight.forward(mode), (mode.point, mode.cover), marginals)
@@ -456,19 +476,50 @@ def draw(
         ways = []
     elif not counts.systems:
         ways = ways[:1]
-    best = np.inf
+    best: Drawn | None = None
     for degree in [*ways, 0]:
-        if degree and target.nodes.split and not _follows(target, first, degree, rng):
+        # Polynomials may not spend what integrating a set of draws one by one would need.
+        reserve = 1.2 * _EXACT_DRAWS * target.nodes.work(counts) if degree else 0.0
+        if degree and work.left < 1.2 * reserve:
             continue
-        found = _weighted(target, first, draws, degree, rng)
-        if degree and found.error > max(_TOLERATED, _GAIN * best):
-            # A higher degree hardly helps: it is the nodes, which stay where the mode wants them.
-            target = replace(target, nodes=target.nodes.finer())
-            found = _weighted(target, first, draws, degree, rng)
+        own = work.part(1 - reserve / work.left)
+        try:
+            found = _tried(replace(target, work=own), first, draws, degree, best, rng)
+        except Exhausted:
+            continue
+        if found is None:
+            continue
+        best = found if best is None or found.error < best.error or not degree else best
         if found.error <= _TOLERATED and found.khat < _HEAVY:
-            break
-        best = min(best, found.error)
-    return found, mode
+            return found, mode
+    if best is None:
+        raise Exhausted
+    return best, mode
+
+
+def _tried(
+    target: _Target,
+    first: _Proposal,
+    draws: int,
+    degree: int,
+    best: Drawn | None,
+    rng: np.random.Generator,
+) -> Drawn | None:
+    """Draw by polynomials of one degree or by integrals; None if polynomials cannot follow."""
+    if degree and target.nodes.split and not _follows(target, first, degree, rng):
+        return None
+    found = _weighted(target, first, draws, degree, rng)
+    least = np.inf if best is None else best.error
+    if found.error > (max(_TOLERATED, _GAIN * least) if degree else _TOLERATED):
+        # A higher degree hardly helps: it is the nodes, which stay where the mode wants them.
+        # Without polynomials it is their number.
+        target = replace(target, nodes=target.nodes.finer())
+        try:
+            finer = _weighted(target, first, draws, degree, rng)
+        except Exhausted:
+            return found
+        found = finer if finer.error < found.error else found
+    return found
 
 
 def _follows(target: _Target, proposal: _Proposal, degree: int, rng: np.random.Generator) -> bool:
@@ -476,21 +527,25 @@ def _follows(target: _Target, proposal: _Proposal, degree: int, rng: np.random.G
     points, _ = proposal.straight.back(proposal.draw(_PROBES, rng))
     part, times = target.some_users(rng)
     near = target.values(points, proposal.region(target.counts.systems), degree, part)
-    away = (near - log_likelihoods(part, points, target.nodes)) * times
+    away = (near - target.integrals(points, part)) * times
     return bool(np.median(np.abs(away - np.median(away))) <= _TOLERATED)
 
 
-def _settled(counts: Counts, priors: Priors, rng: np.random.Generator) -> tuple[_Target, Mode]:
+def _settled(
+    counts: Counts, priors: Priors, rng: np.random.Generator, work: Work
+) -> tuple[_Target, Mode]:
     """Find the mode with as few nodes as suffice around it."""
+    start = None
     for nodes, coarse in _LEVELS:
-        target = _Target(counts, priors, nodes)
-        mode = find_mode(counts, priors, coarse)
+        target = _Target(counts, priors, nodes, work)
+        mode = find_mode(counts, priors, coarse, work, start)
         if not mode.reached:
             continue
-        points = rng.multivariate_normal(mode.point, mode.cover, _CHECKED_POINTS // 2)
+        start = mode.point
+        # Wider than the posterior, because its tails must be right as well.
+        points = rng.multivariate_normal(mode.point, 2 * mode.cover, _CHECKED_POINTS // 2)
         part, times = target.some_users(rng)
-        away = log_likelihoods(part, points, nodes)
-        away -= log_likelihoods(part, points, nodes.doubled())
+        away = target.integrals(points, part) - target.integrals(points, part, nodes.doubled())
         if times * away.std(ddof=1) <= _TOLERATED:
             break
     return target, mode
@@ -500,38 +555,58 @@ def _weighted(
     target: _Target, proposal: _Proposal, draws: int, degree: int, rng: np.random.Generator
 ) -> Drawn:
     """Draw and weigh; while too few draws are effective, refit the proposal and add to them."""
-    size = (draws if degree else min(draws, _EXACT_DRAWS)) // _SETS * _SETS
+    most = (draws if degree else min(draws, _EXACT_DRAWS)) // _SETS * _SETS
     proposals: list[_Proposal] = []
+    sizes: list[int] = []
     straight = proposal.straight
     drawn, values = np.empty((0, len(proposal.middle))), np.empty(0)
     sets = np.empty(0, dtype=np.int64)
+    weights, khat, error, worst = np.empty(0), np.inf, np.inf, np.inf
+    stopped = False
+    # What the check of integrals costs at least is kept back for it.
+    checks = _CHECKED_POINTS * target.nodes.doubled().work(target.counts)
     while True:
+        size = most
+        if not degree:
+            afforded = (target.work.left - checks) / target.nodes.work(target.counts)
+            size = int(min(most, max(afforded, 0))) // _SETS * _SETS
+        try:
+            if size < min(most, _FEWEST_DRAWS):
+                raise Exhausted
+            region = proposal.region(target.counts.systems)
+            more = proposal.draw(size, rng)
+            new, volume = straight.back(more)
+            found = target.values(new, region, degree, target.counts)
+        except Exhausted:
+            if not proposals:
+                raise
+            stopped = True
+            break
         proposals.append(proposal)
-        region = proposal.region(target.counts.systems)
-        more = proposal.draw(size, rng)
-        new, volume = straight.back(more)
-        found = target.values(new, region, degree, target.counts)
+        sizes.append(size)
         found = found + log_prior(new, target.priors)[0] + volume
         drawn = np.concatenate([drawn, more])
         values = np.concatenate([values, np.where(np.isfinite(found), found, -np.inf)])
         sets = np.concatenate([sets, np.arange(size, dtype=np.int64) * _SETS // size])
-        # As if each draw came from all proposals alike.
-        mixed = logsumexp([one.log_density(drawn) for one in proposals], axis=0)
+        # As if each draw came from all proposals, in proportion to how many it made.
+        mixed = logsumexp(
+            [one.log_density(drawn) for one in proposals], axis=0, b=np.array(sizes)[:, None]
+        )
         weights, khat = smooth_weights(values - mixed)
-        effective = 1 / float((weights**2).sum())
-        error, worst = _check(target, new, _part(weights, size), region, degree, rng)
-        enough = effective >= _WANTED and khat < _HEAVY
-        if enough or not error <= _TOLERATED or len(proposals) == _ROUNDS:
+        if degree:
+            # Each round has polynomials of its own: all of them must hold.
+            now = _check(target, new, (values - mixed)[-size:], region, degree, rng)
+            error, worst = now if len(sizes) == 1 else (max(error, now[0]), max(worst, now[1]))
+            if not error <= _TOLERATED:
+                break
+        enough = 1 / float((weights**2).sum()) >= _WANTED and khat < _HEAVY
+        if enough or len(proposals) == _ROUNDS:
             break
         proposal = _refitted(straight, drawn, weights)
     points, _ = straight.back(drawn)
-    return Drawn(points, weights, sets, khat, error, worst, degree, len(proposals))
-
-
-def _part(weights: Floats, size: int) -> Floats:
-    """Return the weights of the last draws, to sum to 1."""
-    last = weights[-size:]
-    return last / last.sum() if last.sum() > 0 else np.full(size, 1 / size)
+    if not degree:
+        error, worst = _check(target, points, values - mixed, region, degree, rng)
+    return Drawn(points, weights, sets, khat, error, worst, degree, len(proposals), stopped)
 
 
 def _skewed(target: _Target, mode: Mode, straight: _Straight) -> dict[int, _Marginal]:
@@ -550,7 +625,7 @@ def _skewed(target: _Target, mode: Mode, straight: _Straight) -> dict[int, _Marg
         line = middle + _felt(places[:, None], np.array([j]), len(middle)) * direction
         line[:, j] = middle[j] + places
         points, volume = straight.back(line)
-        logs = log_likelihoods(target.counts, points, target.nodes)
+        logs = target.integrals(points, target.counts)
         logs += log_prior(points, target.priors)[0] + volume
         if np.isfinite(logs).sum() < 3:
             continue
@@ -561,12 +636,7 @@ def _skewed(target: _Target, mode: Mode, straight: _Straight) -> dict[int, _Marg
 def _refitted(straight: _Straight, drawn: Floats, weights: Floats) -> _Proposal:
     """Return a proposal with the weighted mean and covariance, wider by a fifth."""
     # Flattened until enough draws stand behind the covariance.
-    wanted, power = 3 * drawn.shape[1], 1.0
-    logs = np.log(np.maximum(weights, 1e-300))
-    flat = weights
-    while 1 / float((flat**2).sum()) < wanted and power > 0.01:
-        power *= 0.8
-        flat = np.exp(power * logs - logsumexp(power * logs))
+    flat = _flattened(np.log(np.maximum(weights, 1e-300)), 3 * drawn.shape[1])
 
     def moments(values: Floats) -> tuple[Floats, Floats]:
         middle = flat @ values
@@ -578,32 +648,64 @@ def _refitted(straight: _Straight, drawn: Floats, weights: Floats) -> _Proposal:
     return _Proposal(straight, *moments(drawn), moments(straight.back(drawn)[0]))
 
 
+def _flattened(logs: Floats, wanted: float) -> Floats:
+    """Return normalized weights, raised to a power below 1 until enough of them count."""
+    power = 1.0
+    flat: Floats = np.exp(logs - logsumexp(logs))
+    while 1 / float((flat**2).sum()) < wanted and power > 0.01:
+        power *= 0.8
+        flat = np.exp(power * logs - logsumexp(power * logs))
+    return flat
+
+
 def _check(
     target: _Target,
     points: Floats,
-    weights: Floats,
+    logs: Floats,
     region: Region,
     degree: int,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Compare with twice as many nodes, put where each point wants them, on some users.
+    """Compare with twice as many nodes, placed anew at each point, on some users.
 
-    Half of the points come from the weights, half from the proposal alike: an error that takes a
-    point's weight away would hide it from a choice by weights. The standard deviation is taken
-    over both the weights as they are and as the better integrals would have them.
+    Points are taken from the proposal, whatever their weights: an error that takes a point's
+    weight away would hide it from a choice by weights. Errors are weighed as the finer integrals
+    would have it. A second figure weighs them by the weights in use, which shows points that have
+    weight by error alone; the larger one counts.
+
+    Parameters
+    ----------
+    target
+        What is drawn from.
+    points, logs
+        Draws, and their log weights in use.
+    region, degree
+        By which polynomials the log likelihood was computed, if any.
+    rng
+        Source of randomness.
     """
-    chance = (weights + 1 / len(points)) / 2
-    chosen = rng.choice(len(points), _CHECKED_POINTS, p=chance / chance.sum())
     part, times = target.some_users(rng)
-    lacking = log_likelihoods(part, points[chosen], target.nodes.doubled())
-    lacking = (lacking - target.values(points[chosen], region, degree, part)) * times
-    if not np.isfinite(lacking).all():
+    order = rng.permutation(np.flatnonzero(np.isfinite(logs)))
+    lacking, own = np.empty(0), np.empty(0)
+    while len(lacking) < min(_MOST_CHECKED, len(order)):
+        more = points[order[len(lacking) : len(lacking) + _CHECKED_POINTS]]
+        try:
+            away = target.integrals(more, part, target.nodes.doubled())
+            away = (away - target.values(more, region, degree, part)) * times
+        except Exhausted:
+            break
+        lacking = np.concatenate([lacking, away])
+        if not np.isfinite(lacking).all():
+            return np.inf, np.inf
+        own = logs[order[: len(lacking)]]
+        finer = np.exp(own + lacking - logsumexp(own + lacking))
+        if 1 / float((finer**2).sum()) >= _EFFECTIVE_CHECKS:
+            break
+    if not len(lacking):
         return np.inf, np.inf
-    with np.errstate(divide="ignore"):
-        own = np.log(weights[chosen]) - np.log(chance[chosen])
-    errors, felt = [], np.zeros(_CHECKED_POINTS, dtype=bool)
-    for logs in (own, own + lacking):
-        share = np.exp(logs - logsumexp(logs))
+    errors, felt = [], np.zeros(len(lacking), dtype=bool)
+    for found in (own + lacking, own):
+        share = _flattened(found, _EFFECTIVE_CHECKS / 2)
         # A constant is no error: weights are relative.
         errors.append(float(np.sqrt(share @ (lacking - share @ lacking) ** 2)))
         felt |= share > 0.01 * share.max()

@@ -21,10 +21,12 @@ from ombud.stats.propagation._counts import Counts
 from ombud.stats.statistics import Floats
 
 __all__ = [
+    "Exhausted",
     "Integral",
     "Likelihood",
     "Nodes",
     "Parameters",
+    "Work",
     "list_integral",
     "log_likelihood",
     "log_likelihoods",
@@ -37,6 +39,45 @@ _HELD = 2**16
 _ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 # Split rules end where the logarithm of the integrand is so far below its peak.
 _DROP = 8.0
+
+
+class Exhausted(Exception):
+    """The budget of integrand evaluations is spent."""
+
+
+class Work:
+    """Count evaluations of integrands against a budget.
+
+    Work is counted, not timed: whether a fit ends early depends on the data alone, never on how
+    busy the machine is.
+
+    Parameters
+    ----------
+    limit
+        The largest number of evaluations.
+    parent
+        A budget that this one is a part of; both are charged.
+    """
+
+    def __init__(self, limit: float, parent: Work | None = None) -> None:
+        self.limit, self.parent, self.spent = limit, parent, 0.0
+
+    @property
+    def left(self) -> float:
+        """How many evaluations are left."""
+        return self.limit - self.spent
+
+    def part(self, share: float) -> Work:
+        """Return a budget that may spend a share of what is left."""
+        return Work(share * self.left, self)
+
+    def spend(self, evaluations: float) -> None:
+        """Charge evaluations before they are made; raise `Exhausted` if they exceed the budget."""
+        if evaluations > self.left:
+            raise Exhausted
+        self.spent += evaluations
+        if self.parent is not None:
+            self.parent.spend(evaluations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +95,10 @@ class Nodes:
     users: int = 11
     lists: int = 9
     split: bool = False
+
+    def work(self, counts: Counts) -> int:
+        """Return how many evaluations of an integrand one point of the parameters takes."""
+        return len(counts.count) * self.users * max(1, counts.systems * self.lists)
 
     def doubled(self) -> Nodes:
         """Return about twice as many, for a check."""
@@ -112,6 +157,13 @@ def _logistic(x: Floats) -> tuple[Floats, Floats]:
     return np.maximum(x, 0) + np.log(1 + small), np.where(x >= 0, share, small * share)
 
 
+def _share(x: Floats) -> Floats:
+    """Return the logistic function."""
+    small = np.exp(-np.abs(x))
+    found: Floats = np.where(x >= 0, 1.0, small) / (1 + small)
+    return found
+
+
 def peaks(counts: Counts, at: Parameters, steps: int = 60) -> tuple[Floats, Floats]:
     """Return where each user's integrand peaks, and how wide it is (both on the scale of t).
 
@@ -127,7 +179,7 @@ def peaks(counts: Counts, at: Parameters, steps: int = 60) -> tuple[Floats, Floa
     variance = at.spread**2
     for step in range(steps):
         x = counts.list_offset + at.intercept + s * t[:, None] + v * delta
-        p, q = _logistic(counts.offset + t)[1], _logistic(x)[1]
+        p, q = _share(counts.offset + t), _share(x)
         weight = r * q * (1 - q)
         slack = 1 / (1 + v**2 * weight)
         pull = k - r * q
@@ -240,7 +292,7 @@ def _list_peak(k: Floats, r: Floats, middle: Floats, v: Floats) -> tuple[Floats,
     delta = v * precision / (1 + v**2 * precision) * (np.log(odds) - middle)
     delta = np.clip(delta, low, high)
     for _ in range(40):
-        _, p = _logistic(middle + v * delta)
+        p = _share(middle + v * delta)
         bend = 1 + v**2 * r * p * (1 - p)
         up = v * (k - r * p) - delta
         low, high = np.where(up > 0, delta, low), np.where(up > 0, high, delta)
