@@ -43,6 +43,8 @@ PARTS = ("link", "propagation", "rerank", "study")
 def study(options: Mapping[str, Any]) -> dict[str, Any]:
     """Run the preset on a made world, and time its parts."""
     from ombud.audits import Audit, Plan
+    from ombud.audits.backends.base import Run
+    from ombud.audits.backends.memory import MemoryBackend
     from ombud.audits.load import load_analyses, load_metrics, load_system
     from ombud.audits.presets import Preset, complete
     from ombud.data.dataset import Dataset
@@ -107,13 +109,15 @@ def study(options: Mapping[str, Any]) -> dict[str, Any]:
         analyses=load_analyses(plan.analyses),
         plan=plan,
     )
-    store = None if folder is None else audit._open(folder)
-    collector = audit._asking(store, note)
+    store = None if folder is None else audit.open(folder)
+    backend = audit.backend
+    assert isinstance(backend, MemoryBackend)
+    collector = backend.collector(Run(store, note))
     answers = {}
-    for name, system in audit._named().items():
+    for name, system in backend.systems.items():
         answers[name] = collector.ask(name, system)
         lap(f"lists of {name}")
-    found = audit.score(answers)
+    found = backend.score(answers, None, note)
     lap("metrics and analyses")
     return {
         "cpu": sum(parts.values()),

@@ -51,7 +51,7 @@ def problems(options: Mapping[str, Any]) -> Any:
     """The affine scores of some users and their goals."""
     from ombud.probes.affine import affine_scores
     from ombud.probes.edits import History
-    from ombud.probes.whitebox import open_box
+    from ombud.probes.models import open_box
 
     made = data(options)
     box = open_box(factor_model(made))
@@ -97,8 +97,8 @@ def reach_cvxpy(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def single_edits(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.probes.edits import EditSpace
+    from ombud.probes.models import open_box
     from ombud.probes.singles import single_reach
-    from ombud.probes.whitebox import open_box
 
     made = data(options)
     box = open_box(factor_model(made, options["factors"]))
@@ -149,8 +149,8 @@ def growth(options: Mapping[str, Any]) -> dict[str, Any]:
     """CPU ms per target of all single edits, by number of items and length of the history."""
     from ombud.data.interactions import Interactions
     from ombud.probes.edits import EditSpace, History
+    from ombud.probes.models import open_box
     from ombud.probes.singles import single_reach
-    from ombud.probes.whitebox import open_box
 
     result: dict[str, Any] = {}
     rng = np.random.default_rng(SEED)
@@ -183,7 +183,7 @@ def black_box(options: Mapping[str, Any]) -> dict[str, Any]:
         Questions,
         Reachability,
     )
-    from ombud.probes.whitebox import open_box
+    from ombud.probes.models import open_box
     from ombud.systems.recommenders import ExplicitALS
 
     made = data(options)

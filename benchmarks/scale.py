@@ -40,8 +40,7 @@ def _run(
 ) -> Any:
     import pyarrow.dataset  # noqa: F401 - imports are not counted, here as in the peers
 
-    from ombud.audits import Plan
-    from ombud.audits.engines import audit_of
+    from ombud.audits import Audit, Plan
     from ombud.registry import names
 
     names("metric")
@@ -49,7 +48,7 @@ def _run(
     shutil.rmtree(folder, ignore_errors=True)
     plan = made(options, engine) | more
     started = time.process_time()
-    result = audit_of(Plan.from_dict(plan)).run(folder)
+    result = Audit.from_plan(Plan.from_dict(plan)).run(folder)
     cpu = time.process_time() - started
     shutil.rmtree(folder, ignore_errors=True)
     return result, cpu
@@ -138,9 +137,9 @@ def _as_before() -> None:
     from contextlib import nullcontext
 
     from ombud.data.recommendations import Recommendations
-    from ombud.stats import bootstrap
-    from ombud.stats._design import Design
-    from ombud.stats.replicates import Replicates
+    from ombud.stats.bootstrap import resample as bootstrap
+    from ombud.stats.bootstrap._design import Design
+    from ombud.stats.bootstrap.replicates import Replicates
 
     def seen_in(self: Any, histories: Any) -> Any:
         items = self.in_catalogue(histories.items)

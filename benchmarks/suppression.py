@@ -27,7 +27,8 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.metrics import FalsePositiveRate
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression import PooledSuppression, Suppression, WorstSuppression
 from ombud.taxonomy import load_terms
 from ombud.text import TermMatcher, fold

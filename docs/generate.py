@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from ombud import registry
 from ombud.audits.plan import AboutPlan, DataPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.cli.describe import described
-from ombud.metrics.blocks import block_fault
+from ombud.metrics.engine.blocks import block_fault
 from ombud.taxonomy import load_taxonomy, taxonomy_names, taxonomy_page
 
 HERE = Path(__file__).parent

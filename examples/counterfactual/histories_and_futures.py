@@ -25,8 +25,8 @@ import polars as pl
 from ombud.probes.affine import AffineScores, affine_scores, most_probable
 from ombud.probes.distances import probabilities
 from ombud.probes.edits import History
+from ombud.probes.models import open_box
 from ombud.probes.stability_estimates import rank_correlation
-from ombud.probes.whitebox import open_box
 from ombud.registry import create
 
 MODELS = {

@@ -18,18 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = [
-    "AuditedSystemError",
-    "DataError",
-    "MissingExtraError",
-    "OmbudError",
-    "PlanError",
-    "RegistryError",
-    "ReportError",
-    "ResultError",
-    "require",
-]
-
 
 class OmbudError(Exception):
     """Base of all errors that ombud raises on purpose."""

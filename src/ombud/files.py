@@ -22,23 +22,6 @@ import polars as pl
 
 from ombud.errors import ResultError
 
-__all__ = [
-    "hash_file",
-    "inside",
-    "is_leftover",
-    "is_plain_file",
-    "open_files",
-    "read_json",
-    "read_parquet",
-    "remove_leftovers",
-    "sweep",
-    "write_atomically",
-    "write_folder",
-    "write_json",
-    "write_parquet",
-    "write_text",
-]
-
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """Write a file through a neighbour that replaces it in one step.

@@ -28,31 +28,6 @@ from ombud.errors import RegistryError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "KINDS",
-    "Argument",
-    "Plugin",
-    "analysis",
-    "answer",
-    "argument_types",
-    "arguments",
-    "create",
-    "describe",
-    "distance",
-    "get",
-    "hint",
-    "metric",
-    "moderator",
-    "names",
-    "plugins",
-    "preset",
-    "probe",
-    "recommender",
-    "register",
-    "section",
-    "source",
-    "world",
-]
 
 KINDS = (
     "analysis", "answer", "distance", "metric", "moderator", "preset", "probe", "recommender",
@@ -112,7 +87,7 @@ def register(kind: str, name: str) -> Callable[[Factory], Factory]:
 
 
 def analysis(name: str) -> Callable[[Factory], Factory]:
-    """Register an analysis: something computed from the data alone."""
+    """Register an analysis: something computed beside the metrics, see `ombud.audits.Analysis`."""
     return register("analysis", name)
 
 
@@ -152,7 +127,7 @@ def world(name: str) -> Callable[[Factory], Factory]:
 
 
 def preset(name: str) -> Callable[[Factory], Factory]:
-    """Register a preset: a function that completes a plan."""
+    """Register a preset: a class that completes a plan."""
     return register("preset", name)
 
 

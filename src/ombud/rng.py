@@ -6,8 +6,6 @@ from hashlib import blake2b
 
 import numpy as np
 
-__all__ = ["generator"]
-
 
 def generator(seed: int, *names: str) -> np.random.Generator:
     """Return a generator that depends on the seed and on the names, and on nothing else.

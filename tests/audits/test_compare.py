@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ombud.audits import Audit, Result
 from ombud.audits.compare import compare
-from ombud.audits.watch import results_in, watch
+from ombud.audits.monitor import results_in, watch
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.groups import Grouping
@@ -18,8 +18,8 @@ from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import ResultError
 from ombud.metrics import FalsePositiveRate
-from ombud.metrics.changes import estimate_changes
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.changes import estimate_changes
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression import PooledSuppression, Suppression
 from ombud.report.watching import watch_lines, watch_pages
 from ombud.stats.paired import mcnemar

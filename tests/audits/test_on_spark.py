@@ -14,11 +14,17 @@ from typing import Any, Self
 import polars as pl
 import pytest
 
-from ombud.audits import Plan
-from ombud.audits.engines import audit_of
-from ombud.audits.on_spark import _AGAIN, SparkAudit, _merged, _parts, java_fault, spark_fault
-from ombud.audits.spark_watch import ExecutorWatch
-from ombud.audits.streamed import StreamedAudit
+from ombud.audits import Audit, Plan
+from ombud.audits.backends.base import Run
+from ombud.audits.backends.spark import (
+    _AGAIN,
+    SparkBackend,
+    _merged,
+    _parts,
+    java_fault,
+    spark_fault,
+)
+from ombud.audits.backends.spark_watch import ExecutorWatch
 from ombud.errors import AuditedSystemError, DataError, MissingExtraError, PlanError
 from ombud.systems.recommenders.adapters.spark import spark_error
 
@@ -48,11 +54,11 @@ def test_what_is_lacking_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_a_version_outside_the_range_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ombud.audits.on_spark.require", lambda module, extra: None)
-    monkeypatch.setattr("ombud.audits.on_spark.version", lambda name: "2.4.8")
+    monkeypatch.setattr("ombud.audits.backends.spark.require", lambda module, extra: None)
+    monkeypatch.setattr("ombud.audits.backends.spark.version", lambda name: "2.4.8")
     assert spark_fault() == "pyspark is 2.4.8; ombud works with 3.5 up to, but not with, 5.0"
     with pytest.raises(MissingExtraError, match=r"pyspark is 2\.4\.8"):
-        audit_of(plan_of(type="spark"))
+        Audit.from_plan(plan_of(type="spark"))
 
 
 def _told(error: Exception) -> Exception:
@@ -93,7 +99,7 @@ def test_rows_without_an_id_are_refused_by_the_executor():
 
 def test_keys_of_another_engine_are_refused():
     with pytest.raises(PlanError, match="engine.rows is read by"):
-        StreamedAudit.from_plan(plan_of(type="spark", rows=False))
+        Audit.from_plan(plan_of(type="spark", rows=False))
 
 
 class Cluster:
@@ -159,7 +165,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         "_SAY_AGAIN": 60,
         "_GIVE_UP_AFTER": 0.2,
     }.items():
-        monkeypatch.setattr(f"ombud.audits.spark_watch.{name}", seconds)
+        monkeypatch.setattr(f"ombud.audits.backends.spark_watch.{name}", seconds)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -186,7 +192,7 @@ def test_another_job_that_waits_is_cancelled_too():
 
 @pytest.mark.usefixtures("impatient")
 def test_that_it_waits_is_said_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ombud.audits.spark_watch._SAY_AGAIN", 0)
+    monkeypatch.setattr("ombud.audits.backends.spark_watch._SAY_AGAIN", 0)
     often, told = threading.Event(), Counter()
 
     def progress(done: int, total: int | None, what: str) -> None:
@@ -295,10 +301,9 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     return Spark(monkeypatch)
 
 
-def measured(audit: SparkAudit, on: Callable[..., Any]) -> Any:
-    audit._on = on  # type: ignore[method-assign]
-    nothing: Any = None
-    return audit._measured(nothing, nothing, lambda done, total, what: None)
+def measured(backend: SparkBackend, on: Callable[..., Any]) -> Any:
+    backend._on = on  # type: ignore[method-assign]
+    return backend.measured(Run(None, lambda done, total, what: None))
 
 
 def fails(*_: Any) -> Any:
@@ -310,7 +315,7 @@ def test_a_session_that_does_not_start_is_a_sentence(spark: Spark):
     spark.context._active_spark_context = begun = Session()
     begun._jsc = None  # type: ignore[assignment]
     with pytest.raises(AuditedSystemError, match=r"did not start with master = 'odd': Could not"):
-        measured(SparkAudit(plan_of(type="spark", master="odd")), fails)
+        measured(SparkBackend(plan_of(type="spark", master="odd"), ()), fails)
     assert begun.stopped == 1  # the next session would be given it
 
 
@@ -329,10 +334,10 @@ def test_spark_connect_is_refused_by_name(
     if remote:
         monkeypatch.setenv("SPARK_REMOTE", remote)
     with pytest.raises(PlanError, match="Spark Connect"):
-        measured(SparkAudit(plan_of(type="spark", **engine)), fails)
+        measured(SparkBackend(plan_of(type="spark", **engine), ()), fails)
     given = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(PlanError, match="the session is one of Spark Connect"):
-        measured(SparkAudit(plan_of(type="spark"), session=given), fails)
+        measured(SparkBackend(plan_of(type="spark"), (), session=given), fails)
 
 
 def test_what_went_wrong_is_told_although_the_session_cannot_be_stopped(spark: Spark):
@@ -341,11 +346,11 @@ def test_what_went_wrong_is_told_although_the_session_cannot_be_stopped(spark: S
 
     spark.made.stop = stop
     with pytest.raises(AuditedSystemError, match="before the audit was done: the JVM is gone"):
-        measured(SparkAudit(plan_of(type="spark")), fails)
+        measured(SparkBackend(plan_of(type="spark"), ()), fails)
     spark.made = broken = Session()
     broken.sparkContext = None  # type: ignore[assignment]
     with pytest.raises(AuditedSystemError, match="before the audit was done"):
-        measured(SparkAudit(plan_of(type="spark")), fails)
+        measured(SparkBackend(plan_of(type="spark"), ()), fails)
     assert broken.stopped == 1  # although the watch could not begin
 
 
@@ -356,22 +361,22 @@ def test_only_a_new_session_is_stopped(spark: Spark):
         used.append(session)
 
     plan = plan_of(type="spark", options={"spark.x": "1"})
-    measured(SparkAudit(plan), on)
+    measured(SparkBackend(plan, ()), on)
     assert used == [spark.made] and spark.made.stopped == 1 and spark.asked == {"spark.x": "1"}
     # Another thread has made it: it is not active in this one.
     spark.asked, spark.made = {}, Session()
     spark.context._active_spark_context = spark.made
-    measured(SparkAudit(plan), on)
+    measured(SparkBackend(plan, ()), on)
     assert used.pop() is spark.made and not spark.made.stopped
     assert not spark.asked  # a session of others is not changed
     frames = {"interactions": SimpleNamespace(sparkSession=Session())}
-    measured(SparkAudit(plan, frames=frames), on)
+    measured(SparkBackend(plan, (), frames=frames), on)
     assert used.pop() is frames["interactions"].sparkSession
 
 
 def test_settings_that_a_session_does_not_have_are_told(spark: Spark):
     engine = {"master": "spark://one:7077", "options": {"spark.x": "1", "spark.y": "2"}}
-    audit = SparkAudit(plan_of(type="spark", **engine), session=Session(**{"spark.x": "1"}))
+    audit = SparkBackend(plan_of(type="spark", **engine), (), session=Session(**{"spark.x": "1"}))
     measured(audit, lambda *_: None)
     assert audit._unheeded is not None and audit._unheeded.is_warning
     assert str(audit._unheeded) == (

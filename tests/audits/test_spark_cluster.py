@@ -23,10 +23,9 @@ import pytest
 from _texts_lake import plan_of_texts, same, write_texts
 
 import ombud
-from ombud.audits import Plan, Result
-from ombud.audits.engines import audit_of
-from ombud.audits.on_spark import SparkAudit, java_fault
-from ombud.audits.spark_watch import _OF_JOBS, ExecutorWatch
+from ombud.audits import Audit, Plan, Result
+from ombud.audits.backends.spark import java_fault
+from ombud.audits.backends.spark_watch import _OF_JOBS, ExecutorWatch
 from ombud.data.frames import Column, read_table
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
@@ -108,19 +107,16 @@ class First(NDCG):
         return super().measure(outputs, data)
 
 
-def audit_with(first: First, marker: Path, plan: Plan, **more: Any) -> SparkAudit:
+def audit_with(first: First, marker: Path, plan: Plan, **more: Any) -> Audit:
     """Return an audit whose first metric is another one, which goes to the executors by value."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     object.__setattr__(first, "marker", marker)
 
-    class Changed(SparkAudit):
-        @property
-        def metrics(self) -> Any:
-            return (first, *super().metrics[1:])
-
-    return Changed(plan, **more)
+    audit = Audit.from_plan(plan, **more)
+    audit.backend.metrics = (first, *audit.metrics[1:])
+    return audit
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +159,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def streamed(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
     """The numbers of one machine."""
     folder = tmp_path_factory.mktemp("stream")
-    return audit_of(plan_of(lake, type="stream", blocks=2)).run(folder / "out")
+    return Audit.from_plan(plan_of(lake, type="stream", blocks=2)).run(folder / "out")
 
 
 def test_two_workers_give_the_numbers_of_one_machine(
@@ -195,21 +191,21 @@ def test_decisions_about_texts_give_the_numbers_of_one_machine(
     texts = "texts" if groups is None else "clusters"
     more = {"metrics": [{"name": "suppression"}, {"name": "false-positive-rate"}]}
     plan = plan_of_texts(tmp_path, texts, groups, engine={"type": "stream", "blocks": 2}, **more)
-    one = audit_of(plan).run(tmp_path / "stream")
+    one = Audit.from_plan(plan).run(tmp_path / "stream")
     engine = {
         "type": "spark",
         "blocks": 2,
         "options": {"spark.none": "1", "spark.ui.enabled": "false"},
     }
     plan = plan_of_texts(tmp_path, texts, groups, engine=engine, **more)
-    audit = SparkAudit.from_plan(plan, session=session)
+    audit = Audit.from_plan(plan, session=session)
     two = audit.run(tmp_path / "spark")
     same(one, two)
     [unheeded] = set(one.exclusions) ^ set(two.exclusions)
     assert "engine: 1 of 2 settings" in str(unheeded) and "spark.none = '1'" in str(unheeded)
     assert unheeded in Result.load(tmp_path / "spark").exclusions
     # Texts are read, tagged or keyed, sorted and measured by executors; nothing comes between.
-    steps = re.findall(r"MapInArrow|hashpartitioning\(\S+?[,)]|Collect", audit.query)
+    steps = re.findall(r"MapInArrow|hashpartitioning\(\S+?[,)]|Collect", audit.backend.query)
     sorts = [re.sub(r"#\d+L?", "", step) for step in steps if "hash" in step]
     ids = ["hashpartitioning(_unit,"]
     assert sorts == (ids if groups is None else ["hashpartitioning(cluster:bigint,", *ids])
@@ -226,8 +222,8 @@ def test_spark_reads_the_present_version_of_a_delta_table(lake: Path, tmp_path: 
     plan = plan.model_copy(
         update={"data": plan.data.model_copy(update={"interactions": path, "test": None})}
     )
-    audit = SparkAudit(plan, session=session)
-    assert audit._frame(session, "interactions", audit._tables()).count() == 100
+    backend = Audit.from_plan(plan, session=session).backend
+    assert backend._frame(session, "interactions").count() == 100
 
 
 def test_als_trains_and_recommends_in_spark(tmp_path: Path, session: Any):
@@ -365,4 +361,4 @@ def test_a_cluster_that_goes_away_leaves_nothing_and_the_run_begins_again(
     with pytest.raises(ResultError):
         Result.load(tmp_path / "out")
     session.stop()
-    same(streamed, audit_of(plan).run(tmp_path / "out"))
+    same(streamed, Audit.from_plan(plan).run(tmp_path / "out"))

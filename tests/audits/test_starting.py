@@ -10,7 +10,7 @@ import pytest
 
 from ombud.audits import Audit, Gate, Plan, Result
 from ombud.audits.headers import read_role
-from ombud.audits.starting import Start
+from ombud.audits.scaffold import Start
 from ombud.errors import DataError, PlanError
 from ombud.worlds import small_world
 

@@ -17,16 +17,15 @@ import pytest
 from _texts_lake import same
 
 from ombud.audits import Audit, Plan, Result
-from ombud.audits.block_sorting import sort_into_blocks
-from ombud.audits.block_tables import Tables, checked_members
+from ombud.audits.backends.sorting import sort_into_blocks
+from ombud.audits.backends.tables import Tables, checked_members
 from ombud.audits.compare import compare
-from ombud.audits.engines import audit_of
 from ombud.audits.rescore import rescore
 from ombud.audits.verify import recompute
 from ombud.data.lake import LakeTable
 from ombud.data.tables import write_tables
 from ombud.errors import DataError, OmbudError, PlanError, ResultError
-from ombud.stats.binned import bins_of, mixed
+from ombud.stats.bootstrap.binned import bins_of, mixed
 from ombud.worlds import small_world
 
 
@@ -77,7 +76,7 @@ def plan_of(lake: Path, **more: Any) -> dict[str, Any]:
 
 
 def run(lake: Path, folder: Path, **more: Any) -> Result:
-    return audit_of(Plan.from_dict(plan_of(lake, **more))).run(folder)
+    return Audit.from_plan(Plan.from_dict(plan_of(lake, **more))).run(folder)
 
 
 def numbers(result: Result) -> list[tuple[Any, ...]]:
@@ -118,7 +117,7 @@ def test_blocks_on_disk_give_the_numbers_of_memory(lake: Path, tmp_path: Path):
     # Other blocks and order of rows, Hive partitions, memberships: the same to rounding.
     plan = plan_of(lake, engine={"type": "stream", "blocks": 1, "rows": False})
     plan["data"] |= {"interactions": str(lake / "parts"), "users": str(lake / "members.parquet")}
-    other = audit_of(Plan.from_dict(plan)).run(tmp_path / "other")
+    other = Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "other")
     same(stream, other)
     assert not (tmp_path / "other" / "rows").exists()
     again = run(lake, tmp_path / "again", engine={"type": "stream", "blocks": 2})
@@ -152,11 +151,11 @@ def test_a_run_that_was_stopped_goes_on(lake: Path, tmp_path: Path, monkeypatch)
     whole = run(lake, tmp_path / "whole", engine=engine)
     plan = Plan.from_dict(plan_of(lake, engine=engine))
     with pytest.raises(KeyboardInterrupt):
-        audit_of(plan).run(tmp_path / "stopped", stop_at_2)
+        Audit.from_plan(plan).run(tmp_path / "stopped", stop_at_2)
     with pytest.raises(OmbudError, match="not a finished result"):
         Result.load(tmp_path / "stopped")
     (tmp_path / "stopped" / "blocks" / "interactions" / "0001.arrow").unlink()  # is done with
-    again = audit_of(plan).run(tmp_path / "stopped")
+    again = Audit.from_plan(plan).run(tmp_path / "stopped")
     assert numbers(again) == numbers(whole)
 
 
@@ -169,7 +168,7 @@ def test_blocks_of_another_run_are_not_used(lake: Path, tmp_path: Path, changed:
     plan = plan_of(lake, engine=engine)
     plan["data"]["interactions"] = str(tmp_path / "rows.parquet")
     with pytest.raises(KeyboardInterrupt):
-        audit_of(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2)
+        Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2)
     assert len(list((tmp_path / "scratch").rglob("sorted.json"))) == 1
     shutil.rmtree(tmp_path / "out")
     if changed == "files":
@@ -177,10 +176,10 @@ def test_blocks_of_another_run_are_not_used(lake: Path, tmp_path: Path, changed:
     elif changed == "plan":
         plan["metrics"] = [{"name": "share-gap", "k": 5}, {"name": "ndcg", "k": 3}]
     told: list[str] = []
-    again = audit_of(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
+    again = Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
     assert ["everything is sorted anew" in one for one in told] == [True] * (changed != "nothing")
     plan["engine"] = {"type": "stream", "blocks": 4}
-    whole = audit_of(Plan.from_dict(plan)).run(tmp_path / "whole")
+    whole = Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "whole")
     assert numbers(again) == numbers(whole)
     stored = [sorted(p.name for p in (f / "rows").rglob("*")) for f in (again.folder, whole.folder)]
     assert stored[0] == stored[1]
@@ -205,15 +204,15 @@ def test_remote_files_that_changed_are_sorted_anew(lake: Path, tmp_path: Path, s
     plan["data"]["interactions"] = address
     write(rows)
     with pytest.raises(KeyboardInterrupt):
-        audit_of(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2)
+        Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2)
     told: list[str] = []
     with pytest.raises(KeyboardInterrupt):  # nothing has changed: it goes on
-        audit_of(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2, told.append)
+        Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "out", stop_at_2, told.append)
     assert not any("sorted anew" in one for one in told)
     write(rows.head(rows.height // 2))
-    again = audit_of(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
+    again = Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
     assert any("sorted anew" in one for one in told)
-    assert numbers(again) == numbers(audit_of(Plan.from_dict(plan)).run(tmp_path / "whole"))
+    assert numbers(again) == numbers(Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "whole"))
 
 
 def test_files_named_from_the_working_directory_are_hashed(lake: Path, tmp_path: Path, monkeypatch):
@@ -223,12 +222,12 @@ def test_files_named_from_the_working_directory_are_hashed(lake: Path, tmp_path:
     plan = plan_of(lake, engine={"type": "stream", "blocks": 4})
     plan["data"]["interactions"] = "rows.parquet"
     with pytest.raises(KeyboardInterrupt):
-        audit_of(Plan.from_dict(plan)).run("out", stop_at_2)
+        Audit.from_plan(Plan.from_dict(plan)).run("out", stop_at_2)
     whole = rows.head(rows.height // 2)
     whole.write_parquet("rows.parquet")
     with pytest.raises(ResultError, match="holds another run"):
-        audit_of(Plan.from_dict(plan)).run("out")
-    result = audit_of(Plan.from_dict(plan)).run("new")
+        Audit.from_plan(Plan.from_dict(plan)).run("out")
+    result = Audit.from_plan(Plan.from_dict(plan)).run("new")
     assert "data.interactions" in result.provenance["inputs"]
     monkeypatch.chdir(lake)
     assert recompute(tmp_path / "new") == ()
@@ -305,7 +304,7 @@ def test_tables_with_faults_are_refused(lake: Path, tmp_path: Path, fault: str, 
     plan = plan_of(lake, engine={"type": "stream", "blocks": 2})
     plan["data"]["interactions"] = _broken(lake, tmp_path, fault)
     with pytest.raises(OmbudError, match=told):
-        audit_of(Plan.from_dict(plan)).run(tmp_path / "out")
+        Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "out")
     assert not (tmp_path / "out" / "provenance.json").exists()
 
 
@@ -318,7 +317,7 @@ def test_memberships_that_are_not_filled_in_are_refused(lake: Path, tmp_path: Pa
         plan = plan_of(lake, engine={"type": engine})
         plan["data"]["users"] = str(tmp_path / "members.parquet")
         with pytest.raises(OmbudError, match=f"column '{column}' is missing in"):
-            audit_of(Plan.from_dict(plan)).run(tmp_path / engine)
+            Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / engine)
     with pytest.raises(DataError, match=f"column '{column}' is missing in"):  # as Spark asks
         checked_members([("a", "a=1"), (None, "b") if column == "attribute" else ("a", None)], None)
 
@@ -331,7 +330,7 @@ def test_ranks_are_whole_numbers(lake: Path, tmp_path: Path, engine: str, kind: 
     plan = plan_of(lake, engine={"type": engine})
     plan["systems"]["s0"]["path"] = str(tmp_path / "lists.parquet")
     with pytest.raises(OmbudError, match=r"column 'rank': holds .*; whole numbers were expected"):
-        audit_of(Plan.from_dict(plan)).run(tmp_path / "out")
+        Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "out")
     assert not (tmp_path / "out" / "blocks").exists()
 
 
@@ -353,7 +352,7 @@ def test_object_stores_are_read_and_said(lake: Path, tmp_path: Path):
     plan = plan_of(lake, engine={"type": "stream", "rows": False})
     plan["data"]["interactions"] = "memory://bucket"
     told: list[str] = []
-    found = audit_of(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
+    found = Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "out", notice=told.append)
     here = run(lake, tmp_path / "here", engine={"type": "stream", "rows": False})
     assert numbers(found) == numbers(here)
     assert told == [
@@ -489,10 +488,20 @@ def test_one_user_may_have_most_rows(lake: Path, tmp_path: Path):
     pl.concat([rows.select("user", "item"), skewed]).write_parquet(tmp_path / "rows.parquet")
     plan = plan_of(lake, engine={"type": "stream", "blocks": 3})
     plan["data"] = {**plan["data"], "interactions": str(tmp_path / "rows.parquet")}
-    result = audit_of(Plan.from_dict(plan)).run(tmp_path / "out")
+    result = Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / "out")
     assert any(e.what == "users" and e.count >= 1 for e in result.exclusions)
 
 
-def test_memory_does_not_run_a_plan_of_another_engine(lake: Path):
-    with pytest.raises(PlanError, match="audit_of"):
-        Audit.from_plan(Plan.from_dict(plan_of(lake, engine={"type": "stream"})))
+def test_engines_refuse_the_same_plans_and_need_no_folder(lake: Path):
+    engines = ({"type": "memory"}, {"type": "stream", "blocks": 2})
+    for engine in engines:
+        twice = plan_of(lake, engine=engine, metrics=[{"name": "ndcg", "k": 12}] * 2)
+        with pytest.raises(PlanError, match="two metrics are called"):
+            Audit.from_plan(Plan.from_dict(twice))
+        odd = plan_of(lake, engine=engine)
+        odd["systems"] = {"../s0": odd["systems"]["s0"]}
+        with pytest.raises(PlanError, match="they name files"):
+            Audit.from_plan(Plan.from_dict(odd))
+    one, two = (Audit.from_plan(Plan.from_dict(plan_of(lake, engine=e))).run() for e in engines)
+    assert one.folder is two.folder is None
+    assert [e.key for e in one.estimates] == [e.key for e in two.estimates]

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from _texts_lake import by_name, plan_of_texts, same, write_texts
 
-from ombud.audits.block_sorting import sort_into_blocks
-from ombud.audits.block_tables import Tables
-from ombud.audits.engines import audit_of
+from ombud.audits import Audit
+from ombud.audits.backends.sorting import sort_into_blocks
+from ombud.audits.backends.tables import Tables
 from ombud.audits.presets import tagger_of
 from ombud.errors import OmbudError, PlanError
 from ombud.report import Report
@@ -32,9 +32,11 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_blocks_of_texts_give_the_numbers_of_memory(
     lake: Path, tmp_path: Path, texts: str, groups: str | None
 ):
-    memory = audit_of(plan_of_texts(lake, texts, groups)).run(tmp_path / "memory")
+    memory = Audit.from_plan(plan_of_texts(lake, texts, groups)).run(tmp_path / "memory")
     engine = {"type": "stream", "blocks": 3}
-    stream = audit_of(plan_of_texts(lake, texts, groups, engine=engine)).run(tmp_path / "stream")
+    stream = Audit.from_plan(plan_of_texts(lake, texts, groups, engine=engine)).run(
+        tmp_path / "stream"
+    )
     mine, theirs = by_name(memory), by_name(stream)
     assert mine.keys() == theirs.keys() and len(mine) > 20
     exact = 0
@@ -55,7 +57,9 @@ def test_blocks_of_texts_give_the_numbers_of_memory(
     assert stored["unit"].sort().equals(whole["unit"].sort())
     if texts == "clusters" and groups is not None:
         engine = {"type": "stream", "blocks": 1, "rows": False}
-        other = audit_of(plan_of_texts(lake, texts, groups, engine=engine)).run(tmp_path / "other")
+        other = Audit.from_plan(plan_of_texts(lake, texts, groups, engine=engine)).run(
+            tmp_path / "other"
+        )
         same(stream, other)
         assert "suppression" in Report(stream).markdown()
 
@@ -123,7 +127,9 @@ def test_what_blocks_of_texts_cannot_do_is_refused_at_once(
         system["path"] = str(lake / f"{name}.parquet")
     pl.DataFrame({"id": [1], "flagged": [True]}).write_parquet(lake / "numbered.parquet")
     with pytest.raises(PlanError, match=told):
-        audit_of(plan_of_texts(lake, "texts", "wide", engine=ENGINE, **more)).run(tmp_path / "out")
+        Audit.from_plan(plan_of_texts(lake, "texts", "wide", engine=ENGINE, **more)).run(
+            tmp_path / "out"
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -145,5 +151,5 @@ def test_texts_with_faults_are_refused(lake: Path, tmp_path: Path, change: Any, 
     plan = plan_of_texts(lake, "texts", None, engine=ENGINE)
     data = plan.data.model_copy(update={"texts": str(tmp_path / "texts.parquet")})
     with pytest.raises(OmbudError, match=told):
-        audit_of(plan.model_copy(update={"data": data})).run(tmp_path / "out")
+        Audit.from_plan(plan.model_copy(update={"data": data})).run(tmp_path / "out")
     assert not (tmp_path / "out" / "provenance.json").exists()

@@ -30,13 +30,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ombud.metrics.base import MetricBase, Rows
+from ombud.metrics.base import Metric, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
 
 @metric("brand-new")
 @dataclass(frozen=True)
-class BrandNew(MetricBase):
+class BrandNew(Metric):
     """How long lists are."""
 
     of: ClassVar[Literal["recommender"]] = "recommender"

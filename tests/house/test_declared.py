@@ -16,7 +16,7 @@ FOREIGN = {
     "audits/collect.py": {"predict"},
     "audits/faults.py": {"model_fields"},
     "audits/result.py": {"spec"},
-    "audits/spark_watch.py": {"_stackTrace"},
+    "audits/backends/spark_watch.py": {"_stackTrace"},
     "cli/data.py": {"exclusions"},
     "cli/describe.py": {"of"},
     "link/_streams.py": {"read1"},

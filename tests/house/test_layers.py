@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 SOURCE = Path(__file__).parents[2] / "src" / "ombud"
 
 LAYERS: list[set[str]] = [
@@ -51,20 +49,28 @@ def modules() -> list[Path]:
     return sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_a_module_imports_only_from_its_left(path: Path) -> None:
+def faults_of(path: Path) -> list[str]:
+    """Return the imports of a module that its layer does not permit."""
     layer = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    for name in imports_of(path):
-        assert name.startswith("ombud."), name
-        imported = name.split(".")[1]
-        assert imported != "cli" or layer in CLI, f"{layer} imports cli"
-        if layer in ASIDE | CLI:
+    faults = []
+    for name in sorted(imports_of(path)):
+        if not name.startswith("ombud."):
+            faults.append(name)
             continue
-        assert imported not in ASIDE, f"{layer} imports {imported}, which stands aside"
-        if imported not in RANK:
-            continue  # a name of the top-level package, not a layer
-        same = imported == layer
-        assert same or RANK[imported] < RANK[layer], f"{layer} imports {imported}: {name}"
+        imported = name.split(".")[1]
+        if imported == "cli" and layer not in CLI:
+            faults.append(f"{layer} imports cli: {name}")
+        elif layer in ASIDE | CLI:
+            continue
+        elif imported in ASIDE:
+            faults.append(f"{layer} imports {imported}, which stands aside: {name}")
+        elif imported in RANK and imported != layer and RANK[imported] >= RANK[layer]:
+            faults.append(f"{layer} imports {imported}: {name}")
+    return [f"{path.relative_to(SOURCE)}: {fault}" for fault in faults]
+
+
+def test_modules_import_only_from_their_left() -> None:
+    assert [fault for path in modules() for fault in faults_of(path)] == []
 
 
 def test_every_folder_has_a_layer() -> None:

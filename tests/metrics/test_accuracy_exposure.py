@@ -17,9 +17,10 @@ from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics import Coverage, DistinctShare, Gini
 from ombud.metrics.accuracy.lists import DistinctItems, GiniOfExposure
-from ombud.metrics.engine import Settings, estimate_metric
-from ombud.stats.bootstrap import resample
-from ombud.stats.replicates import Sample
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
+from ombud.stats.bootstrap.replicates import Sample
+from ombud.stats.bootstrap.resample import resample
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "accuracy"
 

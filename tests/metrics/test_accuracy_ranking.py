@@ -17,7 +17,8 @@ from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.accuracy import F1, MRR, NDCG, HitRate, Precision, Recall
 from ombud.metrics.accuracy.held_out import relevant_part
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.registry import create
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "accuracy"

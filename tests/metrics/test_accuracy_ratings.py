@@ -16,7 +16,8 @@ from ombud.data.interactions import Interactions
 from ombud.data.predictions import Predictions
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.metrics.accuracy import MAE, RMSE
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "accuracy"
 EMPTY = Dataset()

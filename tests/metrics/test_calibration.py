@@ -12,7 +12,8 @@ from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.calibration import Miscalibration, divergence, item_mixes
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.worlds import small_world
 
 

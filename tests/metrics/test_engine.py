@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ombud.data import Dataset, Grouping
-from ombud.metrics.base import MetricBase, Outputs, Rows, spec_of
-from ombud.metrics.comparisons import Needs
-from ombud.metrics.engine import REST, Settings, estimate_metric
+from ombud.metrics.base import Metric, Outputs, Rows, spec_of
+from ombud.metrics.engine.comparisons import Needs
+from ombud.metrics.engine.estimate import REST, estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.stats import Mean
 
 
 @dataclass(frozen=True)
-class Plain(MetricBase):
+class Plain(Metric):
     """A metric whose rows are given."""
 
     k: int = 10

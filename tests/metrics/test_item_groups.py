@@ -11,7 +11,7 @@ from ombud.data import Dataset, Interactions, Items, Recommendations
 from ombud.data.tables import TableOptions, read_tables
 from ombud.errors import PlanError
 from ombud.metrics import RMSE, Coverage, LabelShare, Recall
-from ombud.metrics.item_groups import measure_by_item
+from ombud.metrics.engine.item_groups import measure_by_item
 
 TRAIN = Interactions.from_frame({"user": [1, 1, 2, 2], "item": [5, 6, 5, 6], "rating": [3.0] * 4})
 TEST = Interactions.from_frame(

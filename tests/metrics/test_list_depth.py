@@ -13,7 +13,7 @@ from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.metrics import HistoryShare, LabelShare, Recall
-from ombud.metrics.list_depth import list_depth
+from ombud.metrics.engine.list_depth import list_depth
 from ombud.systems import RecordedRecommendations
 from ombud.systems.recommenders import Popular
 from ombud.systems.rerankers import AvoidList

@@ -16,7 +16,7 @@ from ombud.errors import PlanError
 from ombud.probes.affine import AffineScores, affine_scores, most_probable, reaches_top
 from ombud.probes.distances import probabilities
 from ombud.probes.edits import History
-from ombud.probes.whitebox import open_box
+from ombud.probes.models import open_box
 
 pytest.importorskip("numba")
 sys.path.insert(0, str(Path(__file__).parent))

@@ -29,8 +29,8 @@ from ombud.probes.blackbox import (
 )
 from ombud.probes.blackbox.systems import TryAgainError
 from ombud.probes.edits import EditSpace, History
+from ombud.probes.models import open_box
 from ombud.probes.reachability import Reachability
-from ombud.probes.whitebox import open_box
 from ombud.systems.recommenders import EASE
 
 pytest.importorskip("numba")

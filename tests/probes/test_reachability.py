@@ -12,6 +12,7 @@ import pytest
 from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.probes.edits import Edit, EditSpace, History, rows_of
+from ombud.probes.models import TrainedBox, closed_form, open_box
 from ombud.probes.outcomes import (
     FrozenOutcome,
     RetrainedOutcome,
@@ -21,7 +22,6 @@ from ombud.probes.outcomes import (
 from ombud.probes.reachability import Reachability
 from ombud.probes.search import Objective, beam, exhaustive
 from ombud.probes.singles import single_reach
-from ombud.probes.whitebox import TrainedBox, closed_form, open_box
 from ombud.systems.recommenders import BPR, EASE, ExplicitALS, ImplicitALS
 
 pytest.importorskip("numba")

@@ -9,7 +9,7 @@ from ombud.audits.plan import Plan, StatisticsPlan
 from ombud.audits.result import MetricInfo, Result
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
-from ombud.metrics.engine import REST, correct
+from ombud.metrics.engine.estimate import REST, correct
 from ombud.stats.estimate import Estimate
 
 GAP = MetricInfo(

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.data.ids import hash_ids
-from ombud.stats.binned import BINS, add_to_bins, bins_of, mixed, resample_bins
-from ombud.stats.bootstrap import resample
+from ombud.stats.bootstrap.binned import BINS, add_to_bins, bins_of, mixed, resample_bins
+from ombud.stats.bootstrap.replicates import Sample
+from ombud.stats.bootstrap.resample import resample
 from ombud.stats.clustered_rates import (
     RateSums,
     cluster_score_test,
     design_effect,
     intracluster_correlation,
 )
-from ombud.stats.replicates import Sample
 from ombud.stats.statistics import Mean, Median, RatioOfSums
 
 WHOLE = os.environ.get("OMBUD_SLOW", "") not in {"", "0"}

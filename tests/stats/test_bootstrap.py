@@ -18,8 +18,8 @@ from ombud.stats import (
     estimate,
     resample,
 )
-from ombud.stats import _counts as counts_module
-from ombud.stats._counts import Counts
+from ombud.stats.bootstrap import _counts as counts_module
+from ombud.stats.bootstrap._counts import Counts
 from ombud.stats.statistics import as_rows
 
 
@@ -125,7 +125,7 @@ def test_other_samples_groups_and_batches_change_nothing(rng, monkeypatch) -> No
 def bootstrap_module():
     import importlib
 
-    return importlib.import_module("ombud.stats.bootstrap")
+    return importlib.import_module("ombud.stats.bootstrap.resample")
 
 
 @pytest.mark.parametrize("statistic", [Mean(), Median(), Custom(lambda r: float(r.std()))])

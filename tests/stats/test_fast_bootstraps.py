@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ombud.stats.bootstrap import resample
+from ombud.stats.bootstrap.patterns import resample_patterns
+from ombud.stats.bootstrap.replicates import Sample
+from ombud.stats.bootstrap.resample import resample
 from ombud.stats.extremes import largest_ratio
-from ombud.stats.patterns import resample_patterns
 from ombud.stats.pooling import partially_pool
 from ombud.stats.ranks import resample_medians
-from ombud.stats.replicates import Sample
 from ombud.stats.statistics import Median, RatioOfSums
 
 

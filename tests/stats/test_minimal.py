@@ -31,24 +31,6 @@ print(sorted(m for m in sys.modules if m.startswith("ombud.") and not m.startswi
 """
 
 
-PROPAGATION = (
-    PROGRAM.partition("import numpy")[0]
-    + """
-import ombud.stats.propagation as model
-print(model.fit_profiles([3, 5, 9, 1] * 9, [10] * 36).diagnostics.converged)
-print(sorted(m for m in sys.modules if m.startswith("ombud.") and not m.startswith("ombud.stats")))
-"""
-)
-
-
-def test_the_propagation_model_runs_with_numpy_and_scipy_alone() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROPAGATION], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["True", "['ombud.errors']"]
-
-
 def test_statistics_run_with_numpy_and_scipy_alone() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
@@ -59,25 +41,3 @@ def test_statistics_run_with_numpy_and_scipy_alone() -> None:
         "pydantic is blocked in this test",
         "[]",
     ]
-
-
-def test_everything_public_is_exported() -> None:
-    import importlib
-    import pkgutil
-
-    import ombud.stats as stats
-
-    helpers = {
-        "add_to_bins",
-        "contrasted",
-        "known_rows",
-        "mixed",
-        "normal_quantile",
-        "without_each",
-    }
-    public: set[str] = set()
-    for found in pkgutil.iter_modules(stats.__path__):
-        # A package, such as propagation, is imported by its own name and has its own list.
-        if not found.name.startswith("_") and not found.ispkg:
-            public |= set(importlib.import_module(f"ombud.stats.{found.name}").__all__)
-    assert set(stats.__all__) == public - helpers

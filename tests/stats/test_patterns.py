@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ombud.stats import Sample
-from ombud.stats.patterns import _kinds, _KindsDrawn
+from ombud.stats.bootstrap.patterns import _kinds, _KindsDrawn
 
 
 @pytest.mark.parametrize("units", [0, 1, 5, 300, 6000])

@@ -19,7 +19,8 @@ from ombud.data.labels import Labels
 from ombud.data.tables import TableOptions, read_labels, write_table
 from ombud.errors import DataError, PlanError
 from ombud.metrics import LabelShare, ShareGap
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.warnings.amplification import Amplification
 from ombud.systems.labelling import labels_from_texts
 

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from ombud.app.settings import ProjectSettings
 from ombud.app.tables import rating_matrix, ratings_table, texts_table
+from ombud.questions.delicate.risk_ratings import (
+    DELICATE_FROM,
+    HIGHEST_RISK,
+    against_others,
+    risk_agreement,
+)
 from ombud.rng import generator
 from ombud.stats.agreement import alpha_estimate
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion
-from ombud.stats.risk_ratings import DELICATE_FROM, HIGHEST_RISK, against_others, risk_agreement
-
-__all__ = ["PUBLISHED_ALPHA", "Agreement", "RaterFacts", "data_version", "measure_agreement"]
 
 PUBLISHED_ALPHA = 0.65
 """The alpha of the paper, which does not say which of them it is."""

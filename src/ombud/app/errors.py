@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ombud.errors import OmbudError
 
-__all__ = ["AppError", "ConflictError", "NotAllowedError", "NotStoredError"]
-
 
 class AppError(OmbudError):
     """A request that the annotation app cannot do."""

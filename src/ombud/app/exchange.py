@@ -23,8 +23,6 @@ from ombud.data.frames import Column, first_rows, read_table
 from ombud.errors import DataError
 from ombud.files import write_atomically
 
-__all__ = ["EXPORTS", "add_ratings", "export", "export_bytes", "read_ratings"]
-
 EXPORTS: dict[str, str] = {
     "ratings.parquet": "Every rating, rater by rater (Parquet)",
     "ratings.csv": "Every rating, rater by rater (CSV)",

@@ -15,19 +15,6 @@ from ombud.app.settings import ANSWERS, ProjectSettings
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion
 
-__all__ = [
-    "Acceptance",
-    "Case",
-    "Vote",
-    "acceptance",
-    "adjudicate",
-    "apply_pass_mark",
-    "feedback",
-    "next_case",
-    "open_round",
-    "review",
-]
-
 Kind = Literal["review", "adjudication"]
 
 _CLAIM_SECONDS = 600.0

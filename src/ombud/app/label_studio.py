@@ -22,9 +22,7 @@ import polars as pl
 from ombud.app.settings import ANSWERS, TARGETS, ProjectSettings
 from ombud.app.tables import ratings_table, texts_table
 from ombud.errors import DataError
-from ombud.stats.risk_ratings import HIGHEST_RISK
-
-__all__ = ["ImportedRating", "labelling_config", "read_export", "tasks"]
+from ombud.questions.delicate.risk_ratings import HIGHEST_RISK
 
 _ANCHORS = (
     "a term without engagement",

@@ -10,25 +10,6 @@ from typing import Literal, get_args
 
 from ombud.app.errors import AppError, NotAllowedError
 
-__all__ = [
-    "Invitation",
-    "Person",
-    "Role",
-    "Session",
-    "accept",
-    "add_person",
-    "drop_session",
-    "find_invited",
-    "invitations",
-    "invite",
-    "leave",
-    "people",
-    "person_named",
-    "revoke",
-    "session_of",
-    "welcome",
-]
-
 Role = Literal["rater", "reviewer", "lead"]
 
 _SESSION_SECONDS = 7 * 24 * 3600.0

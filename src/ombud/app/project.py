@@ -20,8 +20,6 @@ from ombud.app.store import Store
 from ombud.app.texts import TextRow, explicit_of, read_texts, spans_of
 from ombud.errors import DataError
 
-__all__ = ["Project"]
-
 _FILE = "annotation.sqlite"
 
 

@@ -13,22 +13,7 @@ import numpy as np
 from ombud.app.errors import NotAllowedError
 from ombud.app.people import Person
 from ombud.app.settings import ProjectSettings
-from ombud.stats.risk_ratings import risk_labels
-
-__all__ = [
-    "CANNOT_VOTES",
-    "LONGEST_PAUSE",
-    "Progress",
-    "Task",
-    "current_round",
-    "guidelines_version",
-    "last_rating",
-    "next_task",
-    "open_assignment",
-    "refresh",
-    "release",
-    "seconds_today",
-]
+from ombud.questions.delicate.risk_ratings import risk_labels
 
 CANNOT_VOTES = 2
 """So many votes for "cannot be judged" discard a text."""

@@ -9,17 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ombud.taxonomy import load_taxonomy
 
-__all__ = [
-    "ANSWERS",
-    "TARGETS",
-    "Answer",
-    "ProjectSettings",
-    "Support",
-    "Topic",
-    "delicate_topics",
-    "shipped_guidelines",
-]
-
 Answer = Literal["not delicate", "delicate", "cannot be judged"]
 
 ANSWERS: tuple[Answer, ...] = ("not delicate", "delicate", "cannot be judged")

@@ -18,8 +18,6 @@ from typing import Any, TypeVar
 
 from ombud.app.errors import AppError, NotStoredError
 
-__all__ = ["Store"]
-
 _T = TypeVar("_T")
 _Job = tuple[Callable[[sqlite3.Connection], Any], "Future[Any]"]
 

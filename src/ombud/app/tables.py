@@ -12,9 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.app.settings import ProjectSettings
-from ombud.stats.risk_ratings import HIGHEST_RISK, risk_labels
-
-__all__ = ["labels_table", "rating_matrix", "ratings_table", "texts_table"]
+from ombud.questions.delicate.risk_ratings import HIGHEST_RISK, risk_labels
 
 _RATINGS = """
 SELECT t.name AS id, t.round, p.name AS rater, a.repeat, a.attempt, a.state, a.answer, a.risk,

@@ -22,8 +22,6 @@ from ombud.taxonomy.dictionary import (
 )
 from ombud.text.matching import TermMatcher
 
-__all__ = ["LONGEST_TEXT", "TextRow", "explicit_of", "read_texts", "spans_of", "split_topics"]
-
 LONGEST_TEXT = 100_000
 """Characters of a text; longer ones are cut into paragraphs before they are annotated."""
 

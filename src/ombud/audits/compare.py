@@ -16,11 +16,9 @@ from ombud.data.groups import Grouping
 from ombud.errors import ResultError
 from ombud.files import inside, read_parquet
 from ombud.metrics.base import Metric, Rows
-from ombud.metrics.changes import estimate_changes, has_changes
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.changes import estimate_changes, has_changes
+from ombud.metrics.engine.estimator import Settings
 from ombud.stats.estimate import Estimate
-
-__all__ = ["Comparison", "compare", "differing_units", "stands"]
 
 _UNITS = {"moderator": ("texts",), "recommender": ("interactions", "test")}
 """The parts of the data that are the units of a metric, by the kind of system it measures."""

@@ -12,8 +12,6 @@ from ombud.audits.plan import ExpectPlan, GateFile, Plan, checked, read_toml
 from ombud.errors import PlanError
 from ombud.stats.estimate import Estimate
 
-__all__ = ["Expectation", "Gate", "State"]
-
 State = Literal["met", "not met", "undecided"]
 """Whether the numbers keep to a limit."""
 

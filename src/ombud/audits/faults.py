@@ -11,8 +11,6 @@ from pydantic import BaseModel, ValidationError
 from ombud import registry
 from ombud.errors import OmbudError, PlanError
 
-__all__ = ["check_names", "form_faults", "numbers_that_are_none"]
-
 
 def form_faults(model: type[BaseModel], error: ValidationError) -> list[str]:
     """Return one line for each fault in the form of a plan."""

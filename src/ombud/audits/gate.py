@@ -22,8 +22,6 @@ from typing import Any, Literal
 from ombud.errors import PlanError
 from ombud.stats.estimate import Estimate
 
-__all__ = ["FIELDS", "Condition", "Verdict"]
-
 _WORDS = ("metric", "system", "label", "group", "against", "kind")
 _NUMBERS = ("value", "low", "high", "n", "p_value", "p_adjusted")
 
@@ -60,7 +58,7 @@ def _fields(estimate: Estimate) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ConditionResult:
     """What a condition says about some estimates.
 
     Parameters
@@ -135,7 +133,7 @@ class Condition:
         """Whether an estimate is of a kind that the condition is about: a level, unless it says."""
         return estimate.kind == "level" or self.names("kind", "against")
 
-    def check(self, estimates: Sequence[Estimate]) -> Verdict:
+    def check(self, estimates: Sequence[Estimate]) -> ConditionResult:
         """Return which estimates meet the condition, and which could not be judged.
 
         Raises
@@ -148,7 +146,7 @@ class Condition:
         judged = [(e, self.judge(e)) for e in about]
         met = tuple(e for e, verdict in judged if verdict)
         undefined = tuple(e for e, verdict in judged if verdict is None)
-        return Verdict(met, undefined, len(about) - len(undefined))
+        return ConditionResult(met, undefined, len(about) - len(undefined))
 
     def find(self, estimates: Sequence[Estimate]) -> tuple[Estimate, ...]:
         """Return the estimates that meet the condition; see `check`."""

@@ -13,8 +13,6 @@ from ombud.data.frames import open_frame
 from ombud.data.tables import TABLES
 from ombud.errors import DataError, PlanError
 
-__all__ = ["ROLES", "FileRole", "files_in", "named_role", "read_role"]
-
 ROLES = (*TABLES, "recommendations", "decisions")
 """What a file can be: a table of a data set, or what a system answered."""
 

@@ -11,8 +11,6 @@ import polars as pl
 from ombud.metrics.base import Metric, Rows, key_of
 from ombud.stats.statistics import Floats
 
-__all__ = ["bin_edges", "spread_tables"]
-
 _BINS = 40
 _CUT = 0.98
 _STEPS = (1, 2, 2.5, 5, 10)

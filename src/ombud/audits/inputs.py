@@ -8,16 +8,16 @@ from ombud.audits.plan import DataPlan
 from ombud.data.dataset import Dataset
 from ombud.data.tables import TABLES, write_table
 
-__all__ = ["HELD_OUT", "data_plan", "store_data", "store_held_out"]
-
 HELD_OUT = "held_out.parquet"
 """What a plan's split held out, in a result folder; all the rest was trained on."""
 
 
 def data_plan(data: Dataset) -> DataPlan:
     """Return the part of a plan that names the stored tables."""
-    paths = {name: f"inputs/{name}.parquet" for name in TABLES if getattr(data, name) is not None}
-    return DataPlan().model_copy(update=paths)
+    told = {name: f"inputs/{name}.parquet" for name in TABLES if getattr(data, name) is not None}
+    if data.labels is not None and data.labels.unlabeled == "no":
+        told["unlabeled"] = "no"
+    return DataPlan().model_copy(update=told)
 
 
 def store_data(data: Dataset, folder: Path) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 from ombud.errors import ResultError
 from ombud.files import hash_file, inside, is_plain_file, read_json, write_json
 
-__all__ = ["REPORTS", "Integrity", "file_hashes", "place_of", "read_integrity", "record_reports"]
-
 REPORTS = "reports.json"
 """Names the reports that were written into a result folder, each with its hash."""
 

@@ -7,9 +7,7 @@ from inspect import cleandoc, getdoc
 from pathlib import Path
 
 from ombud.audits.result import MetricInfo
-from ombud.metrics.base import Metric, MetricBase, key_of, spec_of
-
-__all__ = ["describe_metric", "metric_info"]
+from ombud.metrics.base import Metric, key_of, spec_of
 
 _ITEM = re.compile(r"^- \*\*(?P<name>[^*]+)\*\*:\s*(?P<text>.*)$", re.DOTALL)
 
@@ -64,9 +62,8 @@ def _plain(text: str) -> str:
 def metric_info(metric: Metric, unit: str) -> MetricInfo:
     """Return what a result keeps of a metric, beside its numbers."""
     said = describe_metric(getdoc(type(metric)) or "")
-    if isinstance(metric, MetricBase):
-        whole = " ".join(filter(None, (said["summary"], metric.variant)))
-        said |= {"summary": metric.summary or whole}
+    whole = " ".join(filter(None, (said["summary"], metric.variant)))
+    said |= {"summary": metric.summary or whole}
     spec = spec_of(metric)
     given = {name: getattr(metric, name, None) for name in spec}
     # Of a file only its name: the folder is whose machine it is.

@@ -11,8 +11,6 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from ombud.errors import ResultError
 
-__all__ = ["LEFT_OUT", "MANIFEST", "PACK_SCHEMA", "Redaction", "packed_state", "read_manifest"]
-
 MANIFEST = "manifest.json"
 """Names every other file of an archive, with its length and SHA-256."""
 

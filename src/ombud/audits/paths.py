@@ -16,7 +16,6 @@ from ombud.errors import OmbudError, PlanError
 if TYPE_CHECKING:
     from ombud.audits.plan import Plan
 
-__all__ = ["absolute_paths", "change_paths", "portable_paths"]
 
 Change = Callable[[str], str]
 

@@ -9,8 +9,6 @@ from ombud import registry
 from ombud.audits.plan import Plan
 from ombud.errors import OmbudError, PlanError
 
-__all__ = ["REPEATS", "Randomness", "check_repeats", "randomness_of", "repeated_plan"]
-
 REPEATS = "repeats"
 """The folder of a result that holds what systems answered in further repeats."""
 

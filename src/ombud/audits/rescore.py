@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ombud.audits.audit import Audit
 from ombud.audits.collect import SystemOutputs
-from ombud.audits.engines import audit_of
 from ombud.audits.integrity import read_integrity
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_hashes
@@ -20,8 +17,6 @@ from ombud.errors import PlanError, ResultError
 from ombud.files import read_json
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
-
-__all__ = ["rescore"]
 
 
 def rescore(
@@ -63,7 +58,7 @@ def rescore(
         asked = plan.model_copy(update=kept)
     _check_unchanged(folder, stored)
     if stored.engine.type != "memory":
-        return _from_files(asked, into, progress)
+        return Audit.from_plan(asked).run(into, progress)
     answers = _answers(folder, tuple(stored.systems))
     systems: dict[str, Recommender | Moderator] = {
         name: RecordedRecommendations.from_frame(answer.outputs, name)
@@ -76,16 +71,7 @@ def rescore(
         _answers(folder / REPEATS / str(number), tuple(stored.systems))
         for number in range(2, stored.repeat + 1)
     ]
-    return audit.rescored(answers, None if into is None else Path(into), progress, repeats)
-
-
-def _from_files(plan: Plan, into: Path | str | None, progress: Progress | None) -> Result:
-    """Make an audit in blocks again."""
-    if into is not None:
-        return audit_of(plan).run(into, progress)
-    with TemporaryDirectory(dir=plan.engine.scratch) as scratch:
-        again = audit_of(plan).run(Path(scratch) / "again", progress)
-    return replace(again, folder=None)
+    return audit.run(into, progress, answers=answers, repeats=repeats)
 
 
 def _check_unchanged(folder: Path, stored: Plan) -> None:

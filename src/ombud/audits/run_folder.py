@@ -30,8 +30,6 @@ from ombud.files import (
 )
 from ombud.metrics.base import Outputs, Rows
 
-__all__ = ["RunFolder", "read_groups", "read_outputs", "read_predictions"]
-
 
 def read_outputs(folder: Path, system: str) -> Outputs | None:
     """Return what a system answered, as stored in a result folder; None if nothing is stored."""

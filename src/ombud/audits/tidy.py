@@ -11,8 +11,6 @@ import polars as pl
 from ombud.stats.estimate import Estimate
 from ombud.stats.power import smallest_effect
 
-__all__ = ["TIDY_COLUMNS", "tidy_frame"]
-
 _DETAILS = "details."
 
 TIDY_COLUMNS: dict[str, tuple[type[pl.DataType], str]] = {

@@ -9,8 +9,6 @@ from typing import Any
 from ombud.errors import PlanError
 from ombud.files import read_json
 
-__all__ = ["tuned_values", "with_tuned"]
-
 
 def with_tuned(
     systems: Mapping[str, dict[str, Any]], folder: Path | str, who: str

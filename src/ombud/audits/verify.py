@@ -23,8 +23,6 @@ from ombud.errors import OmbudError, ResultError
 from ombud.files import hash_file, is_plain_file, read_json
 from ombud.systems.base import Progress
 
-__all__ = ["Check", "State", "Verification", "recompute", "verify"]
-
 State: TypeAlias = Literal["intact", "changed", "missing", "not reachable", "not recorded"]
 _BAD = ("changed", "missing")
 _KINDS = {"plan.toml": "plan", "run.json": "run", "estimates.json": "estimates"}

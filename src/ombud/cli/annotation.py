@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from ombud.app import Project
     from ombud.stats.estimate import Estimate
 
-__all__ = [
-    "add",
-    "agreement",
-    "annotation",
-    "export",
-    "import_",
-    "invite",
-    "new",
-    "open_",
-    "serve_app",
-]
 
 annotation = typer.Typer(
     help="Annotation projects: texts in, people invited, ratings and agreement out.",

@@ -23,20 +23,8 @@ from ombud.errors import PlanError
 from ombud.report.display import visible
 
 if TYPE_CHECKING:
-    from ombud.audits import Plan, Result
-    from ombud.audits.engines import AnyAudit
+    from ombud.audits import Audit, Plan, Result
 
-__all__ = [
-    "GateOption",
-    "ResultArgument",
-    "load_plan",
-    "report",
-    "rescore",
-    "run",
-    "save_report",
-    "show_result",
-    "told",
-]
 
 _FolderOption = typer.Option("--folder", "-o", help="Where to store the result.")
 ResultArgument = typer.Argument(help="A result folder.", metavar="RESULT")
@@ -123,10 +111,10 @@ def run(
       ombud run plan.toml --dry-run
       ombud run plan.toml --folder results/monday --json
     """
-    from ombud.audits.engines import audit_of
+    from ombud.audits import Audit
 
     target = folder or plan.with_suffix(".result")
-    audit = audit_of(load_plan(plan))
+    audit = Audit.from_plan(load_plan(plan))
     if dry_run:
         _show_quotes(audit, as_json)
         return
@@ -135,7 +123,7 @@ def run(
     show_result(result, as_json, quiet=quiet, verbose=verbose)
 
 
-def _show_quotes(audit: AnyAudit, as_json: bool) -> None:
+def _show_quotes(audit: Audit, as_json: bool) -> None:
     quotes = audit.quote()
     if as_json:
         print_json({name: asdict(one) for name, one in quotes.items()})

@@ -14,10 +14,8 @@ from ombud.report.display import count, shorten, visible
 
 if TYPE_CHECKING:
     from ombud.audits import Expectation, Result
-    from ombud.audits.gate import Verdict
+    from ombud.audits.gate import ConditionResult
     from ombud.stats.estimate import Estimate
-
-__all__ = ["check"]
 
 
 @reports_errors
@@ -152,7 +150,7 @@ def _expected(result: Result, file: Path | None, *, plan_too: bool) -> tuple[Exp
     return expected
 
 
-def _as_limit(text: str, verdict: Verdict) -> Expectation:
+def _as_limit(text: str, verdict: ConditionResult) -> Expectation:
     """Return a condition that closes the gate as the limit that its opposite holds."""
     from ombud.audits import Expectation
 
@@ -180,7 +178,7 @@ def _show_limit(one: Expectation) -> None:
 _MOST = 10
 
 
-def _show_verdict(text: str, verdict: Verdict, total: int, *, closes: bool = False) -> None:
+def _show_verdict(text: str, verdict: ConditionResult, total: int, *, closes: bool = False) -> None:
     say(f"{len(verdict.met)} of {total} estimates meet: {visible(text)}")
     for estimate in verdict.met:
         say(f"  {_on_one_line(estimate)}")

@@ -10,8 +10,6 @@ from typer.core import TyperCommand, TyperGroup
 
 import ombud
 
-__all__ = ["COMMANDS", "CommandGroup", "CommandLine", "app"]
-
 
 class CommandLine(NamedTuple):
     """Where a command is, and the line that ``ombud --help`` shows for it."""

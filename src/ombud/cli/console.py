@@ -21,21 +21,6 @@ from ombud.report.display import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "FAILED_GATE",
-    "UNEXPECTED",
-    "UNUSABLE",
-    "JsonOption",
-    "QuietOption",
-    "VerboseOption",
-    "console",
-    "let_go",
-    "print_json",
-    "progress_bar",
-    "reports_errors",
-    "say",
-    "say_aside",
-]
 
 FAILED_GATE = 1
 """Exit code when a gate is closed or a result is not as it was written, and of nothing else."""

@@ -14,8 +14,6 @@ from ombud.cli import data_build, data_get
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
 from ombud.report.display import visible
 
-__all__ = ["Form", "app", "check", "describe", "list_"]
-
 app = typer.Typer(
     help="Fetch, build, list and describe data sets, and check files.",
     no_args_is_help=True,
@@ -49,7 +47,7 @@ def _read(form: Form, path: Path) -> Any:
         return Recommendations.from_frame(path)
     if form is Form.DECISIONS:
         return Decisions.from_frame(path, threshold=0.5)
-    return read_table_file(form.value.replace("-", "_"), path, TableOptions(absent="unknown"))
+    return read_table_file(form.value.replace("-", "_"), path, TableOptions(unlabeled="unknown"))
 
 
 @app.command("list")

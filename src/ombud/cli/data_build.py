@@ -14,7 +14,6 @@ from ombud.report.display import visible
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["build_ao3_folder", "build_app", "build_ml_ddd_folder"]
 
 build_app = typer.Typer(
     help="Build a data set: interactions.parquet, labels.parquet and card.json.",

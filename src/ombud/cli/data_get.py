@@ -11,8 +11,6 @@ import typer
 from ombud.cli.console import JsonOption, print_json, progress_bar, reports_errors, say
 from ombud.errors import DataError
 
-__all__ = ["ask_ddd", "get"]
-
 
 @reports_errors
 def get(

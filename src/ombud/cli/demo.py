@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ombud.audits import Plan
     from ombud.worlds import World
 
-__all__ = ["demo", "write_demo"]
 
 _LENGTH = 10
 

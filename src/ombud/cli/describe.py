@@ -10,8 +10,6 @@ from ombud import registry
 from ombud.cli.console import JsonOption, print_json, reports_errors, say
 from ombud.errors import OmbudError, RegistryError
 
-__all__ = ["describe", "described"]
-
 _KINDS = ("recommender", "moderator", "metric", "analysis", "preset", "source", "world")
 _DATA = """[data]
 interactions = "interactions.parquet"

@@ -10,8 +10,6 @@ from ombud import registry
 from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
 from ombud.report.display import visible
 
-__all__ = ["doctor", "plugins"]
-
 _REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*extra == ['"](?P<extra>[\w-]+)""")
 
 
@@ -69,7 +67,7 @@ def doctor(as_json: Annotated[bool, JsonOption] = False) -> None:
     from ombud.audits.provenance import versions
 
     extras = _extras()
-    from ombud.audits.on_spark import spark_fault
+    from ombud.audits.backends.spark import spark_fault
 
     spark = spark_fault() if extras.get("spark") else ""
     if as_json:

@@ -10,8 +10,6 @@ import typer
 from ombud.cli.audits import ResultArgument
 from ombud.cli.console import reports_errors, say
 
-__all__ = ["export"]
-
 
 @reports_errors
 def export(

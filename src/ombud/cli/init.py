@@ -10,8 +10,6 @@ import typer
 from ombud.cli.console import JsonOption, print_json, reports_errors, say
 from ombud.report.display import visible
 
-__all__ = ["init"]
-
 
 @reports_errors
 def init(
@@ -39,7 +37,7 @@ def init(
       ombud init ratings.csv labels.csv recommendations.csv
       ombud init interactions=clicks.csv tags.csv --folder audit
     """
-    from ombud.audits.starting import Start
+    from ombud.audits.scaffold import Start
 
     start = Start.from_files(list(files or ()), folder)
     plan, gate = start.write()

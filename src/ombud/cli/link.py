@@ -21,8 +21,6 @@ from ombud.cli.console import (
 from ombud.errors import DataError
 from ombud.report.display import visible
 
-__all__ = ["Creators", "SetIsbns", "app", "build", "explain", "formats", "report"]
-
 app = typer.Typer(
     help="Link library records, author lists and ratings: who made the items, and how it is known.",
     no_args_is_help=True,

@@ -11,8 +11,6 @@ import typer
 from ombud.cli.audits import ResultArgument
 from ombud.cli.console import JsonOption, print_json, reports_errors, say
 
-__all__ = ["Level", "pack"]
-
 
 class Level(StrEnum):
     """What an archive leaves out."""

@@ -15,8 +15,6 @@ from ombud.report.display import count, visible
 if TYPE_CHECKING:
     from ombud.worlds.size import Needed
 
-__all__ = ["size"]
-
 
 @reports_errors
 def size(

@@ -11,8 +11,6 @@ from ombud.report.display import shorten
 from ombud.report.format import estimate_text, p_text
 from ombud.stats.estimate import Estimate
 
-__all__ = ["change_table", "estimate_table", "estimate_text"]
-
 
 def estimate_table(estimates: Sequence[Estimate], title: str) -> Table:
     """Return one row per estimate; names are shown as plain text, never as markup."""

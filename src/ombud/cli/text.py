@@ -11,8 +11,6 @@ import typer
 from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
 from ombud.errors import DataError, PlanError
 
-__all__ = ["app", "label", "score", "source"]
-
 app = typer.Typer(
     help="Find delicate texts in a corpus, score texts, and label items by their texts.",
     no_args_is_help=True,

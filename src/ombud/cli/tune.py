@@ -11,8 +11,6 @@ from ombud.cli.audits import load_plan
 from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
 from ombud.errors import PlanError
 
-__all__ = ["tune"]
-
 # With fewer users than this a search would follow chance.
 _FEWEST = 50
 

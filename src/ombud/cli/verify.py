@@ -22,7 +22,6 @@ from ombud.report.display import count, visible
 if TYPE_CHECKING:
     from ombud.audits.verify import Check, Verification
 
-__all__ = ["verify"]
 
 _SHOWN = 5
 

@@ -23,9 +23,8 @@ from ombud.report.display import count, visible
 if TYPE_CHECKING:
     from ombud.audits import Result
     from ombud.audits.compare import Comparison
-    from ombud.audits.watch import Watch
+    from ombud.audits.monitor import Watch
 
-__all__ = ["compare", "watch"]
 
 _SameUnits = typer.Option(
     "--same-units",
@@ -61,7 +60,7 @@ def compare(
     """
     from ombud.audits import Result
     from ombud.audits.compare import compare as compare_results
-    from ombud.audits.watch import watch as watch_results
+    from ombud.audits.monitor import watch as watch_results
 
     if len(results) < 2:
         raise PlanError("name two result folders, the earlier one first")
@@ -87,7 +86,8 @@ def _say_edits(results: Sequence[Result]) -> None:
 
 
 def _show_changes(found: Comparison, before: Path, after: Path, *, show_all: bool) -> None:
-    from ombud.cli.tables import change_table, estimate_text
+    from ombud.cli.tables import change_table
+    from ombud.report.format import estimate_text
 
     for remark in found.remarks:
         say(f"note: {remark}.")
@@ -139,8 +139,8 @@ def watch(
       ombud watch results
       ombud watch results --false-alarms 0.05 --reference 2026-01-05
     """
-    from ombud.audits.watch import results_in
-    from ombud.audits.watch import watch as watch_results
+    from ombud.audits.monitor import results_in
+    from ombud.audits.monitor import watch as watch_results
     from ombud.files import write_text
     from ombud.report.watching import watch_pages
 

@@ -13,8 +13,6 @@ from typing import Protocol
 
 from ombud.errors import DataError
 
-__all__ = ["Limits", "extract_zip", "gunzip"]
-
 _BLOCK = 1 << 20
 
 

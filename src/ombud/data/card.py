@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Card"]
-
 
 class Card(BaseModel):
     """A data set's card: where it comes from, what may be done with it, what it leaves open."""

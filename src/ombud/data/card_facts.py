@@ -11,8 +11,6 @@ from ombud.data.interactions import Interactions
 from ombud.data.kcore import KCore
 from ombud.data.labels import Labels, LabelState
 
-__all__ = ["Facts", "filter_facts", "history_facts", "label_facts"]
-
 Facts = dict[str, int | float | str]
 
 

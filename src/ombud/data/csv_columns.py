@@ -17,8 +17,6 @@ from ombud.data.frames import first_rows
 from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
 
-__all__ = ["CsvColumns", "open_columns"]
-
 _BLOCK = 1 << 22
 
 

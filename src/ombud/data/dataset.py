@@ -16,8 +16,6 @@ from ombud.data.labels import Labels
 from ombud.data.texts import Texts
 from ombud.errors import DataError
 
-__all__ = ["Dataset", "group_exclusions"]
-
 
 @dataclass(frozen=True, eq=False)
 class Dataset:

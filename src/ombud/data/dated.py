@@ -13,8 +13,6 @@ from ombud.data.frames import Column, Frame, read_table, seconds_of
 from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
 
-__all__ = ["DatedLists", "Requests"]
-
 
 @dataclass(frozen=True, eq=False)
 class Requests:

@@ -16,8 +16,6 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.frames import FLOAT32_MAX, Column, Frame, first_rows, read_table
 from ombud.errors import DataError
 
-__all__ = ["Decisions", "Outcome"]
-
 
 class Outcome(IntEnum):
     """What became of one text; only the first two are decisions."""

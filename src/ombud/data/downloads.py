@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from ombud.errors import RegistryError
 from ombud.http.download import RemoteFile
 
-__all__ = ["Download", "download_names", "get_download"]
-
 _GROUPLENS = "https://files.grouplens.org/datasets/movielens"
 _SENSITIVITY = "https://huggingface.co/datasets/sdeangroup/NavigatingSensitivity/resolve/main"
 _TERMS = "GroupLens terms: research use, acknowledgement, no commercial use without permission"

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["Exclusion"]
-
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:

@@ -19,21 +19,6 @@ import polars as pl
 from ombud.errors import DataError
 from ombud.files import is_plain_file
 
-__all__ = [
-    "FLOAT32_MAX",
-    "Column",
-    "Frame",
-    "MappedFile",
-    "first_rows",
-    "has_columns",
-    "numbered",
-    "open_frame",
-    "read_table",
-    "seconds_of",
-    "unreadable",
-    "unreadable_names",
-]
-
 FLOAT32_MAX = 3.4028234663852886e38
 """What is stored in 32 bits becomes infinite beyond this."""
 

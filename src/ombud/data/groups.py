@@ -16,8 +16,6 @@ from ombud.data.frames import Column, Frame, read_table
 from ombud.data.ids import Ids, Vocabulary
 from ombud.errors import DataError
 
-__all__ = ["Grouping"]
-
 
 @dataclass(frozen=True, eq=False)
 class Grouping:

@@ -11,9 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ombud.errors import DataError
-from ombud.stats.binned import Keys, mixed
-
-__all__ = ["Codes", "Ids", "Vocabulary", "hash_ids"]
+from ombud.stats.bootstrap.binned import Keys, mixed
 
 Ids: TypeAlias = "NDArray[Any] | Sequence[Any] | pa.Array | pa.ChunkedArray"
 Codes: TypeAlias = NDArray[np.int32]

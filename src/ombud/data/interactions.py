@@ -16,8 +16,6 @@ from ombud.data.frames import Column, Frame, first_rows, read_table, seconds_of
 from ombud.data.ids import Ids, Vocabulary
 from ombud.errors import DataError
 
-__all__ = ["Duplicates", "Interactions"]
-
 Duplicates = Literal["error", "last", "mean", "median"]
 
 

@@ -11,8 +11,6 @@ from scipy import sparse
 
 from ombud.data.exclusions import Exclusion
 
-__all__ = ["CorePass", "KCore", "k_core"]
-
 
 @dataclass(frozen=True, slots=True)
 class CorePass:

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from ombud.errors import DataError
 
-__all__ = ["LabelErrors", "Transport"]
-
 Transport = Literal["calibration", "error-rates"]
 """What is taken to be the same wherever an item stands, in a list or in a history.
 

@@ -22,16 +22,6 @@ from ombud.data.ids import hash_ids
 from ombud.errors import DataError, OmbudError, require
 from ombud.files import is_plain_file
 
-__all__ = [
-    "BlockWriter",
-    "LakeTable",
-    "block_of",
-    "blocks_for",
-    "distinct_of",
-    "is_remote",
-    "read_block",
-]
-
 _ROWS = 1 << 19
 """Rows that are read at once."""
 
@@ -180,7 +170,7 @@ class LakeTable:
         if unread := features & _NOT_IN_FILES:
             fault = (
                 f"the Delta table has {', '.join(sorted(unread))}: its files alone do not say "
-                "which rows and columns it has; give it to Spark as a frame (SparkAudit)"
+                "which rows and columns it has; give it to Spark as a frame (`Audit.from_plan`)"
             )
             raise DataError(self.told, [fault])
         return files
@@ -198,7 +188,7 @@ class LakeTable:
         if any(part.delete_files for part in parts):
             fault = (
                 "the Iceberg table has rows that are deleted in files beside its own; rewrite it "
-                "(compaction), or give it to Spark as a frame (SparkAudit)"
+                "(compaction), or give it to Spark as a frame (`Audit.from_plan`)"
             )
             raise DataError(self.told, [fault])
         return sorted(part.file.file_path.removeprefix("file://") for part in parts)
@@ -320,7 +310,7 @@ def _is_iceberg(path: str) -> str:
     return (
         f"{path} is an Iceberg table, whose folder also holds rows that were deleted; name the "
         "metadata file of the version to read (metadata/...metadata.json), or give the table to "
-        "Spark as a frame (SparkAudit)"
+        "Spark as a frame (`Audit.from_plan`)"
     )
 
 

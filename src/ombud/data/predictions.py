@@ -15,8 +15,6 @@ from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError, PlanError
 
-__all__ = ["Predictions"]
-
 
 @dataclass(frozen=True, eq=False)
 class Predictions:

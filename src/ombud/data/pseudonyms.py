@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["pseudonymous_order", "take"]
-
 _BLOCK = 1 << 22
 
 

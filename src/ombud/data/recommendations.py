@@ -19,8 +19,6 @@ from ombud.errors import DataError
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
 
-__all__ = ["Recommendations"]
-
 
 @dataclass(frozen=True, eq=False)
 class Recommendations:

@@ -17,8 +17,6 @@ from typing import Any, NoReturn
 
 from ombud.errors import DataError
 
-__all__ = ["load_dictionary"]
-
 _NAMES = {ord(code.code): code.name for code in pickletools.opcodes}
 _SIZED = {"SHORT_BINUNICODE": "<B", "BINUNICODE": "<I", "BINUNICODE8": "<Q", "LONG1": "<B"}
 _LONGEST_TEXT = 10_000

@@ -19,17 +19,6 @@ from ombud.data.interactions import Interactions
 from ombud.errors import DataError, PlanError
 from ombud.rng import generator
 
-__all__ = [
-    "METHODS",
-    "Split",
-    "k_folds",
-    "leave_one_out",
-    "one_fold",
-    "per_user",
-    "split",
-    "split_by_time",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Split:

@@ -15,8 +15,6 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, Frame, first_rows, read_table
 from ombud.errors import DataError
 
-__all__ = ["Texts"]
-
 # The sum of both sides must fit 32 bits.
 _MOST_VOTES = 2**30
 

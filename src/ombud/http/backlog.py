@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from ombud.http.store import Call, Key
 
-__all__ = ["IN_FLIGHT", "Backlog", "Question"]
-
 IN_FLIGHT = "in flight when an earlier run was killed; whether it was answered is unknown"
 """Why a question that was sent, and whose reply is not on disk, has no answer."""
 

@@ -31,16 +31,6 @@ from ombud.http.keys import header_faults, proxy_for
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = [
-    "MAX_BODY",
-    "Client",
-    "Reply",
-    "RequestError",
-    "TooLargeError",
-    "blocking",
-    "new_loop",
-    "wait_in_thread",
-]
 
 MAX_BODY = 16 * 1024 * 1024
 """The most bytes of a reply, unless a caller says otherwise."""

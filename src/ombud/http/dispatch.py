@@ -25,8 +25,6 @@ from ombud.http.client import (
 from ombud.http.pace import RateLimit, RunSettings, backoff, retry_after
 from ombud.http.store import AnswerStore, Call, Key
 
-__all__ = ["TRY_AGAIN", "CommitQueue", "Dispatcher", "Endpoint", "RunStoppedError", "Verdict"]
-
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 """Statuses after which the same question may be answered."""
 
@@ -38,7 +36,7 @@ class RunStoppedError(AuditedSystemError):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReplyStatus:
     """What a reply to one question means for the run.
 
     Parameters
@@ -91,7 +89,7 @@ class Endpoint(Protocol):
         """Return a reply without the key, should the service have repeated it."""
         ...
 
-    def judge(self, status: int, body: bytes, payload: Any) -> Verdict:
+    def judge(self, status: int, body: bytes, payload: Any) -> ReplyStatus:
         """Return what a reply to one payload means; never raises."""
         ...
 
@@ -411,7 +409,7 @@ class Dispatcher:
 
     async def _try(
         self, batch: list[Question], body: bytes, client: Client
-    ) -> tuple[list[Reply | None], list[Verdict]]:
+    ) -> tuple[list[Reply | None], list[ReplyStatus]]:
         """Ask once; return the reply and the verdict for each question."""
         try:
             whole = await client.post(body)
@@ -431,12 +429,12 @@ class Dispatcher:
             client.distrust()
         return replies, verdicts
 
-    def _error(self, reason: str, again: bool = False, stop: str = "") -> Verdict:
+    def _error(self, reason: str, again: bool = False, stop: str = "") -> ReplyStatus:
         shown = self._endpoint.redact(reason.encode(errors="replace")).decode(errors="replace")
-        return Verdict("error", " ".join(shown.split())[:_REASON_LENGTH], again, stop)
+        return ReplyStatus("error", " ".join(shown.split())[:_REASON_LENGTH], again, stop)
 
 
-def _spoilt(reply: Reply, verdicts: Sequence[Verdict]) -> bool:
+def _spoilt(reply: Reply, verdicts: Sequence[ReplyStatus]) -> bool:
     return 400 <= reply.status < 500 and not (verdicts[0].again or verdicts[0].stop)
 
 
@@ -444,7 +442,7 @@ def _calls(
     batch: Sequence[Question],
     asked: float,
     replies: Sequence[Reply | None] | None,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[ReplyStatus],
 ) -> list[tuple[Key, Call]]:
     now = time.time()
     replies = replies if replies is not None else [None] * len(batch)

@@ -21,7 +21,6 @@ from ombud.http.pace import retry_after
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Fetched", "RemoteFile", "fetch"]
 
 Progress = Callable[[int, int, str], None]
 

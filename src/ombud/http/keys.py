@@ -21,21 +21,6 @@ from urllib.request import getproxies, proxy_bypass
 
 from ombud.errors import DataError, PlanError
 
-__all__ = [
-    "HOSTS_VARIABLE",
-    "MASK",
-    "check_address",
-    "check_source",
-    "header_faults",
-    "is_loopback",
-    "normal_address",
-    "proxy_for",
-    "read_key",
-    "redact",
-    "secret_headers",
-    "secrets_in",
-]
-
 HOSTS_VARIABLE = "OMBUD_KEY_HOSTS"
 MASK = "[key removed]"
 

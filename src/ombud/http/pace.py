@@ -12,8 +12,6 @@ from typing import Literal
 from ombud.errors import PlanError
 from ombud.rng import generator
 
-__all__ = ["RateLimit", "RunSettings", "backoff", "retry_after"]
-
 
 @dataclass(frozen=True)
 class RunSettings:

@@ -24,8 +24,6 @@ from typing import Self
 
 from ombud.errors import ResultError
 
-__all__ = ["AnswerStore", "Call", "Key", "default_path", "hash_of"]
-
 _APPLICATION = 0x6F6D6264
 _SCHEMA_VERSION = 1
 _RESERVE_BYTES = 2**21

@@ -12,17 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "COMPILED",
-    "EMPTY",
-    "cut_points",
-    "insert_edges",
-    "label_components",
-    "rehash",
-    "smallest_key",
-    "union_edges",
-]
-
 COMPILED = find_spec("numba") is not None
 """Whether the kernels are compiled."""
 

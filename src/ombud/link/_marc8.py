@@ -6,8 +6,6 @@ import unicodedata
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["decode_marc8"]
-
 _ESCAPE = 0x1B
 _ASCII, _LATIN, _CHINESE = 0x42, 0x45, 0x31
 _LOST = "\ufffd"

@@ -17,8 +17,6 @@ from xml.etree import ElementTree
 from ombud.errors import DataError
 from ombud.link.problems import Problems
 
-__all__ = ["UNPACKING", "Blocks", "lines_in_blocks", "open_bytes", "xml_elements"]
-
 UNPACKING = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 """What a damaged archive may raise while it is read."""
 

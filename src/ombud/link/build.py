@@ -37,8 +37,6 @@ from ombud.link.resolution import (
 from ombud.link.store import KINDS_OF_ISBN, LinkTables, RatingSet, Store, kinds_of_isbn
 from ombud.link.vocabulary import IdentityMapping, normalised_terms, read_mapping
 
-__all__ = ["FORMAT", "LinkOptions", "build_links", "link_ratings", "outcome_table"]
-
 
 def _ids_to_items(tables: LinkTables, known: RatingSet, kinds: Sequence[int]) -> pl.DataFrame:
     """Return `id`, `item`, `cluster`, `n_clusters` and `held` of all rated ids.

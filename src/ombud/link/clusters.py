@@ -19,15 +19,6 @@ from scipy.sparse import csgraph
 
 from ombud.link.isbn import isbn_texts
 
-__all__ = [
-    "NO_ISBN",
-    "Clusterer",
-    "Clusters",
-    "bipartite_components",
-    "cluster_blocks",
-    "splitting_isbns",
-]
-
 _FIRST = 1 << 16
 
 NO_ISBN = -1

@@ -14,8 +14,6 @@ from ombud.link.isbn import isbn_key, isbn_text
 from ombud.link.store import LinkTables, kinds_of_isbn
 from ombud.link.vocabulary import IdentityMapping
 
-__all__ = ["Explanation", "LinkFolder"]
-
 _MOST = 200
 
 _REASONS = {

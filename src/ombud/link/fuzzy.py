@@ -13,8 +13,6 @@ import polars as pl
 from ombud.errors import require
 from ombud.link.store import LinkTables
 
-__all__ = ["add_fuzzy_matches", "similar_names"]
-
 
 def similar_names(left: pl.DataFrame, right: pl.DataFrame, threshold: float) -> pl.DataFrame:
     """Return pairs of similar names: `left`, `right` (their numbers) and `probability`.

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["normalised_ids"]
-
 
 def normalised_ids(ids: pl.Expr) -> pl.Expr:
     """Return ids such as ``"viaf:96992551"`` in one form; missing where nothing is left.

@@ -15,8 +15,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-__all__ = ["extract_isbns", "isbn_key", "isbn_keys", "isbn_text", "isbn_texts"]
-
 _GAP = r"[ \-\u2010-\u2015]{0,2}"
 # With gaps inside, 13 digits must begin like an ISBN-13: "0415123456 129" is an ISBN and a page.
 _ISBN = re.compile(

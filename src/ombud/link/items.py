@@ -16,8 +16,6 @@ from ombud.link.clusters import NO_ISBN, Clusters, cluster_blocks, splitting_isb
 from ombud.link.isbn import extract_isbns, isbn_texts
 from ombud.link.store import LinkTables, kinds_of_isbn
 
-__all__ = ["cluster_tables", "largest_clusters", "read_exclusions"]
-
 _BLOCK = 1 << 21
 # Moves the 10-digit form of a number away from its 13-digit form.
 _APART = 10**14

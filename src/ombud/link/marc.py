@@ -17,8 +17,6 @@ from ombud.link._marc8 import decode_marc8
 from ombud.link._streams import UNPACKING, Blocks, open_bytes, xml_elements
 from ombud.link.problems import Problems
 
-__all__ = ["BinaryRecord", "MarcRecord", "XmlRecord", "read_marc"]
-
 _FIELD, _RECORD = b"\x1e", b"\x1d"
 _LONGEST = 1 << 24
 _NUMBER = re.compile(rb"[0-9]{5}")

@@ -16,8 +16,6 @@ import polars as pl
 
 from ombud.errors import DataError
 
-__all__ = ["is_placeholder", "name_keys", "name_variants", "placeholders"]
-
 _YEAR = r"\d{3,4}\??"
 _ABOUT = r"(?:(?:b|d|ca|c|fl|active|born|died|approximately|circa|geb|gest)\b\.?\s*)"
 _DATES = (

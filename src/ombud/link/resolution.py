@@ -24,18 +24,6 @@ from ombud.link.names import is_placeholder, name_keys
 from ombud.link.store import LinkTables
 from ombud.link.vocabulary import IdentityMapping
 
-__all__ = [
-    "OUTCOMES",
-    "UNLINKED",
-    "count_reversed",
-    "creator_shares",
-    "homonym_facts",
-    "match_people",
-    "resolve_items",
-    "settle",
-    "write_people",
-]
-
 OUTCOMES = ("no_book", "no_author", "no_authority", "unknown", "ambiguous", "known")
 """The six outcomes."""
 

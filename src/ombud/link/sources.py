@@ -23,8 +23,6 @@ from ombud.link.readers import ReaderOptions
 from ombud.link.readers.platforms import read_goodbooks_genres
 from ombud.registry import source
 
-__all__ = ["Feedback", "bookcrossing", "goodbooks", "linked"]
-
 Feedback = Literal["explicit", "implicit"]
 
 _UNKNOWNS = (
@@ -159,7 +157,7 @@ def _labels(folder: LinkFolder, ratings: str, labels: pl.DataFrame) -> Labels:
     found = own.join(ids, on="id").select("item", "label").unique().sort("item", "label")
     if not found.height:
         raise DataError("labels", [f"no id of the table is one of {ratings}"])
-    return Labels.from_applied(found, absent="no", source="labels")
+    return Labels.from_applied(found, source="labels").looked_at()
 
 
 def _linked_now(

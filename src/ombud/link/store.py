@@ -16,8 +16,6 @@ from ombud.link.isbn import extract_isbns
 from ombud.link.problems import Problems
 from ombud.link.readers.base import RATINGS, Batch, conformed
 
-__all__ = ["KINDS_OF_ISBN", "TABLES", "LinkTables", "RatingSet", "Store", "kinds_of_isbn"]
-
 KINDS_OF_ISBN = {"usual": 0, "cancelled": 1, "set": 2}
 """How the column `kind` of the table of ISBNs says where an ISBN comes from."""
 

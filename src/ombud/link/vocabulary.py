@@ -19,8 +19,6 @@ import polars as pl
 
 from ombud.errors import DataError
 
-__all__ = ["NO_ASSERTION", "IdentityMapping", "normalised_terms", "read_mapping"]
-
 NO_ASSERTION = "-"
 """The code of terms that assert nothing, such as *unknown*."""
 

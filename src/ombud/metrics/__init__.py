@@ -10,7 +10,8 @@ from ombud import registry
 from ombud.metrics.accuracy import F1, MAE, MRR, NDCG, RMSE, HitRate, Precision, Recall, Relevance
 from ombud.metrics.base import Metric, Outputs, Rows, spec_of
 from ombud.metrics.calibration import Miscalibration
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.exposure import Coverage, DistinctShare, Gini
 from ombud.metrics.rates import FalsePositiveRate, UndecidedShare
 from ombud.metrics.scores import MedianScore

@@ -6,51 +6,60 @@ a metric's author writes no statistics.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     Self,
     TypeAlias,
-    runtime_checkable,
 )
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import ResultError
-from ombud.metrics.comparisons import Comparisons, Needs
+from ombud.metrics.engine.comparisons import Comparisons, Needs
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.decisions import Decisions
     from ombud.data.predictions import Predictions
     from ombud.data.recommendations import Recommendations
-    from ombud.metrics.label_uncertainty import LabelDraws
+    from ombud.metrics.engine.label_uncertainty import LabelDraws
     from ombud.stats.statistics import Statistic
 
-__all__ = [
-    "MeasuredInBlocks",
-    "Metric",
-    "MetricBase",
-    "Outputs",
-    "Rows",
-    "Told",
-    "key_of",
-    "options_of",
-    "spec_of",
-]
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
-Told: TypeAlias = tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]
-"""Notes and details, each by label (or ``""`` for all)."""
+
+
+class Notes(NamedTuple):
+    """What a metric says beside its numbers, made of tallies alone.
+
+    Parameters
+    ----------
+    by_label
+        For each label (or ``""`` for all) what a reader must know.
+    details
+        For each label (or ``""`` for all) the same as plain values by name.
+    exclusions
+        What was left out, where the words hold counts: each has a key, and is not added up over
+        blocks by its words.
+    """
+
+    by_label: Mapping[str, str] = MappingProxyType({})
+    details: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    exclusions: tuple[Exclusion, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +93,14 @@ class Rows:
         Why none of it makes a number, such as lists that are too short; empty when it does.
     tallies
         Sums over units that notes and details are made of, by name: those of two blocks of units
-        add up (`MetricBase.tell`).
+        add up (`Metric.notes`).
+    context
+        Further columns of units x labels, known wherever the unit contributes. They are averaged
+        for everyone and for each group, but not tested, and stand in `Estimate.details` by name:
+        the share in users' histories beside a share gap.
+    events
+        Units x labels: how many events each unit has, of which the numbers are made (flagged
+        texts, hits, users whose difference is not zero). None where there is nothing to count.
     """
 
     unit: str
@@ -98,9 +114,12 @@ class Rows:
     shared: LabelDraws | None = None
     undefined: str = ""
     tallies: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    context: Mapping[str, NDArray[np.floating[Any]]] = field(default_factory=dict)
+    events: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        for name, values in self.columns.items():
+        events = {} if self.events is None else {"events": self.events}
+        for name, values in {**self.context, **events, **self.columns}.items():
             if values.shape != (len(self.ids), len(self.labels)):
                 raise ValueError(
                     f"column {name!r} has shape {values.shape}; "
@@ -133,147 +152,86 @@ class Rows:
         return cls(unit, frame["unit"].to_numpy(), columns, labels, clusters)
 
 
-@runtime_checkable
-class Metric(Protocol):
+class Metric(ABC):
     """What the engine needs to know of a metric.
 
     A metric is a frozen dataclass whose fields are its options, registered with
     ``@ombud.registry.metric("name")``; name and fields are stored with a result, so that it can
-    be computed again. `MetricBase` has a default for every member that most metrics share.
+    be computed again. Four members must be given; the others have a default that most share.
     """
 
     registered_name: ClassVar[str]
     """The name in plans; set by the decorator."""
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """The name as printed, such as ``"share gap@10"``."""
-        ...
 
     @property
+    @abstractmethod
     def of(self) -> Literal["recommender", "moderator"]:
         """The kind of system it measures."""
-        ...
 
     @property
-    def null(self) -> float | None:
-        """The value that would mean "nothing found", or None if there is no such value."""
-        ...
-
-    @property
+    @abstractmethod
     def statistic(self) -> Statistic:
         """How one number is made of many units."""
-        ...
 
-    @property
-    def contrast(self) -> Literal["difference", "ratio"]:
-        """How two groups or two systems are compared."""
-        ...
-
-    @property
-    def depth(self) -> int:
-        """How many places of a list it looks at; 0 for a moderator's metric."""
-        ...
-
-    @property
-    def reads(self) -> Literal["outputs", "predictions"]:
-        """Whether it reads lists or decisions, or predictions of held-out ratings."""
-        ...
-
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """The systems it is about, such as those with an avoid list; empty for all."""
-        ...
-
-    @property
-    def comparisons(self) -> Comparisons:
-        """Which levels and contrasts the engine makes of its rows."""
-        ...
-
-    @property
-    def needs(self) -> Needs | None:
-        """What its statistic needs beside enough units."""
-        ...
-
-    @property
-    def spread(self) -> bool:
-        """Whether a result keeps how units are spread, for the figures of a report."""
-        ...
-
-    @property
-    def by_item(self) -> Literal["catalogue", "held-out", "labels"]:
-        """What is cut to a group of items: the catalogue, what was held out, or nothing.
-
-        A metric of labels measures groups of items among its labels.
-        """
-        ...
-
-    @property
-    def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
-        """What lists mean for it that all end before `depth`, though the catalogue has more.
-
-        There is no number, or it is said beside the number; or it does not read lists.
-        """
-        ...
-
+    @abstractmethod
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return one row per unit."""
-        ...
 
+    @property
+    def seed_name(self) -> str:
+        """The name that seeds the bootstrap.
 
-@runtime_checkable
-class MeasuredInBlocks(Protocol):
-    """What a metric says of being measured in blocks of units; `MetricBase` has all of it."""
-
-    def block_fault(self, tables: Collection[str]) -> str:
-        """Return why units cannot be measured in blocks; empty when they can."""
-        ...
-
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
-        """Return notes and details, by label, from what `measure` has tallied."""
-        ...
-
-    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
-        """Return exclusions whose words hold counts, from what `measure` has tallied."""
-        ...
-
-
-class MetricBase:
-    """The members of a metric that most leave as they are."""
+        It must never change: a metric whose title is reworded returns its first title here, so
+        that rewording moves no number. `tests/metrics/test_seed_names.py` holds them.
+        """
+        return self.title
 
     @property
     def null(self) -> float | None:
-        """No value means "nothing found"."""
+        """The value that would mean "nothing found"; none by default."""
         return None
 
     @property
     def contrast(self) -> Literal["difference", "ratio"]:
-        """Groups and systems are compared by their difference."""
+        """How two groups or two systems are compared."""
         return "difference"
 
     @property
     def depth(self) -> int:
-        """It looks at no list."""
+        """How many places of a list it looks at; 0 for a moderator's metric."""
         return 0
 
     @property
     def reads(self) -> Literal["outputs", "predictions"]:
-        """It reads lists or decisions."""
+        """Whether it reads lists or decisions, or predictions of held-out ratings."""
         return "outputs"
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """It is about all systems."""
+        """The systems it is about, such as those with an avoid list; empty for all."""
         return ()
 
     @property
     def comparisons(self) -> Comparisons:
-        """Levels, gaps to the rest of an attribute, gaps between systems."""
+        """Which levels and contrasts the engine makes of its rows."""
         return Comparisons()
 
     @property
     def needs(self) -> Needs | None:
-        """Enough units are enough."""
+        """What its statistic needs beside enough units."""
+        return None
+
+    @property
+    def sides(self) -> tuple[str, str] | None:
+        """What its number is the difference (or ratio) of: two columns or names of `Rows.context`.
+
+        Their means stand in `Estimate.details` as ``level`` and ``other_level``.
+        """
         return None
 
     @property
@@ -289,17 +247,23 @@ class MetricBase:
 
     @property
     def spread(self) -> bool:
-        """The spread of units is not kept."""
+        """Whether a result keeps how units are spread, for the figures of a report."""
         return False
 
     @property
     def by_item(self) -> Literal["catalogue", "held-out", "labels"]:
-        """Groups of items are among its labels."""
+        """What is cut to a group of items: the catalogue, what was held out, or nothing.
+
+        A metric of labels measures groups of items among its labels.
+        """
         return "labels"
 
     @property
     def shallow_lists(self) -> Literal["undefined", "said", "unread"]:
-        """There is no number at a depth that no list has."""
+        """What lists mean for it that all end before `depth`, though the catalogue has more.
+
+        There is no number, or it is said beside the number; or it does not read lists.
+        """
         return "undefined"
 
     def block_fault(self, tables: Collection[str]) -> str:
@@ -311,18 +275,13 @@ class MetricBase:
         del tables
         return "what it measures on a unit may depend on other units"
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
-        """Return notes and details, by label, from what `measure` has tallied."""
-        del tallies, labels
-        return {}, {}
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
+        """Return what to say beside the numbers, from what `measure` has tallied.
 
-    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
-        """Return exclusions whose words hold counts, from what `measure` has tallied.
-
-        Each has a key, and is not added up over blocks by its words.
+        Sums of tallies say the same in memory and in blocks; words would not add up.
         """
-        del tallies
-        return ()
+        del tallies, labels
+        return Notes()
 
 
 class _Registered(Protocol):
@@ -332,9 +291,12 @@ class _Registered(Protocol):
 def spec_of(thing: _Registered) -> dict[str, Any]:
     """Return the registered name and the options of a metric, as a plan would hold them.
 
-    Anything that is registered as a dataclass of its options can be given.
+    Anything that is registered as a dataclass or a pydantic model of its options can be given.
     """
-    options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
+    if isinstance(thing, BaseModel):
+        options = {name: getattr(thing, name) for name in type(thing).model_fields}
+    else:
+        options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
     options = {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
     return {"name": thing.registered_name} | {k: v for k, v in options.items() if v is not None}
 

@@ -14,15 +14,13 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.history import History, Weighting, history_matrix, places
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-
-__all__ = ["Miscalibration", "divergence", "item_mixes"]
 
 
 def item_mixes(labels: Labels) -> sparse.csr_array:
@@ -62,7 +60,7 @@ def divergence(target: Floats, found: Floats, alpha: float = 0.01) -> Floats:
 
 @metric("miscalibration")
 @dataclass(frozen=True)
-class Miscalibration(MetricBase):
+class Miscalibration(Metric):
     r"""How far the mix of labels in a list is from the mix in the user's own history.
 
     With :math:`p(w | u)` the mix of the history and :math:`q(w | u)` that of the first k places,

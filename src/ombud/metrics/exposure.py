@@ -16,18 +16,16 @@ from ombud.metrics.accuracy.lists import (
     ListStatistic,
     list_columns,
 )
-from ombud.metrics.base import MetricBase, Outputs, Rows
-from ombud.metrics.comparisons import Comparisons
+from ombud.metrics.base import Metric, Outputs, Rows
+from ombud.metrics.engine.comparisons import Comparisons
 from ombud.registry import metric
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["Coverage", "DistinctShare", "Gini"]
-
 
 @dataclass(frozen=True)
-class _Exposure(MetricBase):
+class _Exposure(Metric):
     """What the metrics of all lists together have in common."""
 
     k: int = 10

@@ -11,7 +11,6 @@ from scipy import sparse
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
 
-__all__ = ["History", "Weighting", "history_matrix", "places", "top_quartile"]
 
 History = Literal["all", "relevant"]
 """Which interactions are compared with: all, or the user's own top quartile of ratings."""

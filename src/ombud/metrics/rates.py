@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ombud.metrics.base import Outputs, Rows
-from ombud.metrics.text_metric import TextMetric
-from ombud.metrics.text_rows import EVENTS, HAPPENINGS, Happening, measure_texts, was_undecided
+from ombud.metrics.engine.text_metric import TextMetric
+from ombud.metrics.engine.text_rows import (
+    EVENTS,
+    HAPPENINGS,
+    Happening,
+    measure_texts,
+    was_undecided,
+)
 from ombud.registry import metric
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-
-__all__ = ["FalsePositiveRate", "UndecidedShare"]
 
 
 @metric("false-positive-rate")

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ombud.metrics.base import Outputs, Rows
-from ombud.metrics.text_metric import TextMetric
-from ombud.metrics.text_rows import max_score, measure_texts
+from ombud.metrics.engine.text_metric import TextMetric
+from ombud.metrics.engine.text_rows import max_score, measure_texts
 from ombud.registry import metric
 from ombud.stats.statistics import Median
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-
-__all__ = ["MedianScore"]
 
 
 @metric("median-score")

@@ -15,8 +15,8 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Outputs, Rows, Told
-from ombud.metrics.label_uncertainty import over_label_draws
+from ombud.metrics.base import Metric, Notes, Outputs, Rows
+from ombud.metrics.engine.label_uncertainty import over_label_draws
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.interactions import Interactions
 
-__all__ = ["HistoryShare", "LabelShare", "ShareGap", "Unknown", "label_share"]
+
+# Shares of lists and histories that differ by less are the same share.
+_ROUNDING = 1e-12
 
 Unknown = Literal["exclude", "no", "yes"]
 """How items with an unknown or disputed label count: not at all, as *no*, or as *yes*."""
@@ -78,7 +80,7 @@ def label_share(
 
 
 @dataclass(frozen=True)
-class _Share(MetricBase):
+class _Share(Metric):
     """What the three share metrics have in common."""
 
     k: int = 10
@@ -201,6 +203,7 @@ class ShareGap(_Share):
     """
 
     null: ClassVar[float | None] = 0.0
+    sides: ClassVar[tuple[str, str]] = ("lists", "history")
 
     @property
     def title(self) -> str:
@@ -211,12 +214,12 @@ class ShareGap(_Share):
         """Return, for each user and label, list share minus history share."""
         return _measure(self, outputs, data, "gap")
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
         """Return the mean share in histories beside the gap."""
         with np.errstate(invalid="ignore"):
             means = tallies["history"] / tallies["users"]
         told = {w: {"history": float(m)} for w, m in zip(labels, means, strict=True)}
-        return {}, {w: one for w, one in told.items() if np.isfinite(one["history"])}
+        return Notes(details={w: m for w, m in told.items() if np.isfinite(m["history"])})
 
 
 def _measure(
@@ -275,8 +278,10 @@ def _measure(
         shares = in_lists(states) - history
     else:
         shares = shares_of(labels.aligned(items))
+    context: dict[str, NDArray[np.float64]] = {}
     if part == "gap":
         there = ~np.isnan(shares)
+        context = {"lists": history + shares, "history": history}
         tallies["history"] = np.where(there, history, 0.0).sum(axis=0)
         tallies["users"] = there.sum(axis=0).astype(np.float64)
     return Rows(
@@ -285,9 +290,11 @@ def _measure(
         columns={"value": np.asarray(shares)},
         labels=labels.names,
         exclusions=tuple(exclusions),
-        details=asked.tell(tallies, labels.names)[1],
+        details=asked.notes(tallies, labels.names).details,
         shared=shared,
         tallies=tallies,
+        context=context,
+        events=np.abs(shares) > _ROUNDING if part == "gap" else None,
     )
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ombud.probes.others import UserSwap
     from ombud.systems.recommenders import SVD, ExplicitALS, ImplicitALS
 
-__all__ = ["ExplicitInfluence", "ImplicitInfluence"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

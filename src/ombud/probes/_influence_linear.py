@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ombud.probes.others import UserSwap
     from ombud.systems.recommenders import EASE, Popular
 
-__all__ = ["EaseInfluence", "PopularInfluence"]
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ombud.probes.others import UserSwap
     from ombud.systems.recommenders import ItemKNN, UserKNN
 
-__all__ = ["ItemKNNInfluence", "UserKNNInfluence"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel
 
-__all__ = ["item_edits", "scan", "thresholds"]
-
 
 @kernel()
 def thresholds(

@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from ombud.probes.retraining import Retraining, StabilityPlan
     from ombud.systems.base import Progress
 
-__all__ = [
-    "candidates",
-    "group_members",
-    "predicted_distance",
-    "predicted_influence",
-    "random_treatments",
-    "ranking",
-    "shortlist",
-]
 
 Floats = NDArray[np.float64]
 

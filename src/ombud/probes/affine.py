@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from ombud.errors import PlanError
 from ombud.probes.edits import History
-from ombud.probes.whitebox.base import WhiteBox
-
-__all__ = ["AffineScores", "Attained", "affine_scores", "most_probable", "reaches_top"]
+from ombud.probes.models.base import WhiteBox
 
 Array = NDArray[np.float64]
 

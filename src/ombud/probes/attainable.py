@@ -19,8 +19,6 @@ from ombud.registry import probe
 from ombud.rng import generator
 from ombud.systems.recommenders.model import Model
 
-__all__ = ["Attainable", "ListMetric", "intra_list_diversity"]
-
 ListMetric = Callable[[NDArray[np.int32]], float]
 """A number for a list of item codes."""
 

@@ -6,8 +6,6 @@ from threading import Lock
 
 from ombud.errors import OmbudError, PlanError
 
-__all__ = ["BudgetSpentError", "QueryBudget"]
-
 
 class BudgetSpentError(OmbudError):
     """A search wanted to ask more questions than it was allowed."""

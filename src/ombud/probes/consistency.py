@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from ombud.probes.recipe import Chance
 
-__all__ = ["Consistency", "consistency"]
-
 
 @dataclass(frozen=True)
 class Consistency:

@@ -16,21 +16,6 @@ from ombud import registry
 from ombud.errors import RegistryError
 from ombud.registry import distance
 
-__all__ = [
-    "FirstItem",
-    "Jaccard",
-    "Kendall",
-    "LabelShare",
-    "ListDistance",
-    "RankBiased",
-    "check_distance",
-    "distance_of",
-    "expected_distance",
-    "first_lists",
-    "probabilities",
-    "total_variation",
-]
-
 Floats = NDArray[np.float64]
 Lists = NDArray[np.int32]
 

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from ombud.data.ids import Ids
     from ombud.data.interactions import Interactions
 
-__all__ = [
-    "EDIT_KINDS",
-    "Edit",
-    "EditKind",
-    "EditSpace",
-    "Edits",
-    "History",
-    "Singles",
-    "item_codes",
-    "permitted_values",
-    "rows_of",
-]
 
 EditKind = Literal["add", "change", "remove"]
 EDIT_KINDS: tuple[EditKind, ...] = ("add", "change", "remove")

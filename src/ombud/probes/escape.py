@@ -13,16 +13,14 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.probes.edits import Edit, Edits, EditSpace, History
+from ombud.probes.models import WhiteBox, open_box
 from ombud.probes.outcomes import FrozenOutcome, RetrainedOutcome
 from ombud.probes.recipe import Fewest, Outcome, Recipe
 from ombud.probes.search import beam, exhaustive, mask, number_of_treatments, single_values
-from ombud.probes.whitebox import WhiteBox, open_box
 from ombud.registry import probe
 from ombud.rng import generator
 from ombud.stats import Estimate, wilson
 from ombud.systems.recommenders.model import Model
-
-__all__ = ["DriftIn", "Escape", "LabelCount", "LabelGoal", "Way", "curve", "readable"]
 
 _FAR = 1e30
 
@@ -368,7 +366,11 @@ def curve(
         reason = "nobody's list was otherwise to begin with"
         metric = f"{name} by {budget} edits"
         share = f"{key}/share"
-        return [Estimate.undefined(metric=metric, reason=reason, n=0, key=share, **about)], left_out
+        return [
+            Estimate.undefined(
+                reason_code="no-units", metric=metric, reason=reason, n=0, key=share, **about
+            )
+        ], left_out
     n, found = len(at_risk), []
     costs = np.array([np.inf if w.fewest.cost is None else w.fewest.cost for w in at_risk])
     least = np.array(
@@ -414,6 +416,7 @@ def curve(
     else:
         found.append(
             Estimate.undefined(
+                reason_code="not-estimable",
                 metric=f"edits until half have {name}",
                 key=f"{key}/median",
                 reason=f"fewer than half have {name} by {budget} edits",

@@ -26,20 +26,6 @@ if TYPE_CHECKING:
     from ombud.probes.others import UserSwap
     from ombud.systems.base import Progress
 
-__all__ = [
-    "Influence",
-    "Prediction",
-    "Prepared",
-    "history_of",
-    "influence_of",
-    "masked",
-    "predict",
-    "row_numbers",
-    "rows_before",
-    "sharpness",
-    "stacked_after",
-    "swap_of_row",
-]
 
 Floats = NDArray[np.float64]
 

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-__all__ = ["NoiseFloor", "NoiseKind", "chance_of_any", "expected_maximum"]
-
 Floats = NDArray[np.float64]
 
 NoiseKind = Literal["seed", "pass", "repeat"]

@@ -17,7 +17,6 @@ from ombud.errors import DataError, PlanError
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
 
-__all__ = ["SWAP_KINDS", "OtherUsers", "SwapKind", "UserSwap", "nearest_users", "swapped"]
 
 SwapKind = Literal[
     "removed", "planted-neighbours", "planted-popular", "planted-random", "replaced", "changed"

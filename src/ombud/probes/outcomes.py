@@ -20,17 +20,6 @@ from ombud.probes.recipe import Outcome, Policy
 from ombud.systems.recommenders.model import Model
 from ombud.systems.recommenders.user_knn import UserKNN
 
-__all__ = [
-    "FrozenOutcome",
-    "InTopK",
-    "ProbabilityOf",
-    "RetrainedOutcome",
-    "edited_interactions",
-    "frozen_consistency",
-    "realistic_faults",
-    "score_histories",
-]
-
 _PORTION = 64
 
 

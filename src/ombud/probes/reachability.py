@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.probes.edits import Edit, Edits, EditSpace, History
+from ombud.probes.models import ClosedForm, TrainedBox, WhiteBox, closed_form, open_box
 from ombud.probes.outcomes import (
     FrozenOutcome,
     InTopK,
@@ -23,11 +24,8 @@ from ombud.probes.outcomes import (
 from ombud.probes.recipe import Bracket, Functional, Outcome, Policy, Recipe
 from ombud.probes.search import Found, Objective, beam, exhaustive, number_of_treatments
 from ombud.probes.singles import SingleReach, single_reach
-from ombud.probes.whitebox import ClosedForm, TrainedBox, WhiteBox, closed_form, open_box
 from ombud.registry import probe
 from ombud.systems.recommenders.model import Model
-
-__all__ = ["Reach", "Reachability"]
 
 _RIVALS = 40
 _NEAR = 1e-4

@@ -21,18 +21,6 @@ from numpy.typing import NDArray
 
 from ombud.errors import AuditedSystemError, PlanError
 
-__all__ = [
-    "Bracket",
-    "Chance",
-    "Fewest",
-    "Functional",
-    "Outcome",
-    "OutcomeOf",
-    "Policy",
-    "Recipe",
-    "TreatmentSpace",
-]
-
 Policy = Literal["frozen", "retrained"]
 """``frozen``: the deployed model folds the new history in; ``retrained``: it is trained anew."""
 

@@ -19,7 +19,6 @@ from ombud.probes.training import Change, ProbabilityChange, Shown, Trainer, com
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
 
-__all__ = ["Keep", "Retraining", "StabilityPlan"]
 
 Floats = NDArray[np.float64]
 

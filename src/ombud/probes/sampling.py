@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["StratifiedSample", "quantile_groups", "stratified_sample"]
-
 
 @dataclass(frozen=True, eq=False)
 class StratifiedSample:

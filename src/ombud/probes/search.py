@@ -13,18 +13,7 @@ from numpy.typing import NDArray
 
 from ombud.probes.distances import probabilities
 from ombud.probes.edits import Edits, EditSpace, History, Singles
-from ombud.probes.whitebox.base import WhiteBox
-
-__all__ = [
-    "Found",
-    "Goal",
-    "Objective",
-    "beam",
-    "exhaustive",
-    "mask",
-    "number_of_treatments",
-    "single_values",
-]
+from ombud.probes.models.base import WhiteBox
 
 _PORTION = 256
 

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.probes.edits import EditSpace, History, Singles
-from ombud.probes.whitebox.base import WhiteBox
-
-__all__ = ["SingleReach", "single_reach"]
+from ombud.probes.models.base import WhiteBox
 
 _CELLS = 2**18
 

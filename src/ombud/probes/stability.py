@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["Stability", "StabilityResult", "stability"]
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,6 @@ from ombud.stats import CrossedReplicates, Estimate, Sample, proportion, resampl
 if TYPE_CHECKING:
     from ombud.probes.recipe import Policy
 
-__all__ = ["ReachTable", "attainable_summary", "reach_summary"]
 
 Floats = NDArray[np.float64]
 Groups = Mapping[str, NDArray[np.bool_]]

@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Recommender
 
-__all__ = [
-    "Change",
-    "ExpectedChange",
-    "FunctionTrainer",
-    "ListChange",
-    "ModelTrainer",
-    "ProbabilityChange",
-    "Shown",
-    "Trainer",
-    "compare_all",
-    "show",
-]
 
 Floats = NDArray[np.float64]
 

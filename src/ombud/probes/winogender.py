@@ -17,8 +17,6 @@ from ombud.probes.swaps import ProbeResult, ask, flip_estimates, shift_estimates
 from ombud.stats import Estimate, proportion
 from ombud.systems.base import Moderator
 
-__all__ = ["Winogender", "read_winogender", "winogender_probe"]
-
 _GENDERS = ("male", "female", "neutral")
 _BANDS = ((0.0, 25.0), (25.0, 50.0), (50.0, 75.0), (75.0, 100.01))
 
@@ -192,7 +190,9 @@ def _correlation(
     x, y = gender[known], values[known]
     if n < 4 or y.std() == 0 or x.std() == 0:
         reason = "the moderator gives none" if n < 4 else f"every {words} is the same"
-        return Estimate.undefined(reason=reason, n=n, **fields)
+        return Estimate.undefined(
+            reason_code="not-measured" if n < 4 else "no-variation", reason=reason, n=n, **fields
+        )
     r = float(np.corrcoef(x, y)[0, 1])
     # Fisher's transformation; capped, since two equal columns have no spread left.
     from scipy.special import ndtri

@@ -11,23 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ombud import registry
-from ombud.audits.expectations import Expectation
 from ombud.audits.result import Result
-from ombud.metrics.matters import MATTERS
+from ombud.metrics.engine.matters import MATTERS
 from ombud.report.blocks import Figure, Paragraph, Part, Strong, paragraph
 from ombud.report.display import count
 from ombud.report.findings import nearest_end, reading
 from ombud.stats.estimate import Estimate
-
-__all__ = [
-    "MOST_WORDS",
-    "Answer",
-    "Expectation",
-    "Finding",
-    "answers_of",
-    "by_nearest_end",
-    "word_count",
-]
 
 MOST_WORDS = 120
 """Words of the first screen, its title and the caption of its figure counted."""

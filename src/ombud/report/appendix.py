@@ -15,8 +15,6 @@ from ombud.report.display import visible
 from ombud.report.findings import Kind, families, key_of_estimate, reading
 from ombud.stats.power import smallest_effect
 
-__all__ = ["EVERY_NUMBER", "appendix_sections", "table_data", "table_rows"]
-
 EVERY_NUMBER = "every-number"
 """The name of the table that holds every estimate."""
 

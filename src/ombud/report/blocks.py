@@ -12,26 +12,6 @@ from typing import Any, Literal, Self, TypeAlias
 
 from ombud.report.display import drawable, shorten, visible
 
-__all__ = [
-    "Block",
-    "Bullets",
-    "Cell",
-    "Column",
-    "Definitions",
-    "Figure",
-    "Name",
-    "Note",
-    "Paragraph",
-    "Part",
-    "Section",
-    "Strong",
-    "Table",
-    "Tone",
-    "figures_in",
-    "paragraph",
-    "tables_in",
-]
-
 Tone: TypeAlias = Literal["", "above", "below", "maybe", "none", "undefined"]
 """How a cell is marked, beside its words: never by colour alone."""
 

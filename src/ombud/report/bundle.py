@@ -12,8 +12,6 @@ from pathlib import Path
 from ombud.files import write_text
 from ombud.report.images import VEGALITE
 
-__all__ = ["drawing_script"]
-
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 

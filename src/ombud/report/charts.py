@@ -25,7 +25,6 @@ from ombud.stats.estimate import Estimate
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["LEAST_RATIO", "NAME_LENGTH", "ROOM", "interval_chart", "row_height"]
 
 NAME_LENGTH = 36
 """Longer names are cut in the middle; tables have them whole."""

@@ -7,13 +7,11 @@ from dataclasses import replace
 import ombud.report.sections  # noqa: F401 - registers the built-in sections
 from ombud import registry
 from ombud.audits.result import Result
-from ombud.metrics.estimator import ATTRIBUTE_GAP
+from ombud.metrics.engine.estimator import ATTRIBUTE_GAP
 from ombud.report.blocks import Section
 from ombud.report.findings import EstimateSet, families, key_of_metric
 from ombud.report.sections.comparisons import comparisons
 from ombud.report.sections.figures import figures
-
-__all__ = ["left_to_general", "sections_of"]
 
 
 def sections_of(result: Result) -> tuple[Section, ...]:

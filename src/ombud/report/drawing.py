@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     import altair as alt
     from altair.typing import ChartType
 
-__all__ = [
-    "NOMINAL",
-    "QUANTITY",
-    "WIDTH",
-    "by_series",
-    "choice",
-    "inline",
-    "layered",
-    "legend",
-    "null_line",
-    "page",
-    "panel_title",
-    "side_by_side",
-    "specification",
-    "tooltips",
-]
 
 WIDTH = 560
 """How wide a chart is that has the page for itself, in pixels."""

@@ -10,8 +10,6 @@ from ombud.report.display import count, joined
 from ombud.report.format import estimate_text
 from ombud.stats.estimate import Estimate
 
-__all__ = ["STATES", "expected_section", "first_expected"]
-
 STATES: tuple[State, ...] = ("not met", "undecided", "met")
 """In the order in which they are told."""
 

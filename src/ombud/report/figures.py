@@ -24,14 +24,6 @@ from ombud.stats.estimate import Estimate
 if TYPE_CHECKING:
     from altair.typing import ChartType
 
-__all__ = [
-    "MOST_LABELS",
-    "MOST_ROWS",
-    "few_systems",
-    "forest",
-    "group_contrasts",
-    "group_levels",
-]
 
 MOST_ROWS = 12
 """A figure shows at most this many rows, and says so."""

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from ombud.stats.estimate import Estimate
 
-__all__ = ["decimals_for", "estimate_text", "number_text", "p_text", "shared_decimals"]
-
 _MOST = 6
 _MINUS = "\u2212"
 

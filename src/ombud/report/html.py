@@ -18,7 +18,8 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from ombud.report.answer import MOST_WORDS, Answer, Expectation
+from ombud.audits.expectations import Expectation
+from ombud.report.answer import MOST_WORDS, Answer
 from ombud.report.blocks import (
     Block,
     Figure,
@@ -35,8 +36,6 @@ from ombud.report.display import visible
 from ombud.report.expected import first_expected
 from ombud.report.images import to_svg
 from ombud.report.themes import DARK, LIGHT
-
-__all__ = ["MOST_ROWS", "Page", "script_json", "to_appendix", "to_html"]
 
 MOST_ROWS = 10
 """A table of the report shows so many rows; the appendix has all."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from ombud.report.themes import PAPER
 
-__all__ = ["VEGALITE", "to_png", "to_svg"]
-
 VEGALITE = "6.1"
 """The version of Vega-Lite that figures are written for."""
 

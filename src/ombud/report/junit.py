@@ -9,8 +9,6 @@ from ombud.audits.expectations import Expectation
 from ombud.report.display import visible
 from ombud.stats.estimate import Estimate
 
-__all__ = ["to_junit"]
-
 _MOST = 20
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from ombud.report.blocks import Section, Table, tables_in
 from ombud.report.display import visible
 
-__all__ = ["escape_latex", "to_latex"]
-
 _SIGNS = {
     "\\": r"\textbackslash{}",
     "{": r"\{",

@@ -19,8 +19,6 @@ from ombud.report.blocks import (
 )
 from ombud.report.display import visible
 
-__all__ = ["escape_markdown", "to_markdown"]
-
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
 _INTERVAL = re.compile(r"\\\[(?P<ends>[-\u2212+∞\d.,]+, [-\u2212+∞\d.,]+)\\\](?![(\[:])")
 _LINK = re.compile(r"(?i)(:)(?=//)|(?<=www)(\.)|(?<=\w)(@)(?=\w)")

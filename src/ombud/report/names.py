@@ -7,8 +7,6 @@ import re
 from ombud.audits.result import MetricInfo, Result
 from ombud.report.findings import key_of_estimate, key_of_metric
 
-__all__ = ["slug"]
-
 
 def slug(result: Result, metric: MetricInfo) -> str:
     """Return a short ASCII name for a metric, unique in the result."""

@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from ombud.report.format import number_text
 
-__all__ = [
-    "base_of",
-    "between",
-    "counted",
-    "in_hundred",
-    "more_or_less",
-    "out_of",
-    "percent",
-    "times",
-]
-
 
 def out_of(share: float) -> str:
     """Return a share as a count of every 100, 1,000 and so on, whichever has a whole digit.

@@ -34,8 +34,6 @@ from ombud.report.sections.how_to_read import how_to_read
 from ombud.report.sections.limits import limits, limits_of_measures
 from ombud.report.sections.scope import measures, scope
 
-__all__ = ["pack"]
-
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _SHORTEST = 12
 _EPOCH = (1980, 1, 1, 0, 0, 0)

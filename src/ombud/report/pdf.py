@@ -11,8 +11,6 @@ from tempfile import TemporaryDirectory
 from ombud.errors import ReportError
 from ombud.files import write_atomically
 
-__all__ = ["BROWSERS", "find_browser", "write_pdf"]
-
 BROWSERS = (
     "chromium",
     "chromium-browser",

@@ -10,8 +10,6 @@ from typing import Any
 from ombud.audits.paths import change_paths
 from ombud.audits.plan import Plan
 
-__all__ = ["file_name", "shown_plan"]
-
 
 def shown_plan(plan: Plan) -> dict[str, Any]:
     """Return the plan's values with file names in place of paths, and counts in place of terms.

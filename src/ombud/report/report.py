@@ -31,8 +31,6 @@ from ombud.report.summary import warnings_of
 from ombud.report.titles import in_words
 from ombud.report.wording import sentences_of
 
-__all__ = ["FORMATS", "Report"]
-
 FORMATS = {
     "html": ".html",
     "pdf": ".pdf",

@@ -16,8 +16,6 @@ from ombud.report.terminal import largest_labels, overall_families
 from ombud.report.titles import in_words
 from ombud.stats.estimate import Estimate
 
-__all__ = ["MOST_LINES", "summary_lines", "warnings_of"]
-
 MOST_LINES = 24
 """Lines of a summary; the line with the report's path makes 25."""
 

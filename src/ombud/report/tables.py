@@ -12,17 +12,6 @@ from ombud.report.format import estimate_text, p_text, shared_decimals
 from ombud.report.wording import support
 from ombud.stats.estimate import Estimate
 
-__all__ = [
-    "MARKS",
-    "MOST_ROWS",
-    "Notes",
-    "detail_table",
-    "group_table",
-    "number_cells",
-    "p_cell",
-    "wide_table",
-]
-
 MARKS: dict[Sign, str] = {
     "above": "▲",
     "below": "▼",

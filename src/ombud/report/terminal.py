@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["largest_labels", "overall_families", "summary_table"]
 
 _STYLES: dict[Tone, str] = {
     "above": "bold yellow",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["DARK", "LIGHT", "MOST_COLOURS", "PAPER", "SHAPES"]
-
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 """Systems differ by shape as well as by colour."""
 

@@ -15,9 +15,6 @@ from ombud.errors import OmbudError
 from ombud.stats.estimate import Estimate
 from ombud.taxonomy import load_taxonomy, taxonomy_names
 
-__all__ = ["Titles", "in_words", "titles_of", "value_title"]
-
-
 _IDENTITY = "identity="
 _TAXONOMIES = {"topic": "delicate@1", "coarse-topic": "delicate-coarse@1"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ombud.audits.watch import ControlChart, Point, Watch
+from ombud.audits.monitor import ControlChart, Point, Watch
 from ombud.report.appendix import table_rows
 from ombud.report.blocks import (
     Block,
@@ -21,8 +21,6 @@ from ombud.report.charts import NAME_LENGTH
 from ombud.report.display import count, shorten, unique_names
 from ombud.report.format import p_text
 from ombud.report.html import Page, to_appendix, to_html
-
-__all__ = ["name_of", "said_of", "watch_lines", "watch_pages"]
 
 _DRAWN = 8
 """How many numbers are drawn: those that alarm, then those that changed most."""

@@ -11,8 +11,6 @@ from ombud.report.findings import EstimateSet, by_sign, reading
 from ombud.report.format import decimals_for, estimate_text, number_text
 from ombud.stats.estimate import Estimate
 
-__all__ = ["answer_of", "headline", "reasons", "sentences_of", "support"]
-
 _NAMED = 3
 _LISTED = 4
 

@@ -7,8 +7,17 @@ from ombud.stats.agreement import (
     codes,
     krippendorff_alpha,
 )
-from ombud.stats.binned import BINS, BinnedReplicates, bins_of, resample_bins
-from ombud.stats.bootstrap import estimate, resample
+from ombud.stats.bootstrap.binned import BINS, BinnedReplicates, bins_of, resample_bins
+from ombud.stats.bootstrap.patterns import PatternReplicates, resample_patterns
+from ombud.stats.bootstrap.replicates import (
+    Contrast,
+    How,
+    Replicates,
+    ResampledStatistic,
+    Sample,
+    Test,
+)
+from ombud.stats.bootstrap.resample import estimate, resample
 from ombud.stats.clustered_rates import (
     ClusterScore,
     RateSums,
@@ -41,7 +50,6 @@ from ombud.stats.paired import (
     paired_proportion_estimate,
     paired_proportion_interval,
 )
-from ombud.stats.patterns import PatternReplicates, resample_patterns
 from ombud.stats.permutation import (
     NO,
     UNKNOWN,
@@ -78,16 +86,6 @@ from ombud.stats.ratios import (
     ratio_of_means,
     ratio_of_means_estimate,
 )
-from ombud.stats.replicates import Contrast, How, Replicates, ResampledStatistic, Sample, Test
-from ombud.stats.risk_ratings import (
-    AGREEMENT_TITLES,
-    DELICATE_FROM,
-    HIGHEST_RISK,
-    RiskLabels,
-    against_others,
-    risk_agreement,
-    risk_labels,
-)
 from ombud.stats.roc import auc_difference, auc_estimate, placements
 from ombud.stats.statistics import (
     Custom,
@@ -103,11 +101,8 @@ from ombud.stats.statistics import (
 )
 
 __all__ = [
-    "AGREEMENT_TITLES",
     "BINS",
-    "DELICATE_FROM",
     "FEWEST_HITS",
-    "HIGHEST_RISK",
     "MOST_LOST",
     "NO",
     "POWER",
@@ -147,7 +142,6 @@ __all__ = [
     "Ratios",
     "Replicates",
     "ResampledStatistic",
-    "RiskLabels",
     "Sample",
     "SignTests",
     "Statistic",
@@ -155,7 +149,6 @@ __all__ = [
     "WeightedMean",
     "Weights",
     "adjust",
-    "against_others",
     "alpha_estimate",
     "alpha_sample",
     "as_rows",
@@ -208,8 +201,6 @@ __all__ = [
     "resample_crossed",
     "resample_medians",
     "resample_patterns",
-    "risk_agreement",
-    "risk_labels",
     "score_rate_ratio",
     "sign_flip_test",
     "smallest_effect",

@@ -8,18 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ombud.stats.bootstrap import estimate
+from ombud.stats.bootstrap.resample import estimate
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Method
 from ombud.stats.statistics import Floats, OfSums
-
-__all__ = [
-    "Measurement",
-    "alpha_estimate",
-    "alpha_sample",
-    "codes",
-    "krippendorff_alpha",
-]
 
 Measurement = Literal["nominal", "ordinal", "interval"]
 
@@ -203,7 +195,14 @@ def alpha_estimate(
         reason = (
             "all ratings are equal, so nothing could disagree" if n else "no unit has two ratings"
         )
-        return Estimate.undefined(metric=name, reason=reason, n=n, level=level, **about)
+        return Estimate.undefined(
+            reason_code="no-variation" if n else "no-units",
+            metric=name,
+            reason=reason,
+            n=n,
+            level=level,
+            **about,
+        )
     return estimate(
         values,
         statistic,

@@ -17,15 +17,6 @@ from scipy.special import ndtr
 
 from ombud.stats.proportions import normal_quantile
 
-__all__ = [
-    "ClusterScore",
-    "RateSums",
-    "cluster_score_test",
-    "design_effect",
-    "intracluster_correlation",
-    "score_rate_ratio",
-]
-
 # Ratios are looked for between these; beyond, an end is 0 or infinite.
 _SMALLEST, _LARGEST = -30.0, 30.0
 

@@ -10,8 +10,6 @@ from scipy.special import expit, logit, stdtrit
 from ombud.stats.proportions import normal_quantile
 from ombud.stats.statistics import Floats
 
-__all__ = ["Effect", "cliffs_delta", "welch"]
-
 
 class Effect(NamedTuple):
     """A value with its ends; NaN ends where there is no interval."""

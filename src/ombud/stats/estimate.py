@@ -8,9 +8,68 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-__all__ = ["Estimate", "Kind"]
-
 Kind = Literal["level", "gap", "ratio"]
+
+ReasonCode = Literal[
+    "lists-too-short",
+    "no-labels",
+    "no-units",
+    "no-variation",
+    "not-estimable",
+    "not-measured",
+    "too-few-events",
+    "too-few-groups",
+    "too-few-units",
+]
+"""Why an estimate has no value, for programs; `REASONS` says what each means."""
+
+REASONS: dict[ReasonCode, str] = {
+    "lists-too-short": "all lists end before the place that the measure looks at",
+    "no-labels": "of nothing that counts it is known whether it carries the label",
+    "no-units": "no user, item or text is of the kind that is measured",
+    "no-variation": "all values are alike, so the number does not exist",
+    "not-estimable": "the number does not exist on these data, or the model did not converge",
+    "not-measured": "the system gave no scores, decisions or lists to measure",
+    "too-few-events": "fewer flags, hits or misses than a number needs",
+    "too-few-groups": "fewer groups than a comparison needs",
+    "too-few-units": "fewer users, items or texts than a number needs",
+}
+"""What each code means, in words for readers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TippingPoint:
+    """How different unlabeled items would have to be for an estimate to lose its direction.
+
+    Both points compare the rate of the label among unlabeled items with the rate among labeled
+    ones. They start from the bound of the confidence interval that is nearest to no effect.
+
+    Parameters
+    ----------
+    recommended
+        The ratio of rates among recommended items at which the direction reverses (an increase
+        reverses below it, a decrease above it); None if no possible rate reverses it.
+    history
+        The same for users' histories (an increase reverses above it, a decrease below it).
+    labeled_recommended, labeled_history
+        Which share of the recommended items, and of the items in histories, has a label.
+    lowest, highest
+        The range of both ratios that the plan regards as plausible.
+    reverses
+        Whether the direction reverses anywhere within that range.
+    decides
+        Whether a reversal makes the verdict *cannot tell*; False where the plan declares that
+        unlabeled means *no*.
+    """
+
+    recommended: float | None
+    history: float | None
+    labeled_recommended: float
+    labeled_history: float
+    lowest: float = 0.5
+    highest: float = 2.0
+    reverses: bool = False
+    decides: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +110,8 @@ class Estimate:
         In how many bootstrap replicates the statistic did not exist.
     reason
         Why `value` is None. Empty otherwise.
+    reason_code
+        The same for programs, one of `REASONS`; empty where the value is defined.
     note
         Anything a reader must know beside the number.
     key
@@ -59,6 +120,11 @@ class Estimate:
         of an analysis its name and the quantity, such as ``drift/false-positive-rate``.
     details
         What `note` tells in words, as plain values (numbers, strings, lists) by name.
+    events
+        How many events the value rests on (flagged texts, hits, users with a nonzero difference),
+        as the metric counts them; None where it does not count.
+    tipping
+        What unlabeled items would have to be like to reverse it; None where all are labeled.
     p_tail
         What the test gave before `p_value` was raised to the least that its replicates can tell.
         Corrections for many comparisons start from it, so that a lone finding among hundreds is
@@ -95,6 +161,9 @@ class Estimate:
     note: str = ""
     key: str = ""
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    reason_code: str = ""
+    events: int | None = None
+    tipping: TippingPoint | None = None
     p_tail: float | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -119,8 +188,10 @@ class Estimate:
             raise ValueError(f"{self.metric}: n = {self.n} is negative")
 
     @classmethod
-    def undefined(cls, *, metric: str, reason: str, n: int, **about: Any) -> Self:
-        """Return an estimate that says why it has no value."""
+    def undefined(
+        cls, *, metric: str, reason: str, n: int, reason_code: ReasonCode | str = "", **about: Any
+    ) -> Self:
+        """Return an estimate that says why it has no value, in words and by a code."""
         return cls(
             metric=metric,
             value=None,
@@ -128,6 +199,7 @@ class Estimate:
             method=f"none: {reason}",
             n=n,
             reason=reason,
+            reason_code=reason_code,
             **about,
         )
 
@@ -167,13 +239,14 @@ class Estimate:
         """
         return self.replace(p_value=max(p, 1 / (replicates + 1)), p_tail=p)
 
-    def without_value(self, reason: str, **changes: Any) -> Self:
+    def without_value(self, reason: str, code: ReasonCode, **changes: Any) -> Self:
         """Return the same estimate as undefined: what it is about stays, its numbers go."""
         return self.replace(
             value=None,
             interval=None,
             method=f"none: {reason}",
             reason=reason,
+            reason_code=code,
             p_value=None,
             p_adjusted=None,
             correction="",
@@ -187,6 +260,8 @@ class Estimate:
         names = (name for name in self.__slots__ if name != "p_tail")
         fields = {name: getattr(self, name) for name in names}
         fields["details"] = dict(self.details)
+        if self.tipping is not None:
+            fields["tipping"] = dataclasses.asdict(self.tipping)
         if self.interval is not None:
             # JSON has no infinity; an open end is written as a word.
             fields["interval"] = [end if math.isfinite(end) else str(end) for end in self.interval]
@@ -199,6 +274,8 @@ class Estimate:
         if fields.get("interval") is not None:
             low, high = fields["interval"]
             fields["interval"] = (float(low), float(high))
+        if fields.get("tipping") is not None:
+            fields["tipping"] = TippingPoint(**fields["tipping"])
         return cls(**fields)
 
     def __str__(self) -> str:

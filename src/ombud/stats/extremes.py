@@ -8,8 +8,6 @@ import numpy as np
 
 from ombud.stats.statistics import Floats
 
-__all__ = ["MOST_LOST", "Extreme", "Range", "largest_gap", "largest_ratio"]
-
 MOST_LOST = 0.01
 """A ratio with a larger share of replicates that are zero or undefined cannot be ranked."""
 

@@ -11,8 +11,6 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from ombud.stats.statistics import Floats
 
-__all__ = ["Interval", "Intervals", "Method", "intervals_of_draws"]
-
 Method = Literal["bca", "expanded", "percentile"]
 
 _NAMES = {

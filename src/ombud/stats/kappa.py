@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ombud.stats.agreement import codes
-from ombud.stats.bootstrap import estimate
+from ombud.stats.bootstrap.resample import estimate
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Method
 from ombud.stats.proportions import normal_quantile
 from ombud.stats.statistics import Floats, OfSums, known_rows
-
-__all__ = ["Weights", "cohen_kappa", "kappa_error", "kappa_estimate", "kappa_sample"]
 
 Weights = Literal["none", "linear", "quadratic"]
 
@@ -145,7 +143,14 @@ def kappa_estimate(
             if n
             else "no unit has both ratings"
         )
-        return Estimate.undefined(metric=name, reason=reason, n=n, level=level, **about)
+        return Estimate.undefined(
+            reason_code="no-variation" if n else "no-units",
+            metric=name,
+            reason=reason,
+            n=n,
+            level=level,
+            **about,
+        )
     if method != "large-sample":
         if rng is None:
             raise ValueError(f"method is {method!r}, which draws at random: give rng")

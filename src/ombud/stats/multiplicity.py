@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from ombud.stats.statistics import Floats
 
-__all__ = ["Correction", "adjust", "benjamini_hochberg", "holm"]
-
 Correction = Literal["holm", "benjamini-hochberg", "none"]
 
 

@@ -13,16 +13,6 @@ from ombud.stats.means import Located, mean_estimate, mean_interval
 from ombud.stats.proportions import wilson
 from ombud.stats.statistics import Floats
 
-__all__ = [
-    "PairedCounts",
-    "mcnemar",
-    "paired_counts",
-    "paired_mean_estimate",
-    "paired_mean_interval",
-    "paired_proportion_estimate",
-    "paired_proportion_interval",
-]
-
 
 class PairedCounts(NamedTuple):
     """How often both, only the first, only the second, and neither happened."""
@@ -202,7 +192,9 @@ def paired_proportion_estimate(
     named: dict[str, Any] = {"kind": "gap", "null": 0.0, "level": level}
     about = named | about
     if n == 0:
-        return Estimate.undefined(metric=metric, reason="no complete pairs", n=0, **about)
+        return Estimate.undefined(
+            reason_code="no-units", metric=metric, reason="no complete pairs", n=0, **about
+        )
     d, low, high = paired_proportion_interval(counts, level)
     return Estimate(
         metric=metric,

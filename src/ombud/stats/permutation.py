@@ -9,11 +9,9 @@ from math import comb, lgamma, log
 import numpy as np
 import numpy.typing as npt
 
-from ombud.stats._counts import BLOCK, chunks
+from ombud.stats.bootstrap._counts import BLOCK, chunks
 from ombud.stats.effects import cliffs_delta, welch
 from ombud.stats.statistics import Floats, as_rows
-
-__all__ = ["NO", "UNKNOWN", "YES", "LabelTests", "SignTests", "label_tests", "sign_flip_test"]
 
 YES, NO, UNKNOWN = 1, 0, -1
 """States of a label on an item."""

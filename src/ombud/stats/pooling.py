@@ -10,8 +10,6 @@ from scipy.special import logsumexp, ndtr
 
 from ombud.stats.statistics import Floats
 
-__all__ = ["Pooled", "partially_pool"]
-
 _GRID = 81
 
 

@@ -13,16 +13,6 @@ from scipy.special import ndtr, ndtri
 
 from ombud.stats.estimate import Estimate
 
-__all__ = [
-    "POWER",
-    "is_ratio",
-    "power_of",
-    "smallest_effect",
-    "standard_error",
-    "units_for_half_width",
-    "units_for_power",
-]
-
 POWER = 0.8
 """The chance that a study should have to find what it looks for, where nobody says otherwise."""
 

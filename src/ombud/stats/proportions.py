@@ -11,16 +11,6 @@ from scipy.special import betaincinv, gammaln, ndtri
 from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats
 
-__all__ = [
-    "Bounds",
-    "exact",
-    "exact_difference",
-    "fisher",
-    "normal_quantile",
-    "proportion",
-    "wilson",
-]
-
 # Tables as likely as the one found, up to rounding, count as no less likely.
 _TIE = 1e-7
 
@@ -198,7 +188,9 @@ def proportion(
     'changed by a swap: 0.005865 [0.002691, 0.01274] (95% wilson, n = 1,023 pairs)'
     """
     if n == 0:
-        return Estimate.undefined(metric=metric, reason="no units", n=0, level=level, **about)
+        return Estimate.undefined(
+            reason_code="no-units", metric=metric, reason="no units", n=0, level=level, **about
+        )
     low, high = (wilson if method == "wilson" else exact)(successes, n, level)
     name = "wilson" if method == "wilson" else "exact (Clopper-Pearson)"
     return Estimate(

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ombud.stats._design import Design
-from ombud.stats.bootstrap import resample
-from ombud.stats.patterns import resample_patterns
-from ombud.stats.replicates import Left, Replicates, Sample
+from ombud.stats.bootstrap._design import Design
+from ombud.stats.bootstrap.patterns import resample_patterns
+from ombud.stats.bootstrap.replicates import Left, Replicates, Sample
+from ombud.stats.bootstrap.resample import resample
 from ombud.stats.statistics import Floats, Mean, Median
-
-__all__ = ["RankReplicates", "resample_by_pattern", "resample_medians"]
 
 
 @dataclass(eq=False)
@@ -50,7 +48,7 @@ def resample_medians(
     groups
         Booleans of shape (units, groups).
     clusters, replicates, rng
-        As in `ombud.stats.bootstrap.resample`.
+        As in `ombud.stats.bootstrap.resample.resample`.
 
     References
     ----------

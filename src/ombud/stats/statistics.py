@@ -9,21 +9,6 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Custom",
-    "Floats",
-    "Mean",
-    "Median",
-    "OfSums",
-    "Quantile",
-    "RatioOfSums",
-    "Statistic",
-    "WeightedMean",
-    "as_rows",
-    "known_rows",
-    "without_each",
-]
-
 Floats = npt.NDArray[np.float64]
 """An array of 64-bit floats."""
 

@@ -19,8 +19,6 @@ from ombud.errors import AuditedSystemError, DataError, PlanError
 from ombud.systems.base import Moderator
 from ombud.systems.detectors.base import Detector
 
-__all__ = ["labels_from_texts"]
-
 _FEWEST = 20
 
 

@@ -9,8 +9,6 @@ from typing import Literal
 
 from ombud.errors import PlanError
 
-__all__ = ["CostQuote", "Price", "least_seconds"]
-
 CHARACTERS_PER_TOKEN = 4
 _ASSUMED_SECONDS = 0.5
 

@@ -12,8 +12,6 @@ from ombud.errors import DataError, OmbudError, RegistryError
 from ombud.taxonomy.loading import load_taxonomy
 from ombud.taxonomy.resources import data_folder, parse_commented_csv
 
-__all__ = ["Crosswalk", "Relation", "load_crosswalk", "read_crosswalk"]
-
 Relation = Literal["exact", "broader", "narrower", "related"]
 """Of the target, seen from the source: the same, wider, narrower, or often found together."""
 

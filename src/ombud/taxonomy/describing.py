@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from ombud.taxonomy.model import Taxonomy, TaxonomyLabel
 
-__all__ = ["taxonomy_page"]
-
 
 def taxonomy_page(taxonomy: Taxonomy) -> str:
     """Return a Markdown page: source, licence, counts, and every label by parent.

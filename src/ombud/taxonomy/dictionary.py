@@ -22,14 +22,6 @@ from ombud.taxonomy.resources import (
 )
 from ombud.taxonomy.terms import load_terms, term_fault
 
-__all__ = [
-    "Dictionary",
-    "DictionaryTerm",
-    "dictionary_names",
-    "load_dictionary",
-    "read_dictionary",
-]
-
 _FOLDER = "dictionaries"
 
 

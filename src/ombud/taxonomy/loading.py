@@ -13,8 +13,6 @@ from ombud.taxonomy.model import Taxonomy, TaxonomyLabel
 from ombud.taxonomy.refused import is_refused, spelling_key
 from ombud.taxonomy.resources import find_versioned, versioned_keys
 
-__all__ = ["load_scale", "load_taxonomy", "read_taxonomy", "refused_anywhere", "taxonomy_names"]
-
 _TEXT = ("name", "title", "source", "licence")
 _KEYS = {*_TEXT, "version", "published", "labels", "parents", "refused"}
 _LABEL_KEYS = {"id", "title", "description", "parent", "aliases"}

@@ -13,8 +13,6 @@ from ombud.taxonomy.refused import is_refused, spelling_key
 if TYPE_CHECKING:
     from ombud.taxonomy.crosswalk import Crosswalk, Relation
 
-__all__ = ["Taxonomy", "TaxonomyLabel"]
-
 
 @dataclass(frozen=True, slots=True)
 class TaxonomyLabel:

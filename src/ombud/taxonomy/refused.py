@@ -9,8 +9,6 @@ from functools import cache
 
 from ombud.taxonomy.resources import data_folder
 
-__all__ = ["is_refused", "spelling_key"]
-
 _NOT_WORD = re.compile(r"[\W_]+")
 
 

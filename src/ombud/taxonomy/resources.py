@@ -10,14 +10,6 @@ from importlib.resources.abc import Traversable
 
 from ombud.errors import DataError, RegistryError
 
-__all__ = [
-    "data_folder",
-    "find_versioned",
-    "parse_commented_csv",
-    "rows_in_words",
-    "versioned_keys",
-]
-
 _KEY = re.compile(r"^(?P<name>[a-z0-9-]+)@(?P<version>[1-9][0-9]*)$")
 
 

@@ -19,17 +19,6 @@ from ombud.taxonomy.resources import (
     versioned_keys,
 )
 
-__all__ = [
-    "ATTRIBUTES",
-    "Term",
-    "TermKind",
-    "TermList",
-    "load_terms",
-    "read_terms",
-    "term_fault",
-    "term_list_names",
-]
-
 TermKind = Literal["neutral", "slur"]
 _LONGEST = 200
 

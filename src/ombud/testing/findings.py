@@ -12,8 +12,6 @@ from ombud.errors import PlanError
 from ombud.report.findings import by_sign, reading
 from ombud.stats.estimate import Estimate
 
-__all__ = ["assert_expected", "assert_no_finding"]
-
 _MOST = 10
 
 

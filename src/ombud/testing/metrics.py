@@ -16,8 +16,6 @@ from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.testing._options import check_round_trip
 from ombud.worlds import NeutralRecommender, PlantedModerator, World, small_world
 
-__all__ = ["MetricContract", "points", "rearranged"]
-
 
 class MetricContract:
     """Tests that any metric must pass; subclass it and say how to make one."""

@@ -10,8 +10,6 @@ from ombud.systems.base import Moderator
 from ombud.testing._options import check_round_trip
 from ombud.worlds import World, small_world
 
-__all__ = ["ModeratorContract", "part_of"]
-
 _ODD = (
     "",
     " ",
@@ -52,7 +50,7 @@ class ModeratorContract:
     def test_it_is_a_moderator_with_a_name(self) -> None:
         """A report must be able to name it."""
         system = self.make(self.world())
-        assert isinstance(system, Moderator), "it has no `name` or no `moderate`"
+        assert isinstance(system, Moderator), "its class is no ombud.systems.Moderator"
         assert isinstance(system.name, str)
         assert system.name, "its name is empty"
 

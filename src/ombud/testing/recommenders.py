@@ -10,8 +10,6 @@ from ombud.systems.base import Recommender
 from ombud.testing._options import check_round_trip
 from ombud.worlds import World, small_world
 
-__all__ = ["RecommenderContract", "item_ids"]
-
 
 class RecommenderContract:
     """Tests that any recommender must pass; subclass it and say how to make one.
@@ -45,7 +43,7 @@ class RecommenderContract:
     def test_it_is_a_recommender_with_a_name(self) -> None:
         """A report must be able to name it."""
         system = self.make(self.world())
-        assert isinstance(system, Recommender), "it has no `name` or no `recommend`"
+        assert isinstance(system, Recommender), "its class is no ombud.systems.Recommender"
         assert isinstance(system.name, str)
         assert system.name, "its name is empty"
 

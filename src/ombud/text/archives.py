@@ -16,8 +16,6 @@ import polars as pl
 from ombud.errors import require
 from ombud.text.documents import BLOCK, Damage, Documents
 
-__all__ = ["read_archive"]
-
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 _LONGEST = 64 << 20
 _CUT = "the archive is cut in the middle"

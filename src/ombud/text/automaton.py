@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from ombud.text.folding import fold
 
-__all__ = ["Automaton", "Ints", "word_table"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.uint32]

@@ -12,8 +12,6 @@ from ombud.rng import generator
 from ombud.text.automaton import word_table
 from ombud.text.folding import fold
 
-__all__ = ["NearDuplicates", "best_bands", "content_keys", "minhash", "shingle_sets"]
-
 _U64 = NDArray[np.uint64]
 _U32 = NDArray[np.uint32]
 _Ints = NDArray[np.int64]

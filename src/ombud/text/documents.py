@@ -21,8 +21,6 @@ import polars as pl
 
 from ombud.errors import DataError
 
-__all__ = ["BLOCK", "Columns", "Damage", "Documents", "read_documents"]
-
 BLOCK = 8 << 20
 """Bytes, or characters, of a batch of documents."""
 

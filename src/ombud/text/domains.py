@@ -11,8 +11,6 @@ from pathlib import Path
 
 from ombud.errors import DataError
 
-__all__ = ["DomainKinds", "read_domains"]
-
 
 @dataclass(frozen=True)
 class DomainKinds:

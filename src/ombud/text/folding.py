@@ -9,8 +9,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fold", "fold_offsets"]
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Only where an iota subscript may hide in a letter must decomposition come before case-folding
 # (Unicode 3.13, D145).

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from ombud.taxonomy.resources import parse_commented_csv
 
-__all__ = ["Country", "countries", "world_outlines"]
-
 
 class Country(NamedTuple):
     """A country or territory of ISO 3166-1.

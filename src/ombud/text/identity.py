@@ -16,8 +16,6 @@ from ombud.text.automaton import Ints
 from ombud.text.legacy_matching import PUBLISHED_PUNCTUATION, published_pairs
 from ombud.text.matching import Matches, TermMatcher, as_texts
 
-__all__ = ["IdentityTags", "TagDifference", "TagMode", "tag_identities"]
-
 TagMode = Literal["whole-word", "published"]
 Bools = NDArray[np.bool_]
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ombud.errors import require
 
-__all__ = ["detect_languages"]
-
 _FEWEST_LETTERS = 20
 
 

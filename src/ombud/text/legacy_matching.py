@@ -9,8 +9,6 @@ import numpy as np
 from ombud.taxonomy.terms import TermList
 from ombud.text.automaton import Ints
 
-__all__ = ["PUBLISHED_PUNCTUATION", "published_pairs"]
-
 PUBLISHED_PUNCTUATION = ".,#-'()"
 """Characters that the published code replaces by a space (only ``.,#`` for OpenAI-1680)."""
 

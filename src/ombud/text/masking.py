@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["mask"]
-
 
 def mask(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Replace all but the first character of each span by asterisks.

@@ -13,8 +13,6 @@ from ombud.errors import DataError
 from ombud.text.automaton import Automaton, Ints
 from ombud.text.folding import fold, fold_offsets
 
-__all__ = ["Matches", "TermMatcher", "as_texts"]
-
 
 def as_texts(texts: Any, source: str = "texts") -> Sequence[str]:
     """Return texts as a sequence of strings, or say which rows are none.

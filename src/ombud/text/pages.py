@@ -13,8 +13,6 @@ from scipy.sparse.csgraph import connected_components
 
 from ombud.errors import PlanError
 
-__all__ = ["assign_splits"]
-
 
 def assign_splits(
     pages: Sequence[Any],

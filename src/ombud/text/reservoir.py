@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from ombud.text.dedup import NearDuplicates
 
-__all__ = ["Reservoir", "water_fill"]
-
 _U64 = NDArray[np.uint64]
 _Ints = NDArray[np.int64]
 Payload = TypeVar("Payload")

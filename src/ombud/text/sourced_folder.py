@@ -11,8 +11,6 @@ from ombud.errors import PlanError
 from ombud.files import read_json, read_parquet, sweep, write_json, write_parquet, write_text
 from ombud.text.sourcing import Sourced
 
-__all__ = ["pilot_ids", "write_sourced"]
-
 _SEEN = ("dictionary digest", "domains digest")
 
 

@@ -21,8 +21,6 @@ from ombud.text.matching import TermMatcher
 from ombud.text.pages import assign_splits
 from ombud.text.reservoir import Reservoir, water_fill
 
-__all__ = ["Sourced", "Sourcing", "source_texts"]
-
 _Ints = NDArray[np.int64]
 _U64 = NDArray[np.uint64]
 _EVERYWHERE = "everywhere"

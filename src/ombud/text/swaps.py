@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from ombud.errors import DataError
 from ombud.taxonomy.resources import parse_commented_csv
 
-__all__ = ["FilledTemplates", "GenderSwap", "Swapped", "WordSwap", "fill_templates", "read_swap"]
-
 Way = Literal["swap", "to female", "to male"]
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*\.?")
 # After "her", these begin something new, so "her" was an object: "saw her today", "told her to".

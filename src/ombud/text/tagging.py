@@ -20,19 +20,6 @@ from ombud.errors import PlanError
 from ombud.taxonomy.terms import ATTRIBUTES, TermList, load_terms, read_terms
 from ombud.text.identity import IdentityTags, TagMode, tag_identities
 
-__all__ = [
-    "ATTRIBUTES",
-    "STATED",
-    "IdentityTagger",
-    "identity_groups",
-    "stated_texts",
-    "tags_of",
-    "terms_of",
-    "texts_of",
-    "with_stated",
-]
-
-
 # Presets, counts and regressions all ask for the tags of one audit's texts.
 _tags: WeakKeyDictionary[Texts, dict[tuple[Any, ...], IdentityTags]] = WeakKeyDictionary()
 

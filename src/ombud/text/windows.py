@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Windows", "join_windows", "slide"]
-
 _Ints = NDArray[np.int64]
 
 

@@ -11,8 +11,6 @@ from ombud.errors import PlanError
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
 
-__all__ = ["PUBLISHED", "SPACES", "Choice", "Range", "Space", "space_for"]
-
 
 @dataclass(frozen=True)
 class Range:

@@ -17,7 +17,6 @@ from ombud.tuning.spaces import Space
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["Proposal", "Trial", "Trials"]
 
 # Optuna's journal; its own tools, such as its dashboard, read it.
 _LOG = "trials.log"

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["Exchange", "plan_exchange"]
-
 
 @dataclass(frozen=True, eq=False)
 class Exchange:

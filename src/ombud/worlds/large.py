@@ -20,8 +20,6 @@ from ombud.worlds.population import Population
 from ombud.worlds.spec import WorldSpec
 from ombud.worlds.world import World, WorldTruth, card_of
 
-__all__ = ["draw_interactions", "draw_large", "write_interactions"]
-
 _BITS = 17
 _ROUNDS = 30
 

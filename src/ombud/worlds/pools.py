@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["draw_pools", "history_matrix", "shuffled"]
-
 
 def draw_pools(
     weights: NDArray[np.float32], sizes: NDArray[np.int64], rng: np.random.Generator

@@ -11,8 +11,6 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.rng import generator
 
-__all__ = ["ATTRIBUTES", "Population", "draw_population"]
-
 ATTRIBUTES: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
     "age": (("18-24", "25-34", "35-49", "50+"), (0.25, 0.35, 0.2, 0.1)),
     "gender": (("man", "non-binary", "woman"), (0.42, 0.06, 0.42)),

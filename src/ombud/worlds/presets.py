@@ -7,8 +7,6 @@ from ombud.worlds.large import draw_large
 from ombud.worlds.spec import Amplification, WorldSpec
 from ombud.worlds.world import World, build_world
 
-__all__ = ["DEMO_LABELS", "demo_world", "large_world", "ml1m_world", "small_world"]
-
 DEMO_LABELS: tuple[str, ...] = (
     "animal death",
     "blood and gore",

@@ -36,8 +36,6 @@ from ombud.worlds.moderators import PlantedModerator
 from ombud.worlds.spec import Amplification, WorldSpec
 from ombud.worlds.world import World, build_world
 
-__all__ = ["About", "Needed", "size"]
-
 About = Literal["everyone", "each group", "a group against the rest", "two systems"]
 """What a number is about."""
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from ombud.errors import PlanError
 
-__all__ = ["PLACEHOLDER_IDENTITIES", "Amplification", "WorldSpec"]
-
 PLACEHOLDER_IDENTITIES: Mapping[str, tuple[str, ...]] = {
     "beekeepers": ("beekeepers", "people who keep bees"),
     "highlanders": ("highlanders", "people from the highlands"),

@@ -15,7 +15,6 @@ from ombud.errors import PlanError
 if TYPE_CHECKING:
     from ombud.data.groups import Grouping
 
-__all__ = ["ShareTruth", "SuppressionTruth", "Unknown", "find_group", "probability_none"]
 
 Unknown = Literal["exclude", "no", "yes"]
 """How items with an unknown or disputed label count: not at all, as *no*, or as *yes*."""

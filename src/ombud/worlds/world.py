@@ -29,19 +29,6 @@ if TYPE_CHECKING:
     from ombud.worlds.moderators import PlantedModerator
     from ombud.worlds.recommenders import NeutralRecommender
 
-__all__ = [
-    "FAMILIES",
-    "IDENTITIES",
-    "Creators",
-    "TextWorld",
-    "World",
-    "WorldTruth",
-    "build_world",
-    "card_of",
-    "draw_creators",
-    "draw_texts",
-]
-
 
 FAMILIES: tuple[str, ...] = ("generative-ai", "traditional")
 

@@ -20,7 +20,7 @@ from ombud.audits import Audit, Result
 from ombud.audits.rescore import rescore
 from ombud.errors import PlanError
 from ombud.metrics import Coverage
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.probes import ReachTable
 from ombud.questions.counterfactual import Counterfactual
 from ombud.questions.counterfactual.lookup import OVERLAP, find, keys_of, parts_of

@@ -20,7 +20,8 @@ from ombud.data.dataset import Dataset
 from ombud.data.sources.toxic_tweets import davidson, olid
 from ombud.data.sources.tweeteval import tweeteval
 from ombud.data.texts import Texts
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.delicate import F1Score, Precision, Recall, published_transfer
 from ombud.stats.estimate import Estimate
 from ombud.systems.detectors import (

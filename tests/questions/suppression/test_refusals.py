@@ -15,8 +15,9 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.metrics import FalsePositiveRate
-from ombud.metrics.comparisons import WHOLE
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.comparisons import WHOLE
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression import DecisionInstability, Suppression
 from ombud.report import Report
 

@@ -20,8 +20,9 @@ from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics import FalsePositiveRate, MedianScore, UndecidedShare
 from ombud.metrics.base import Rows, spec_of
-from ombud.metrics.comparisons import OUTSIDE, WHOLE
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.comparisons import OUTSIDE, WHOLE
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression import PooledSuppression, Suppression, WorstSuppression
 from ombud.stats.clustered_rates import cluster_score_test, score_rate_ratio
 from ombud.stats.estimate import Estimate
@@ -555,7 +556,7 @@ def test_a_system_without_scores_says_so() -> None:
 
 def test_each_set_is_measured_beside_all_of_them() -> None:
     from ombud.data.texts import Texts
-    from ombud.metrics.text_rows import measure_texts, was_flagged
+    from ombud.metrics.engine.text_rows import measure_texts, was_flagged
 
     table = {
         "id": [1, 2, 3, 4],

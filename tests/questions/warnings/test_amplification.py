@@ -14,7 +14,8 @@ from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.warnings.amplification import Amplification, UserAmplification
 from ombud.registry import create
 from ombud.worlds import Amplification as Planted

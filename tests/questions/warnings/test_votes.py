@@ -15,7 +15,8 @@ from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
-from ombud.metrics.engine import Settings, estimate_metric
+from ombud.metrics.engine.estimate import estimate_metric
+from ombud.metrics.engine.estimator import Settings
 from ombud.questions.warnings.amplification import Amplification
 from ombud.questions.warnings.amplification.votes import beta_draw, fitted_priors
 

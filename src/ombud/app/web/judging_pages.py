@@ -15,8 +15,6 @@ from ombud.app.settings import ANSWERS
 from ombud.app.web.site import Form, Site, site_of
 from ombud.text.masking import mask
 
-__all__ = ["adjudicate_click", "adjudicate_page", "review_click", "review_page"]
-
 
 def _page(
     site: Site,

@@ -20,8 +20,6 @@ from ombud.app.rating_queue import current_round, guidelines_version
 from ombud.app.settings import Support
 from ombud.app.web.site import Form, Site, site_of
 
-__all__ = ["agreement_page", "export_file", "project_click", "project_page"]
-
 _TYPES = {
     "parquet": "application/vnd.apache.parquet",
     "csv": "text/csv; charset=utf-8",

@@ -17,18 +17,6 @@ from ombud.app.rating_queue import Progress, next_task, release
 from ombud.app.settings import TARGETS
 from ombud.app.web.site import Site, site_of
 
-__all__ = [
-    "feedback_page",
-    "guidelines_page",
-    "rate_click",
-    "rate_page",
-    "sign_out",
-    "stop_click",
-    "stop_page",
-    "welcome_click",
-    "welcome_page",
-]
-
 _SAID = {
     "stored": "Stored.",
     "stored before": "That was stored already.",

@@ -16,8 +16,6 @@ from ombud.audits.result import Result
 from ombud.errors import OmbudError
 from ombud.report import Report
 
-__all__ = ["ResultEntry", "find_results", "report_page", "results_page"]
-
 _DEEPEST = 4
 _MOST_REPORTS = 16
 

@@ -28,8 +28,6 @@ from ombud.app.web.security import POLICY, Guard
 from ombud.app.web.site import LoginNeededError, Site, site_of
 from ombud.errors import OmbudError
 
-__all__ = ["create_app", "open_site", "open_socket", "serve"]
-
 _STATUS = (
     (LoginNeededError, 401),
     (NotAllowedError, 403),

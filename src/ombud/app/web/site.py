@@ -26,8 +26,6 @@ from ombud.app.project import Project
 from ombud.app.web.security import Guesses
 from ombud.report.display import visible
 
-__all__ = ["Form", "LoginNeededError", "Site", "shown_text", "site_of"]
-
 _T = TypeVar("_T")
 _HOME = {"rater": "/rate", "reviewer": "/review", "lead": "/project"}
 

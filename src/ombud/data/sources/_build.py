@@ -21,8 +21,6 @@ from ombud.data.tables import write_tables
 from ombud.errors import DataError
 from ombud.files import remove_leftovers, write_folder
 
-__all__ = ["Filter", "filtered_interactions", "history_matrix", "write_dataset"]
-
 
 @dataclass(frozen=True)
 class Filter:

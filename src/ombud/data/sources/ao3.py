@@ -24,8 +24,6 @@ from ombud.files import hash_file
 from ombud.registry import source
 from ombud.taxonomy import load_taxonomy
 
-__all__ = ["ao3", "build_ao3"]
-
 _NOT_LABELS = {"", "work_id", "n_hits", "n_kudos", "n_users", "users", "warnings_fine_open"}
 _HARMS = (
     "Who likes which fan fiction is sensitive. Kudos are public at the source, so anyone can match "

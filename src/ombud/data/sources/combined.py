@@ -17,8 +17,6 @@ from ombud.data.texts import Texts
 from ombud.errors import DataError
 from ombud.registry import source
 
-__all__ = ["combined"]
-
 
 @source("together")
 @source("combined")

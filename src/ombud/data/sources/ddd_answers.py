@@ -12,8 +12,6 @@ from typing import Any
 
 from ombud.errors import DataError
 
-__all__ = ["Answer", "answers_of_csv", "answers_of_json", "json_lines"]
-
 _MOST_VOTES = 2**31 - 1
 _IMDB = re.compile(r"^(?:tt)?0*(\d{1,10})$")
 

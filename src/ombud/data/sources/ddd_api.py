@@ -23,8 +23,6 @@ from ombud.http.keys import check_source, is_loopback, redact
 from ombud.http.pace import RateLimit, retry_after
 from ombud.http.pace import backoff as wait_before
 
-__all__ = ["ADDRESS", "KEY_VARIABLE", "Collected", "cached_answers", "collect"]
-
 ADDRESS = "https://www.doesthedogdie.com"
 KEY_VARIABLE = "OMBUD_DDD_KEY"
 

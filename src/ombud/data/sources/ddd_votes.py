@@ -18,12 +18,6 @@ from ombud.data.sources.ddd_answers import Answer
 from ombud.errors import DataError
 from ombud.taxonomy import Taxonomy, load_taxonomy
 
-__all__ = [
-    "Votes",
-    "match_answers",
-    "read_dictionary",
-]
-
 _MOST_WARNINGS = 10_000
 _MOST_PAIRS = 200_000_000
 _MOST_VOTES = 2**31 - 1

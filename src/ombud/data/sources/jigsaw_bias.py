@@ -18,8 +18,6 @@ from ombud.errors import DataError
 from ombud.registry import source
 from ombud.taxonomy.terms import ATTRIBUTES, load_terms
 
-__all__ = ["jigsaw_bias", "template_of"]
-
 
 def template_of(phrase: str, kind: str, terms: re.Pattern[str]) -> str:
     r"""Return a phrase without its identity term, and without the name or occupation in it.

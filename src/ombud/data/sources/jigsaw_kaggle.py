@@ -17,8 +17,6 @@ from ombud.data.sources.labelled import HATE_HARMS, file_in, read_csv, text_data
 from ombud.errors import DataError
 from ombud.registry import source
 
-__all__ = ["IDENTITY_COLUMNS", "TYPES", "jigsaw_kaggle"]
-
 IDENTITY_COLUMNS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("race", "non-white"): ("asian", "black", "latino", "other_race_or_ethnicity"),
     ("race", "white"): ("white",),

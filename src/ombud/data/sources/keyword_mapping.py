@@ -11,8 +11,6 @@ from ombud.errors import DataError
 from ombud.taxonomy import is_refused, load_taxonomy
 from ombud.taxonomy.resources import parse_commented_csv
 
-__all__ = ["KeywordMapping", "mapping_names", "read_mapping"]
-
 
 @dataclass(frozen=True)
 class KeywordMapping:

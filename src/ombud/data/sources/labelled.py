@@ -19,8 +19,6 @@ from ombud.data.texts import Texts
 from ombud.errors import DataError
 from ombud.files import hash_file
 
-__all__ = ["HATE_HARMS", "file_in", "read_csv", "read_labels", "text_dataset"]
-
 HATE_HARMS = (
     "Holds hate speech and slurs. Reading it is distressing, most of all for the people it is "
     "about; do not show texts where they are not needed."

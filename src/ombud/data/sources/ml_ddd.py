@@ -33,8 +33,6 @@ from ombud.files import hash_file
 from ombud.registry import source
 from ombud.taxonomy import load_taxonomy
 
-__all__ = ["build_ml_ddd", "ml_ddd", "read_votes"]
-
 _UNKNOWN = (
     "A pair of a movie and a warning without votes is unknown, never 'no'; a pair on which votes "
     "disagree is disputed. Every metric says how it counts both."

@@ -17,8 +17,6 @@ from ombud.errors import DataError
 from ombud.registry import source
 from ombud.taxonomy import is_refused
 
-__all__ = ["CATEGORIES", "openai_1680"]
-
 CATEGORIES = ("H", "H2", "HR", "S", "SH", "V", "V2")
 """Hate, hate with threats, harassment, sexual, self-harm, violence, graphic violence."""
 

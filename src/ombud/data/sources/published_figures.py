@@ -9,8 +9,6 @@ from typing import Literal
 from ombud.data.card_facts import Facts
 from ombud.taxonomy.resources import parse_commented_csv
 
-__all__ = ["beside_published", "published_figures"]
-
 Name = Literal["AO3", "ML-DDD"]
 
 _FULL = 0.5

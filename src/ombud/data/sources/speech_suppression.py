@@ -18,8 +18,6 @@ from ombud.errors import DataError
 from ombud.registry import source
 from ombud.taxonomy.terms import ATTRIBUTES, load_terms
 
-__all__ = ["OUTCOMES", "speech_suppression"]
-
 OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "openai": {"flagged": "openAI_flag", "score": "openAI_score"},
     "anthropic": {"flagged": "anthropic_flag"},

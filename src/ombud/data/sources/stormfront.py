@@ -19,8 +19,6 @@ from ombud.data.sources.labelled import (
 from ombud.errors import DataError
 from ombud.registry import source
 
-__all__ = ["stormfront"]
-
 
 @source("stormfront")
 def stormfront(

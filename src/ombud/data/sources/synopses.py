@@ -12,8 +12,6 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.sources.labelled import file_in, read_csv, text_dataset
 from ombud.registry import source
 
-__all__ = ["ABOVE", "PG", "PG_13", "synopses"]
-
 PG = ("G", "PG", "TV-Y", "TV-Y7", "TV-Y7-FV", "TV-G", "TV-PG")
 """Ratings that are acceptable under *PG ok*."""
 

@@ -19,8 +19,6 @@ from ombud.data.sources.labelled import (
 )
 from ombud.registry import source
 
-__all__ = ["davidson", "olid"]
-
 
 def _undone(texts: pl.Series) -> list[str | None]:
     """Return the texts with HTML entities undone (&amp; is &)."""

@@ -12,8 +12,6 @@ from ombud.data.sources.labelled import HATE_HARMS, read_labels, text_dataset
 from ombud.errors import DataError
 from ombud.registry import source
 
-__all__ = ["tweeteval"]
-
 _SPLITS = ("train", "val", "test")
 
 

@@ -13,8 +13,6 @@ from ombud.data.sources.labelled import read_labels, text_dataset
 from ombud.errors import DataError
 from ombud.registry import source
 
-__all__ = ["two_column"]
-
 _FLAGGED = ("1", "true", "True", "1.0")
 _ACCEPTABLE = ("0", "false", "False", "0.0")
 

@@ -10,8 +10,6 @@ import polars as pl
 
 from ombud.link.problems import Problems
 
-__all__ = ["decode_lines"]
-
 
 def decode_lines(
     lines: list[bytes], fields: dict[str, Any], source: str, problems: Problems

@@ -11,8 +11,6 @@ from tempfile import TemporaryDirectory
 import polars as pl
 import pyarrow.parquet as pq
 
-__all__ = ["by_key"]
-
 _PARTS = 32
 
 

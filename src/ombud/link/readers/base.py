@@ -11,20 +11,6 @@ import polars as pl
 
 from ombud.link.problems import Problems
 
-__all__ = [
-    "AUTHORITIES",
-    "AUTHORS",
-    "BATCH",
-    "BOOKS",
-    "GIVEN",
-    "RATINGS",
-    "Batch",
-    "Reader",
-    "ReaderOptions",
-    "as_frame",
-    "conformed",
-]
-
 BATCH = 20_000
 """Records in one batch of readers that go record by record."""
 

@@ -25,8 +25,6 @@ from ombud.link.readers.base import (
     conformed,
 )
 
-__all__ = ["read_bookdata"]
-
 _BLOCK = 2_000_000
 _RATINGS = {
     "bx-explicit": ("bx/bx-cluster-ratings.parquet", (1.0, 10.0)),

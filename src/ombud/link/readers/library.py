@@ -20,8 +20,6 @@ from ombud.link.readers.base import (
     as_frame,
 )
 
-__all__ = ["authority_row", "book_row", "read_library", "read_viaf"]
-
 _BOOK_TAGS = {"001", "008", "010", "020", "024", "035", "100", "400", "700"}
 _SCHEMES = {"viaf": "viaf", "wikidata": "wikidata", "isni": "isni", "lc": "lccn", "dlc": "lccn"}
 _YEARS = re.compile(r"\d{3,4}")

@@ -13,8 +13,6 @@ from ombud.link.problems import Problems
 from ombud.link.readers._json import decode_lines
 from ombud.link.readers.base import AUTHORS, BOOKS, Batch, ReaderOptions, conformed
 
-__all__ = ["read_openlibrary"]
-
 _TEXTS = pl.List(pl.String)
 _KEY = pl.Struct({"key": pl.String})
 _FIELDS: dict[str, dict[str, Any]] = {

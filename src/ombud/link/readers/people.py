@@ -19,8 +19,6 @@ from ombud.link.readers._json import decode_lines
 from ombud.link.readers._parts import by_key
 from ombud.link.readers.base import AUTHORITIES, Batch, ReaderOptions, conformed
 
-__all__ = ["AUTHOR_LISTS", "AuthorList", "read_author_lists", "read_people", "read_wikidata"]
-
 _IDS = ("viaf", "lccn", "wikidata", "isni", "openlibrary")
 
 

@@ -17,15 +17,6 @@ from ombud.link.problems import Problems
 from ombud.link.readers._json import decode_lines
 from ombud.link.readers.base import AUTHORS, BOOKS, RATINGS, Batch, ReaderOptions, conformed
 
-__all__ = [
-    "find_file",
-    "read_amazon",
-    "read_bookcrossing",
-    "read_goodbooks",
-    "read_goodbooks_genres",
-    "read_goodreads",
-]
-
 _TEXTS = pl.List(pl.String)
 _NONE = pl.lit([], dtype=_TEXTS)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.metrics.base import Outputs
 
-__all__ = ["Judged", "NoList", "Relevance", "judge", "relevant_part"]
 
 Relevance: TypeAlias = Literal["presence", "top-quartile"]
 """Which held-out items are relevant: all, or those in the top quartile of the user's ratings."""

@@ -22,8 +22,6 @@ from scipy.special import gammaln
 
 from ombud.stats.statistics import Floats, known_rows
 
-__all__ = ["DistinctItems", "GiniOfExposure", "ListStatistic", "list_columns"]
-
 
 def list_columns(k: int) -> tuple[str, ...]:
     """Return the columns of a list statistic: the size of the catalogue, and k item codes."""

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.metrics.accuracy.held_out import Judged, NoList, Relevance, judge
-from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean, OfSums
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-
-__all__ = ["F1", "MRR", "NDCG", "HitRate", "Precision", "Recall"]
 
 
 def _f1_of_means(precision: Floats, recall: Floats, weight: Floats) -> Floats:
@@ -31,7 +29,7 @@ _F1_OF_MEANS = OfSums(("precision", "recall"), _f1_of_means)
 
 
 @dataclass(frozen=True)
-class _Ranking(MetricBase):
+class _Ranking(Metric):
     """What the metrics of ranked lists have in common."""
 
     k: int = 10
@@ -80,6 +78,7 @@ class _Ranking(MetricBase):
             ids=judged.users,
             columns={name: values[:, None] for name, values in columns.items()},
             exclusions=judged.exclusions + more,
+            events=judged.hits.sum(axis=1)[:, None],
         )
 
     def _columns(self, judged: Judged) -> tuple[dict[str, Floats], tuple[Exclusion, ...]]:

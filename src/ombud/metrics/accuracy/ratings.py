@@ -11,7 +11,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.predictions import Predictions
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Rows
+from ombud.metrics.base import Metric, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean, OfSums, RatioOfSums
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ombud.data.dataset import Dataset
-
-__all__ = ["MAE", "RMSE"]
 
 
 def _root_of_ratio(squares: Floats, pairs: Floats, weight: Floats) -> Floats:
@@ -31,7 +29,7 @@ _ROOT_OF_RATIO = OfSums(("numerator", "denominator"), _root_of_ratio)
 
 
 @dataclass(frozen=True)
-class _Error(MetricBase):
+class _Error(Metric):
     """What the metrics of predicted ratings have in common."""
 
     over: Literal["pairs", "users"] = "pairs"

@@ -13,8 +13,6 @@ from ombud.errors import PlanError
 from ombud.probes.blackbox.systems import HistoryOf, HistorySystem
 from ombud.probes.edits import Edit, EditSpace
 
-__all__ = ["FieldSystem", "Fields"]
-
 
 @runtime_checkable
 class FieldSystem(HistorySystem, Protocol):

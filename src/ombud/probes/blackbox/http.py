@@ -28,8 +28,6 @@ from ombud.http.keys import check_address, read_key, redact
 from ombud.http.pace import RateLimit
 from ombud.probes.blackbox.systems import HistoryOf, TryAgainError, check_writes
 
-__all__ = ["HttpHistorySystem"]
-
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 

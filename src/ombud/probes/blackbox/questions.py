@@ -23,8 +23,6 @@ from ombud.probes.budget import QueryBudget
 from ombud.probes.edits import History
 from ombud.systems.recommenders.adapters.answers import as_answer
 
-__all__ = ["Questions"]
-
 _APPLICATION = 0x6F6D6271
 _SCHEMA = """
 CREATE TABLE asked (run TEXT NOT NULL, question BLOB NOT NULL, answer TEXT);

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.probes.blackbox.questions import Questions
 from ombud.probes.edits import Edits, EditSpace, History, Singles
+from ombud.probes.models.base import WhiteBox
 from ombud.probes.recipe import Bracket
 from ombud.probes.search import Objective
-from ombud.probes.whitebox.base import WhiteBox
 from ombud.registry import probe
 from ombud.rng import generator
 from ombud.stats import wilson
-
-__all__ = ["BlackBoxReach", "BlackBoxReachability", "same_answers"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,16 +12,6 @@ from scipy import sparse
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.systems.recommenders.model import Model
 
-__all__ = [
-    "AskedModel",
-    "FunctionSystem",
-    "HistoryOf",
-    "HistorySystem",
-    "ManyHistories",
-    "TryAgainError",
-    "check_writes",
-]
-
 HistoryOf = Mapping[Any, float]
 """Item ids and their values."""
 

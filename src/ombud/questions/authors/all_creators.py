@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ombud.data.recommendations import Recommendations
     from ombud.questions.authors.creators import Creators
 
-__all__ = ["ALL_CREATORS", "all_creator_list_shares", "all_creator_shares"]
 
 ALL_CREATORS = "creator-catalogue/all-creators-share"
 """The key of shares for which all creators count; `details` has the stage."""
@@ -216,6 +215,7 @@ def _too_few(
         return None
     counted = "interactions" if stage == "interactions" else f"{stage} items"
     return Estimate.undefined(
+        reason_code="too-few-units",
         metric=f"share among {counted}, all creators", key=ALL_CREATORS, label=name, n=count,
         reason=f"not enough data: {count} items; {_FEWEST} are needed", unit=unit, level=level,
         details={STAGE: stage},

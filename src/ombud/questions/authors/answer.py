@@ -15,8 +15,6 @@ from ombud.report.format import number_text
 from ombud.report.natural import base_of, in_hundred, more_or_less, out_of
 from ombud.stats.estimate import Estimate
 
-__all__ = ["authors_answer"]
-
 _LARGE = 0.1
 
 

@@ -33,13 +33,6 @@ from ombud.stats.estimate import Estimate
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = [
-    "accuracy_figure",
-    "authors_further",
-    "densities_figure",
-    "slopes_figure",
-    "strategies_figure",
-]
 
 _MRR = "creator-reranking/mrr"
 _PLAIN = "as recommended"

@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from ombud.metrics.base import Outputs
     from ombud.stats.statistics import Floats
 
-__all__ = [
-    "NO_ROW",
-    "Creators",
-    "creators_of",
-    "exposure_of",
-    "lists_in",
-    "profile_users",
-    "shares",
-]
 
 NO_ROW = "not in the table of items"
 """The outcome of an item that the table of items does not have."""

@@ -29,14 +29,6 @@ from ombud.stats.estimate import Estimate
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = [
-    "bins_figure",
-    "coverage_figure",
-    "curves_figure",
-    "loss_figure",
-    "pipeline_figure",
-    "stage_name",
-]
 
 _BASE = "as it is"
 _STAGES = {

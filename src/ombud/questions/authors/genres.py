@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ombud.questions.authors.creators import Creators
     from ombud.stats.statistics import Floats
 
-__all__ = ["by_genre", "expected_mix"]
-
 
 def by_genre(creators: Creators, data: Dataset, genres: tuple[str, ...]) -> dict[str, Creators]:
     """Return, for each genre, the same creators with only its items known."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError, PlanError
 from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
 from ombud.questions.authors.genres import by_genre, expected_mix
-from ombud.registry import analysis
-from ombud.rng import generator
-from ombud.stats.estimate import Estimate
-from ombud.stats.propagation import (
+from ombud.questions.authors.model import (
     Priors,
     ProfileFit,
     PropagationFit,
@@ -25,17 +22,17 @@ from ombud.stats.propagation import (
     fit_propagation,
     placebo_codes,
 )
-from ombud.stats.propagation.identities import Splits
+from ombud.questions.authors.options import PropagationOptions
+from ombud.registry import analysis
+from ombud.rng import generator
+from ombud.stats.estimate import Estimate, ReasonCode
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.recommendations import Recommendations
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
-    from ombud.systems.base import Progress
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["MIX", "PLACEBO", "CreatorPropagation", "density_inside"]
 
 MIX = "genre mix held fixed"
 """Where each profile and list is set against what its genres let expect."""
@@ -58,11 +55,10 @@ class _Counts:
 
 
 @analysis("creator-propagation")
-@dataclass(frozen=True)
-class CreatorPropagation:
+class CreatorPropagation(PropagationOptions, Analysis):
     """Slope, intercept and residual spread of each system's lists on users' profiles.
 
-    The model is that of `ombud.stats.propagation`; all systems are fitted together. With more
+    The model is that of `ombud.questions.authors.model`; all systems are fitted together. With more
     than two identities each is set against all others (``splits = "rest"``), or split off one after
     the other (``nested``, one joint model). A slope is undefined when users do not differ
     measurably, and a fit that did not converge gives no numbers. A system whose lists hardly ever
@@ -72,51 +68,14 @@ class CreatorPropagation:
     - **Undefined**: without spread between users, without convergence, with too little data.
     - **Does not capture**: why lists vary with profiles; curved relations; what is not known.
 
-    Parameters
-    ----------
-    attribute
-        Which attribute of the items; default, the only one.
-    k
-        How many places of each list count.
-    least
-        Users with fewer items of known identity in their history are left out.
-    splits
-        ``rest`` or ``nested``; with two identities both are the same.
-    residual_rate
-        Rate of the exponential prior of the residual spread; 2 is that of the published code.
-    placebo
-        Whether the parity of a hash of the item id is fitted too: what the model says when there
-        is nothing to find.
-    genres
-        Labels of items; slopes are also fitted among the items of each alone, and with the mix of
-        genres held fixed: profiles and lists are set against what the genres of their items let
-        expect (the mix of identities among all interactions with items of a genre; the log odds
-        of that enter as an offset), so the slope is that of what goes beyond genre.
-
     References
     ----------
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
 
-    attribute: str = ""
-    k: int = 50
-    least: int = 5
-    splits: Splits = "rest"
-    residual_rate: float = 0.1
-    placebo: bool = False
-    genres: tuple[str, ...] = ()
-
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self,
-        data: Dataset,
-        outputs: Mapping[str, Outputs],
-        settings: Settings,
-        *,
-        progress: Progress | None = None,
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the parameters of every fit, and what figures are drawn from."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         creators = creators_of(data, self.attribute, self.registered_name)
         lists = lists_in(outputs, self.registered_name)
         if len(creators.names) < 2:
@@ -137,8 +96,7 @@ class CreatorPropagation:
         estimates: list[Estimate] = []
         exclusions: list[Exclusion] = []
         for number, (within, (whose, least, against)) in enumerate(wanted.items()):
-            if progress is not None:
-                progress(number, len(wanted), f"fitting {within or 'all items'}")
+            context.progress(number, len(wanted), f"fitting {within or 'all items'}")
             more, told, left = self._fitted(
                 whose, data, lists, settings, within, least=least, expected=against
             )
@@ -147,7 +105,7 @@ class CreatorPropagation:
             exclusions += [] if within else left
         rng = generator(settings.seed, self.registered_name, "new users")
         drawn = _drawn({who: fit for (where, who), fit in fits.items() if not where}, rng)
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates),
             {
                 "creator-propagation-fits": _diagnostics(fits),
@@ -176,8 +134,9 @@ class CreatorPropagation:
         fits: dict[tuple[str, str], PropagationFit] = {}
         estimates: list[Estimate] = []
 
-        def undefined(reason: str) -> Estimate:
+        def undefined(reason: str, code: ReasonCode) -> Estimate:
             e = Estimate.undefined(
+                reason_code=code,
                 metric="slope", key="propagation/slope", reason=reason, n=len(counts.profiles),
                 label=creators.chief, unit="user",
             )  # fmt: skip
@@ -185,7 +144,7 @@ class CreatorPropagation:
 
         reason = _too_little(counts)
         if reason:
-            return {}, [undefined(reason)], []
+            return {}, [undefined(reason, "too-few-units")], []
         try:
             if len(creators.names) == 2:
                 g = creators.index(creators.chief)
@@ -215,7 +174,7 @@ class CreatorPropagation:
                     ]
         except (DataError, ArithmeticError, np.linalg.LinAlgError) as error:
             # A fit that cannot be made must not end the audit.
-            return {}, [undefined(f"the fit failed: {error}")], []
+            return {}, [undefined(f"the fit failed: {error}", "not-estimable")], []
         exclusions = [
             Exclusion(
                 "propagation", "lists", len(counts.profiles), "no known item in any of them",

@@ -29,8 +29,6 @@ from ombud.report.format import estimate_text, number_text
 from ombud.report.tables import Notes, number_cells
 from ombud.stats.estimate import Estimate
 
-__all__ = ["authors_propagation"]
-
 # Seven systems are the most that the study had in one fit.
 _TOLD = 7
 

@@ -38,8 +38,6 @@ from ombud.report.natural import in_hundred, out_of
 from ombud.report.tables import Notes, number_cells
 from ombud.stats.estimate import Estimate
 
-__all__ = ["authors", "authors_lists", "authors_reranking"]
-
 _OUTCOMES = {
     "no_book": "no book record",
     "no_author": "no author named",

@@ -17,8 +17,6 @@ from ombud.report.natural import counted, out_of
 from ombud.report.titles import titles_of
 from ombud.stats.estimate import Estimate
 
-__all__ = ["counterfactual_answer"]
-
 
 @answer("counterfactual")
 def counterfactual_answer(result: Result) -> Answer | None:

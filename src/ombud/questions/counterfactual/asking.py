@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.probes import (
     BlackBoxReachability,
     Fields,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from ombud.questions.counterfactual.analyses import Counterfactual
-
-__all__ = ["asked_reach"]
 
 
 def asked_reach(

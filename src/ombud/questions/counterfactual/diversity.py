@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.probes.attainable import Attainable, ListMetric, intra_list_diversity
 from ombud.probes.edits import History
 from ombud.probes.outcomes import FrozenOutcome
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from ombud.questions.counterfactual.analyses import Counterfactual
 
-__all__ = ["diversity_of"]
 
 _COMPARED = 30
 

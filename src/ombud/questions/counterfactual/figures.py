@@ -28,7 +28,6 @@ from ombud.stats.estimate import Estimate
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["curves_figure", "decile_figure", "dependency_figure", "stability_figure"]
 
 _MOST_PANELS = 3
 _PANELS_WIDTH = 430

@@ -18,17 +18,6 @@ from ombud.probes.escape import Way
 from ombud.questions.counterfactual.part import Part
 from ombud.stats import Estimate
 
-__all__ = [
-    "FILE",
-    "Kept",
-    "part_from",
-    "plain_part",
-    "plain_reach",
-    "plain_way",
-    "reach_from",
-    "way_from",
-]
-
 FILE = "counterfactual.jsonl"
 """What was found so far, in the folder of a run."""
 _HEAD = {"counterfactual": 1, "ombud": __version__}

@@ -11,8 +11,6 @@ import polars as pl
 from ombud.data.exclusions import Exclusion
 from ombud.stats import Estimate
 
-__all__ = ["COLUMNS", "Part", "tables_of"]
-
 COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "counterfactual-lists": {
         "system": pl.String, "person": pl.Int64, "rank": pl.Int64, "item": pl.String,

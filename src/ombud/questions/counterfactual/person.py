@@ -12,8 +12,6 @@ from ombud.registry import section
 from ombud.report.blocks import Block, Cell, Column, Section, Table, paragraph
 from ombud.report.display import count, joined, shorten
 
-__all__ = ["counterfactual_people", "counterfactual_person"]
-
 _LISTS = "counterfactual-lists"
 _MOST = 3
 _COLUMNS = (

@@ -20,9 +20,9 @@ from ombud.probes import (
     over_categorisation,
 )
 from ombud.probes.escape import readable
+from ombud.probes.models import ClosedForm, closed_form
 from ombud.probes.outcomes import FrozenOutcome, InTopK, RetrainedOutcome
 from ombud.probes.summaries import reach_summary
-from ombud.probes.whitebox import ClosedForm, closed_form
 from ombud.questions.counterfactual.check import WHERE
 from ombud.questions.counterfactual.kept import Kept, plain_reach, reach_from
 from ombud.questions.counterfactual.part import Part
@@ -32,10 +32,9 @@ from ombud.stats import Estimate, proportion, resample_crossed
 from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
     from ombud.questions.counterfactual.analyses import Counterfactual
 
-__all__ = ["by_decile", "popularity_gap", "reach_of", "retrained_of", "sets_of", "today"]
 
 _WORDS = {True: "yes", False: "no", None: "undecided"}
 
@@ -344,7 +343,9 @@ def _after_training(
     if len(chosen):
         return proportion(hits, len(chosen), **about), len(chosen)
     reason = "no edit brought a target into a list" if plan.retrained else "none was trained for"
-    return Estimate.undefined(reason=reason, n=0, **about), 0
+    return Estimate.undefined(
+        reason_code="no-units" if plan.retrained else "not-measured", reason=reason, n=0, **about
+    ), 0
 
 
 def today(model: Model, asked: Asked, row: int, k: int) -> list[str]:

@@ -25,8 +25,6 @@ from ombud.probes import (
 from ombud.probes.edits import item_codes, permitted_values
 from ombud.rng import generator
 
-__all__ = ["DECILE", "Asked"]
-
 _ACTIVITY = ("least active", "less active", "middling", "more active", "most active")
 _DECILES = 10
 DECILE = "decile "
@@ -175,6 +173,14 @@ class Asked:
         if self.unknown == "yes":
             yes = yes | (states < LabelState.NO)
         return {name: yes[:, place] for place, name in enumerate(self.data.labels.names)}
+
+    @property
+    def unlabeled_items(self) -> int:
+        """How many items of the catalogue have a label that is unknown or disputed."""
+        if self.data.labels is None:
+            return 0
+        states = self.data.labels.aligned(self.interactions.items)
+        return int(np.count_nonzero((states < LabelState.NO).any(axis=1)))
 
     def sets(self, names: Sequence[str], most: int = 6) -> dict[str, NDArray[np.int64]]:
         """Return the items of labels, and of the most frequent values of columns of the items.

@@ -17,14 +17,6 @@ from ombud.report.display import count, joined, shorten
 from ombud.report.tables import Notes, number_cells
 from ombud.stats.estimate import Estimate
 
-__all__ = [
-    "counterfactual",
-    "counterfactual_cost",
-    "counterfactual_reach",
-    "counterfactual_stability",
-    "counterfactual_ways",
-]
-
 _CONCERNS = (
     (
         "reach",

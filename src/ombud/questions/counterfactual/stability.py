@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.metrics.engine import Settings
+from ombud.metrics.engine.estimator import Settings
 from ombud.probes import (
     ExpectedChange,
     Jaccard,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from ombud.questions.counterfactual.analyses import Counterfactual
-
-__all__ = ["stability_of"]
 
 
 def stability_of(

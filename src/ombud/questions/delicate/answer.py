@@ -12,8 +12,6 @@ from ombud.report.findings import estimates_of, infos_of, reading
 from ombud.report.natural import between, counted, out_of
 from ombud.stats.estimate import Estimate
 
-__all__ = ["delicate_answer"]
-
 _LARGE = 0.1
 
 

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ombud.stats import OfSums
 
-__all__ = ["Confusion", "confusion", "f1_statistic", "precision_recall_curve"]
-
 Floats = NDArray[np.float64]
 
 

@@ -21,8 +21,6 @@ from ombud.text.geography import countries, world_outlines
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["curve_figure", "group_figure", "group_words", "map_figure", "swap_figure"]
-
 
 def group_words(group: str) -> str:
     """Return a group as a reader would name it.

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
-from ombud.stats.risk_ratings import HIGHEST_RISK
+from ombud.questions.delicate.risk_ratings import HIGHEST_RISK
 from ombud.taxonomy.crosswalk import load_crosswalk
 from ombud.taxonomy.dictionary import Dictionary, load_dictionary, read_dictionary
 from ombud.text.matching import TermMatcher, as_texts
-
-__all__ = ["ALL_KINDS", "LENGTHS", "GroupKind", "dictionary_of", "text_groups"]
 
 GroupKind = Literal[
     "topic", "coarse-topic", "severity", "explicit", "length", "source", "set", "language", "risk"

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, read_table
 from ombud.errors import DataError, PlanError
-from ombud.metrics.engine import correct, estimate_metric
+from ombud.metrics.engine.estimate import correct, estimate_metric
 from ombud.probes.swaps import country_probe, swap_probe
 from ombud.questions.delicate.judged import judged, labelled_texts
 from ombud.questions.delicate.metrics import F1Score, Precision, Recall
 from ombud.questions.delicate.ratings import read_ratings
+from ombud.questions.delicate.risk_ratings import HIGHEST_RISK
 from ombud.questions.delicate.side_by_side import accuracy_difference
 from ombud.questions.delicate.three_labels import class_agreement
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
-from ombud.stats.risk_ratings import HIGHEST_RISK
 from ombud.systems.detectors import (
     Detector,
     EmbeddingDetector,
@@ -44,10 +44,8 @@ from ombud.text.swaps import GenderSwap
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine import Settings
+    from ombud.metrics.engine.estimator import Settings
 
-__all__ = ["HeadComparison"]
 
 Model = Literal["ngrams", "wordllama", "minilm"]
 _WORDS = {"gender-swap": "gender-swapped copies", "countries": "countries replaced"}
@@ -65,7 +63,7 @@ class _Training:
 
 @analysis("head-comparison")
 @dataclass(frozen=True)
-class HeadComparison:
+class HeadComparison(Analysis):
     """Multiclass, ordinal and binary heads with both rules, trained alike and compared in pairs.
 
     Detectors are trained on the texts of a file, their thresholds are set on a part of it that is
@@ -110,19 +108,15 @@ class HeadComparison:
     ratings: Path | str = ""
     validation: float = 0.2
 
-    registered_name: ClassVar[str]
-
     def __post_init__(self) -> None:
         if not self.heads or not self.rules:
             raise PlanError("head-comparison: name at least one head and one rule")
         if not 0 < self.validation < 1:
             raise PlanError(f"head-comparison: validation is {self.validation}; a share is wanted")
 
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the comparisons and the confusion matrices of risk classes."""
-        del outputs
+        data, settings = context.data, context.settings
         texts = labelled_texts(data, "head-comparison")
         training, exclusions = self._read(clean_texts(texts), settings)
         risk = read_ratings(self.ratings, texts).labels.risk if self.ratings else None
@@ -158,7 +152,7 @@ class HeadComparison:
         tables = {"heads": pl.DataFrame(facts)}
         if confusion:
             tables["head-confusion"] = pl.DataFrame(confusion)
-        return Analysed(tuple(estimates), tables, exclusions)
+        return AnalysisResult(tuple(estimates), tables, exclusions)
 
     def _read(
         self, audited: list[str], settings: Settings

@@ -12,7 +12,7 @@ from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
-from ombud.metrics.text_rows import was_flagged
+from ombud.metrics.engine.text_rows import was_flagged
 from ombud.questions.delicate.detection import Confusion, confusion
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ombud.data.texts import Texts
     from ombud.metrics.base import Outputs
 
-__all__ = ["Judged", "judged", "labelled_texts", "of_texts"]
 
 Floats = NDArray[np.float64]
 

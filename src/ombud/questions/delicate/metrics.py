@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from ombud.metrics.base import MetricBase, Outputs, Rows
-from ombud.metrics.comparisons import Comparisons, Needs
+from ombud.metrics.base import Metric, Outputs, Rows
+from ombud.metrics.engine.comparisons import Comparisons, Needs
 from ombud.questions.delicate.detection import f1_statistic
 from ombud.questions.delicate.judged import Judged, judged
 from ombud.registry import metric
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
     from ombud.data.dataset import Dataset
 
-__all__ = ["Accuracy", "F1Score", "FlagShare", "Precision", "Recall"]
-
 
 @dataclass(frozen=True)
-class _Detection(MetricBase):
+class _Detection(Metric):
     """What the metrics of detection share."""
 
     registered_name: ClassVar[str]
@@ -55,6 +53,7 @@ class _Detection(MetricBase):
             clusters=texts.clusters,
             exclusions=texts.exclusions,
             details=details,
+            events=self._events(texts)[:, None],
         )
 
     def block_fault(self, tables: Collection[str]) -> str:
@@ -67,6 +66,10 @@ class _Detection(MetricBase):
 
     def _columns(self, texts: Judged) -> dict[str, Floats]:
         raise NotImplementedError
+
+    def _events(self, texts: Judged) -> Floats:
+        """Return how far each text is an event: flagged, unless the metric counts another."""
+        return texts.flagged
 
 
 @metric("detection-f1")
@@ -166,6 +169,10 @@ class Recall(_Detection):
         value = np.where(texts.truth, texts.flagged, np.nan)
         return {"value": value, "weight": np.ones(len(texts))}
 
+    def _events(self, texts: Judged) -> Floats:
+        """Return how far each text is missed: recall rests on what is missed."""
+        return 1 - texts.flagged
+
 
 @metric("detection-accuracy")
 @dataclass(frozen=True)
@@ -188,6 +195,10 @@ class Accuracy(_Detection):
     def _columns(self, texts: Judged) -> dict[str, Floats]:
         value = np.where(texts.truth, texts.flagged, 1 - texts.flagged)
         return {"value": value, "weight": np.ones(len(texts))}
+
+    def _events(self, texts: Judged) -> Floats:
+        """Return how far each text is decided wrongly."""
+        return np.where(texts.truth, 1 - texts.flagged, texts.flagged)
 
 
 @metric("flag-share")

@@ -14,9 +14,7 @@ from ombud.data.frames import Column, first_rows, read_table
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import DataError
-from ombud.stats.risk_ratings import HIGHEST_RISK, RiskLabels, risk_labels
-
-__all__ = ["Ratings", "read_ratings"]
+from ombud.questions.delicate.risk_ratings import HIGHEST_RISK, RiskLabels, risk_labels
 
 
 @dataclass(frozen=True, eq=False)

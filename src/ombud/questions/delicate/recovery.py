@@ -6,8 +6,6 @@ import numpy as np
 
 from ombud.questions.delicate.detection import Confusion
 
-__all__ = ["recover_counts"]
-
 
 def recover_counts(
     positives: int,

@@ -31,20 +31,6 @@ from ombud.report.natural import counted, out_of
 from ombud.report.tables import Notes, number_cells, p_cell
 from ombud.stats.estimate import Estimate
 
-__all__ = [
-    "FLIPS",
-    "bias_tests",
-    "clear_gaps",
-    "detection_base_rates",
-    "detection_comparison",
-    "detection_errors",
-    "detection_groups",
-    "detection_ratings",
-    "detection_stability",
-    "flips_of",
-    "levels",
-]
-
 _CHIEF = ("detection-precision", "detection-recall", "detection-f1", "detection-accuracy")
 FLIPS = {"swap/flips-changed": "", "winogender/fails": "Winogender triplets"}
 """Keys of flips, and what they are called where the label does not say it."""

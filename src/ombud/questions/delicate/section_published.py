@@ -13,8 +13,6 @@ from ombud.report.findings import estimates_of, infos_of
 from ombud.report.tables import Notes, number_cells
 from ombud.stats.estimate import Estimate
 
-__all__ = ["detection_published", "detection_transfer", "label_agreement"]
-
 _PUBLISHED_AS = {"tweeteval-hate": "HatEval A"}
 _RATES = (
     ("detection-precision", "Precision"), ("detection-recall", "Recall"), ("detection-f1", "F1"),

@@ -12,8 +12,6 @@ from ombud.report.format import number_text
 from ombud.report.tables import Notes, number_cells
 from ombud.stats.estimate import Estimate
 
-__all__ = ["by_system", "grid", "plain_table"]
-
 
 def grid(
     name: str,

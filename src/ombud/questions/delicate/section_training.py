@@ -11,8 +11,6 @@ from ombud.report.findings import estimates_of
 from ombud.report.format import estimate_text
 from ombud.report.tables import Notes, number_cells, p_cell
 
-__all__ = ["detection_heads", "detection_long_texts", "seen_before", "seen_systems"]
-
 
 def seen_systems(result: Result, name: str = "") -> frozenset[str]:
     """Return the systems that have seen some of the audited texts, or some of one set."""

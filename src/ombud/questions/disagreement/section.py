@@ -26,8 +26,6 @@ from ombud.report.natural import in_hundred
 from ombud.report.tables import Notes, number_cells
 from ombud.stats.estimate import Estimate
 
-__all__ = ["label_disagreement_section", "rater_agreement_section"]
-
 _TOP = 10
 
 

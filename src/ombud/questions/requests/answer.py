@@ -11,8 +11,6 @@ from ombud.report.findings import estimates_of, reading
 from ombud.report.natural import in_hundred
 from ombud.stats.estimate import Estimate
 
-__all__ = ["requests_answer"]
-
 _LARGE = 0.1
 
 

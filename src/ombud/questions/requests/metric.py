@@ -13,7 +13,7 @@ from ombud.data.dated import DatedLists, Requests
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, Outputs, Rows
+from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.questions.requests.tally import DAY, pairs_of, rows_of
 from ombud.registry import metric
 from ombud.stats.statistics import RatioOfSums
@@ -21,12 +21,10 @@ from ombud.stats.statistics import RatioOfSums
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["RequestLeak"]
-
 
 @metric("request-leak")
 @dataclass(frozen=True)
-class RequestLeak(MetricBase):
+class RequestLeak(Metric):
     r"""Share of list places that are known to carry a label the user had asked not to see.
 
     .. math:: \frac{\sum_{(u, w)} |\{i \in L_u^k : w \in i\}|}{\sum_{(u, w)} |L_u^k|}

@@ -13,8 +13,6 @@ from ombud.report.findings import estimates_of
 from ombud.report.tables import Notes, number_cells
 from ombud.stats.estimate import Estimate
 
-__all__ = ["requests_section"]
-
 _KEYS = (AFTER, BEFORE, CHANGE, HIGHEST, USERS)
 _HEADS = ("after", "before", "change", "after, if unknown were yes", "users shown any")
 

@@ -16,8 +16,6 @@ from ombud.report.format import number_text
 from ombud.report.natural import counted, out_of, times
 from ombud.stats.estimate import Estimate
 
-__all__ = ["suppression_answer"]
-
 _LARGE = 0.1
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.text.identity import TagMode
 
-__all__ = ["REFERENCE", "Columns", "columns_of", "independent"]
 
 _SAME = 1e-8
 

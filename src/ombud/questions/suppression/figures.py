@@ -29,7 +29,6 @@ from ombud.stats.estimate import Estimate
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["dots_figure", "heat_figure", "scores_figure"]
 
 _FURTHEST = 3.0
 

@@ -12,14 +12,12 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
 from ombud.metrics.base import Outputs, Rows
-from ombud.metrics.text_metric import TextMetric
-from ombud.metrics.text_rows import by_part
+from ombud.metrics.engine.text_metric import TextMetric
+from ombud.metrics.engine.text_rows import by_part
 from ombud.registry import metric
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-
-__all__ = ["DecisionInstability"]
 
 
 @metric("decision-instability")
@@ -85,4 +83,5 @@ class DecisionInstability(TextMetric):
             labels=labels,
             clusters=clusters,
             exclusions=tuple(exclusions),
+            events=values > 0,
         )

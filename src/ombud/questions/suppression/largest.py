@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ombud.metrics.comparisons import Comparisons
-from ombud.metrics.estimator import MetricEstimator
-from ombud.metrics.few_events import events_of
+from ombud.metrics.engine.comparisons import Comparisons
+from ombud.metrics.engine.estimator import MetricEstimator
+from ombud.metrics.engine.few_events import events_of
 from ombud.questions.suppression.ratio import RatioMetric
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate
 from ombud.stats.extremes import MOST_LOST, largest_ratio
-
-__all__ = ["WorstSuppression", "comparable_groups"]
 
 
 def comparable_groups(drawn: MetricEstimator, metric: RatioMetric, sample: int) -> list[int]:
@@ -80,7 +78,15 @@ class WorstSuppression(RatioMetric):
             reason = reason or "not enough data: no group has enough texts to be ranked"
         n = int(drawn.replicates.n[sample, 0])
         if reason:
-            return [Estimate.undefined(metric=self.title, reason=reason, n=n, **about)]
+            return [
+                Estimate.undefined(
+                    reason_code="too-few-events" if groups else "too-few-groups",
+                    metric=self.title,
+                    reason=reason,
+                    n=n,
+                    **about,
+                )
+            ]
         columns = [1 + g for g in groups]
         whole = drawn.replicates.draws[:, sample, :1]
         with np.errstate(all="ignore"):

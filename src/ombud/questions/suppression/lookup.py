@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 from ombud.audits.result import MetricInfo, Result
-from ombud.metrics.text_rows import EVENTS
+from ombud.metrics.engine.text_rows import EVENTS
 from ombud.report.findings import estimates_of, infos_of
 from ombud.stats.estimate import Estimate
-
-__all__ = [
-    "DRIFT",
-    "MIGRATION",
-    "REGRESSIONS",
-    "about_groups",
-    "chief",
-    "happened",
-    "largest",
-    "undecided",
-]
 
 DRIFT = "drift/false-positive-rate"
 """The key of the change between two versions."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ombud.data.decisions import Decisions
 
-__all__ = ["first_answers"]
-
 
 def first_answers(decisions: Decisions) -> Decisions:
     """Return the first answer about each text: pairs are of one answer each."""

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ombud.metrics.base import Outputs, Rows
-from ombud.metrics.comparisons import Comparisons
-from ombud.metrics.few_events import RatioPolicy
-from ombud.metrics.text_metric import TextMetric
-from ombud.metrics.text_rows import EVENTS, HAPPENINGS, Happening, max_score, measure_texts
+from ombud.metrics.engine.comparisons import Comparisons
+from ombud.metrics.engine.few_events import RatioPolicy
+from ombud.metrics.engine.text_metric import TextMetric
+from ombud.metrics.engine.text_rows import EVENTS, HAPPENINGS, Happening, max_score, measure_texts
 from ombud.registry import metric
 from ombud.stats.statistics import Mean, Median
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-
-__all__ = ["RatioMetric", "Suppression"]
 
 
 @dataclass(frozen=True)

@@ -46,16 +46,6 @@ from ombud.report.format import estimate_text, number_text
 from ombud.report.tables import Notes, number_cells, p_cell
 from ombud.stats.estimate import Estimate
 
-__all__ = [
-    "suppression",
-    "suppression_drift",
-    "suppression_groups",
-    "suppression_migration",
-    "suppression_missing",
-    "suppression_regression",
-    "suppression_scores",
-]
-
 _MANY_SYSTEMS = 3
 
 

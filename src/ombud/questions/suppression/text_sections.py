@@ -12,8 +12,6 @@ from ombud.report.format import estimate_text
 from ombud.stats.estimate import Estimate
 from ombud.text.tagging import STATED
 
-__all__ = ["suppression_tags", "suppression_texts"]
-
 
 @section("suppression-texts")
 def suppression_texts(result: Result) -> Section | None:

@@ -26,8 +26,6 @@ from ombud.report.format import number_text
 from ombud.report.natural import base_of, between, in_hundred, more_or_less, percent
 from ombud.stats.estimate import Estimate
 
-__all__ = ["warnings_answer"]
-
 _CLEAR = frozenset({"above", "below"})
 _LARGE = 0.1
 

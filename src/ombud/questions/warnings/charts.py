@@ -22,14 +22,6 @@ from ombud.report.drawing import (
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = [
-    "Pick",
-    "histogram_chart",
-    "ridge_chart",
-    "scatter_chart",
-    "share_chart",
-    "tradeoff_chart",
-]
 
 Pick = tuple[Sequence[str], str]
 """What the reader can choose from, and what stands before the choice."""

@@ -35,15 +35,6 @@ from ombud.report.themes import MOST_COLOURS
 if TYPE_CHECKING:
     from altair.typing import ChartType
 
-__all__ = [
-    "MOST_LABELS",
-    "MOST_USERS",
-    "activity_figures",
-    "popularity_figure",
-    "preference_figure",
-    "spread_figure",
-    "tradeoff_figure",
-]
 
 MOST_LABELS = 5
 """A figure that shows one label at a time offers so many: the most common."""

@@ -9,8 +9,6 @@ from scipy import sparse
 
 from ombud.stats.statistics import Floats
 
-__all__ = ["histograms", "one_histogram"]
-
 
 def _edges(x: Floats, bins: int, by_log: bool) -> Floats:
     """Return where bins begin and end: equal steps, or equal factors from 0 on."""

@@ -7,8 +7,6 @@ from typing import Any
 from ombud.audits.plan import Plan
 from ombud.data.frames import open_frame
 
-__all__ = ["has_measured_labels", "of_measured_labels"]
-
 
 def has_measured_labels(plan: Plan) -> bool:
     """Return whether the plan's file of labels holds the error rates of the system behind them."""

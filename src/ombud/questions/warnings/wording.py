@@ -21,8 +21,6 @@ from ombud.report.findings import by_sign, reading
 from ombud.report.format import estimate_text, number_text
 from ombud.stats.estimate import Estimate
 
-__all__ = ["care", "percent_text", "remedy_words", "system_words"]
-
 _NAMED = 1
 _MANY = 0.1
 

@@ -10,8 +10,6 @@ from ombud.report.findings import EstimateSet, families, key_of_metric
 from ombud.report.names import slug
 from ombud.report.tables import group_table
 
-__all__ = ["by_group"]
-
 _UNFOLDED = 24
 
 

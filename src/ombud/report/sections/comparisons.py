@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ombud.metrics.matters import MATTERS
+from ombud.metrics.engine.matters import MATTERS
 from ombud.report.blocks import Block, Cell, Column, Section, Table, paragraph
 from ombud.report.display import count, joined
 from ombud.report.findings import EstimateSet, Kind, Sign, by_sign, key_of_metric
 from ombud.report.wording import answer_of, headline
-
-__all__ = ["comparisons"]
 
 _MOST = 2
 _KINDS: dict[Kind, str] = {

@@ -15,8 +15,6 @@ from ombud.report.format import number_text
 from ombud.stats.estimate import Estimate
 from ombud.stats.power import POWER, is_ratio, smallest_effect
 
-__all__ = ["could_see", "smallest_sentence"]
-
 _KINDS = {
     "overall": "everyone",
     "group": "each group",

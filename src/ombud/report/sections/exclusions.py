@@ -7,8 +7,6 @@ from ombud.data.exclusions import Exclusion
 from ombud.registry import section
 from ombud.report.blocks import Block, Bullets, Cell, Column, Section, Table, paragraph
 
-__all__ = ["exclusions"]
-
 
 @section("left-out")
 def exclusions(result: Result) -> Section:

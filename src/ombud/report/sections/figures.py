@@ -12,8 +12,6 @@ from ombud.report.figures import forest, group_contrasts, group_levels
 from ombud.report.findings import EstimateSet, Kind, by_sign, key_of_metric
 from ombud.report.names import slug
 
-__all__ = ["figures"]
-
 _MOST = 4
 _MOST_BESIDE = 2
 _RANK: dict[Kind, int] = {"overall": 0, "group contrast": 1, "system contrast": 2, "group": 3}

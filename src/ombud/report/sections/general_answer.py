@@ -15,8 +15,6 @@ from ombud.report.natural import counted as counted_of
 from ombud.report.natural import in_hundred, more_or_less, out_of
 from ombud.stats.estimate import Estimate
 
-__all__ = ["general"]
-
 # What a share of these measures counts, for differences "of every 100".
 _COUNTED = {
     "share-gap": "places",

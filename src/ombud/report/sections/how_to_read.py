@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ombud.audits.result import Result
-from ombud.metrics.matters import Matters
+from ombud.metrics.engine.matters import Matters
 from ombud.registry import section
 from ombud.report.blocks import Definitions, Paragraph, Section, paragraph
-
-__all__ = ["how_to_read"]
 
 
 @section("how-to-read")

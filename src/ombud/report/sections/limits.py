@@ -8,9 +8,6 @@ from ombud.registry import section
 from ombud.report.blocks import Block, Bullets, Definitions, Section, paragraph
 from ombud.report.display import joined
 
-__all__ = ["limits", "limits_of_measures"]
-
-
 _GENERAL = (
     "No interval covers wrong labels, missing data, or people who are not in the data at all.",
     "A difference is not a cause. The numbers say what the systems did on this data, not why.",

@@ -9,8 +9,6 @@ from ombud.report.findings import families
 from ombud.report.names import slug
 from ombud.report.tables import detail_table, wide_table
 
-__all__ = ["numbers"]
-
 
 @section("numbers")
 def numbers(result: Result) -> Section | None:

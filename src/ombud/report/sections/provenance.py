@@ -10,8 +10,6 @@ from ombud.registry import section
 from ombud.report.blocks import Block, Cell, Column, Definitions, Section, Table, paragraph
 from ombud.report.redaction import shown_plan
 
-__all__ = ["provenance"]
-
 _CARD = (
     ("source", "Source"),
     ("licence", "Licence"),

@@ -11,8 +11,6 @@ from ombud.report.findings import key_of_estimate, key_of_metric
 from ombud.report.sections.could_see import smallest_sentence
 from ombud.report.wording import support
 
-__all__ = ["measures", "scope", "who_audits"]
-
 _ABOUT = (
     ("auditor", "Auditor"),
     ("audited", "Audited party"),

@@ -13,8 +13,6 @@ require("numba", "detectors")
 
 import numba  # noqa: E402 - the install line comes first when numba is absent
 
-__all__ = ["count_features", "emit", "score_texts"]
-
 _PRIME = np.uint64(0x100000001B3)
 _WORD = np.uint64(0xCBF29CE484222325)
 _CHARS = np.uint64(0x84222325CBF29CE4)

@@ -19,8 +19,6 @@ from ombud.systems.moderators.answers import without_surrogates
 from ombud.text.dedup import content_keys
 from ombud.text.windows import slide
 
-__all__ = ["EmbeddingDetector", "Encoder"]
-
 Encoder = Literal["wordllama", "minilm"]
 Floats = NDArray[np.float32]
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from ombud.errors import PlanError, require
 
-__all__ = ["Head", "HeadKind", "LinearHead", "Rule", "best_threshold", "f1_score", "fit_linear"]
-
 HeadKind = Literal["multiclass", "ordinal", "binary"]
 Rule = Literal["threshold", "argmax"]
 Floats = NDArray[np.float64]

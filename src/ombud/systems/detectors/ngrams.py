@@ -19,8 +19,6 @@ from ombud.systems.detectors.heads import Head, fit_linear
 from ombud.systems.moderators.answers import without_surrogates
 from ombud.text.dedup import content_keys
 
-__all__ = ["NgramDetector"]
-
 _BLOCK_CHARACTERS = 2_000_000
 
 

@@ -9,12 +9,11 @@ from ombud.data.decisions import Decisions
 from ombud.data.texts import Texts
 from ombud.errors import DataError
 from ombud.registry import moderator
+from ombud.systems.base import Moderator, Progress
 from ombud.systems.detectors.base import Detector, read_description
 from ombud.systems.detectors.embeddings import EmbeddingDetector
 from ombud.systems.detectors.ngrams import NgramDetector
 from ombud.systems.detectors.transformer import TransformerDetector
-
-__all__ = ["SavedDetector", "detector_in", "load_detector"]
 
 _KINDS: dict[str, type[Detector]] = {
     cls.kind: cls for cls in (NgramDetector, EmbeddingDetector, TransformerDetector)
@@ -43,7 +42,7 @@ def load_detector(folder: str | Path) -> Detector:
 
 @moderator("detector")
 @dataclass(kw_only=True)
-class SavedDetector:
+class SavedDetector(Moderator):
     """A detector saved by ombud: n-grams, embeddings or a transformer.
 
     Parameters
@@ -69,7 +68,7 @@ class SavedDetector:
             self._detector = load_detector(self.path)
         return self._detector
 
-    def moderate(self, texts: Texts) -> Decisions:
+    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
         """Return one outcome a text, in the order of the texts."""
         return self.detector.moderate(texts)
 

@@ -19,8 +19,6 @@ from ombud.systems.base import Progress
 from ombud.systems.detectors.base import Detector
 from ombud.text.documents import Columns, Damage, read_documents
 
-__all__ = ["ScoredFiles", "score_files"]
-
 
 @dataclass(frozen=True)
 class ScoredFiles:

@@ -14,8 +14,6 @@ from ombud.rng import generator
 from ombud.text.geography import countries
 from ombud.text.swaps import GenderSwap
 
-__all__ = ["AgainstBias", "TrainingTexts", "with_other_countries", "with_swapped_copies"]
-
 AgainstBias = Literal["gender-swap", "countries"]
 
 

@@ -23,8 +23,6 @@ from ombud.systems.detectors.heads import Head
 from ombud.systems.moderators.answers import without_surrogates
 from ombud.text.dedup import content_keys
 
-__all__ = ["Recipe", "TransformerDetector"]
-
 _PART = "checkpoint"
 
 

@@ -1,5 +1,6 @@
 """Moderators: services over HTTP, models on this machine, and the runner that asks services."""
 
+from ombud.http.dispatch import RunStoppedError
 from ombud.http.pace import RunSettings
 from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.anthropic import AnthropicMessages
@@ -14,7 +15,7 @@ from ombud.systems.moderators.llama_guard import LlamaGuard
 from ombud.systems.moderators.openai import OpenAIModeration, thresholds_from_replies
 from ombud.systems.moderators.perspective import Perspective
 from ombud.systems.moderators.profanity_check import ProfanityCheck
-from ombud.systems.moderators.runner import Asker, Runner, RunReport, RunStoppedError
+from ombud.systems.moderators.runner import Asker, Runner, RunReport
 from ombud.systems.moderators.service import Service
 from ombud.systems.moderators.sklearn_pipeline import SklearnModerator
 from ombud.systems.quote import CostQuote, Price

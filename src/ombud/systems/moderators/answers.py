@@ -14,17 +14,6 @@ import numpy as np
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 
-__all__ = [
-    "Answer",
-    "decisions_of",
-    "error",
-    "exclusions_of",
-    "highest_ratio",
-    "is_refusal",
-    "unparseable",
-    "without_surrogates",
-]
-
 _REASON_LENGTH = 200
 _MOST_REASONS = 5
 _WHERE = "answers"

@@ -11,8 +11,6 @@ from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.service import Service, digest, number, share
 
-__all__ = ["HARM_CATEGORIES", "TOPIC_CATEGORIES", "GoogleModerateText"]
-
 HARM_CATEGORIES = (
     "Toxic",
     "Insult",

@@ -14,8 +14,6 @@ from ombud.registry import moderator
 from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.service import Service, digest, number
 
-__all__ = ["HttpModerator", "at_path", "filled"]
-
 _LONGEST_PREFIX = 20
 
 

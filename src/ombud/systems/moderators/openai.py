@@ -14,8 +14,6 @@ from ombud.systems.moderators.answers import Answer, highest_ratio
 from ombud.systems.moderators.service import Service, number, share
 from ombud.systems.quote import Price
 
-__all__ = ["MODERATION_007", "OpenAIModeration", "thresholds_from_replies"]
-
 MODERATION_007: Mapping[str, tuple[float, float]] = {
     "harassment": (0.439995, 0.440000),
     "harassment/threatening": (0.309992, 0.310037),

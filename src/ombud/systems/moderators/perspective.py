@@ -14,8 +14,6 @@ from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.service import Service, digest, number, share
 from ombud.systems.quote import Price
 
-__all__ = ["Perspective"]
-
 
 @moderator("perspective")
 @dataclass(kw_only=True)

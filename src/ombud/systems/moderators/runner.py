@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ombud.data.decisions import Decisions, Outcome
 from ombud.http.backlog import IN_FLIGHT, Backlog
-from ombud.http.dispatch import Dispatcher, Endpoint, RunStoppedError
+from ombud.http.dispatch import Dispatcher, Endpoint
 from ombud.http.pace import RunSettings
 from ombud.http.store import AnswerStore, Call, Key, hash_of
 from ombud.systems.moderators.answers import (
@@ -26,8 +26,6 @@ from ombud.systems.quote import CostQuote, Price, least_seconds
 if TYPE_CHECKING:
     from ombud.data.texts import Texts
     from ombud.systems.base import Progress
-
-__all__ = ["Asker", "RunReport", "RunStoppedError", "Runner", "read_reply"]
 
 
 @runtime_checkable

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["ExplicitALS", "ImplicitALS"]
-
 
 def _common_faults(model: ExplicitALS | ImplicitALS) -> dict[str, tuple[bool, str]]:
     return {

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["BPR"]
 
 _BLOCK_BYTES = 4 << 20  # of item factors; several threads share the last level of a usual cache
 

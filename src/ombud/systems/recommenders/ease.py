@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["EASE"]
-
 
 @dataclass
 class _State:

@@ -13,7 +13,6 @@ from ombud.systems.recommenders.model import Model, Scores, faults_of
 if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
 
-__all__ = ["NONE", "NeighbourModel", "Vectors", "inverse_lengths", "means"]
 
 NONE = np.empty(0, np.float32)
 """Stands for values that are all one."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["Popular", "unseen_places"]
-
 
 def unseen_places(seen: NDArray[np.int64], starts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Return the places of the first n entries of an order that are not seen, per row.

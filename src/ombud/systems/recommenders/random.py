@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["Random"]
 
 Words = NDArray[np.uint64]
 

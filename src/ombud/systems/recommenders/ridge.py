@@ -8,8 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Solver", "solve_rows"]
-
 Solver = Literal["cg", "cholesky"]
 
 _BATCHES = 64

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["SVD"]
-
 
 @recommender("svd")
 @dataclass

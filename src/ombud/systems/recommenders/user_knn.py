@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["UserKNN"]
-
 
 @dataclass
 class _State:

@@ -20,8 +20,6 @@ from ombud.registry import recommender
 from ombud.systems.base import Recommender
 from ombud.systems.rerankers.base import Reranker
 
-__all__ = ["AVOID_LIST", "AvoidList", "UnknownItems", "avoid"]
-
 AVOID_LIST = "avoid list"
 """Where the exclusions say that lists were shortened or emptied."""
 

@@ -23,8 +23,6 @@ from ombud.systems.base import Recommender
 from ombud.systems.rerankers.base import Reranker
 from ombud.systems.rerankers.greedy import Cost, greedy_order
 
-__all__ = ["CalibratedReranker", "Target", "calibrate", "relevance_of", "reordered"]
-
 Target = Mapping[str, float] | Literal["history"]
 """What lists are moved towards: the user's own mix, or a share for each of some labels."""
 

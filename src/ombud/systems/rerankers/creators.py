@@ -17,8 +17,6 @@ from ombud.systems.rerankers.quota import UNKNOWN_IDENTITY, Pass
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["CreatorReranker"]
-
 
 @recommender("balanced")
 class CreatorReranker(BalancedReranker):

@@ -10,8 +10,6 @@ from scipy import sparse
 
 from ombud.stats.statistics import Floats
 
-__all__ = ["Cost", "greedy_order"]
-
 Cost = Literal["mix", "share"]
 """How distance from the target is counted: over one mix, or label by label."""
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ombud.data.recommendations import Recommendations
     from ombud.stats.statistics import Floats
 
-__all__ = ["choose_by_prefix", "prefix_minimums", "with_minimums"]
 
 # Halvings of the level: further ones change no count.
 _ROUNDS = 50

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from ombud.errors import PlanError
 from ombud.stats.statistics import Floats
 
-__all__ = ["ABSENT", "UNKNOWN_IDENTITY", "Chosen", "Pass", "choose_by_quota", "choose_with_arrays"]
-
 UNKNOWN_IDENTITY = -1
 """The code of an item whose identity is not known: always taken when reached."""
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ombud.data.recommendations import Recommendations
     from ombud.systems.base import Recommender
 
-__all__ = ["NewCreators", "second_list"]
 
 _WHERE = "second lists"
 

@@ -15,8 +15,8 @@ from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.engine.label_uncertainty import LabelDraws
 from ombud.metrics.history import history_matrix, places
-from ombud.metrics.label_uncertainty import LabelDraws
 from ombud.questions.warnings.amplification.options import Options
 from ombud.questions.warnings.amplification.tally import Carried, carried, smoothed, tally
 from ombud.questions.warnings.amplification.votes import beta_draw, fitted_priors
@@ -26,11 +26,12 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
-__all__ = ["Measured", "measure", "tell"]
 
 # Numbers of one array of a chunk (32 MiB), and of the draws that are kept (512 MiB).
 _CHUNK = 2**22
 _KEPT = 2**27
+# Shares that differ by less are the same share.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,15 @@ class Measured:
             details=self.details,
             shared=self.shared,
             tallies=self.tallies,
+            events=_differing(self.columns),
         )
+
+
+def _differing(columns: Mapping[str, Floats]) -> NDArray[np.bool_]:
+    """Return for whom lists and history differ."""
+    if "list" in columns:
+        return np.abs(columns["list"] - columns["history"]) > _ROUNDING
+    return np.abs(columns["value"]) > _ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +107,7 @@ def measure(
     if asked.votes == "probability" or sides.labels.errors is not None:
         columns, touched, shared = _by_votes(asked, sides, over_labels)
     else:
-        states = np.vstack([sides.labels.states, _unknown_row(sides.labels)])
+        states = sides.labels.padded
         items = tuple(carried(states, asked.unknown, side) for side in ("list", "history"))
         columns, touched = _values(asked, sides, items, over_labels)
         shared = None
@@ -137,10 +146,6 @@ def tell(
     touched, short = tallies["touched"].astype(np.int64), int(tallies["short"][0])
     notes = _notes(asked, short, touched, labels, over_labels)
     return notes, _details(asked, short, touched, labels, over_labels)
-
-
-def _unknown_row(labels: Labels) -> NDArray[np.int8]:
-    return np.full((1, len(labels.names)), LabelState.UNKNOWN, dtype=np.int8)
 
 
 def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
@@ -261,7 +266,7 @@ def _by_votes(
     kept = np.arange(n) if n <= most else np.sort(generator(0, "kept").permutation(n)[:most])
     errors = sides.labels.errors
     priors = fitted_priors(sides.labels) if errors is None else None
-    states = np.vstack([sides.labels.states, _unknown_row(sides.labels)])
+    states = sides.labels.padded
     total: dict[str, Floats] = {}
     each = {
         name: np.empty((asked.draws, len(kept), w), dtype=np.float32)
@@ -275,6 +280,7 @@ def _by_votes(
         else:
             drawn = beta_draw(sides.labels, priors, rng)
         drawn = np.vstack([drawn, np.full((1, drawn.shape[1]), np.nan, dtype=np.float32)])
+        drawn[np.isnan(drawn) & (states == LabelState.NO)] = 0  # declared, without a vote
         items = tuple(carried(states, asked.unknown, side, drawn) for side in ("list", "history"))
         columns, counts = _values(asked, sides, items, over_labels)
         touched += counts

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ombud.errors import PlanError
-from ombud.metrics.base import MetricBase, options_of
-from ombud.metrics.comparisons import Needs
+from ombud.metrics.base import Metric, options_of
+from ombud.metrics.engine.comparisons import Needs
 from ombud.metrics.history import History, Weighting
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
 from ombud.stats.statistics import Floats, Mean, Median, OfSums, Statistic
-
-__all__ = ["Form", "Options", "RatioOfMeans", "Votes"]
 
 Form = Literal["log-ratio", "mean", "median", "ratio-of-means"]
 """How one number is made of many users."""
@@ -71,7 +69,7 @@ _SAID: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Options(MetricBase):
+class Options(Metric):
     """What both amplification metrics can be asked for."""
 
     k: int = 100
@@ -136,6 +134,11 @@ class Options(MetricBase):
         if self.form != "ratio-of-means":
             return None
         return Needs("history", 5, "with the label in their history")
+
+    @property
+    def sides(self) -> tuple[str, str] | None:
+        """Mean shares in lists and in histories, where the number is made of them."""
+        return ("list", "history") if self.form == "ratio-of-means" else None
 
     @property
     def spread(self) -> bool:

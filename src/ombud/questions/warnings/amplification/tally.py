@@ -12,17 +12,6 @@ from scipy import sparse
 from ombud.data.labels import LabelState
 from ombud.stats.statistics import Floats
 
-__all__ = [
-    "Carried",
-    "Side",
-    "Smoothing",
-    "Tally",
-    "UnknownLabels",
-    "carried",
-    "smoothed",
-    "tally",
-]
-
 Side = Literal["history", "list"]
 Smoothing = Literal["additive", "drop", "imaginary-item"]
 """What is done about a history without the label: see `smoothed`."""

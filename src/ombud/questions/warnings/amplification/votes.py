@@ -12,7 +12,6 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.labels import Labels
 
-__all__ = ["beta_draw", "fitted_priors"]
 
 # Intra-class correlations outside these would make a prior that no vote can change,
 # or one that any vote overrules.

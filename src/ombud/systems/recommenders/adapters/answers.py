@@ -16,8 +16,6 @@ from ombud.data.ids import Ids, Vocabulary
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError
 
-__all__ = ["Answer", "Faults", "as_answer", "gather", "is_text"]
-
 _LARGEST_SCORE = 3.4e38  # of the 32 bits in which scores are kept
 
 Faults: TypeAlias = Literal["error", "exclude"]

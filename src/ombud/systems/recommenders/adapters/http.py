@@ -16,15 +16,14 @@ from ombud.data.ids import Ids
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, DataError, PlanError
 from ombud.http.backlog import IN_FLIGHT, Backlog
-from ombud.http.dispatch import TRY_AGAIN, Dispatcher, Verdict
+from ombud.http.dispatch import TRY_AGAIN, Dispatcher, ReplyStatus
 from ombud.http.keys import check_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import AnswerStore, Call, Key, default_path, hash_of
 from ombud.registry import recommender
+from ombud.systems.base import Recommender
 from ombud.systems.quote import CostQuote, least_seconds
 from ombud.systems.recommenders.adapters.answers import Answer, Faults, as_answer, gather, is_text
-
-__all__ = ["GarbledReplyError", "HttpRecommender", "question", "read_reply"]
 
 
 class GarbledReplyError(Exception):
@@ -91,7 +90,7 @@ _UNCERTAIN = f"{IN_FLIGHT}; in_flight = 'ask' asks again"
 
 @recommender("http")
 @dataclass(kw_only=True)
-class HttpRecommender:
+class HttpRecommender(Recommender):
     """A service that answers ``POST {"users": [...], "n": 10, "exclude_seen": true}``.
 
     The protocol is that of `ombud.systems.recommenders.adapters.http`. Every raw reply is
@@ -319,17 +318,17 @@ class _Service:
     def redact(self, body: bytes) -> bytes:
         return redact(body, self._secret)
 
-    def judge(self, status: int, body: bytes, payload: list[Any]) -> Verdict:
+    def judge(self, status: int, body: bytes, payload: list[Any]) -> ReplyStatus:
         if status != 200:
             again = status in TRY_AGAIN
             reason = f"status {status}" if again else f"the service answered with status {status}"
             stop = reason if not again and self._asked.faults == "error" else ""
-            return Verdict("error", reason, again, stop)
+            return ReplyStatus("error", reason, again, stop)
         try:
             read_reply(body, payload)
         except GarbledReplyError as problem:
-            return Verdict("error", str(problem), again=True)
-        return Verdict(_USABLE)
+            return ReplyStatus("error", str(problem), again=True)
+        return ReplyStatus(_USABLE)
 
     def exhausted(self, reason: str, tries: int) -> str:
         return f"no usable reply in {tries} {'tries' if tries > 1 else 'try'}; the last: {reason}"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.systems.base import Progress
 
-__all__ = ["SparkALS", "is_connect", "spark_error", "spark_session"]
-
 
 def is_connect(session: Any) -> bool:
     """Return whether a session is one of Spark Connect, which has no context and no RDDs."""

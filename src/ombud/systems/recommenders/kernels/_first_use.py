@@ -22,8 +22,6 @@ from numba import types
 
 from ombud.systems.recommenders.kernels.compiling import say_compiling
 
-__all__ = ["FromCache", "main"]
-
 _INSIDE = "OMBUD_COMPILING"
 _SECONDS = 600
 

@@ -20,8 +20,6 @@ from numba.core import event  # noqa: E402
 from ombud.systems.recommenders.kernels._first_use import FromCache  # noqa: E402
 from ombud.systems.recommenders.kernels.compiling import say_compiling  # noqa: E402
 
-__all__ = ["kernel", "prange", "workers"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 prange = numba.prange

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ombud.systems.base import Progress
 
-__all__ = ["say_compiling", "telling"]
 
 _listener: ContextVar[Progress | None] = ContextVar("ombud_compiling", default=None)
 

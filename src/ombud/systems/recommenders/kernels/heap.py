@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel
 
-__all__ = ["offer", "write_sorted"]
-
 
 @kernel()
 def _sink(

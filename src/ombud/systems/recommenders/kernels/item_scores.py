@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel, prange
 
-__all__ = ["score_all", "score_best"]
-
 
 @kernel(parallel=True)
 def score_all(

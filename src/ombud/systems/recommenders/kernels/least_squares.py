@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel, prange
 
-__all__ = ["gram", "solve_cg", "solve_cholesky"]
-
 _GRAM_ROWS = 2048
 _TOGETHER = 8
 

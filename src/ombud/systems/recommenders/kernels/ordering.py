@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel
 
-__all__ = ["sort", "split"]
-
 # Below this length values are put into order one by one.
 _FEW = 16
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel, prange
 
-__all__ = ["alias_tables", "deal_items", "epoch", "lay_out"]
-
 
 def deal_items(
     counts: NDArray[np.int64], blocks: int, rng: np.random.Generator

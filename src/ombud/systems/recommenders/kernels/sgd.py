@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel, prange
 
-__all__ = ["balanced_ranges", "epoch", "row_cuts"]
-
 
 def balanced_ranges(counts: NDArray[np.integer[Any]], blocks: int) -> NDArray[np.int64]:
     """Return the bounds of contiguous ranges that hold about equally many interactions."""

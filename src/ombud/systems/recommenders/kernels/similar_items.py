@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from ombud.systems.recommenders.kernels._jit import kernel, prange
 from ombud.systems.recommenders.kernels.heap import offer, write_sorted
 
-__all__ = ["all_pairs", "by_frequency", "merge", "some_rows"]
-
 
 @kernel()
 def by_frequency(

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from ombud.systems.recommenders.kernels._jit import kernel, prange
 from ombud.systems.recommenders.kernels.ordering import sort, split
 
-__all__ = ["score"]
-
 _LOW = np.uint64(0xFFFFFFFF)
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from ombud.systems.recommenders.kernels._jit import kernel, prange
 from ombud.systems.recommenders.kernels.heap import write_sorted
 
-__all__ = ["factor_scores", "mask_seen", "select"]
-
 _TILE = 512
 
 

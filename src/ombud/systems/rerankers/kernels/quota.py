@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel, prange
 
-__all__ = ["choose"]
-
 _CLOSE = 1e-9
 
 

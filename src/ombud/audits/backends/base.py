@@ -1,0 +1,108 @@
+"""What an audit asks of the place where it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import polars as pl
+
+from ombud.audits.collect import SystemOutputs
+from ombud.audits.result import MetricInfo
+from ombud.audits.run_folder import RunFolder
+from ombud.data.card import Card
+from ombud.data.exclusions import Exclusion
+from ombud.stats.estimate import Estimate
+from ombud.systems.base import Progress
+from ombud.systems.quote import CostQuote
+
+Notice = Callable[[str], None]
+Answers = Mapping[str, SystemOutputs]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is audited, as hashes: only the same run goes on where it was stopped.
+
+    Parameters
+    ----------
+    data
+        Of the content of all tables.
+    files
+        Of each file that the plan names, by the place that names it.
+    parts
+        Of each table, where they are in memory.
+    records
+        Of what recorded systems hold, where that is in memory.
+    """
+
+    data: str
+    files: Mapping[str, str]
+    parts: Mapping[str, str] = field(default_factory=dict)
+    records: Mapping[str, str] | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """Return what a stored run is recognised by."""
+        if self.records is None:
+            return {"files": dict(self.files)}
+        return {"data": self.data, "files": dict(self.files), "records": dict(self.records)}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: where it is stored, who is told, and what was answered before.
+
+    Parameters
+    ----------
+    store
+        Where each step is stored; None for a run in memory.
+    progress
+        Called with (done, total, note).
+    notice
+        Called with a sentence that a person should read; None where nobody does.
+    answers
+        What each system answered; None to ask them.
+    repeats
+        The same of each further repeat.
+    """
+
+    store: RunFolder | None
+    progress: Progress
+    notice: Notice | None = None
+    answers: Answers | None = None
+    repeats: Sequence[Answers] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A result without who asked for it, when, and with which versions."""
+
+    estimates: Sequence[Estimate]
+    metrics: Sequence[MetricInfo]
+    exclusions: Mapping[Exclusion, None]
+    card: Card
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+
+class Backend(Protocol):
+    """Where an audit is computed."""
+
+    needs_folder: bool
+    """Whether a run must store its steps, if only for a while."""
+
+    def ready(self, notice: Notice | None) -> None:
+        """Find the faults that can be found before anything is stored."""
+        ...
+
+    def inputs(self) -> Inputs:
+        """Return what is audited, as hashes; computed once."""
+        ...
+
+    def quote(self) -> dict[str, CostQuote]:
+        """Return what asking each service would take and cost; asks nothing."""
+        ...
+
+    def measure(self, run: Run) -> Measured:
+        """Ask or read, measure, and estimate."""
+        ...

@@ -1,0 +1,344 @@
+"""Audits of tables that are larger than memory: sorted into blocks of users or texts, measured one
+by one.
+
+``[engine] type = "stream"``. Recorded lists and decisions only: what a live system answers is
+written first.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ombud.audits.backends.base import Inputs, Measured, Notice, Run
+from ombud.audits.backends.block_audit import BlockAudit, BlockTotals, UserBlockAudit
+from ombud.audits.backends.block_texts import TextBlockAudit
+from ombud.audits.backends.sorting import is_sorted, sort_into_blocks
+from ombud.audits.backends.tables import Found, Tables
+from ombud.audits.load import load_metrics
+from ombud.audits.metric_docs import metric_info
+from ombud.audits.plan import Plan
+from ombud.audits.presets import tagger_of
+from ombud.audits.provenance import input_hashes
+from ombud.audits.run_folder import RunFolder
+from ombud.audits.unused import engine_faults
+from ombud.data.card import Card
+from ombud.data.ids import Vocabulary
+from ombud.data.lake import LakeTable, is_remote, read_block
+from ombud.data.tables import TableOptions, read_tables
+from ombud.errors import PlanError, ResultError
+from ombud.files import inside, write_atomically, write_parquet
+from ombud.metrics.base import Metric, Rows
+from ombud.metrics.engine.blocks import block_fault
+from ombud.metrics.engine.estimator import Settings
+from ombud.systems.quote import CostQuote
+
+_CHECKPOINTS = 20
+"""How often what is known so far is stored during a run."""
+
+
+def refuse_whole(plan: Plan) -> None:
+    """Refuse what needs all users at once, or a live system; all of it in one error."""
+    said = f'[engine] type = "{plan.engine.type}"'
+    faults = engine_faults(plan)
+    for key, why in (
+        ("split", "hold interactions out beforehand, and name them: [data] test"),
+        ("sample", "sample users beforehand"),
+        ("by_item", "groups of items are measured in memory only"),
+        ("analyses", "analyses read all tables at once"),
+        ("intersections", "make a column of the pairs beforehand"),
+    ):
+        if getattr(plan, key):
+            faults.append(f"{key}: {why}")
+    if plan.repeat > 1:
+        faults.append("repeat: it trains anew each time; run the plan in memory")
+    if plan.data.source is not None:
+        faults.append("data.source: a source is loaded into memory; name Parquet files")
+    faults += _table_faults(plan)
+    for name, config in plan.systems.items():
+        if config.get("type") != "recorded" or not isinstance(config.get("path"), str):
+            faults.append(
+                f"systems.{name}: only recorded lists in Parquet can be read in blocks, and "
+                "recorded decisions; a live system is audited in memory, or writes answers first"
+            )
+    tables = [
+        name for name in ("interactions", "test", "labels", "items") if getattr(plan.data, name)
+    ]
+    of = "recommender" if plan.data.texts is None else "moderator"
+    for metric in load_metrics(plan.metrics):
+        if metric.of != of:
+            faults.append(f"{metric.title}: it measures a {metric.of}, and the data is of a {of}")
+        elif fault := block_fault(metric, tables):
+            faults.append(f"{metric.title}: {fault}")
+    try:
+        tagger_of(plan)
+    except PlanError as error:
+        faults.append(str(error))
+    if not plan.metrics:
+        faults.append("metrics: there is none")
+    if not plan.systems:
+        faults.append("systems: there is none")
+    if faults:
+        lines = "\n".join(f"  - {fault}" for fault in faults)
+        raise PlanError(f"{said} cannot do what the plan asks:\n{lines}")
+
+
+_OF_LISTS = ("interactions", "test", "labels", "items", "users")
+_OF_TEXTS = ("texts", "text_groups")
+
+
+def _table_faults(plan: Plan) -> list[str]:
+    """Return what is wrong with the tables that a plan names: lacking, or never looked at."""
+    faults = []
+    main, unread = ("interactions", _OF_TEXTS) if plan.data.texts is None else ("texts", _OF_LISTS)
+    if getattr(plan.data, main) is None and plan.data.source is None:
+        faults.append(f"data.{main}: there is none")
+    faults += [
+        f"data.{name}: an audit in blocks is of lists or of texts; of {main} it reads no {name}"
+        for name in unread
+        if getattr(plan.data, name) is not None
+    ]
+    groups = "users" if plan.data.texts is None else "text_groups"
+    if plan.by == () and getattr(plan.data, groups) is not None:
+        faults.append(f"by = [] compares no groups, but [data] names {groups}")
+    if plan.by and plan.data.texts is None and plan.data.users is None:
+        faults.append(f"by names {', '.join(plan.by)}; the plan names no users")
+    return faults
+
+
+@dataclass
+class BlockBackend(ABC):
+    """An audit of what was recorded, in blocks of users or texts that are measured one by one.
+
+    Parameters
+    ----------
+    plan
+        What to audit.
+    metrics
+        What is measured.
+    """
+
+    plan: Plan
+    metrics: tuple[Metric, ...]
+    needs_folder = True
+
+    def quote(self) -> dict[str, CostQuote]:
+        """Return nothing: no service is asked."""
+        return {}
+
+    def ready(self, notice: Notice | None) -> None:
+        """Look at the columns of all tables, and say which of them cannot be hashed."""
+        for name, path in self._paths().items():
+            if notice is not None and is_remote(path):
+                notice(
+                    f"{name} is read from {path}: its files are not hashed, so `ombud verify` "
+                    "cannot tell whether they have changed"
+                )
+        if notice is not None and self.plan.preset is not None:
+            notice(
+                f"preset {self.plan.preset!r}: it fills in what can be measured in blocks; for its "
+                "medians, families and analyses run the plan without [engine]"
+            )
+        _ = self.tables
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The tables that are read, their columns checked."""
+        return Tables.of(self.plan, self._given(), tagger_of(self.plan))
+
+    def _given(self) -> dict[str, dict[str, Any]]:
+        """Return the types of the columns of tables that do not come from files."""
+        return {}
+
+    def inputs(self) -> Inputs:
+        """Return what is audited, as hashes."""
+        return self._inputs
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        files = input_hashes(self.plan)
+        return Inputs(_digest(files), files)
+
+    @abstractmethod
+    def measured(self, run: Run) -> tuple[BlockAudit, BlockTotals]:
+        """Measure every block; return how, and all sums."""
+
+    def measure(self, run: Run) -> Measured:
+        """Sort, measure and estimate; a run that was stopped goes on when it is started again."""
+        audit, totals = self.measured(run)
+        settings = Settings(**self.plan.statistics.model_dump(), seed=self.plan.seed)
+        exclusions = dict.fromkeys(audit.exclusions(totals))
+        estimates, infos = [], []
+        for metric, sums in zip(audit.metrics, totals.sums, strict=True):
+            estimates += sums.estimates(settings)
+            exclusions |= dict.fromkeys(sums.exclusions())
+            plain = "text" if metric.of == "moderator" else "user"
+            infos.append(metric_info(metric, sums.unit or plain))
+        rule = "" if audit.labels is None else audit.labels.rule
+        names = {Path(place).name: value for place, value in self.inputs().files.items()}
+        title = ", ".join(sorted({Path(path).name for path in self._paths().values()}))
+        card = Card(name="files", title=title, hashes=names, unknowns=rule)
+        return Measured(estimates, infos, exclusions, card)
+
+    def block_audit(self, found: Found) -> BlockAudit:
+        """Return what must be known to measure a block."""
+        tables, data, systems = self.tables, self.plan.data, self.plan.systems
+        shared: dict[str, Any] = {
+            "metrics": self.metrics,
+            "systems": tuple(systems),
+            "groups": found.grouping(),
+            "values": found.values,
+            "seed": self.plan.seed,
+        }
+        if tables.main == "texts":
+            return TextBlockAudit(
+                **shared,
+                thresholds={name: config.get("threshold") for name, config in systems.items()},
+                files={name: Path(config["path"]).name for name, config in systems.items()},
+                is_clustered=tables.is_clustered,
+            )
+        assert found.items is not None  # there are histories
+        small = {n: p for n in ("labels", "items") if (p := getattr(data, n)) is not None}
+        options = TableOptions(
+            unlabeled=data.unlabeled,
+            threshold=data.threshold,
+            strict=data.strict,
+            columns={n: c for n, c in data.columns.items() if n in small},
+        )
+        read = read_tables(small, options)
+        return UserBlockAudit(
+            **shared,
+            catalogue=Vocabulary.encode(found.items)[0],
+            labels=read.get("labels"),
+            items=read.get("items"),
+            held_out="test" in tables.tables,
+            reading={
+                "rating_scale": data.rating_scale,
+                "duplicates": data.duplicates,
+                "missing": data.missing,
+            },
+        )
+
+    def _paths(self) -> dict[str, str]:
+        """Return the paths of all tables, by the place that names them."""
+        named = {f"data.{n}": getattr(self.plan.data, n) for n in (*_OF_LISTS, *_OF_TEXTS)}
+        named |= {f"systems.{name}.path": c["path"] for name, c in self.plan.systems.items()}
+        return {place: path for place, path in named.items() if path is not None}
+
+
+@dataclass
+class StreamBackend(BlockBackend):
+    """Blocks on disk: memory does not grow with rows or users."""
+
+    def measured(self, run: Run) -> tuple[BlockAudit, BlockTotals]:
+        """Sort rows into blocks, and measure one after the other."""
+        tables, store, progress = self.tables, run.store, run.progress
+        assert store is not None  # a run in blocks always has a folder
+        self._forget_other_blocks(store, run.notice)
+        scratch, identity = self._scratch(store), self._identity
+        blocks = sort_into_blocks(tables, scratch, self.plan.engine.blocks, progress, identity)
+        audit = self.block_audit(blocks)
+        totals = audit.totals()
+        begun = _restored(totals, _state(store), identity)
+        if not begun:  # there may have been more blocks before
+            shutil.rmtree(store.path / "rows", ignore_errors=True)
+        step = max(1, blocks.count // _CHECKPOINTS)
+        for block in range(begun, blocks.count):
+            progress(block, blocks.count, f"measuring blocks of {tables.what}")
+            frames = {name: read_block(scratch / name, block) for name in tables.parts}
+            measured = audit.measure(frames, totals)
+            if self.plan.engine.rows:
+                _store_rows(store, measured, block)
+            if (block + 1) % step == 0 and block + 1 < blocks.count:
+                _keep(totals, _state(store), block + 1, identity)
+        progress(blocks.count, blocks.count, "measured")
+        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(_state(store).parent, ignore_errors=True)
+        return audit, totals
+
+    def _scratch(self, store: RunFolder) -> Path:
+        if self.plan.engine.scratch is None:
+            return store.path / "blocks"
+        return Path(self.plan.engine.scratch) / f"ombud-{_key(store.path)}"
+
+    @cached_property
+    def _identity(self) -> str:
+        """Return a digest of what sorted blocks and sums of them depend on."""
+        remote = {
+            place: LakeTable(path, name=place).listing()
+            for place, path in self._paths().items()
+            if is_remote(path)
+        }
+        plan = self.plan.model_dump(mode="json")
+        return _digest({"plan": plan, "files": dict(self.inputs().files), "remote": remote})
+
+    def _forget_other_blocks(self, store: RunFolder, notice: Notice | None) -> None:
+        """Delete blocks in the place of this run's that are of another plan or other files."""
+        scratch = self._scratch(store)
+        if not is_sorted(scratch) or is_sorted(scratch, self._identity):
+            return
+        shutil.rmtree(scratch)
+        if notice is not None:
+            notice(
+                f"the blocks that a stopped run has left in {scratch} are of another plan or of "
+                "other files; they are deleted, and everything is sorted anew"
+            )
+
+
+def _store_rows(store: RunFolder, measured: list[dict[str, Rows]], block: int) -> None:
+    for number, rows in enumerate(measured):
+        for system, some in rows.items():
+            path = inside(store.path, "rows", f"{number:02d}", system, f"{block:04d}.parquet")
+            write_parquet(path, some.to_frame())
+
+
+def _state(store: RunFolder) -> Path:
+    """Return where sums are kept: with the rows that were measured, so that none go missing."""
+    return store.path / "blocks" / "state.npz"
+
+
+def _keep(totals: BlockTotals, path: Path, done: int, identity: str) -> None:
+    """Store what is known after so many blocks."""
+    parts = {
+        f"p{number:04d}": np.frombuffer(p, np.uint8) for number, p in enumerate(totals.to_bytes())
+    }
+
+    def write(part: Path) -> None:
+        with part.open("wb") as file:
+            about = {"done": np.array([done]), "identity": np.array([identity])}
+            np.savez(file, allow_pickle=False, **about, **parts)
+
+    write_atomically(path, write)
+
+
+def _restored(totals: BlockTotals, path: Path, identity: str) -> int:
+    """Go on from what a stopped run has stored of the same blocks; return how many are done."""
+    if not path.exists():
+        return 0
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            if "identity" not in stored.files or stored["identity"][0] != identity:
+                return 0
+            names = sorted(set(stored.files) - {"done", "identity"})
+            totals.restore([stored[name].tobytes() for name in names])
+            return int(stored["done"][0])
+    except (OSError, ValueError, KeyError) as error:
+        raise ResultError(f"{path} is damaged: {error}; delete the folder {path.parent}") from None
+
+
+def _key(path: Path) -> str:
+    return blake2b(str(path.resolve()).encode(), digest_size=6).hexdigest()
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    text = json.dumps(dict(content), sort_keys=True)
+    return blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,368 @@
+"""From files to a first plan and gate that run as written: ``ombud init``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+import tomli_w
+
+from ombud.audits.audit import Audit
+from ombud.audits.expectations import Gate
+from ombud.audits.headers import FileRole, files_in, named_role, read_role
+from ombud.audits.load import load_metrics
+from ombud.audits.plan import ExpectPlan, Plan
+from ombud.data.frames import MappedFile, open_frame
+from ombud.errors import OmbudError, PlanError
+from ombud.files import write_text
+
+ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
+"""The files that are looked at where none are named."""
+
+_MOST_VALUES = 20
+_LENGTH = 10
+_REASON = "A first limit that ombud init wrote: put your own number and your reason here."
+
+
+@dataclass
+class Start:
+    """A first plan and gate for some files, and what was assumed in writing them.
+
+    Parameters
+    ----------
+    roles
+        What each file seems to hold.
+    folder
+        Where the plan will lie; its paths are relative to it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from ombud.worlds import small_world
+    >>> with TemporaryDirectory() as folder:
+    ...     files = small_world(seed=1, users=40).write(folder, 10)
+    ...     some = [files["interactions"], files["labels"], files["recommendations/neutral"]]
+    ...     start = Start.from_files(some, folder)
+    ...     sorted(path.name for path in start.write())
+    ['gate.toml', 'plan.toml']
+    """
+
+    roles: Sequence[FileRole]
+    folder: Path
+    assumed: list[str] = field(default_factory=list)
+    """What a person should look at, one sentence each."""
+    unused: list[str] = field(default_factory=list)
+    """Files and columns that the plan does not use, and why."""
+
+    @classmethod
+    def from_files(cls, files: Sequence[Path | str] = (), folder: Path | str = ".") -> Self:
+        """Read the headers of some files and propose a plan for them.
+
+        Parameters
+        ----------
+        files
+            Paths, or ``ROLE=FILE`` where the header would not tell; default, all tables in the
+            folder.
+        folder
+            Where plan and gate will be written.
+        """
+        folder = Path(folder)
+        named = [named_role(str(file)) for file in files]
+        if not named:
+            named = [(None, path) for path in files_in(folder, ENDINGS)] if folder.is_dir() else []
+        if not named:
+            raise PlanError(
+                f"there is no table in {folder} ({', '.join(ENDINGS)}); name files, as in: ombud "
+                "init ratings.csv labels.csv; or try ombud without any: ombud demo"
+            )
+        roles, faults = [], []
+        for role, path in named:
+            try:
+                roles.append(read_role(path, role))
+            except OmbudError as error:
+                faults.append(str(error))
+        if faults:
+            raise PlanError("\n".join(faults))
+        return cls(roles, folder)
+
+    def write(self) -> tuple[Path, Path]:
+        """Write ``plan.toml`` and ``gate.toml``, once the plan has read its data.
+
+        Raises
+        ------
+        PlanError
+            If one of them is there already: nothing is overwritten.
+        """
+        paths = (self.folder / "plan.toml", self.folder / "gate.toml")
+        for path in paths:
+            if path.exists() or path.is_symlink():
+                raise PlanError(
+                    f"{path} is there already, and nothing is overwritten; choose another folder "
+                    "with --folder, or move it away"
+                )
+        plan, gate = self.plan(), self.gate()
+        Audit.from_plan(Plan.from_dict(plan).relative_to(self.folder))  # its faults come now
+        heads = [_comment(f"Assumed, to be looked at: {text}") for text in self.assumed]
+        heads += [_comment(f"Not used: {text}") for text in self.unused]
+        first = "# Written by ombud init; every setting: docs/plan.md. Run it: ombud run plan.toml"
+        plan_text = "\n".join([first, *heads, "", tomli_w.dumps(plan)])
+        about = "# Limits to judge a result by: ombud check plan.result --gate gate.toml"
+        later = "# Declared in the plan itself, under [expect], they are fixed before a run."
+        write_text(paths[0], plan_text)
+        write_text(paths[1], "\n".join([about, later, "", tomli_w.dumps(gate)]))
+        return paths
+
+    def plan(self) -> dict[str, Any]:
+        """Return the plan as plain values."""
+        self.assumed.clear()
+        self.unused.clear()
+        by_role = self._by_role()
+        if "interactions" in by_role:
+            return self._recommender_plan(by_role)
+        if "texts" in by_role:
+            return self._moderator_plan(by_role)
+        held = ", ".join(f"{role.path.name} ({role.role})" for role in self.roles)
+        raise PlanError(f"an audit needs interactions or texts; found {held}")
+
+    def gate(self) -> dict[str, Any]:
+        """Return a first gate as plain values; its limits are to be replaced."""
+        specs = tuple(self.plan()["metrics"])
+        expect = {}
+        for metric, spec in zip(load_metrics(specs), specs, strict=True):
+            said, limit = _LIMITS[spec["name"]]
+            where = f'metric == "{metric.title}" and group == ""'
+            expect[said] = ExpectPlan(limit=limit, where=where, reason=_REASON)
+        Gate(expect)
+        return {"expect": {name: one.model_dump() for name, one in expect.items()}}
+
+    def _by_role(self) -> dict[str, list[FileRole]]:
+        by_role: dict[str, list[FileRole]] = {}
+        for role in self.roles:
+            by_role.setdefault(role.role, []).append(role)
+        for name, some in by_role.items():
+            if len(some) > 1 and name not in {"recommendations", "decisions"}:
+                files = ", ".join(str(one.path) for one in some)
+                raise PlanError(
+                    f"several files look like {name}: {files}; name the one that is meant, and "
+                    f"say what the others hold, as in test={some[-1].path}"
+                )
+        return by_role
+
+    def _recommender_plan(self, by_role: Mapping[str, list[FileRole]]) -> dict[str, Any]:
+        data = self._data(by_role, ("interactions", "test", "labels", "users", "items"))
+        extra: dict[str, Any] = {}
+        (interactions,) = by_role["interactions"]
+        data |= self._interaction_options(interactions)
+        if "labels" in by_role:
+            data |= self._label_options(by_role["labels"][0])
+        self._choose_groups(by_role, "users", "user", data, extra)
+        if "items" in by_role:
+            self._choose_items(by_role["items"][0], data, extra)
+        systems, k = self._recommenders(by_role.get("recommendations", []))
+        if "labels" in data or extra.get("by_item"):
+            metrics = [{"name": "share-gap", "k": k}]
+        else:
+            metrics = [{"name": "coverage", "k": k}, {"name": "gini", "k": k}]
+            self.assumed.append("there are no labels of items, so only exposure is measured")
+        if "test" in by_role:
+            metrics.append({"name": "ndcg", "k": k})
+        self._leave_out(by_role, ("texts", "text_groups", "decisions"), "the plan audits lists")
+        return self._joined("What do these lists show?", data, systems, metrics, extra)
+
+    def _moderator_plan(self, by_role: Mapping[str, list[FileRole]]) -> dict[str, Any]:
+        data = self._data(by_role, ("texts", "text_groups"))
+        extra: dict[str, Any] = {}
+        (texts,) = by_role["texts"]
+        self._choose_groups(by_role, "text_groups", "id", data, extra)
+        if "id" not in texts.columns and ("text_groups" in data or "decisions" in by_role):
+            self.assumed.append("texts have no id: other files name them by row, counted from 1")
+        systems = self._moderators(by_role.get("decisions", []))
+        if "label" not in texts.columns:
+            raise PlanError(
+                f"{texts.path.name} does not say which texts should be flagged, and a moderator is "
+                "measured by that; give it a column 'label' (1 = should be flagged)"
+            )
+        metrics = [{"name": "false-positive-rate"}, {"name": "undecided-share"}]
+        self._leave_out(
+            by_role, ("labels", "users", "items", "test", "recommendations"), "it audits texts"
+        )
+        return self._joined("What does this moderator flag?", data, systems, metrics, extra)
+
+    def _joined(
+        self,
+        title: str,
+        data: dict[str, Any],
+        systems: dict[str, Any],
+        metrics: list[dict[str, Any]],
+        extra: dict[str, Any],
+    ) -> dict[str, Any]:
+        columns = {
+            role.role: role.renamed for role in self.roles if role.role in data and role.renamed
+        }
+        held = data | ({"columns": columns} if columns else {})
+        return {"title": title, **extra, "data": held, "systems": systems, "metrics": metrics}
+
+    def _data(self, by_role: Mapping[str, list[FileRole]], names: Sequence[str]) -> dict[str, Any]:
+        return {name: self._named(by_role[name][0].path) for name in names if name in by_role}
+
+    def _named(self, path: Path) -> str:
+        return Path(os.path.relpath(path.resolve(), self.folder.resolve())).as_posix()
+
+    def _leave_out(
+        self, by_role: Mapping[str, list[FileRole]], names: Sequence[str], why: str
+    ) -> None:
+        self.unused += [f"{one.path.name}: {why}" for n in names for one in by_role.get(n, ())]
+
+    def _interaction_options(self, role: FileRole) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        frame = _frame(role, ("user", "item", "rating"))
+        pairs = frame.select(pl.struct("user", "item").is_duplicated().any()).collect().item()
+        if pairs:
+            options["duplicates"] = "last"
+            self.assumed.append("some users have an item more than once: the last row counts")
+        if "rating" in role.columns:
+            missing = frame.select(pl.col("rating").is_null().any()).collect().item()
+            if missing:
+                options["missing"] = "drop"
+                self.assumed.append("rows without a rating are left out")
+        return options
+
+    def _label_options(self, role: FileRole) -> dict[str, Any]:
+        if {"yes", "no"} & set(role.columns) or "state" in role.columns:
+            return {}
+        if "present" in role.columns:
+            some = _frame(role, ("present",)).select((~pl.col("present").cast(bool)).any())
+            if some.collect().item():
+                return {}
+        self.assumed.append(
+            f'{role.path.name} only states which labels apply. unlabeled = "unknown" means that a '
+            "missing row says nothing: shares cannot be computed then. Write unlabeled = "
+            '"no" if every item was looked at for every label: all other items then count as no'
+        )
+        return {"unlabeled": "unknown"}
+
+    def _choose_groups(
+        self,
+        by_role: Mapping[str, list[FileRole]],
+        table: str,
+        unit: str,
+        data: dict[str, Any],
+        extra: dict[str, Any],
+    ) -> None:
+        if table not in by_role:
+            return
+        (role,) = by_role[table]
+        if "group" in role.columns:
+            return
+        again = _frame(role, (unit,)).select(pl.col(unit).is_duplicated().any()).collect().item()
+        chosen = [] if again else self._few_values(role)
+        if again:
+            why = f"an id of {unit} stands in more than one row"
+            self.unused.append(f"{role.path.name}: {why}")
+        if not chosen:
+            del data[table]
+        else:
+            extra["by"] = chosen
+
+    def _choose_items(self, role: FileRole, data: dict[str, Any], extra: dict[str, Any]) -> None:
+        again = _frame(role, ("item",)).select(pl.col("item").is_duplicated().any())
+        chosen = [] if again.collect().item() else self._few_values(role)
+        if chosen:
+            extra["by_item"] = chosen
+        else:
+            del data["items"]
+            self.unused.append(f"{role.path.name}: no column has few values for each item")
+
+    def _few_values(self, role: FileRole) -> list[str]:
+        """Return the columns that make groups: words or numbers of which there are few."""
+        lazy = pl.LazyFrame(open_frame(role.path)[0].collect().to_native())
+        schema = lazy.collect_schema()
+        kept = []
+        for name in role.others:
+            dtype = schema[name]
+            whole = dtype.is_integer() or dtype in {pl.String, pl.Boolean, pl.Categorical}
+            values = lazy.select(pl.col(name).n_unique()).collect().item() if whole else 0
+            if name.endswith("_status"):
+                continue
+            if not whole:
+                self.unused.append(f"column {name!r} of {role.path.name}: cut it into bands first")
+            elif not 2 <= values <= _MOST_VALUES:
+                self.unused.append(
+                    f"column {name!r} of {role.path.name}: {values:,} values, and groups are made "
+                    f"of 2 to {_MOST_VALUES}"
+                )
+            else:
+                kept.append(name)
+        return kept
+
+    def _recommenders(self, roles: Sequence[FileRole]) -> tuple[dict[str, Any], int]:
+        if not roles:
+            self.assumed.append(
+                "there is no file of recommendations: the plan trains the system 'popular'; "
+                "name your own (ombud describe recorded)"
+            )
+            return {"popular": {"type": "popular"}}, _LENGTH
+        systems: dict[str, Any] = {}
+        lengths: list[int] = []
+        for role in roles:
+            if "rank" not in role.columns and "score" not in role.columns:
+                self.assumed.append(f"{role.path.name} has no rank: lists are in the order of rows")
+            systems[_name(role.path, systems)] = self._recorded(role)
+            longest = _frame(role, ("user",)).group_by("user").len().select(pl.col("len").max())
+            lengths.append(int(longest.collect().item()))
+        return systems, min(_LENGTH, *lengths)
+
+    def _moderators(self, roles: Sequence[FileRole]) -> dict[str, Any]:
+        if not roles:
+            self.assumed.append(
+                "there is no file of decisions: the plan asks a list of words that ombud holds; "
+                "name your own moderator (ombud describe recorded, http, sklearn)"
+            )
+            return {"word list": {"type": "keyword", "builtin": "terms-identity@1"}}
+        systems: dict[str, Any] = {}
+        for role in roles:
+            config = self._recorded(role)
+            if not {"outcome", "flagged"} & set(role.columns):
+                config["threshold"] = 0.5
+                self.assumed.append(f"{role.path.name} has scores only: 0.5 and more is flagged")
+            systems[_name(role.path, systems)] = config
+        return systems
+
+    def _recorded(self, role: FileRole) -> dict[str, Any]:
+        config: dict[str, Any] = {"type": "recorded", "path": self._named(role.path)}
+        return config | ({"columns": dict(role.columns)} if role.renamed else {})
+
+
+_LIMITS = {
+    "share-gap": ("no label far above people's own histories", "value <= 0.05"),
+    "coverage": ("part of the catalogue is shown", "value >= 0.01"),
+    "gini": ("places are not all given to a few items", "value <= 0.99"),
+    "ndcg": ("lists still fit people's taste", "value >= 0.01"),
+    "false-positive-rate": ("few acceptable texts are flagged", "value <= 0.1"),
+    "undecided-share": ("few texts stay without a decision", "value <= 0.05"),
+}
+
+
+def _comment(text: str) -> str:
+    """Return a line of TOML that says nothing to a program, whatever a file may be called."""
+    return "# " + "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _frame(role: FileRole, columns: Sequence[str]) -> pl.LazyFrame:
+    lazy, _ = open_frame(MappedFile(role.path, role.columns))
+    native: pl.LazyFrame = lazy.to_native()
+    return native.select([name for name in columns if name in role.columns])
+
+
+def _name(path: Path, taken: Mapping[str, Any]) -> str:
+    """Return the name of a system from that of its file, as names of systems are written."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._+-") else "-" for c in path.stem)
+    name = plain.lstrip(" ._+-") or "system"
+    number = 2
+    while name in taken:
+        name, number = f"{name} {number}", number + 1
+    return name

@@ -1,0 +1,252 @@
+"""What was decided about texts that should not be flagged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Vocabulary
+from ombud.errors import PlanError
+from ombud.metrics.base import Outputs, Rows
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+    from ombud.data.texts import Texts
+
+
+Scope = str
+"""Which texts make up the whole: ``"all"``, or ``"identity"`` for those in some group."""
+
+
+NOTHING_ACCEPTABLE = (
+    "no text is known not to deserve a flag; give the texts a column 'label' "
+    "(0 = should not be flagged)"
+)
+"""What is said when there is no text to measure false flags on."""
+
+
+def needs_texts(outputs: Outputs, data: Dataset) -> tuple[Decisions, Texts]:
+    """Return decisions and texts, or say what is missing."""
+    if not isinstance(outputs, Decisions):
+        raise PlanError("suppression is measured on a moderator's decisions, not on lists of items")
+    if data.texts is None:
+        raise PlanError("suppression needs texts; the data has none")
+    if not data.texts.is_part and not np.any(data.texts.truth == 0):
+        raise PlanError(NOTHING_ACCEPTABLE)
+    return outputs, data.texts
+
+
+def was_flagged(decisions: Decisions) -> NDArray[np.float64]:
+    """Return 1 for flagged, 0 for allowed; NaN where there is no decision."""
+    return np.where(decisions.decided, decisions.outcomes == Outcome.FLAGGED, np.nan)
+
+
+def was_refused(decisions: Decisions) -> NDArray[np.float64]:
+    """Return 1 for refused, 0 for flagged or allowed; NaN where there is no answer."""
+    answered = decisions.decided | (decisions.outcomes == Outcome.REFUSED)
+    return np.where(answered, decisions.outcomes == Outcome.REFUSED, np.nan)
+
+
+def was_stopped(decisions: Decisions) -> NDArray[np.float64]:
+    """Return 1 for flagged or refused, 0 for allowed; NaN where there is no answer."""
+    refused = decisions.outcomes == Outcome.REFUSED
+    flagged = decisions.outcomes == Outcome.FLAGGED
+    return np.where(decisions.decided | refused, flagged | refused, np.nan)
+
+
+Happening = Literal["flagged", "refused", "either"]
+"""What may happen to an acceptable text: a flag, a refusal to answer, or either of them."""
+
+HAPPENINGS: dict[Happening, Callable[[Decisions], NDArray[np.float64]]] = {
+    "flagged": was_flagged,
+    "refused": was_refused,
+    "either": was_stopped,
+}
+"""How each of them is read off decisions."""
+
+EVENTS: dict[Happening, str] = {
+    "flagged": "flagged",
+    "refused": "refused",
+    "either": "flagged or refused",
+}
+"""What happened to a text, in a participle."""
+
+
+def was_undecided(decisions: Decisions) -> NDArray[np.float64]:
+    """Return 1 where a moderator refused, failed or answered what nobody can read; else 0."""
+    return (~decisions.decided).astype(np.float64)
+
+
+def max_score(decisions: Decisions, categories: tuple[str, ...], name: str) -> NDArray[np.float64]:
+    """Return the score of each row: the system's own, or the largest of some categories."""
+    if not categories:
+        scores = decisions.scores.astype(np.float64)
+    else:
+        unknown = sorted(set(categories) - set(decisions.categories) - {"all"})
+        if unknown or decisions.category_scores is None:
+            known = ", ".join(decisions.categories) or "none"
+            raise PlanError(f"{name}: no scores of {unknown or list(categories)}; known: {known}")
+        chosen = [
+            index
+            for index, category in enumerate(decisions.categories)
+            if "all" in categories or category in categories
+        ]
+        some = decisions.category_scores[:, chosen].astype(np.float64)
+        lowest = np.where(np.isnan(some), -np.inf, some).max(axis=1)
+        scores = np.where(np.isfinite(lowest), lowest, np.nan)
+    return np.where(decisions.decided, scores, np.nan)
+
+
+def measure_texts(
+    outputs: Outputs,
+    data: Dataset,
+    value: Callable[[Decisions], NDArray[np.float64]],
+    *,
+    among: Scope = "all",
+    needed: str = "decision",
+    families: bool = False,
+) -> Rows:
+    """Return one value for each text that should not be flagged; repeats are averaged.
+
+    Parameters
+    ----------
+    outputs, data
+        Decisions and texts.
+    value
+        One number for each decision, NaN where it says nothing.
+    among
+        ``"identity"`` keeps only texts of some group.
+    needed
+        What a text without a value lacks, in words.
+    families
+        Whether each family of texts, and each data set, is a label of its own, beside all of them;
+        where texts have none, or all the same, there is nothing to tell apart.
+    """
+    decisions, texts = needs_texts(outputs, data)
+    index = Vocabulary(texts.ids).codes(decisions.ids)
+    known = index >= 0
+    result = value(decisions)
+    counted = known & ~np.isnan(result)
+    total = np.bincount(index[counted], weights=result[counted], minlength=len(texts))
+    count = np.bincount(index[counted], minlength=len(texts))
+    negative = texts.truth == 0
+    exclusions = _scope(texts, int(np.count_nonzero(~known)), len(decisions))
+    if among == "identity":
+        if data.text_groups is None:
+            raise PlanError("among='identity' needs groups of texts; the data has none")
+        tagged = data.text_groups.aligned(texts.ids).any(axis=1)
+        out = int(np.count_nonzero(negative & ~tagged))
+        exclusions.append(
+            Exclusion("texts", "texts", out, "they name no group, and only texts that do count")
+        )
+        negative &= tagged
+    kept = negative & (count > 0)
+    tallies = {
+        LACKING: np.array(
+            [
+                np.count_nonzero(negative),
+                np.count_nonzero(negative & (count == 0)),
+                *_outcomes(decisions, index, negative & (count == 0)),
+            ],
+            dtype=np.float64,
+        )
+    }
+    exclusions += left_out(tallies, needed)
+    clusters = None if texts.clusters is None else texts.clusters[kept]
+    measured = (total[kept] / count[kept])[:, None]
+    labels: tuple[str, ...] = ("",)
+    if families:
+        labels, measured = by_part(texts, kept, measured)
+    if clusters is not None:
+        tallies["texts"] = np.count_nonzero(~np.isnan(measured), axis=0).astype(np.float64)
+    return Rows(
+        unit="text" if clusters is None else "cluster",
+        ids=_ids(texts, kept),
+        columns={"value": measured},
+        labels=labels,
+        clusters=clusters,
+        exclusions=tuple(exclusions),
+        notes=sizes_told(tallies, labels),
+        tallies=tallies,
+        events=None if needed == "score" else measured,
+    )
+
+
+LACKING = "lacking"
+"""The key of what is said of texts without a value, and of the tally that it is made of."""
+
+
+def left_out(tallies: Mapping[str, NDArray[np.float64]], needed: str) -> list[Exclusion]:
+    """Return how many texts have no value, and what came in its place."""
+    of, lacking, *counts = (int(count) for count in tallies[LACKING])
+    if not lacking:
+        return []
+    parts = zip(counts, _WORDS.values(), strict=True)
+    words = ", ".join(f"{count:,} {word}" for count, word in parts if count)
+    reason = f"no {needed} ({words})" if words else f"no {needed}"
+    return [Exclusion("texts", "texts", lacking, reason, of, LACKING)]
+
+
+def sizes_told(
+    tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]
+) -> dict[str, str]:
+    """Return how many texts there are beside the clusters, in words."""
+    if "texts" not in tallies:
+        return {}
+    counts = (int(count) for count in tallies["texts"])
+    return {label: f"{count:,} texts in all" for label, count in zip(labels, counts, strict=True)}
+
+
+def _ids(texts: Texts, kept: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the ids of some texts; without any, still of a type that can be stored."""
+    ids = np.asarray(texts.ids)[kept]
+    return ids.astype(str) if ids.dtype == object and not len(ids) else ids
+
+
+def by_part(
+    texts: Texts, kept: NDArray[np.bool_], values: NDArray[np.float64]
+) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Return all texts, then each family, then each set, as labels; NaN where a text is outside."""
+    labels, columns = [""], [values]
+    for column, label in ((texts.families, "{}"), (texts.sets, "set={}")):
+        # Of all texts, so that every system has the same labels, whatever it decided.
+        names = [] if column is None else sorted({str(name) for name in column})
+        if column is None or len(names) < 2:
+            continue
+        of = column[kept]
+        labels += [label.format(name) for name in names]
+        columns += [np.where(of[:, None] == name, values, np.nan) for name in names]
+    return tuple(labels), np.concatenate(columns, axis=1)
+
+
+def _scope(texts: Texts, strangers: int, rows: int) -> list[Exclusion]:
+    result = []
+    unknown = int(np.count_nonzero(texts.truth < 0))
+    if unknown:
+        reason = "whether they should be flagged is not known"
+        result.append(Exclusion("texts", "texts", unknown, reason, len(texts)))
+    if strangers:
+        reason = "they are about texts that are not in the data"
+        result.append(Exclusion("decisions", "decisions", strangers, reason, rows))
+    return result
+
+
+_WORDS = {
+    Outcome.REFUSED: "refused",
+    Outcome.ERROR: "error",
+    Outcome.UNPARSEABLE: "unparseable",
+}
+
+
+def _outcomes(
+    decisions: Decisions, place: NDArray[np.int32], lacking: NDArray[np.bool_]
+) -> list[int]:
+    """Return how often each of what may come instead of a decision came."""
+    here = np.zeros(len(decisions), dtype=bool)
+    here[place >= 0] = lacking[place[place >= 0]]
+    return [int(np.count_nonzero(decisions.outcomes[here] == outcome)) for outcome in _WORDS]

@@ -1,0 +1,52 @@
+"""Models whose inside is known: scores after edits, and bounds of what edits can do."""
+
+from __future__ import annotations
+
+from ombud.errors import AuditedSystemError
+from ombud.probes.models.base import WhiteBox
+from ombud.probes.models.factors import FactorBox
+from ombud.probes.models.linear import LinearBox
+from ombud.probes.models.neighbours import ItemBox, ModelBox
+from ombud.probes.models.retrained import ClosedForm, TrainedBox, closed_form
+from ombud.systems.recommenders.als import ExplicitALS, ImplicitALS
+from ombud.systems.recommenders.bpr import BPR
+from ombud.systems.recommenders.ease import EASE
+from ombud.systems.recommenders.item_knn import ItemKNN
+from ombud.systems.recommenders.model import Model
+from ombud.systems.recommenders.svd import SVD
+
+__all__ = [
+    "ClosedForm",
+    "FactorBox",
+    "ItemBox",
+    "LinearBox",
+    "ModelBox",
+    "TrainedBox",
+    "WhiteBox",
+    "closed_form",
+    "open_box",
+]
+
+
+def open_box(model: Model, own: int = -1) -> WhiteBox:
+    """Return the white box of a trained model.
+
+    Parameters
+    ----------
+    model
+        A trained model that folds in.
+    own
+        The person's row among the model's users; -1 for somebody it was not trained on.
+    """
+    if isinstance(model, SVD | ExplicitALS | ImplicitALS):
+        return FactorBox(model)
+    if isinstance(model, EASE):
+        return LinearBox(model)
+    if isinstance(model, ItemKNN):
+        return ItemBox(model)
+    if isinstance(model, BPR):
+        raise AuditedSystemError(
+            f"{model.name} cannot take in a new history without training again; its frozen policy "
+            "does not exist, ask about policy 'retrained'"
+        )
+    return ModelBox(model, own)

@@ -1,0 +1,207 @@
+"""What the model predicts for new users, and how far that is from what was observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from ombud.questions.authors.model._counts import Counts
+from ombud.questions.authors.model.posterior import Posterior
+from ombud.stats.statistics import Floats
+
+# Steps between shares at which distributions are compared.
+_STEPS = 200
+_REFUSED = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Predictive:
+    """Draws for new users.
+
+    Parameters
+    ----------
+    profile_smoothed
+        theta' = logistic(Normal(mu, sigma)); with offsets, beyond those of observed users.
+    profile_predicted
+        y'/n': a binomial share of a profile whose size is that of an observed one.
+    smoothed
+        Draws x systems: logistic(b + s logit(theta')), without residual.
+    predicted
+        Draws x systems: the share in a list, with residual and binomial noise, for a size drawn
+        from that system's own lists.
+    """
+
+    profile_smoothed: Floats
+    profile_predicted: Floats
+    smoothed: Floats
+    predicted: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Distance between observed and predicted shares, and how unusual it is under the model.
+
+    Parameters
+    ----------
+    system
+        Its name; empty for the profiles.
+    distance
+        Kolmogorov-Smirnov: the largest difference of the two distribution functions, at shares in
+        steps of 1/200.
+    p_value
+        How often data replicated from the posterior are at least as far from the prediction.
+    at_zero, at_one
+        Observed shares of profiles or lists with a share of 0 and of 1.
+    predicted_at_zero, predicted_at_one
+        The same, as predicted.
+    n
+        Profiles or lists.
+    """
+
+    system: str
+    distance: float
+    p_value: float
+    at_zero: float
+    at_one: float
+    predicted_at_zero: float
+    predicted_at_one: float
+    n: int
+
+    @property
+    def describes(self) -> bool:
+        """Whether the model is not contradicted (p of at least 0.01)."""
+        return self.p_value >= _REFUSED
+
+    @property
+    def words(self) -> str:
+        """What to say beside the estimate; empty when the model is not contradicted."""
+        if self.describes:
+            return ""
+        subject = (
+            "a line does not describe these lists"
+            if self.system
+            else ("a normal distribution of log odds does not describe these profiles")
+        )
+        return (
+            f"{subject}: observed and predicted shares are {self.distance:.3f} apart "
+            f"(p = {self.p_value:.3f}); at 0 {self.at_zero:.1%} observed, "
+            f"{self.predicted_at_zero:.1%} predicted; at 1 {self.at_one:.1%} and "
+            f"{self.predicted_at_one:.1%}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        return {name: getattr(self, name) for name in self.__slots__} | {
+            "describes": self.describes
+        }
+
+
+def predict(
+    counts: Counts, posterior: Posterior, draws: int, rng: np.random.Generator
+) -> Predictive:
+    """Return draws for new users; see `Predictive`.
+
+    Parameters
+    ----------
+    counts
+        What was observed: only the sizes and offsets are used.
+    posterior
+        Draws of the parameters.
+    draws
+        How many new users.
+    rng
+        Source of randomness.
+    """
+    rows = posterior.pick(draws, rng)
+    t = rng.normal(posterior.mean[rows], posterior.spread[rows])
+    like = rng.choice(np.flatnonzero(counts.known > 0), draws)
+    sizes = counts.known[like]
+    middle = posterior.intercept[rows] + posterior.slope[rows] * t[:, None]
+    away = rng.standard_normal(middle.shape) * posterior.residual[rows]
+    lists = np.empty(middle.shape)
+    for a in range(middle.shape[1]):
+        known = counts.list_known[:, a]
+        other = rng.choice(np.flatnonzero(known > 0), draws)
+        lists[:, a] = known[other]
+        middle[:, a] += counts.list_offset[other, a]
+    theta = _share(counts.offset[like] + t)
+    return Predictive(
+        theta,
+        rng.binomial(sizes.astype(np.int64), theta) / sizes,
+        _share(middle),
+        rng.binomial(lists.astype(np.int64), _share(middle + away)) / lists,
+    )
+
+
+def measure_misfit(
+    counts: Counts, posterior: Posterior, replicates: int, rng: np.random.Generator
+) -> tuple[Misfit, ...]:
+    """Return the misfit of the profiles, then of every system.
+
+    Every replicate draws the parameters from the posterior, new users from them, and profiles and
+    lists of the observed sizes. Their mean distribution is the prediction.
+
+    Parameters
+    ----------
+    counts
+        What was observed.
+    posterior
+        Draws of the parameters.
+    replicates
+        Replicated data sets.
+    rng
+        Source of randomness.
+    """
+    users, systems = counts.list_known.shape
+    y = np.concatenate([counts.count[:, None], counts.list_count], axis=1)
+    n = np.concatenate([counts.known[:, None], counts.list_known], axis=1)
+    there = n > 0
+    expected = np.concatenate([counts.offset[:, None], counts.list_offset], axis=1)
+    sizes = n.astype(np.int64)
+    observed = _cells(y, n, there)
+    found = np.empty((replicates, systems + 1, _STEPS + 2))
+    for row, draw in enumerate(posterior.pick(replicates, rng)):
+        t = posterior.mean[draw] + posterior.spread[draw] * rng.standard_normal(users)
+        x = posterior.intercept[draw] + posterior.slope[draw] * t[:, None]
+        x = x + posterior.residual[draw] * rng.standard_normal((users, systems))
+        share = _share(expected + np.concatenate([t[:, None], x], axis=1))
+        found[row] = _cells(rng.binomial(sizes, share), n, there)
+    mean = found.mean(axis=0)
+    distance = np.abs(np.cumsum(observed - mean, axis=1)).max(axis=1)
+    # Each replicate against the mean of the others, as the observed one is against them all.
+    others = np.abs(np.cumsum(found - mean, axis=2)).max(axis=2) * replicates / (replicates - 1)
+    p = (1 + (others >= distance).sum(axis=0)) / (1 + replicates)
+    return tuple(
+        Misfit(
+            name,
+            float(distance[i]),
+            float(p[i]),
+            float(observed[i, 0]),
+            float(observed[i, -1]),
+            float(mean[i, 0]),
+            float(mean[i, -1]),
+            int(there[:, i].sum()),
+        )
+        for i, name in enumerate(["", *counts.names])
+    )
+
+
+def _share(x: Floats) -> Floats:
+    found: Floats = expit(x)
+    return found
+
+
+def _cells(y: Floats | NDArray[np.int64], n: Floats, there: NDArray[np.bool_]) -> Floats:
+    """Return, by column, the share of users at 0, in each step between, and at 1."""
+    # Counts are whole, so this is exact: 0 stays 0, and only y = n reaches the last cell.
+    cell = np.where(y == 0, 0, 1 + (y * _STEPS) // np.maximum(n, 1)).astype(np.int64)
+    columns = y.shape[1]
+    cell += (_STEPS + 2) * np.arange(columns)
+    counted = np.bincount(cell[there], minlength=(_STEPS + 2) * columns)
+    counted = counted.reshape(columns, _STEPS + 2)
+    found: Floats = counted / np.maximum(counted.sum(axis=1, keepdims=True), 1)
+    return found

@@ -1,0 +1,1 @@
+"""The bootstrap: joint resampling of units or clusters, and intervals from the draws."""
