@@ -148,6 +148,17 @@ class DataPlan(_Strict):
         return scale
 
 
+class UnlabeledPlan(_Strict):
+    """How often unlabeled items plausibly carry a label, relative to labeled items."""
+
+    lowest: float = Field(gt=0, le=1, strict=True)
+    """The least ratio of the two rates."""
+    highest: float = Field(ge=1, strict=True)
+    """The greatest ratio."""
+    reason: str = Field(min_length=1, max_length=1000)
+    """Why this range."""
+
+
 class StatisticsPlan(_Strict):
     """How uncertainty is computed."""
 
@@ -163,6 +174,8 @@ class StatisticsPlan(_Strict):
     """With fewer units there is no number, but the words "not enough data"."""
     matters: Matters = None
     """The smallest difference that matters; of all measures, or by the name of each."""
+    unlabeled: UnlabeledPlan | None = None
+    """Another range than 0.5 to 2: how often unlabeled items carry a label, relative to others."""
 
 
 class EnginePlan(_Strict):

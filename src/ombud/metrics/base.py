@@ -6,6 +6,7 @@ a metric's author writes no statistics.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ombud.data.predictions import Predictions
     from ombud.data.recommendations import Recommendations
     from ombud.metrics.engine.label_uncertainty import LabelDraws
+    from ombud.stats.estimate import Estimate, TippingPoint
     from ombud.stats.statistics import Statistic
 
 
@@ -194,6 +196,24 @@ class Metric(ABC):
     @property
     def null(self) -> float | None:
         """The value that would mean "nothing found"; none by default."""
+        return None
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """The least and the greatest value that can exist; no interval goes beyond."""
+        return (-math.inf, math.inf)
+
+    def tipping(self, estimate: Estimate, lowest: float, highest: float) -> TippingPoint | None:
+        """Return what unlabeled items would have to be like to reverse an estimate.
+
+        Parameters
+        ----------
+        estimate
+            A level of everyone, with what `tell` says of it among its details.
+        lowest, highest
+            Between what the ratio of rates among unlabeled and labeled items plausibly lies.
+        """
+        del estimate, lowest, highest
         return None
 
     @property

@@ -106,6 +106,9 @@ class Estimate:
         Two-sided p-value of `null`, the same after correction, and the name of the correction
         with the size of its family. Where p rests on resampling, neither is below one over the
         number of replicates plus one: so many replicates tell nothing smaller.
+    family
+        The question whose declared comparisons it is one of: these are corrected together. Empty
+        for all others, whose correction is over one kind of number of one metric.
     undefined_replicates
         In how many bootstrap replicates the statistic did not exist.
     reason
@@ -164,6 +167,7 @@ class Estimate:
     reason_code: str = ""
     events: int | None = None
     tipping: TippingPoint | None = None
+    family: str = ""
     p_tail: float | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -33,6 +33,7 @@ from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.item_groups import measure_by_item
 from ombud.metrics.engine.list_depth import with_list_depth
+from ombud.metrics.engine.paired import different_units
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator, Progress, Recommender
@@ -159,7 +160,9 @@ class MemoryBackend:
                     store.store_rows(number, name, measured)
             again = [other._measure(metric, said) for other, said in others]
             groups = data.users if metric.of == "recommender" else data.text_groups
-            estimates += estimate_metric(metric, rows, groups, settings, again)
+            found = estimate_metric(metric, rows, groups, settings, again)
+            estimates += found
+            exclusions |= dict.fromkeys(different_units(found))
             infos.append(metric_info(metric, next(iter(rows.values())).unit))
             tables |= spread_tables(metric, rows)
         progress(len(metrics), len(metrics), "measured")

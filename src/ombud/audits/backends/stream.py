@@ -40,6 +40,7 @@ from ombud.files import inside, write_atomically, write_parquet
 from ombud.metrics.base import Metric, Rows
 from ombud.metrics.engine.blocks import block_fault
 from ombud.metrics.engine.estimator import Settings
+from ombud.metrics.engine.paired import different_units
 from ombud.systems.quote import CostQuote
 
 _CHECKPOINTS = 20
@@ -179,8 +180,9 @@ class BlockBackend(ABC):
         exclusions = dict.fromkeys(audit.exclusions(totals))
         estimates, infos = [], []
         for metric, sums in zip(audit.metrics, totals.sums, strict=True):
-            estimates += sums.estimates(settings)
-            exclusions |= dict.fromkeys(sums.exclusions())
+            found = sums.estimates(settings)
+            estimates += found
+            exclusions |= dict.fromkeys((*sums.exclusions(), *different_units(found)))
             plain = "text" if metric.of == "moderator" else "user"
             infos.append(metric_info(metric, sums.unit or plain))
         rule = "" if audit.labels is None else audit.labels.rule

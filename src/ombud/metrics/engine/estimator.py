@@ -51,6 +51,9 @@ class Settings:
     matters
         The smallest difference that matters, of all measures or by the name of each; see
         `ombud.metrics.engine.matters`.
+    unlabeled
+        The plausible range of rates among unlabeled items, relative to labeled ones: `lowest`,
+        `highest` and the `reason` for them; default, 0.5 to 2.
     """
 
     level: float = 0.95
@@ -60,6 +63,13 @@ class Settings:
     minimum: int = 10
     seed: int = 0
     matters: float | Mapping[str, float] | None = None
+    unlabeled: Mapping[str, Any] | None = None
+
+    @property
+    def plausible(self) -> tuple[float, float]:
+        """Between what the ratio of rates among unlabeled and labeled items plausibly lies."""
+        told = self.unlabeled or {}
+        return float(told.get("lowest", 0.5)), float(told.get("highest", 2.0))
 
 
 @dataclass(frozen=True)
@@ -144,13 +154,19 @@ class MetricEstimator:
         """Return the estimate of one system, label and group (0 is everyone)."""
         s = self.layout.sample(system, label)
         about = self.about(system, label, group) | {"details": self._details(system, label, group)}
-        if reason := self._told_undefined(system):
-            return self._undefined("lists-too-short", reason, self._n(s, group), about)
+        if fault := self._told_undefined(label, system):
+            return self._undefined(*fault, self._n(s, group), about)
         if self.too_few(s, group) and self._n(s, group) > 0:
             return self.not_enough(s, group, about)
         if rare := self._rare(self.replicates, s, group):
             return self._undefined("too-few-events", rare, self._n(s, group), about)
         result = self._estimate(self.replicates.at(s, group), about, self.metric.null)
+        if result.interval is not None:
+            low, high = self.metric.possible
+            ends = (max(result.interval[0], low), min(result.interval[1], high))
+            result = result.replace(interval=ends)
+        if not group:
+            result = result.replace(tipping=self.metric.tipping(result, *self.settings.plausible))
         policy = self.metric.comparisons.events
         return result if policy is None else policy.level(result, self, s, group)
 
@@ -171,8 +187,8 @@ class MetricEstimator:
         """Return the gap between two columns of the replicates, for one system and label."""
         s = self.layout.sample(system, label)
         about = self.about(system, label, one) | {"kind": self._kind(), "against": against}
-        if reason := self._told_undefined(system):
-            return self._undefined("lists-too-short", reason, self._n(s, one), about)
+        if fault := self._told_undefined(label, system):
+            return self._undefined(*fault, self._n(s, one), about)
         for side in (one, other):
             if self.too_few(s, side):
                 return self.not_enough(s, side, about)
@@ -212,7 +228,7 @@ class MetricEstimator:
         kept = [g for g in groups if not self.too_few(s, 1 + g)]
         kept = [g for g in kept if not self._rare(self.replicates, s, 1 + g)]
         n = sum(self._n(s, 1 + g) for g in kept)
-        reason, code = self._told_undefined(system), "lists-too-short"
+        code, reason = self._told_undefined(label, system) or ("not-estimable", "")
         if not reason and len(kept) < 2:
             wanted = f"with at least {self.settings.minimum} {self.unit}s; two are wanted"
             reason = f"not enough data: {len(kept)} of {len(groups)} groups {wanted}"
@@ -269,8 +285,8 @@ class MetricEstimator:
         # What both rest on is at least what the one with more events rests on.
         about["events"] = self.beside.count((a, group), (b, group))
         beside = self.beside.told(a, group) | self.beside.told(b, group, "other_")
-        if reason := self._told_undefined(one, other):
-            return self._undefined("lists-too-short", reason, int(self.replicates.n[a, 0]), about)
+        if fault := self._told_undefined(label, one, other):
+            return self._undefined(*fault, int(self.replicates.n[a, 0]), about)
         drawn, index = self.replicates, (one, other, label)
         if self.shared.replicates is not None and index in self.shared.places:
             drawn, beside = self.shared.replicates, {}
@@ -334,13 +350,22 @@ class MetricEstimator:
             details["repeats"] = [None if math.isnan(value) else value for value in each]
         return details
 
-    def _told_undefined(self, *systems: int) -> str:
-        """Return why what was measured on some systems makes no number; empty if it does."""
-        names = [self.layout.systems[system] for system in systems]
-        told = {name: reason for name in names if (reason := self.rows[name].undefined)}
-        if len(systems) == 1:
-            return "".join(told.values())
-        return "; ".join(f"{name}: {reason}" for name, reason in told.items())
+    def _told_undefined(self, label: int, *systems: int) -> tuple[ReasonCode, str] | None:
+        """Return why what was measured on some systems makes no number; None if it does."""
+        word = self.layout.labels[label]
+        reasons: dict[str, tuple[ReasonCode, str]] = {}
+        for name in (self.layout.systems[system] for system in systems):
+            rows = self.rows[name]
+            if rows.undefined:
+                reasons[name] = ("lists-too-short", rows.undefined)
+            elif never_no := rows.details.get(word, {}).get("undefined"):
+                reasons[name] = ("no-labels", str(never_no))
+        if not reasons:
+            return None
+        code, reason = next(iter(reasons.values()))
+        if len(systems) > 1:
+            reason = "; ".join(f"{name}: {why}" for name, (_, why) in reasons.items())
+        return code, reason
 
     def _kind(self) -> Literal["gap", "ratio"]:
         return "ratio" if self.metric.contrast == "ratio" else "gap"
