@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
-from ombud.audits.analyses import Analysis, SystemAnalysis
+from ombud.audits.analysis import Analysis
 from ombud.audits.backends.base import Answers, Backend, Run
 from ombud.audits.backends.memory import MemoryBackend, systems_for
 from ombud.audits.backends.spark import SparkBackend
@@ -96,7 +96,7 @@ class Audit:
     statistics: StatisticsPlan = field(default_factory=StatisticsPlan)
     title: str = "Audit"
     plan: Plan | None = None
-    analyses: Sequence[Analysis | SystemAnalysis] = ()
+    analyses: Sequence[Analysis] = ()
     about: AboutPlan | Mapping[str, str] = field(default_factory=AboutPlan)
     expect: Mapping[str, ExpectPlan | Mapping[str, str]] = field(default_factory=dict)
     backend: Backend = field(init=False, repr=False)
@@ -127,8 +127,9 @@ class Audit:
                 f"two metrics are called {', '.join(again)}, and a reader could not tell them "
                 "apart; remove one"
             )
-        measures = [*self.metrics, *self.analyses]
-        check_measures(self.statistics.matters, [one.registered_name for one in measures])
+        measures = [metric.registered_name for metric in self.metrics]
+        measures += [analysis.registered_name for analysis in self.analyses]
+        check_measures(self.statistics.matters, measures)
         if self.data is None:
             self.backend = StreamBackend(self._as_plan(), tuple(self.metrics))
 
@@ -174,7 +175,7 @@ class Audit:
         """
         plan = complete(plan)
         data, chosen = None, dict[str, Any](plan.systems)
-        analyses: Sequence[Analysis | SystemAnalysis] = ()
+        analyses: Sequence[Analysis] = ()
         if plan.engine.type == "memory":
             check_names(plan, systems=systems is None)
             check_repeats(plan)

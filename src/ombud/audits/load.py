@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ombud import registry
-from ombud.audits.analyses import Analysis, SystemAnalysis
+from ombud.audits.analysis import Analysis
 from ombud.audits.plan import DataPlan, Plan
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
@@ -216,7 +216,7 @@ def load_metrics(specs: tuple[dict[str, Any], ...]) -> tuple[Metric, ...]:
     return _load_all("metric", specs)
 
 
-def load_analyses(specs: tuple[dict[str, Any], ...]) -> tuple[Analysis | SystemAnalysis, ...]:
+def load_analyses(specs: tuple[dict[str, Any], ...]) -> tuple[Analysis, ...]:
     """Build analyses from their part of a plan; all faults in one error."""
     return _load_all("analysis", specs)
 

@@ -257,7 +257,7 @@ class Plan(_Expecting):
     metrics: tuple[dict[str, Any], ...] = ()
     """Each a `name` (a registered metric) and its options."""
     analyses: tuple[dict[str, Any], ...] = ()
-    """Each a `name` (a registered analysis of the data alone) and its options."""
+    """Each a `name` (a registered analysis) and its options."""
     by: tuple[str, ...] | None = None
     """Attributes to compare groups by; all that the data has by default, `[]` for none."""
     by_item: tuple[str, ...] = ()

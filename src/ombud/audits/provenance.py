@@ -19,7 +19,7 @@ from ombud.data.decisions import Decisions
 from ombud.data.lake import LakeTable
 from ombud.data.recommendations import Recommendations
 from ombud.files import hash_file, is_plain_file
-from ombud.systems.base import Recorded
+from ombud.systems.base import Moderator, Recommender
 
 _PACKAGES = ("ombud", "numpy", "scipy", "polars", "pyarrow", "narwhals", "numba")
 
@@ -73,9 +73,9 @@ def _leaves(part: Any, place: str = "") -> Iterator[tuple[str, Any]]:
         yield place, part
 
 
-def fingerprint_system(system: object) -> str:
+def fingerprint_system(system: Recommender | Moderator) -> str:
     """Return a hash of what a recorded system holds; empty for a live one."""
-    record = system.record if isinstance(system, Recorded) else None
+    record = system.record
     if isinstance(record, Recommendations):
         scores = () if record.scores is None else (record.scores,)
         return _digest([record.users, record.items, record.catalogue.ids, *scores])

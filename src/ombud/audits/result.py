@@ -16,8 +16,9 @@ Nothing in the folder is ever executed: it is read as TOML, JSON and Parquet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,6 +83,19 @@ class MetricInfo:
     key: str = ""
 
 
+class Estimates(tuple[Estimate, ...]):
+    """Some estimates of a result, in its order."""
+
+    __slots__ = ()
+
+    def by(self, *fields: str) -> dict[tuple[Any, ...], Estimates]:
+        """Return them by the values of some fields, such as ``by("system", "label")``."""
+        found: dict[tuple[Any, ...], list[Estimate]] = {}
+        for e in self:
+            found.setdefault(tuple(getattr(e, name) for name in fields), []).append(e)
+        return {values: Estimates(some) for values, some in found.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """Everything an audit found, and how.
@@ -123,9 +137,91 @@ class Result:
         """The audited systems, in the order of the plan."""
         return tuple(dict.fromkeys(e.system for e in self.estimates if e.system))
 
-    def select(self, **about: str) -> tuple[Estimate, ...]:
-        """Return the estimates whose fields equal those given, such as ``system="mine"``."""
-        return tuple(e for e in self.estimates if all(getattr(e, k) == v for k, v in about.items()))
+    @cached_property
+    def _by_key(self) -> dict[str, list[int]]:
+        """Where the estimates of each key stand; those of older results go by their title."""
+        found: dict[str, list[int]] = {}
+        for place, e in enumerate(self.estimates):
+            found.setdefault(e.key or e.metric, []).append(place)
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[MetricInfo]]:
+        found: dict[str, list[MetricInfo]] = {}
+        for info in self.metrics:
+            found.setdefault(str(info.spec.get("name", "")), []).append(info)
+        return found
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of everything that was measured, in order."""
+        return tuple(self._by_key)
+
+    def select(
+        self,
+        key: str | Collection[str] | None = None,
+        *,
+        metric: str | None = None,
+        kind: str | None = None,
+        system: str | None = None,
+        group: str | None = None,
+        label: str | None = None,
+        against: str | None = None,
+        **details: object,
+    ) -> Estimates:
+        """Return the estimates that are as asked, in order.
+
+        Parameters
+        ----------
+        key
+            The key of a metric or analysis, or several; found in an index that is built once.
+        metric
+            The metric as printed; keys are better, since titles are wording.
+        kind, system, group, label, against
+            Fields of the estimate; empty means all users, all content and so on, None anything.
+        details
+            What its details must hold.
+        """
+        found: Collection[Estimate] = self.estimates
+        if key is not None:
+            keys = (key,) if isinstance(key, str) else set(key)
+            places = [place for one in keys for place in self._by_key.get(one, ())]
+            found = [self.estimates[place] for place in sorted(places)]
+        asked = {
+            "metric": metric,
+            "kind": kind,
+            "system": system,
+            "group": group,
+            "label": label,
+            "against": against,
+        }
+        asked = {name: value for name, value in asked.items() if value is not None}
+        return Estimates(
+            e
+            for e in found
+            if all(getattr(e, name) == value for name, value in asked.items())
+            and all(e.details.get(name) == value for name, value in details.items())
+        )
+
+    def one(self, key: str | Collection[str], **where: Any) -> Estimate | None:
+        """Return the first estimate that `select` finds, or None."""
+        return next(iter(self.select(key, **where)), None)
+
+    def infos(self, name: str, **options: object) -> tuple[MetricInfo, ...]:
+        """Return the metrics of a registered name whose options are as asked.
+
+        Examples
+        --------
+        >>> from ombud.audits import Plan
+        >>> info = MetricInfo({"name": "recall", "k": 50}, "recall@50")
+        >>> [one.title for one in Result(Plan(), (), (info,)).infos("recall", k=50)]
+        ['recall@50']
+        """
+        return tuple(
+            info
+            for info in self._by_name.get(name, ())
+            if all(info.spec.get(option) == value for option, value in options.items())
+        )
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per estimate."""

@@ -32,9 +32,12 @@ TIDY_COLUMNS: dict[str, tuple[type[pl.DataType], str]] = {
     "p_value": (pl.Float64, "The two-sided p-value of `null`."),
     "p_adjusted": (pl.Float64, "The same after correction for many comparisons."),
     "correction": (pl.String, "The correction, and the size of its family."),
+    "family": (pl.String, "The question whose comparisons it is one of; empty for all others."),
     "smallest_effect": (pl.Float64, "What would have been found with a chance of 80%."),
     "undefined_replicates": (pl.Int64, "In how many replicates the number did not exist."),
+    "events": (pl.Int64, "How many events it rests on, where the metric counts them."),
     "reason": (pl.String, "Why there is no number."),
+    "reason_code": (pl.String, "The same as a code; see `ombud.stats.estimate.REASONS`."),
     "note": (pl.String, "What a reader must know beside the number."),
 }
 """The columns that every table of estimates has, with their type and meaning.

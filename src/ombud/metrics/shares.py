@@ -15,7 +15,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, Told
+from ombud.metrics.base import Metric, Notes, Outputs, Rows
 from ombud.metrics.denominators import (
     DECLARED,
     coverage_of,
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.interactions import Interactions
 
+
+# Shares of lists and histories that differ by less are the same share.
+_ROUNDING = 1e-12
 
 Unknown = Literal["exclude", "no", "yes"]
 """How items with an unknown or disputed label count: not at all, as *no*, or as *yes*."""
@@ -115,13 +118,10 @@ class _Share(Metric):
         """A share is 0 to 1."""
         return (0.0, 1.0)
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
-        """Return the denominators beside each number, and why there is none."""
-        return {}, {w: label_details(tallies, at) for at, w in enumerate(labels)}
-
-    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
-        """Return users without a labeled item."""
-        return users_without_labels(tallies)
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
+        """Return the denominators beside each number, why there is none, and who is excluded."""
+        details = {word: label_details(tallies, at) for at, word in enumerate(labels)}
+        return Notes(details=details, exclusions=users_without_labels(tallies))
 
     @property
     def _how(self) -> str:
@@ -224,6 +224,7 @@ class ShareGap(_Share):
     """
 
     null: ClassVar[float | None] = 0.0
+    sides: ClassVar[tuple[str, str]] = ("lists", "history")
 
     @property
     def title(self) -> str:
@@ -313,15 +314,21 @@ def _measure(
         tallies = label_tallies(labels, asked.unknown, ~np.isnan(shares), sides, known)
         if asked.unknown == "exclude":
             shares = np.where(never_no(labels), np.nan, shares)
+    context: dict[str, NDArray[np.float64]] = {}
+    if part == "gap":
+        context = {"lists": sides["history"] + shares, "history": sides["history"]}
+    noted = asked.notes(tallies, labels.names)
     return Rows(
         unit="user",
         ids=ids,
         columns={"value": np.asarray(shares)},
         labels=labels.names,
-        exclusions=(*exclusions, *asked.tell_left_out(tallies)),
-        details=asked.tell(tallies, labels.names)[1],
+        exclusions=(*exclusions, *noted.exclusions),
+        details=noted.details,
         shared=shared,
         tallies=tallies,
+        context=context,
+        events=np.abs(shares) > _ROUNDING if part == "gap" else None,
     )
 
 

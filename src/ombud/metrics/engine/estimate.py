@@ -17,9 +17,9 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.metrics.base import Metric, Rows, key_of
 from ombud.metrics.engine.comparisons import OUTSIDE, WHOLE
-from ombud.metrics.engine.estimator import Correction, MetricEstimator, Settings
+from ombud.metrics.engine.estimator import Beside, Correction, MetricEstimator, Settings
 from ombud.metrics.engine.label_uncertainty import add_shared
-from ombud.metrics.engine.layout import Against, Layout, aligned, all_units
+from ombud.metrics.engine.layout import Against, Layout, aligned, all_units, sums_beside
 from ombud.metrics.engine.paired import SharedUnits, on_shared_units
 from ombud.metrics.engine.repeated import over_repeats
 from ombud.rng import generator
@@ -109,10 +109,26 @@ def estimate_metric(
     pairs = SharedUnits()
     if wanted.systems:
         pairs = on_shared_units(samples, layout, draw, common)
+    within = np.ones((len(units), 1), dtype=np.bool_) if columns is None else columns
+    beside = Beside.mean(
+        [_beside(part, units, within, some) for part, some in zip(every, sampled, strict=True)]
+    )
     maker = MetricEstimator(
-        metric, first.unit, rows, replicates, layout, settings, pairs, tuple(points)
+        metric, first.unit, rows, replicates, layout, settings, pairs, tuple(points), beside
     )
     return estimates_of(maker, groups, None if members is None else layout.overlap(members))
+
+
+def _beside(
+    rows: Mapping[str, Rows],
+    units: Vocabulary,
+    columns: NDArray[np.bool_],
+    samples: Sequence[Sample],
+) -> Beside:
+    """Return what rows tell beside the number, of everyone and of each group."""
+    known = np.stack([~np.isnan(sample.values).any(axis=1) for sample in samples], axis=1)
+    counts = columns.T.astype(np.float64) @ known.astype(np.float64)
+    return Beside.of(sums_beside(rows, units, columns, known), counts)
 
 
 def estimates_of(
@@ -192,6 +208,7 @@ def nothing_measured(metric: Metric, rows: Rows, layout: Layout) -> list[Estimat
     """Return estimates that say that there was no unit to measure."""
     return [
         Estimate.undefined(
+            reason_code="no-units",
             metric=metric.title,
             key=key_of(metric),
             reason=f"no {rows.unit} could be measured",

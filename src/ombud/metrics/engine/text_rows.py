@@ -173,6 +173,7 @@ def measure_texts(
         exclusions=tuple(exclusions),
         notes=sizes_told(tallies, labels),
         tallies=tallies,
+        events=None if needed == "score" else measured,
     )
 
 

@@ -83,4 +83,5 @@ class DecisionInstability(TextMetric):
             labels=labels,
             clusters=clusters,
             exclusions=tuple(exclusions),
+            events=values > 0,
         )

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, Field
 
 from ombud import registry
 from ombud.audits.load import load_data
 from ombud.audits.plan import Plan
-from ombud.audits.presets import Preset
+from ombud.audits.presets import Options, Preset
 from ombud.audits.tuned import with_tuned
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
@@ -25,7 +25,7 @@ from ombud.questions.warnings.amplification import Form, Smoothing, UnknownLabel
 from ombud.questions.warnings.measured_labels import has_measured_labels, of_measured_labels
 from ombud.registry import preset
 from ombud.rng import generator
-from ombud.systems.base import RatingPredictor
+from ombud.systems.base import Recommender
 from ombud.taxonomy import load_taxonomy
 
 Trained = Literal["Random", "TopPop", "TopPop damped", "SVD", "ALS"]
@@ -43,28 +43,54 @@ _SEEDED = frozenset({"random", "svd", "implicit-als"})
 _RERANKERS = {"avoid-list": "avoid list", "calibrated": "calibrated"}
 
 
-class WarningsOptions(BaseModel):
-    """What the preset can be asked for, under ``[options]``."""
+class WarningsOptions(Options):
+    """The options of preset *warnings*."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    registered_name: ClassVar[str] = "preset 'warnings'"
 
     k: int = Field(default=100, ge=1)
+    """The number of recommendations per user that amplification counts."""
     accuracy_at: tuple[int, ...] = (10, 50, 100)
+    """The list lengths at which accuracy is measured."""
     feedback: Literal["auto", "explicit", "implicit"] = "auto"
+    """``explicit`` (ratings), ``implicit``, or ``auto``: inspect the data. State it for a large
+    source: inspecting means reading the source twice."""
     trained: tuple[Trained, ...] | None = None
+    """The recommenders to train, beside those of the plan: ``Random``, ``TopPop``, ``TopPop
+    damped`` (a few high ratings do not make an item popular), ``SVD``, ``ALS``. If the plan names
+    no system, the default is Random, TopPop and SVD (ratings) or ALS (no ratings)."""
     forms: tuple[Form, ...] = ("mean", "median", "ratio-of-means", "log-ratio")
+    """How amplification is averaged over users, as in the metric ``amplification``."""
     smoothing: Smoothing = "imaginary-item"
+    """What is done for users whose history lacks a label, as in the metric ``amplification``."""
     unknown: UnknownLabels | None = None
+    """The older name of ``unlabeled`` under ``[data]``: ``no``, or ``exclude`` for ``unknown``.
+    ``yes`` counts every unknown label as present."""
     bounds: bool = True
+    """Whether the bounds for unknown labels are computed."""
     users: int = Field(default=1000, ge=1)
+    """The number of users that are sampled, where the plan has no `sample`."""
     accuracy_users: Literal["sample", "all"] = "sample"
+    """``all``: report precision, recall and F1 for all users beside those of the sample."""
     second_training: bool = False
+    """Whether systems are trained a second time, on all interactions, to report their amplification
+    and RMSE as well (analysis ``second-training``)."""
     item_share: float | None = Field(default=None, gt=0, le=1)
+    """The share of items, drawn at random, that the audit is restricted to, such as 0.1; ombud
+    counts what this excludes."""
     roll_up: str = ""
+    """A taxonomy (``warnings-ao3@1``) under whose parent categories labels are combined."""
     tuned: Path | str = ""
+    """A folder of ``ombud tune``, or a folder of such folders: models take the parameters found
+    there, unless the plan states its own."""
     rerankers: tuple[dict[str, Any], ...] = Field(
         default=(), validation_alias=AliasChoices("rerankers", "remedies")
     )
+    """Rerankers to audit, each a table with `type` (``avoid-list`` or ``calibrated``), the name of
+    the system it reranks (`of`), and its arguments, such as ``labels``. Each adds a system, such as
+    ``SVD + avoid list``; its cost is the paired difference from the system itself. An avoid list
+    for all users is also checked for items that pass it. A list that a reranker empties has zero
+    accuracy."""
 
 
 @preset("warnings")
@@ -98,50 +124,9 @@ class WarningsPreset(Preset):
     The amplification of trained systems compares lists with the history they were trained on, the
     90% part; ``second_training`` gives that of systems trained on everything beside it, as the
     paper does.
-
-    Options
-    -------
-    k
-        Length of the lists for amplification: 100.
-    accuracy_at
-        Lengths of the lists for accuracy: 10, 50 and 100.
-    feedback
-        ``explicit`` (ratings), ``implicit``, or ``auto``: look at the data. For a large source,
-        say which: looking means reading it twice.
-    trained
-        Some of ``Random``, ``TopPop``, ``TopPop damped`` (a few high ratings do not make a hit),
-        ``SVD``, ``ALS``.
-    forms, smoothing
-        As in the metric ``amplification``.
-    unknown
-        The older name of ``unlabeled`` under ``[data]``: ``no``, or ``exclude`` for ``unknown``.
-        ``yes`` counts every unknown label as carried.
-    bounds
-        Whether the bounds for unknown labels are computed.
-    users
-        How many users are sampled, where the plan has no `sample`.
-    accuracy_users
-        ``all``: precision, recall and F1 of all users are given beside those of the sample.
-    second_training
-        Whether systems are trained once more, on everything, and amplification (and RMSE) is given
-        of those too: the analysis ``second-training``.
-    item_share
-        Audit on a random share of the items and their interactions, such as 0.1; default, on all.
-        What is left out is counted.
-    roll_up
-        A taxonomy (``warnings-ao3@1``) under whose parent categories labels are gathered.
-    tuned
-        A folder of ``ombud tune``, or a folder of such folders: the parameters that were found are
-        those of the models. What the plan states itself stands.
-    rerankers
-        Each a `type` (``avoid-list`` or ``calibrated``), the name of the system that it is put
-        around (`of`), and its arguments, such as ``labels``. Each is one more system, ``SVD +
-        avoid list`` and so on; what it costs is the paired difference to the system itself.
-        An avoid list for everyone is also checked for what gets through, beside the system that
-        it was put around. A list that a reranker empties counts as zero accuracy.
     """
 
-    options: ClassVar[type[BaseModel]] = WarningsOptions
+    options: ClassVar[type[Options]] = WarningsOptions
 
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with systems, metrics and analyses filled in."""
@@ -245,13 +230,7 @@ def _item_sample(interactions: Interactions, share: float, seed: int) -> Interac
 
 
 def _options(plan: Plan) -> WarningsOptions:
-    try:
-        return WarningsOptions.model_validate(plan.options)
-    except ValidationError as error:
-        faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        known = ", ".join(WarningsOptions.model_fields)
-        head = f"preset 'warnings' (its options are {known}):"
-        raise PlanError("\n".join([head, *faults])) from None
+    return WarningsOptions(**plan.options)
 
 
 def _is_explicit(plan: Plan, options: WarningsOptions) -> bool:
@@ -322,7 +301,7 @@ def _is_trained(config: dict[str, Any]) -> bool:
         return _is_trained(config["inner"])
     kind = config.get("type")
     known = kind in registry.names("recommender")
-    return known and hasattr(registry.get("recommender", str(kind)), "fit")
+    return known and getattr(registry.get("recommender", str(kind)), "trainable", False)
 
 
 def _declared(plan: Plan, options: WarningsOptions) -> Plan:
@@ -388,7 +367,7 @@ def _predicts_ratings(config: dict[str, Any]) -> bool:
     kind = str(options.pop("type"))
     # The system itself knows: one ranked by counts has scores that are no ratings.
     system = registry.create("recommender", kind, options)
-    return isinstance(system, RatingPredictor) and system.predicts_ratings
+    return isinstance(system, Recommender) and bool(system.predicts_ratings)
 
 
 def _leaks(options: WarningsOptions, systems: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:

@@ -188,7 +188,12 @@ class ResampledStatistic:
         about["undefined_replicates"] = interval.undefined
         if np.isnan(self.point):
             return Estimate.undefined(
-                metric=metric, reason=interval.reason, n=self.n, null=null, **about
+                reason_code="not-estimable" if self.n else "no-units",
+                metric=metric,
+                reason=interval.reason,
+                n=self.n,
+                null=null,
+                **about,
             )
         notes = [about.pop("note", "")]
         p: float | None = None

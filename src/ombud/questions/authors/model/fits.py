@@ -53,7 +53,9 @@ class _Fit:
         reason = about.pop("why_not", "") or self.reason
         if values is None or reason:
             about = {key: value for key, value in about.items() if key != "null"}
-            return Estimate.undefined(metric=metric, reason=reason, n=n, **about)
+            return Estimate.undefined(
+                reason_code="not-estimable", metric=metric, reason=reason, n=n, **about
+            )
         posterior = self.posterior
         return Estimate(
             metric=metric,

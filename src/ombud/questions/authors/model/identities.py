@@ -55,6 +55,7 @@ class Split:
             ]
         return [
             Estimate.undefined(
+                reason_code="too-few-units",
                 metric="slope",
                 key="propagation/slope",
                 reason=self.reason,

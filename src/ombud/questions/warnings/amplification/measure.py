@@ -14,8 +14,13 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Outputs, Rows
-from ombud.metrics.denominators import label_details, label_tallies, never_no
+from ombud.metrics.base import Notes, Outputs, Rows
+from ombud.metrics.denominators import (
+    label_details,
+    label_tallies,
+    never_no,
+    users_without_labels,
+)
 from ombud.metrics.engine.label_uncertainty import LabelDraws
 from ombud.metrics.history import history_matrix, places
 from ombud.questions.warnings.amplification.options import Options
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
 # Numbers of one array of a chunk (32 MiB), and of the draws that are kept (512 MiB).
 _CHUNK = 2**22
 _KEPT = 2**27
+# Shares that differ by less are the same share.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +48,8 @@ class Measured:
     columns: dict[str, Floats]
     labels: tuple[str, ...]
     exclusions: tuple[Exclusion, ...]
-    notes: dict[str, str]
-    details: dict[str, dict[str, Any]]
+    notes: Mapping[str, str]
+    details: Mapping[str, Mapping[str, Any]]
     shared: LabelDraws | None
     tallies: dict[str, Floats]
 
@@ -58,7 +65,15 @@ class Measured:
             details=self.details,
             shared=self.shared,
             tallies=self.tallies,
+            events=_differing(self.columns),
         )
+
+
+def _differing(columns: Mapping[str, Floats]) -> NDArray[np.bool_]:
+    """Return for whom lists and history differ."""
+    if "list" in columns:
+        return np.abs(columns["list"] - columns["history"]) > _ROUNDING
+    return np.abs(columns["value"]) > _ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,19 +128,21 @@ def measure(
     names = ("",) if over_labels else sides.labels.names
     tallies = {"touched": touched.astype(np.float64), "short": np.array([float(sides.short)])}
     tallies |= counted
-    exclusions += asked.tell_left_out(tallies)
-    notes, details = tell(asked, tallies, names, over_labels=over_labels)
-    return Measured(sides.ids, columns, names, exclusions, notes, details, shared, tallies)
+    noted = notes_of(asked, tallies, names, over_labels=over_labels)
+    exclusions += noted.exclusions
+    return Measured(
+        sides.ids, columns, names, exclusions, noted.by_label, noted.details, shared, tallies
+    )
 
 
-def tell(
+def notes_of(
     asked: Options,
     tallies: Mapping[str, Floats],
     labels: tuple[str, ...],
     *,
     over_labels: bool = False,
-) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """Return notes and details from how often smoothing was needed, and how many lists are short.
+) -> Notes:
+    """Return how often smoothing was needed, how many lists are short, and who is excluded.
 
     Parameters
     ----------
@@ -141,7 +158,8 @@ def tell(
     touched, short = tallies["touched"].astype(np.int64), int(tallies["short"][0])
     notes = _notes(asked, short, touched, labels, over_labels)
     details = _details(asked, short, touched, labels, over_labels)
-    return notes, {w: details[w] | label_details(tallies, at) for at, w in enumerate(labels)}
+    details = {w: details[w] | label_details(tallies, at) for at, w in enumerate(labels)}
+    return Notes(notes, details, users_without_labels(tallies))
 
 
 def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:

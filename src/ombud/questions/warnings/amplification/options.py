@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, options_of
-from ombud.metrics.denominators import DECLARED, coverage_of, users_without_labels
+from ombud.metrics.denominators import DECLARED, coverage_of
 from ombud.metrics.engine.comparisons import Needs
 from ombud.metrics.history import History, Weighting
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
@@ -150,6 +149,11 @@ class Options(Metric):
         return Needs("history", 5, "with the label in their history")
 
     @property
+    def sides(self) -> tuple[str, str] | None:
+        """Mean shares in lists and in histories, where the number is made of them."""
+        return ("list", "history") if self.form == "ratio-of-means" else None
+
+    @property
     def possible(self) -> tuple[float, float]:
         """A list can hold none of a label, which is -1; a logarithm has no bound."""
         return (-math.inf if self.form == "log-ratio" else -1.0, math.inf)
@@ -163,10 +167,6 @@ class Options(Metric):
         ends = (math.exp(low), math.exp(high)) if self.form == "log-ratio" else (1 + low, 1 + high)
         decides = estimate.details.get("unlabeled") != DECLARED
         return ratio_tipping(ends, known, lowest=lowest, highest=highest, decides=decides)
-
-    def tell_left_out(self, tallies: Mapping[str, Floats]) -> tuple[Exclusion, ...]:
-        """Return users without a labeled item."""
-        return users_without_labels(tallies)
 
     @property
     def spread(self) -> bool:
