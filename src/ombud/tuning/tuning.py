@@ -143,7 +143,7 @@ def tune(
         "users": users,
         **({} if apart is None else {"apart": len(apart)}),
         "seed": seed,
-        "data": fingerprint_data(Dataset(interactions)),
+        "data": fingerprint_data(Dataset(interactions))[0],
     }
     index = None if folder is None else Path(folder)
     lower = objective.lower_is_better

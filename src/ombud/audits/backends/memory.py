@@ -17,7 +17,6 @@ from ombud.audits.backends.base import Answers, Inputs, Measured, Notice, Run, m
 from ombud.audits.collect import OutputCollector, System
 from ombud.audits.provenance import (
     fingerprint_data,
-    fingerprint_parts,
     fingerprint_system,
     input_hashes,
 )
@@ -64,9 +63,12 @@ class MemoryBackend:
     ----------
     audit
         What to audit.
+    files
+        Hashes of the files that the plan names, where they are known.
     """
 
     audit: Audit
+    files: Mapping[str, str] | None = None
     needs_folder = False
     _seen_places: dict[str, tuple[Outputs, NDArray[np.bool_]]] = field(default_factory=dict)
 
@@ -91,11 +93,14 @@ class MemoryBackend:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        plan = self.audit.plan
+        plan, files = self.audit.plan, self.files
+        if files is None:
+            files = {} if plan is None else input_hashes(plan)
+        whole, parts = fingerprint_data(self.data)
         return Inputs(
-            fingerprint_data(self.data),
-            {} if plan is None else input_hashes(plan),
-            fingerprint_parts(self.data),
+            whole,
+            files,
+            parts,
             {name: fingerprint_system(system) for name, system in self.systems.items()},
         )
 
