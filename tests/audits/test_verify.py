@@ -77,7 +77,14 @@ def test_a_result_that_nobody_touched_is_intact(home: Path) -> None:
     assert found.is_intact and {check.state for check in found.checks} == {"intact"}
     kinds = {check.kind for check in found.checks}
     assert kinds == {
-        "plan", "run", "estimates", "verdict", "outputs", "rows", "inputs", "reports",
+        "plan",
+        "run",
+        "estimates",
+        "verdict",
+        "outputs",
+        "rows",
+        "inputs",
+        "reports",
     }
     assert Result.load(home / "result").verify() == found
     # A second route to the hashes: the library's own, file by file.
