@@ -48,9 +48,7 @@ class Legacy:
     def made(self, context: Context) -> Iterable[Section]:
         """Return the sections that have something to say."""
         for name, section in self._found(context):
-            parts = tuple(block for one in section.blocks for block in _blocks(one))
-            anchor = name.replace("/", "-")
-            yield Section(anchor, section.title, parts, section.place == "appendix")
+            yield converted(section, name.replace("/", "-"))
 
     def claims(self, context: Context) -> set[tuple[str, str]]:
         """Return which estimates they show, by key and role."""
@@ -58,6 +56,12 @@ class Legacy:
         for _, section in self._found(context):
             keys |= section.withholds
         return {(key, role) for key in keys for role in ROLES}
+
+
+def converted(section: old.Section, name: str = "") -> Section:
+    """Return a section of the old form as one of the page."""
+    parts = tuple(block for one in section.blocks for block in _blocks(one))
+    return Section(name or section.name, section.title, parts, section.place == "appendix")
 
 
 def _blocks(block: old.Block) -> Iterable[Block]:

@@ -22,7 +22,7 @@ from ombud.report.model import (
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
 # What Markdown would make a link of by itself.
-_ADDRESS = re.compile(r"(?i)(\b(?:https?|ftp|javascript|data|mailto))(:)|(\bwww)(\.)|(\w)(@)")
+_ADDRESS = re.compile(r"(?i)(\b(?:https?|ftp|javascript|mailto))(:)|(\bwww)(\.)|(\w)(@)")
 _MARKS = {
     "finding": "\u25b2",
     "early sign": "\u25b3",

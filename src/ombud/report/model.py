@@ -175,6 +175,12 @@ class Family:
         shows = "show" if self.harmful > 1 else "shows"
         text = f"{self.harmful or 'None'} of {count(self.tested, 'comparison')} {shows} {what}"
         few = f" {count(untested, 'more comparison')} had too little data." if untested else ""
+        small = self.number("too small")
+        if small:
+            few = (
+                f" {count(small, 'more comparison')} {'differs' if small == 1 else 'differ'}, but "
+                f"not by more than the smallest effect that matters.{few}"
+            )
         return f"{text} after correction for multiple testing.{few}"
 
 

@@ -32,7 +32,7 @@ from ombud.report.model import (
     Verdict,
     status_of,
 )
-from ombud.report.question import Question
+from ombud.report.question import Question, questions
 from ombud.report.redaction import shown_plan
 from ombud.report.show import Part, Say, part
 from ombud.report.verdict import questions_of, verdict_of
@@ -70,7 +70,7 @@ def build_page(result: Result, expected: Sequence[Expectation] = ()) -> Page:
     context = Context.of(result)
     asked = questions_of(context)
     verdicts = tuple(verdict_of(question, context) for question in asked)
-    sections = _sections(context, asked, verdicts)
+    sections = _sections(context, questions(context), verdicts)
     declared = [(one.state, f"{one.said} ({one.why})") for one in expected]
     if (limits := expected_section(expected)) is not None:
         sections = [limits, *sections]

@@ -82,8 +82,8 @@ def verdicts_of(result: Result) -> tuple[Verdict, ...]:
 
 
 def questions_of(context: Context) -> Sequence[Question]:
-    """Return the questions of a result; without any, what its comparisons say in general."""
-    found = questions(context)
+    """Return the questions that have a verdict; without any, what comparisons say in general."""
+    found = [question for question in questions(context) if question.members(context)]
     if found:
         return found
     general = general_question(context)

@@ -55,6 +55,7 @@ MOVED_HARMFUL = Select("migration/true-positive-rate")
 AGREEMENT = tuple(
     Select(f"{KEY}/{name}") for name in ("recall", "precision", "accuracy", "false-positive rate")
 )
+ABOUT = (RATIOS, SCORES, MOVED, DRIFT, FLAGS_REGRESSED, SCORES_REGRESSED)
 EVERYTHING = (FAMILIES, OUTSIDE, SCORES, POOLED, RATES, RATE_GAPS, MEDIANS, MISSING, MISSING_GAPS)
 
 
@@ -531,5 +532,6 @@ def suppression() -> Question:
         "run the audit again.",
         words=_words,
         tautologies=tautologies,
+        applies=lambda context: bool(context.find(*ABOUT)),
         sections=SECTIONS,
     )

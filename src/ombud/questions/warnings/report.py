@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ombud.questions.warnings.lookup import disagreeing
 from ombud.registry import question
 from ombud.report.context import Context, Select
+from ombud.report.display import joined
 from ombud.report.legacy import Legacy
-from ombud.report.model import Text
+from ombud.report.model import Text, status_of
 from ombud.report.numbers import RELATIVE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question
 from ombud.stats.estimate import Estimate
@@ -25,6 +27,26 @@ def _per_hundred(e: Estimate) -> tuple[float | None, float | None]:
 
 def _shares(e: Estimate) -> tuple[float | None, float | None]:
     return e.details.get("list"), e.details.get("history")
+
+
+def _paper(e: Estimate, context: Context) -> str:
+    """Return the paper's statistic where it has the opposite sign."""
+    other = disagreeing(context.result, e.system)
+    if other is None or other.value is None:
+        return ""
+    return f" By the paper\u2019s mean of ratios it is {RELATIVE.number(other.value)}."
+
+
+def _papers(context: Context) -> Text | None:
+    """Say where the paper's mean of ratios disagrees with a system that has no finding."""
+    quiet = [e.system for e in context.find(USERS) if status_of(e) != "increase"]
+    found = [e for s in quiet if (e := disagreeing(context.result, s)) is not None]
+    said = [
+        f"{context.names.system(e.system).shown} is at {RELATIVE.number(e.value)}"
+        for e in found
+        if e.value is not None
+    ]
+    return (f"By the paper\u2019s mean of ratios, {joined(said)}.",) if said else None
 
 
 def _unknown(context: Context) -> Text | None:
@@ -48,13 +70,14 @@ def warnings() -> Question:
         family={
             USERS: Phrase(
                 sentence="{system} recommends items with {level} warnings per 100; items in the "
-                "same users\u2019 histories have {other}.",
+                "same users\u2019 histories have {other}.{note}",
                 fallback="{system} recommends items with {size} warnings, relative to histories.",
                 summary="{system} shows {objects}",
                 object="more warnings",
                 what="all warnings",
                 compared=("per 100 recommendations", "per 100 history items"),
                 levels=_per_hundred,
+                note=_paper,
                 levels_in=Scale(factor=100, places=1),
                 scale=RELATIVE,
             ),
@@ -75,7 +98,7 @@ def warnings() -> Question:
         no="No clear evidence of more warnings than in users\u2019 histories.",
         possible="Could still be up to {bound}.",
         than=" than users\u2019 histories contain",
-        changes=(_unknown, _labels),
+        changes=(_unknown, _papers, _labels),
         sections=(
             Legacy(
                 (
