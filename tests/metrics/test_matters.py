@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ombud.report.summary import summary_lines
 
 from ombud.audits import Audit, Plan
 from ombud.audits.plan import StatisticsPlan

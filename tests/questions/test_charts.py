@@ -13,7 +13,6 @@ import pytest
 from altair.typing import ChartType
 
 from ombud.questions.counterfactual import figures as counterfactual
-from ombud.questions.delicate import figures as delicate
 from ombud.questions.warnings import charts as warnings
 from ombud.report.blocks import Figure
 from ombud.report.charts import interval_chart
@@ -155,10 +154,6 @@ CHARTS: dict[str, Callable[[], Spec]] = {
     "escapes": lambda: spec_of(
         counterfactual.curves_figure(escapes(), name="x", table="t", title=NAMES[1])
     ),
-    "thresholds": lambda: spec_of(
-        delicate.curve_figure(thresholds(), NAMES, name="x", shown_in="t")
-    ),
-    "map": lambda: spec_of(delicate.map_figure(scores(), "s", name="x", shown_in="t")),
 }
 
 

@@ -79,12 +79,31 @@ class Declared:
         """Return which estimates its tables show, by key and role."""
         found: set[tuple[str, str]] = set()
         for show in self.shows:
-            if isinstance(show, Matrix | Listing | Custom):
-                selects = show.select if isinstance(show.select, tuple) else (show.select,)
-                for select in selects:
+            if isinstance(show, Matrix | Listing | Grid | Custom):
+                for select in _selects(show.select, context):
                     if (key := context.key(select)) is not None and select.label is None:
                         found |= {(key, role) for role in select.roles or ROLES}
         return found
+
+
+Chosen: TypeAlias = Select | tuple[Select, ...] | Callable[[Context], tuple[Select, ...]]
+"""What an item shows: one select or several; a function where keys depend on the data."""
+
+
+def _selects(chosen: Chosen, context: Context) -> tuple[Select, ...]:
+    if isinstance(chosen, Select):
+        return (chosen,)
+    return chosen if isinstance(chosen, tuple) else chosen(context)
+
+
+def under(*prefixes: str) -> Callable[[Context], tuple[Select, ...]]:
+    """Return what selects every estimate whose key begins so."""
+
+    def selects(context: Context) -> tuple[Select, ...]:
+        keys = dict.fromkeys(key for key, _ in context.by_key if key.startswith(prefixes))
+        return tuple(Select(key, exact=True) for key in keys)
+
+    return selects
 
 
 def part(title: Title, *shows: Show, appendix: bool = False) -> Declared:
@@ -180,7 +199,7 @@ def estimate_table(
     first = {getattr(e, columns): e for e in estimates}
     titles = [Column(_FIELDS[r]) for r in shown]
     titles += [Column(reference[0], numeric=True)] if reference else []
-    charted = len(heads) <= _MOST_CHARTS and len(by_row) <= _MOST_ROWS
+    charted = not folded and len(heads) <= _MOST_CHARTS and len(by_row) <= _MOST_ROWS
     axis = _axis(estimates, scale) if charted else None
     ticks = () if axis is None else axis.labels
     titles += [Column(_named(columns, first[h], context), True, ticks) for h in heads]
@@ -256,7 +275,7 @@ class Listing:
         The title of the column with the value and its confidence interval.
     """
 
-    select: Select | tuple[Select, ...]
+    select: Chosen
     caption: str | Callable[[Sequence[Estimate]], str]
     scale: Scale
     columns: tuple[str | Detail, ...]
@@ -267,7 +286,7 @@ class Listing:
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
-        selects = self.select if isinstance(self.select, tuple) else (self.select,)
+        selects = _selects(self.select, context)
         found = [e for e in context.find(*selects) if self.keep(e)]
         if not found:
             return
@@ -401,6 +420,62 @@ class Alert:
         """Return the paragraphs under their title."""
         if texts := tuple(self.sentences(context)):
             yield Prose(texts, self.title)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One row for each system, one column for each measure.
+
+    Parameters
+    ----------
+    columns
+        Title and select of each column.
+    rows
+        The fields that name a row.
+    keep
+        Which estimates are shown.
+    """
+
+    columns: tuple[tuple[str, Select], ...]
+    caption: str
+    scale: Scale
+    rows: tuple[str, ...] = ("system",)
+    keep: Callable[[Estimate], bool] = lambda _: True
+    name: str = ""
+    folded: bool = False
+
+    @property
+    def select(self) -> tuple[Select, ...]:
+        """What it shows."""
+        return tuple(select for _, select in self.columns)
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        found = {
+            title: {
+                tuple(getattr(e, r) for r in self.rows): e
+                for e in context.find(select)
+                if self.keep(e)
+            }
+            for title, select in self.columns
+        }
+        named = {row: e for at in found.values() for row, e in at.items()}
+        shown = [title for title, at in found.items() if at]
+        if not named:
+            return
+        notes = Notes()
+        body = tuple(
+            (
+                *(Cell(shorten(_named(r, e, context), 60)) for r in self.rows),
+                *(value_cell(found[title].get(row), self.scale, notes) for title in shown),
+            )
+            for row, e in named.items()
+        )
+        heads = [Column(_FIELDS[r]) for r in self.rows] + [Column(t, True) for t in shown]
+        name = self.name or _name_of(self.select[0])
+        yield Table(
+            name, self.caption, tuple(heads), body, self.scale.name, notes.lines, self.folded
+        )
 
 
 @dataclass(frozen=True)

@@ -314,7 +314,8 @@ def _bins(context: Context, who: str) -> Sequence[str]:
         return ()
     most = max(y for line in lines for _, y in line.points)
     x = (f"share of {who} among known items", 0.0, 1.0)
-    return [plots.plane(f"Users by share of {who}", lines, x=x, y=("share of users", 0.0, most))]
+    said = f"Users by share of {who}"
+    return [plots.plane("", lines, x=x, y=("share of users", 0.0, most), said=said)]
 
 
 def _coverage(context: Context, who: str) -> Sequence[str]:
@@ -406,7 +407,7 @@ def _slopes(context: Context, who: str) -> Sequence[str]:
         axes.append((min(ends) - room, max(ends) + room))
     title = f"Slope and intercept: {who}"
     x, y = ("slope", *axes[0]), ("intercept", *axes[1])
-    return [plots.plane(title, dots, x=x, y=y, nulls=(1.0, 0.0))]
+    return [plots.plane("", dots, x=x, y=y, nulls=(1.0, 0.0), said=title)]
 
 
 def _misfits(context: Context) -> Iterable[Block]:

@@ -17,21 +17,6 @@ from ombud.questions.delicate.published import (
 )
 from ombud.questions.delicate.repeats import DecisionStability
 from ombud.questions.delicate.report import delicate
-from ombud.questions.delicate.section import (
-    bias_tests,
-    detection_base_rates,
-    detection_comparison,
-    detection_errors,
-    detection_groups,
-    detection_ratings,
-    detection_stability,
-)
-from ombud.questions.delicate.section_published import (
-    detection_published,
-    detection_transfer,
-    label_agreement,
-)
-from ombud.questions.delicate.section_training import detection_heads, detection_long_texts
 from ombud.questions.delicate.seen_texts import SeenTexts
 from ombud.questions.delicate.side_by_side import DetectorComparison
 from ombud.questions.delicate.three_labels import RatingLabels, class_agreement
@@ -57,21 +42,9 @@ __all__ = [
     "RatingLabels",
     "Recall",
     "SeenTexts",
-    "bias_tests",
     "class_agreement",
     "confusion",
     "delicate",
-    "detection_base_rates",
-    "detection_comparison",
-    "detection_errors",
-    "detection_groups",
-    "detection_heads",
-    "detection_long_texts",
-    "detection_published",
-    "detection_ratings",
-    "detection_stability",
-    "detection_transfer",
-    "label_agreement",
     "precision_at_base_rate",
     "precision_recall_curve",
     "published_transfer",
