@@ -37,7 +37,7 @@ from typing import Any
 
 from ombud import registry
 from ombud.audits.result import Result
-from ombud.metrics.engine.matters import MATTERS
+from ombud.metrics.engine.comparisons import MATTERS
 from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select, role_of
 from ombud.report.display import count, joined, plural
