@@ -114,6 +114,31 @@ def test_no_more_is_evaluated_than_the_budget(
         assert all("budget" in e.reason for e in slopes(fit).values())
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_raises_and_every_number_or_its_reason_is_there(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    users, systems = int(rng.integers(1, 40)), int(rng.integers(1, 4))
+
+    def some(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        known = rng.integers(0, rng.choice([2, 5, 60]), shape)
+        share = rng.choice([0.0, 0.01, 0.5, 1.0], shape[-1:] if len(shape) > 1 else ())
+        pure = rng.random(shape) < rng.choice([0.0, 0.9, 1.0])
+        count = rng.binomial(known, share)
+        return np.where(pure, np.where(rng.random(shape) < 0.5, known, 0), count), known
+
+    count, known = some((users,))
+    known[0] = max(known[0], 1)
+    lists, size = some((users, systems))
+    names = [str(a) for a in range(systems)]
+    fit = fit_propagation(count, known, lists, size, names, budget=3e5)
+    found = [*fit.estimates(), *fit.differences(), *fit.profile.estimates()]
+    assert len(found) == 6 + 4 * systems + systems * (systems - 1)
+    for e in found:
+        assert e.is_defined or e.reason
+        # What the data lack comes first, or how many users there were.
+        assert e.is_defined or not e.reason.startswith("the fit did not converge")
+
+
 def test_a_system_with_lists_of_users_without_a_profile_has_a_starting_point(made: Make) -> None:
     counts = made(np.random.default_rng(5), 30)
     counts["known"][:10] = counts["count"][:10] = 0

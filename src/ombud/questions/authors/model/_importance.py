@@ -564,7 +564,8 @@ def _weighted(
     weights, khat, error, worst = np.empty(0), np.inf, np.inf, np.inf
     stopped = False
     # What the check of integrals costs at least is kept back for it.
-    checks = _CHECKED_POINTS * target.nodes.doubled().work(target.counts)
+    each = target.nodes.doubled().work(target.counts) + target.nodes.work(target.counts)
+    checks = _CHECKED_POINTS * each
     while True:
         size = most
         if not degree:

@@ -424,7 +424,7 @@ def fit_propagation(
     alone = {}
     for a, why in refused.items():
         alone[a] = PropagationFit(counts.only([a]), priors, None, None, (), why, profile)
-    reason = "; ".join(f"{counts.names[a]}: {why}" for a, why in refused.items())
+    reason = "; ".join(f"{counts.names[a]}: {why}" for a, why in (refused | sparse).items())
     joint = PropagationFit(counts.only([]), priors, None, None, (), reason, profile)
     if together:
         more = len(together) > 1 or sparse
@@ -542,6 +542,8 @@ def _failure(counts: Counts, problem: str) -> str:
     known = float(counts.times @ counts.known) / users
     if known < 2:
         lacking.append(f"profiles hold {known:.1f} items of known identity on average")
+    if not lacking:
+        return f"the fit to {users} users did not converge: {problem}"
     return "; ".join([*lacking, f"the fit did not converge: {problem}"])
 
 
