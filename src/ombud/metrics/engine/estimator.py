@@ -50,7 +50,7 @@ class Settings:
         The seed of the whole audit.
     matters
         The smallest difference that matters, of all measures or by the name of each; see
-        `ombud.metrics.engine.matters`.
+        `ombud.metrics.engine.comparisons`.
     unlabeled
         The plausible range of rates among unlabeled items, relative to labeled ones: `lowest`,
         `highest` and the `reason` for them; default, 0.5 to 2.

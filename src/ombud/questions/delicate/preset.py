@@ -22,7 +22,7 @@ from ombud.questions.delicate.judged import labelled_texts
 from ombud.questions.delicate.ratings import read_ratings
 from ombud.registry import preset
 from ombud.systems.detectors.training_texts import AgainstBias
-from ombud.text.language import detect_languages
+from ombud.text.folding import detect_languages
 from ombud.text.matching import as_texts
 from ombud.text.tagging import texts_of
 
