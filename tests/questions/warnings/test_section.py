@@ -277,7 +277,10 @@ def test_the_papers_number_stands_beside_the_headline_when_they_disagree(explici
     report = Report(replace(explicit, estimates=tuple(map(turned, explicit.estimates))))
     (answer,) = report.answers
     said = {f.estimate.system: f.said.plain for f in answer.findings}
-    assert "(21% less, −25% to −17%; by the paper’s mean of ratios +31%)." in said["SVD"]
+    assert (
+        "21% less than people's own histories (−25% to −17%; by the paper’s mean of ratios +31%)."
+        in (said["SVD"])
+    )
     shown, _ = answer.shown()
     words = sum(word_count(f.said) for f in shown) + word_count(answer.change)
     assert words < 120
@@ -343,7 +346,7 @@ def test_bounds_are_printed_without_marks(explicit: Result) -> None:
 
 def test_counts_agree_with_their_verbs(explicit: Result) -> None:
     words = text_of(warnings_amplification(explicit))
-    assert "labels, 1 is shown more" in words
+    assert "labels, 0 are shown more" in words
     assert " 1 are" not in words and " 4 are shown more" in words
 
 
