@@ -107,6 +107,8 @@ def _load_files(plan: Plan) -> Dataset:
         intersections=plan.intersections,
         by_item=tuple(name for name in plan.by_item if name != LABEL),
         columns=asked.columns,
+        reading=asked.reading,
+        unread=_unread(plan),
     )
     tables = read_tables(paths, options)
     if "test" in tables and "interactions" not in tables:
@@ -122,6 +124,28 @@ def _load_files(plan: Plan) -> Dataset:
     data = Dataset(**tables, card=card)
     _check_matches(data, asked)
     return data
+
+
+def _unread(plan: Plan) -> tuple[str, ...]:
+    """Return the columns of the interactions that nothing in a plan reads."""
+    if plan.preset or plan.analyses or plan.split:
+        return ()
+    kinds = [str(config.get("type")) for config in plan.systems.values()]
+    recommenders = registry.names("recommender")
+    trained = [
+        k for k in kinds if k in recommenders and hasattr(registry.get("recommender", k), "fit")
+    ]
+    try:
+        metrics = load_metrics(plan.metrics)
+    except OmbudError:  # the error comes when metrics are loaded
+        return ()
+    if trained or not all(kind in recommenders for kind in kinds):
+        return ()
+    rated = plan.data.rating_scale is not None or plan.data.duplicates in {"mean", "median"}
+    for metric in metrics:
+        rated |= metric.reads == "predictions" or getattr(metric, "history", "") == "relevant"
+        rated |= getattr(metric, "relevance", "") == "top-quartile"
+    return (*(() if rated else ("rating",)), *(() if plan.data.duplicates == "last" else ("time",)))
 
 
 def _check_matches(data: Dataset, asked: DataPlan) -> None:

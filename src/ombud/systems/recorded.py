@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Frame, MappedFile
 from ombud.data.ids import Ids, Vocabulary
+from ombud.data.reading import PLAIN, Reading, noting
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
@@ -23,12 +26,27 @@ _LISTS = ("user", "item", "rank", "score")
 _DECISIONS = ("id", "outcome", "flagged", "score", "repeat", "categories")
 
 
-def _mapped(frame: Frame, columns: dict[str, str], known: tuple[str, ...]) -> Frame:
-    """Return a file or frame of which only the named columns are read; as it is without names."""
+_T = TypeVar("_T", Recommendations, Decisions)
+
+
+def _read(
+    read: Callable[[Frame], _T],
+    frame: Frame,
+    columns: Mapping[str, str],
+    reading: Mapping[str, Any],
+    known: tuple[str, ...],
+) -> _T:
+    """Read a file or frame: only the named columns, and all of them if none are named."""
     for ours in columns:
         if ours not in known:
             raise PlanError(f"columns names {ours!r}; {hint(ours, known)}")
-    return MappedFile(frame, columns, only=True) if columns else frame
+    chosen = Reading.from_dict(reading, "reading")
+    if columns or chosen != PLAIN:
+        frame = MappedFile(frame, columns, bool(columns), chosen, "reading = {...} of the system")
+    notes: list[Exclusion]
+    with noting() as notes:
+        made: _T = read(frame)
+    return replace(made, exclusions=(*made.exclusions, *notes)) if notes else made
 
 
 @recommender("recorded")
@@ -47,6 +65,9 @@ class RecordedRecommendations:
     columns
         Which columns are `user`, `item`, `rank` and `score`, where they are called otherwise:
         ``{user = "customer", item = "product"}``. Others are then not read.
+    reading
+        How the file is written, where detection should not decide (`ombud.data.Reading`):
+        ``{where = {model = "A"}}``, ``{items = ["rec1", "rec2"]}``, ``{decimal = ","}``.
 
     Examples
     --------
@@ -59,6 +80,7 @@ class RecordedRecommendations:
     path: Path
     name: str = ""
     columns: dict[str, str] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
     _lists: Recommendations | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,7 +104,7 @@ class RecordedRecommendations:
         return self._lists
 
     def _read(self, frame: Frame) -> Recommendations:
-        return Recommendations.from_frame(_mapped(frame, self.columns, _LISTS))
+        return _read(Recommendations.from_frame, frame, self.columns, self.reading, _LISTS)
 
     @property
     def record(self) -> Recommendations:
@@ -110,6 +132,9 @@ class RecordedDecisions:
     columns
         Which columns of the file are `id`, `flagged`, `outcome`, `score` and so on, where they are
         called otherwise: ``{id = "index", flagged = "openAI_flag"}``. Others are then not read.
+    reading
+        How the file is written, where detection should not decide (`ombud.data.Reading`):
+        ``{yes = ["removed", "hidden"]}``, ``{decimal = ","}``.
 
     Examples
     --------
@@ -123,6 +148,7 @@ class RecordedDecisions:
     name: str = ""
     threshold: float | None = None
     columns: dict[str, str] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
     _decisions: Decisions | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -150,8 +176,8 @@ class RecordedDecisions:
         return self._decisions
 
     def _read(self, frame: Frame) -> Decisions:
-        chosen = _mapped(frame, self.columns, _DECISIONS)
-        return Decisions.from_frame(chosen, threshold=self.threshold)
+        read = partial(Decisions.from_frame, threshold=self.threshold)
+        return _read(read, frame, self.columns, self.reading, _DECISIONS)
 
     @property
     def record(self) -> Decisions:
@@ -176,7 +202,7 @@ class RecordedDecisions:
                 [f"none of its {count:,} ids is that of a text: it has {known}"],
             )
         unmatched = unmatched_decisions(self.path.name, strangers, count, lacking, len(texts))
-        return replace(said, exclusions=unmatched)
+        return replace(said, exclusions=(*past.exclusions, *unmatched))
 
 
 def decisions_about(past: Decisions, texts: Texts) -> tuple[Decisions, int, int]:
