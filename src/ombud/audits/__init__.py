@@ -1,5 +1,6 @@
 """Audits: ask once, measure many times."""
 
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.audits.audit import Audit
 from ombud.audits.expectations import Expectation, Gate
 from ombud.audits.gate import Condition
@@ -11,8 +12,11 @@ from ombud.audits.verify import Verification, verify
 __all__ = [
     "TIDY_COLUMNS",
     "AboutPlan",
+    "Analysis",
+    "AnalysisResult",
     "Audit",
     "Condition",
+    "Context",
     "ExpectPlan",
     "Expectation",
     "Gate",

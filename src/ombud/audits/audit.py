@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
-from ombud.audits.analyses import Analysis, SystemAnalysis
+from ombud.audits.analysis import Analysis
 from ombud.audits.backends.base import Answers, Backend, Run
 from ombud.audits.backends.memory import MemoryBackend, systems_for
 from ombud.audits.backends.spark import SparkBackend
@@ -24,7 +24,7 @@ from ombud.audits.provenance import now, versions
 from ombud.audits.repeats import check_repeats
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder
-from ombud.audits.unused import refuse_unused
+from ombud.audits.unused import old_names, refuse_unused
 from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.errors import PlanError
@@ -96,7 +96,7 @@ class Audit:
     statistics: StatisticsPlan = field(default_factory=StatisticsPlan)
     title: str = "Audit"
     plan: Plan | None = None
-    analyses: Sequence[Analysis | SystemAnalysis] = ()
+    analyses: Sequence[Analysis] = ()
     about: AboutPlan | Mapping[str, str] = field(default_factory=AboutPlan)
     expect: Mapping[str, ExpectPlan | Mapping[str, str]] = field(default_factory=dict)
     backend: Backend = field(init=False, repr=False)
@@ -127,8 +127,9 @@ class Audit:
                 f"two metrics are called {', '.join(again)}, and a reader could not tell them "
                 "apart; remove one"
             )
-        measures = [*self.metrics, *self.analyses]
-        check_measures(self.statistics.matters, [one.registered_name for one in measures])
+        measures = [metric.registered_name for metric in self.metrics]
+        measures += [analysis.registered_name for analysis in self.analyses]
+        check_measures(self.statistics.matters, measures)
         if self.data is None:
             self.backend = StreamBackend(self._as_plan(), tuple(self.metrics))
 
@@ -174,7 +175,7 @@ class Audit:
         """
         plan = complete(plan)
         data, chosen = None, dict[str, Any](plan.systems)
-        analyses: Sequence[Analysis | SystemAnalysis] = ()
+        analyses: Sequence[Analysis] = ()
         if plan.engine.type == "memory":
             check_names(plan, systems=systems is None)
             check_repeats(plan)
@@ -242,7 +243,7 @@ class Audit:
             Called with (done, total, note) during long work.
         notice
             Called with a sentence for each service before any is asked: how many requests, to
-            where, what they would cost; and of files that cannot be hashed.
+            where, what they would cost; of files that cannot be hashed; of keys with a new name.
         answers, repeats
             What each system answered before, in place of asking; and in further repeats.
         """
@@ -251,6 +252,9 @@ class Audit:
             with TemporaryDirectory(dir=scratch) as passing:
                 return replace(self.run(Path(passing) / "run", progress, notice), folder=None)
         started = now()
+        if notice is not None and self.plan is not None:
+            for old in old_names(self.plan):
+                notice(old)
         self.backend.ready(notice)
         store = None if folder is None else self.open(Path(folder))
         run = Run(store, progress or _silent, notice, answers, repeats)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ombud import registry
-from ombud.audits.analyses import Analysis, SystemAnalysis
+from ombud.audits.analysis import Analysis
 from ombud.audits.plan import DataPlan, Plan
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
@@ -51,6 +51,8 @@ def _load(plan: Plan) -> Dataset:
         data = made if isinstance(made, Dataset) else made.dataset
         if not isinstance(data, Dataset):
             raise PlanError(f"{kind} {plan.data.source!r} did not give a data set")
+        if plan.data.unlabeled == "no" and data.labels is not None:
+            data = replace(data, labels=data.labels.with_unlabeled("no"))
         return _grouped(data, plan)
     return _load_files(plan)
 
@@ -62,7 +64,8 @@ def _check_only_source(plan: Plan) -> None:
     given = sorted(
         name
         for name in type(plan.data).model_fields
-        if name not in {"source", "options"} and getattr(plan.data, name) != getattr(plain, name)
+        if name not in {"source", "options", "unlabeled"}
+        and getattr(plan.data, name) != getattr(plain, name)
     )
     if given:
         raise PlanError(
@@ -100,7 +103,7 @@ def _load_files(plan: Plan) -> Dataset:
         rating_scale=asked.rating_scale,
         duplicates=asked.duplicates,
         missing=asked.missing,
-        absent=asked.absent,
+        unlabeled=asked.unlabeled,
         threshold=asked.threshold,
         strict=asked.strict,
         by=plan.by,
@@ -237,7 +240,7 @@ def load_metrics(specs: tuple[dict[str, Any], ...]) -> tuple[Metric, ...]:
     return _load_all("metric", specs)
 
 
-def load_analyses(specs: tuple[dict[str, Any], ...]) -> tuple[Analysis | SystemAnalysis, ...]:
+def load_analyses(specs: tuple[dict[str, Any], ...]) -> tuple[Analysis, ...]:
     """Build analyses from their part of a plan; all faults in one error."""
     return _load_all("analysis", specs)
 

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from ombud.audits.gate import Condition
 from ombud.data.items import LABEL, LABEL_WORDS
+from ombud.data.labels import Unlabeled
 from ombud.errors import PlanError
 from ombud.files import is_plain_file
 
@@ -91,8 +103,10 @@ class DataPlan(_Strict):
     """File of held-out interactions, when they were split beforehand."""
     labels: str | None = None
     """File with `item`, `label` and votes (`yes`, `no`), or `present`, or nothing more."""
-    absent: Literal["no", "unknown"] | None = None
-    """For applied labels: what a pair without a row means. Must be said where no row says *no*."""
+    unlabeled: Unlabeled | None = Field(
+        default=None, validation_alias=AliasChoices("unlabeled", "absent")
+    )
+    """What a pair of item and label without a row means, of every item that occurs anywhere."""
     threshold: float = Field(default=0.75, gt=0.5, le=1, strict=True)
     """For votes: the share of votes that makes a state known."""
     strict: bool = Field(default=False, strict=True)
@@ -109,6 +123,25 @@ class DataPlan(_Strict):
     """``[data.columns.TABLE]``: by the name above, the column's name in the file of that table."""
     reading: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """``[data.reading.TABLE]``: how its file is written (`separator`, `decimal`, `dates`, ...)."""
+
+    _old_names: tuple[str, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _renamed(cls, content: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Remember that `absent`, the older name of `unlabeled`, was used."""
+        old = isinstance(content, Mapping) and "absent" in content
+        if old and content.get("unlabeled", content["absent"]) != content["absent"]:
+            raise ValueError("absent is the older name of unlabeled, and both differ; remove it")
+        made = handler(content)
+        if old:
+            made._old_names = ("absent",)
+        return made
+
+    @property
+    def old_names(self) -> tuple[str, ...]:
+        """The keys that were given under an older name."""
+        return self._old_names
 
     @field_validator("rating_scale")
     @classmethod
@@ -214,7 +247,7 @@ class Plan(_Expecting):
     metrics: tuple[dict[str, Any], ...] = ()
     """Each a `name` (a registered metric) and its options."""
     analyses: tuple[dict[str, Any], ...] = ()
-    """Each a `name` (a registered analysis of the data alone) and its options."""
+    """Each a `name` (a registered analysis) and its options."""
     by: tuple[str, ...] | None = None
     """Attributes to compare groups by; all that the data has by default, `[]` for none."""
     by_item: tuple[str, ...] = ()

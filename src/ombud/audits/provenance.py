@@ -19,7 +19,7 @@ from ombud.data.decisions import Decisions
 from ombud.data.lake import LakeTable
 from ombud.data.recommendations import Recommendations
 from ombud.files import hash_file, is_plain_file
-from ombud.systems.base import Recorded
+from ombud.systems.base import Moderator, Recommender
 
 _PACKAGES = ("ombud", "numpy", "scipy", "polars", "pyarrow", "narwhals", "numba")
 
@@ -73,9 +73,9 @@ def _leaves(part: Any, place: str = "") -> Iterator[tuple[str, Any]]:
         yield place, part
 
 
-def fingerprint_system(system: object) -> str:
+def fingerprint_system(system: Recommender | Moderator) -> str:
     """Return a hash of what a recorded system holds; empty for a live one."""
-    record = system.record if isinstance(system, Recorded) else None
+    record = system.record
     if isinstance(record, Recommendations):
         scores = () if record.scores is None else (record.scores,)
         return _digest([record.users, record.items, record.catalogue.ids, *scores])
@@ -94,6 +94,8 @@ def fingerprint_data(data: Dataset) -> str:
     if data.labels is not None:
         parts += [data.labels.items.ids, np.array(data.labels.names), data.labels.states]
         parts += [v for v in (data.labels.yes, data.labels.no) if v is not None]
+        if data.labels.unlabeled == "no":
+            parts.append(data.labels.labeled)
     if data.texts is not None:
         parts += [data.texts.ids, data.texts.texts, data.texts.truth]
         given = data.texts

@@ -47,7 +47,7 @@ def _read(form: Form, path: Path) -> Any:
         return Recommendations.from_frame(path)
     if form is Form.DECISIONS:
         return Decisions.from_frame(path, threshold=0.5)
-    return read_table_file(form.value.replace("-", "_"), path, TableOptions(absent="unknown"))
+    return read_table_file(form.value.replace("-", "_"), path, TableOptions(unlabeled="unknown"))
 
 
 @app.command("list")

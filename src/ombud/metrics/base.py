@@ -10,11 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     Self,
     TypeAlias,
@@ -23,6 +25,7 @@ from typing import (
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import ResultError
@@ -38,8 +41,25 @@ if TYPE_CHECKING:
 
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
-Told: TypeAlias = tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]
-"""Notes and details, each by label (or ``""`` for all)."""
+
+
+class Notes(NamedTuple):
+    """What a metric says beside its numbers, made of tallies alone.
+
+    Parameters
+    ----------
+    by_label
+        For each label (or ``""`` for all) what a reader must know.
+    details
+        For each label (or ``""`` for all) the same as plain values by name.
+    exclusions
+        What was left out, where the words hold counts: each has a key, and is not added up over
+        blocks by its words.
+    """
+
+    by_label: Mapping[str, str] = MappingProxyType({})
+    details: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    exclusions: tuple[Exclusion, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +93,7 @@ class Rows:
         Why none of it makes a number, such as lists that are too short; empty when it does.
     tallies
         Sums over units that notes and details are made of, by name: those of two blocks of units
-        add up (`Metric.tell`).
+        add up (`Metric.notes`).
     """
 
     unit: str
@@ -237,18 +257,13 @@ class Metric(ABC):
         del tables
         return "what it measures on a unit may depend on other units"
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
-        """Return notes and details, by label, from what `measure` has tallied."""
-        del tallies, labels
-        return {}, {}
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
+        """Return what to say beside the numbers, from what `measure` has tallied.
 
-    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
-        """Return exclusions whose words hold counts, from what `measure` has tallied.
-
-        Each has a key, and is not added up over blocks by its words.
+        Sums of tallies say the same in memory and in blocks; words would not add up.
         """
-        del tallies
-        return ()
+        del tallies, labels
+        return Notes()
 
 
 class _Registered(Protocol):
@@ -258,9 +273,12 @@ class _Registered(Protocol):
 def spec_of(thing: _Registered) -> dict[str, Any]:
     """Return the registered name and the options of a metric, as a plan would hold them.
 
-    Anything that is registered as a dataclass of its options can be given.
+    Anything that is registered as a dataclass or a pydantic model of its options can be given.
     """
-    options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
+    if isinstance(thing, BaseModel):
+        options = {name: getattr(thing, name) for name in type(thing).model_fields}
+    else:
+        options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
     options = {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
     return {"name": thing.registered_name} | {k: v for k, v in options.items() if v is not None}
 

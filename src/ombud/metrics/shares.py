@@ -15,7 +15,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, Told
+from ombud.metrics.base import Metric, Notes, Outputs, Rows
 from ombud.metrics.engine.label_uncertainty import over_label_draws
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
@@ -210,12 +210,12 @@ class ShareGap(_Share):
         """Return, for each user and label, list share minus history share."""
         return _measure(self, outputs, data, "gap")
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
         """Return the mean share in histories beside the gap."""
         with np.errstate(invalid="ignore"):
             means = tallies["history"] / tallies["users"]
         told = {w: {"history": float(m)} for w, m in zip(labels, means, strict=True)}
-        return {}, {w: one for w, one in told.items() if np.isfinite(one["history"])}
+        return Notes(details={w: m for w, m in told.items() if np.isfinite(m["history"])})
 
 
 def _measure(
@@ -284,7 +284,7 @@ def _measure(
         columns={"value": np.asarray(shares)},
         labels=labels.names,
         exclusions=tuple(exclusions),
-        details=asked.tell(tallies, labels.names)[1],
+        details=asked.notes(tallies, labels.names).details,
         shared=shared,
         tallies=tallies,
     )

@@ -21,6 +21,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.registry import hint, moderator, recommender
+from ombud.systems.base import Moderator, Progress, Recommender
 
 _LISTS = ("user", "item", "rank", "score")
 _DECISIONS = ("id", "outcome", "flagged", "score", "repeat", "categories")
@@ -51,7 +52,7 @@ def _read(
 
 @recommender("recorded")
 @dataclass
-class RecordedRecommendations:
+class RecordedRecommendations(Recommender):
     """A file or frame of past recommendations (`user`, `item`, `rank` or `score`).
 
     `exclude_seen` is ignored: the record says what was shown.
@@ -118,7 +119,7 @@ class RecordedRecommendations:
 
 @moderator("recorded")
 @dataclass
-class RecordedDecisions:
+class RecordedDecisions(Moderator):
     """A file or frame of past decisions (`id` and `outcome`, `flagged` or `score`).
 
     Parameters
@@ -184,7 +185,7 @@ class RecordedDecisions:
         """Everything that was recorded."""
         return self.decisions
 
-    def moderate(self, texts: Texts) -> Decisions:
+    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
         """Return every recorded outcome of each text; ERROR where none was recorded.
 
         Raises

@@ -19,7 +19,7 @@ from ombud.data.splits import Split, split
 from ombud.errors import AuditedSystemError, PlanError, require
 from ombud.files import write_json
 from ombud.rng import generator
-from ombud.systems.base import Progress, TrainableRecommender
+from ombud.systems.base import Progress, Recommender
 from ombud.tuning.search import Objective, Search
 from ombud.tuning.spaces import space_for
 from ombud.tuning.trials import Trials
@@ -51,9 +51,9 @@ class Tuned:
     trials: pl.DataFrame
     stopped_because: str
 
-    def recommender(self) -> TrainableRecommender:
+    def recommender(self) -> Recommender:
         """Return an untrained recommender with the best parameters."""
-        made: TrainableRecommender = registry.create("recommender", self.model, self.best)
+        made: Recommender = registry.create("recommender", self.model, self.best)
         return made
 
 

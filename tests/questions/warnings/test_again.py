@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.audits import Audit, Plan, Result
-from ombud.audits.analyses import all_interactions
+from ombud.audits.analysis import Context, all_interactions
 from ombud.audits.load import load_data
 from ombud.audits.presets import complete
 from ombud.audits.rescore import rescore
@@ -120,7 +120,7 @@ def test_attributes_of_items_that_are_numbers_are_drawn() -> None:
     known = np.full(n, "known", dtype=object)
     hits = np.array([str(i) for i in range(n)], dtype=object)
     items = Items(names, {"hits": hits, "kind": known}, {"hits": known, "kind": known})
-    made = Distribution().analyse(replace(data, items=items), {}, Settings())
+    made = Distribution().analyze(Context(replace(data, items=items), {}, Settings()))
     kinds = made.tables["activity-histogram"]["what"].unique().to_list()
     assert "hits" in kinds and "kind" not in kinds
 

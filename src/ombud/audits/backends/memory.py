@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, ListAnalysis, LiveSystems, SystemAnalysis, is_long
+from ombud.audits.analysis import Context
 from ombud.audits.backends.base import Answers, Inputs, Measured, Notice, Run
 from ombud.audits.collect import OutputCollector, System
 from ombud.audits.histograms import spread_tables
@@ -163,26 +163,21 @@ class MemoryBackend:
             infos.append(metric_info(metric, next(iter(rows.values())).unit))
             tables |= spread_tables(metric, rows)
         progress(len(metrics), len(metrics), "measured")
+        context = Context(
+            data,
+            {name: answer.outputs for name, answer in answers.items()},
+            settings,
+            self.systems,
+            progress,
+            None if store is None else store.path,
+        )
         for analysis in self.audit.analyses:
             progress(0, 1, f"analysing {analysis.registered_name}")
-            result = self._analysed(analysis, answers, store, progress)
+            result = analysis.analyze(context)
             estimates += result.estimates
             exclusions |= dict.fromkeys(result.exclusions)
             tables |= result.tables
         return Measured(estimates, infos, exclusions, data.card, tables)
-
-    def _analysed(
-        self, analysis: Any, answers: Answers, store: RunFolder | None, progress: Progress
-    ) -> Analysed:
-        said = {name: answer.outputs for name, answer in answers.items()}
-        data, settings = self.data, self.audit.settings
-        if isinstance(analysis, SystemAnalysis):
-            folder = None if store is None else store.path
-            live = LiveSystems(self.systems, said, progress, folder)
-            return analysis.analyse_systems(data, live, settings)
-        more = {"progress": progress} if is_long(analysis) else {}
-        found: Analysed = analysis.analyse(data, said, settings, **more)
-        return found
 
     def _repeats(self, run: Run) -> Iterator[tuple[int, MemoryBackend]]:
         """Yield the audits of further repeats, and their numbers from 2 on."""
@@ -231,15 +226,14 @@ class MemoryBackend:
     def collector(self, run: Run) -> OutputCollector:
         """Return what asks the systems, and how deep."""
         metrics, analyses = self.audit.metrics, self.audit.analyses
-        depths = [metric.depth for metric in metrics]
-        depths += [one.depth for one in analyses if isinstance(one, ListAnalysis)]
+        depths = [metric.depth for metric in metrics] + [one.depth for one in analyses]
         recommends = any(isinstance(system, Recommender) for system in self.systems.values())
         made = OutputCollector(
             data=self.data,
             users=self._users() if recommends else np.empty(0),
             depth=max(depths, default=0),
             predictions=any(metric.reads == "predictions" for metric in metrics),
-            trained=any(isinstance(analysis, SystemAnalysis) for analysis in analyses),
+            trained=any(analysis.asks_systems for analysis in analyses),
             store=run.store,
             progress=run.progress,
         )

@@ -209,7 +209,7 @@ class BlockBackend(ABC):
         assert found.items is not None  # there are histories
         small = {n: p for n in ("labels", "items") if (p := getattr(data, n)) is not None}
         options = TableOptions(
-            absent=data.absent,
+            unlabeled=data.unlabeled,
             threshold=data.threshold,
             strict=data.strict,
             columns={n: c for n, c in data.columns.items() if n in small},

@@ -19,7 +19,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary, hash_ids
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Rows, Told
+from ombud.metrics.base import Metric, Notes, Rows
 from ombud.metrics.engine.estimate import estimates_of, nothing_measured
 from ombud.metrics.engine.estimator import MetricEstimator, Settings
 from ombud.metrics.engine.layout import Layout, aligned, all_units
@@ -215,17 +215,20 @@ class BlockSums:
         """Add what was left out, but for what is told from tallies at the end."""
         kept = []
         for name, measured in rows.items():
-            told = {e.key for e in self.metric.tell_left_out(measured.tallies)}
+            told = {e.key for e in self._notes(measured.tallies).exclusions}
             about = [e for e in measured.exclusions if not e.key or e.key not in told]
             kept += [replace(e, where=f"{name}: {e.where}", system=name) for e in about]
         self.left_out.add(kept, asked)
+
+    def _notes(self, tallies: Mapping[str, NDArray[np.float64]]) -> Notes:
+        return self.metric.notes(tallies, self.labels or ("",)) if tallies else Notes()
 
     def exclusions(self) -> tuple[Exclusion, ...]:
         """Return what was left out of all blocks, by system."""
         told = [
             replace(e, where=f"{name}: {e.where}", system=name)
             for name, tallies in self.tallies.items()
-            for e in self.metric.tell_left_out(tallies)
+            for e in self._notes(tallies).exclusions
         ]
         return (*self.left_out.exclusions(), *told)
 
@@ -490,13 +493,10 @@ class BlockSums:
     def _told(self, system: str) -> Rows:
         """Return what must be said beside the numbers of a system, as rows without units."""
         labels = self.labels or ("",)
-        told: Told = ({}, {})
-        if self.tallies[system]:
-            told = self.metric.tell(self.tallies[system], labels)
+        told = self._notes(self.tallies[system])
         empty = {name: np.empty((0, len(labels))) for name in self.statistic.columns}
-        rows = Rows(
-            self.unit, np.empty(0), empty, labels, notes=dict(told[0]), details=dict(told[1])
-        )
+        notes, details = dict(told.by_label), dict(told.details)
+        rows = Rows(self.unit, np.empty(0), empty, labels, notes=notes, details=details)
         depth = self.depths.get(system)
         if depth is None or self.metric.shallow_lists == "unread":
             return rows

@@ -9,8 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.data.exclusions import Exclusion
-from ombud.metrics.base import Metric, Told
+from ombud.metrics.base import Metric, Notes
 from ombud.metrics.engine.comparisons import Comparisons
 from ombud.metrics.engine.few_events import GapPolicy
 from ombud.metrics.engine.text_rows import LACKING, left_out, sizes_told
@@ -45,13 +44,10 @@ class TextMetric(Metric):
             return "families=true makes labels of what all texts together have; leave it out"
         return ""
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
-        """Return how many texts there are beside the clusters."""
-        return sizes_told(tallies, labels), {}
-
-    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
-        """Return how many texts have no value, and what came in its place."""
-        return tuple(left_out(tallies, self.needed)) if LACKING in tallies else ()
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
+        """Return how many texts there are beside the clusters, and how many have no value."""
+        lost = tuple(left_out(tallies, self.needed)) if LACKING in tallies else ()
+        return Notes(sizes_told(tallies, labels), exclusions=lost)
 
     @property
     def happened(self) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, Told
+from ombud.metrics.base import Metric, Notes, Outputs, Rows
 from ombud.questions.authors.creators import creators_of, exposure_of, profile_users, shares
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
@@ -87,7 +87,7 @@ class _Balance(Metric):
                 for who, reason in lost
                 if who.any()
             ),
-            details=self.tell(tallies, names)[1],
+            details=self.notes(tallies, names).details,
             tallies=tallies,
         )
 
@@ -97,16 +97,18 @@ class _Balance(Metric):
             return "who belongs to the profiles depends on of whom interactions are held out"
         return ""
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
         """Return the mean share of each identity in profiles and in lists."""
         users = float(tallies["users"][0])
         if not users:
-            return {}, {}
+            return Notes()
         sides = {name: tallies[name] / users for name in ("profile", "list")}
-        return {}, {
-            label: {name: float(means[g]) for name, means in sides.items()}
-            for g, label in enumerate(labels)
-        }
+        return Notes(
+            details={
+                label: {name: float(means[g]) for name, means in sides.items()}
+                for g, label in enumerate(labels)
+            }
+        )
 
 
 @metric("list-balance")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
@@ -21,7 +21,7 @@ from ombud.questions.authors.model import (
     fit_propagation,
     placebo_codes,
 )
-from ombud.questions.authors.model.identities import Splits
+from ombud.questions.authors.options import PropagationOptions
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
@@ -30,9 +30,7 @@ from ombud.stats.statistics import Floats
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.recommendations import Recommendations
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
-    from ombud.systems.base import Progress
 
 
 MIX = "genre mix held fixed"
@@ -56,8 +54,7 @@ class _Counts:
 
 
 @analysis("creator-propagation")
-@dataclass(frozen=True)
-class CreatorPropagation:
+class CreatorPropagation(PropagationOptions, Analysis):
     """Slope, intercept and residual spread of each system's lists on users' profiles.
 
     The model is that of `ombud.questions.authors.model`; all systems are fitted together. With more
@@ -69,51 +66,14 @@ class CreatorPropagation:
     - **Undefined**: without spread between users, without convergence, with too little data.
     - **Does not capture**: why lists vary with profiles; curved relations; what is not known.
 
-    Parameters
-    ----------
-    attribute
-        Which attribute of the items; default, the only one.
-    k
-        How many places of each list count.
-    least
-        Users with fewer items of known identity in their history are left out.
-    splits
-        ``rest`` or ``nested``; with two identities both are the same.
-    residual_rate
-        Rate of the exponential prior of the residual spread; 2 is that of the published code.
-    placebo
-        Whether the parity of a hash of the item id is fitted too: what the model says when there
-        is nothing to find.
-    genres
-        Labels of items; slopes are also fitted among the items of each alone, and with the mix of
-        genres held fixed: profiles and lists are set against what the genres of their items let
-        expect (the mix of identities among all interactions with items of a genre; the log odds
-        of that enter as an offset), so the slope is that of what goes beyond genre.
-
     References
     ----------
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
 
-    attribute: str = ""
-    k: int = 50
-    least: int = 5
-    splits: Splits = "rest"
-    residual_rate: float = 0.1
-    placebo: bool = False
-    genres: tuple[str, ...] = ()
-
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self,
-        data: Dataset,
-        outputs: Mapping[str, Outputs],
-        settings: Settings,
-        *,
-        progress: Progress | None = None,
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the parameters of every fit, and what figures are drawn from."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         creators = creators_of(data, self.attribute, self.registered_name)
         lists = lists_in(outputs, self.registered_name)
         if len(creators.names) < 2:
@@ -134,8 +94,7 @@ class CreatorPropagation:
         estimates: list[Estimate] = []
         exclusions: list[Exclusion] = []
         for number, (within, (whose, least, against)) in enumerate(wanted.items()):
-            if progress is not None:
-                progress(number, len(wanted), f"fitting {within or 'all items'}")
+            context.progress(number, len(wanted), f"fitting {within or 'all items'}")
             more, told, left = self._fitted(
                 whose, data, lists, settings, within, least=least, expected=against
             )
@@ -144,7 +103,7 @@ class CreatorPropagation:
             exclusions += [] if within else left
         rng = generator(settings.seed, self.registered_name, "new users")
         drawn = _drawn({who: fit for (where, who), fit in fits.items() if not where}, rng)
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates),
             {
                 "creator-propagation-fits": _diagnostics(fits),

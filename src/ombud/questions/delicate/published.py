@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.frames import Column, read_table
 from ombud.errors import DataError
 from ombud.questions.delicate.detection import Confusion, f1_statistic
@@ -25,8 +24,6 @@ from ombud.stats.proportions import proportion
 from ombud.taxonomy.resources import parse_commented_csv
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
@@ -80,7 +77,7 @@ def _shipped(name: str, columns: tuple[str, ...]) -> list[dict[str, str]]:
 
 @analysis("published-figures")
 @dataclass(frozen=True)
-class PublishedFigures:
+class PublishedFigures(Analysis):
     """Precision, recall and F1 of published methods, with intervals that were not published.
 
     Rounded rates and class sizes often tell the counts behind them. Every integer confusion matrix
@@ -102,13 +99,9 @@ class PublishedFigures:
 
     figures: Path | str = ""
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the counts behind each row, and its figures with intervals."""
-        del data, outputs
+        settings = context.settings
         estimates: list[Estimate] = []
         rows: list[dict[str, Any]] = []
         for row in _figures(self.figures):
@@ -126,7 +119,7 @@ class PublishedFigures:
             counts = found[0]._asdict() if len(found) == 1 else dict.fromkeys(Confusion._fields)
             rows.append({"system": name, **figures, "matrices": len(found), **counts})
             estimates += _estimates(found, name, settings)
-        return Analysed(tuple(estimates), {"published-figures": _table(rows)})
+        return AnalysisResult(tuple(estimates), {"published-figures": _table(rows)})
 
 
 def _figures(given: Path | str) -> list[dict[str, Any]]:

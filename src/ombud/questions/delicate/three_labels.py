@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.data.decisions import Decisions
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.questions.delicate.judged import of_texts
@@ -31,7 +30,6 @@ from ombud.text.tagging import texts_of
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
@@ -41,7 +39,7 @@ _LEAST_CHANCE = 1e-6
 
 @analysis("rating-labels")
 @dataclass(frozen=True)
-class RatingLabels:
+class RatingLabels(Analysis):
     """Agreement of raters, and detection against each label that their ratings make.
 
     - ``ratings/alpha``: the five alphas of Krippendorff (label says which).
@@ -64,12 +62,9 @@ class RatingLabels:
 
     ratings: Path | str
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return agreement and detection."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         texts = texts_of(data, "rating-labels")
         given = read_ratings(self.ratings, texts)
         labels = given.labels
@@ -97,7 +92,7 @@ class RatingLabels:
         tables = {"rating-counts": _counts(given)}
         if confusion:
             tables["risk-confusion"] = pl.DataFrame(confusion)
-        return Analysed(tuple(estimates), tables, given.exclusions)
+        return AnalysisResult(tuple(estimates), tables, given.exclusions)
 
 
 def _about(texts: Texts, name: str, label: str, settings: Settings) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -13,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import chdtrc, fdtrc
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
@@ -26,26 +25,21 @@ from ombud.stats.estimate import Estimate
 from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
 @dataclass(frozen=True)
-class _Regression:
+class _Regression(Analysis):
     terms: str = "terms-identity@1"
     path: Path | str = ""
     mode: Literal["whole-word", "published"] = "whole-word"
-
-    registered_name: ClassVar[str]
     title: ClassVar[str]
     logistic: ClassVar[bool]
 
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the coefficients of each system, as estimates and as a table."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         require("statsmodels", "regress")
         texts = texts_of(data, self.registered_name)
         columns = columns_of(data, self.terms, self.path, self.mode)
@@ -67,7 +61,7 @@ class _Regression:
         tables = {self.registered_name: pl.DataFrame(rows, infer_schema_length=None)}
         if fits:
             tables[f"{self.registered_name}-fit"] = pl.DataFrame(fits, infer_schema_length=None)
-        return Analysed(tuple(corrected), tables, tuple(exclusions))
+        return AnalysisResult(tuple(corrected), tables, tuple(exclusions))
 
     def _outcome(self, decisions: Decisions, texts: Texts) -> NDArray[np.float64]:
         raise NotImplementedError

@@ -39,6 +39,16 @@ def amplification_infos(result: Result, name: str) -> dict[str, MetricInfo]:
     return {form: found[form] for form in order if form in found}
 
 
+def paper_infos(result: Result, name: str) -> list[MetricInfo]:
+    """Return the paper's reading, unlabeled items as *no*, where the headline has another one."""
+    chief = set(map(id, amplification_infos(result, name).values()))
+    return [
+        info
+        for info in infos_of(result, name)
+        if info.spec.get("unknown", "no") == "no" and id(info) not in chief
+    ]
+
+
 def chief_amplification(result: Result) -> MetricInfo | None:
     """Return the amplification that answers the question: the ratio of means, or the mean."""
     infos = amplification_infos(result, "amplification-user")
@@ -96,7 +106,8 @@ def disagreeing(result: Result, system: str) -> Estimate | None:
     infos = amplification_infos(result, "amplification-user")
     if not {"mean", "ratio-of-means"} <= set(infos):
         return None
-    chief, paper = (level(result, infos[form], system) for form in ("ratio-of-means", "mean"))
+    mean = next(iter(paper_infos(result, "amplification-user")), infos["mean"])
+    chief, paper = (level(result, info, system) for info in (infos["ratio-of-means"], mean))
     if chief is None or paper is None or chief.value is None or paper.value is None:
         return None
     clear = {"above", "below"} & {reading(chief), reading(paper)}

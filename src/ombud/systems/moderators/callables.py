@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions, Outcome
-from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError
 from ombud.systems.moderators.answers import Answer, decisions_of, error
-from ombud.systems.moderators.local import clean_texts
+from ombud.systems.moderators.local import LocalModerator
 
 
 @dataclass(kw_only=True)
-class CallableModerator:
+class CallableModerator(LocalModerator):
     """A function that takes a list of texts and returns one answer each.
 
     It has no name in the registry on purpose: a plan is a file from anywhere, and a plan that
@@ -54,13 +54,12 @@ class CallableModerator:
     version: str = ""
     batch: int = 256
 
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return one outcome a text, in the order of the texts."""
-        rows = clean_texts(texts)
+    def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
+        """Return one outcome for each text."""
         answers: list[Answer] = []
-        for at in range(0, len(rows), self.batch):
-            answers += self._ask(rows[at : at + self.batch])
-        return decisions_of(texts.ids, answers)
+        for at in range(0, len(texts), self.batch):
+            answers += self._ask(texts[at : at + self.batch])
+        return decisions_of(ids, answers)
 
     def _ask(self, texts: list[str]) -> list[Answer]:
         try:

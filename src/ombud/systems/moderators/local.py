@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -11,9 +12,23 @@ from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.texts import Texts
+from ombud.systems.base import Moderator, Progress
 from ombud.systems.moderators.answers import without_surrogates
 
 CHUNK = 4096
+
+
+class LocalModerator(Moderator):
+    """A text model on this machine: `decide` must be given, on strings that UTF-8 can hold."""
+
+    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
+        """Return one outcome a text, in the order of the texts."""
+        del progress
+        return self.decide(np.asarray(texts.ids), clean_texts(texts))
+
+    @abstractmethod
+    def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
+        """Return one outcome for each of some texts, which have these ids."""
 
 
 def clean_texts(texts: Texts) -> list[str]:
@@ -44,7 +59,7 @@ def in_chunks(
 
 
 def scored(
-    texts: Texts,
+    ids: NDArray[Any],
     scores: NDArray[np.float32],
     threshold: float,
     categories: Mapping[str, NDArray[np.float32]] | None = None,
@@ -55,7 +70,7 @@ def scored(
     outcomes = np.where(np.isnan(scores), np.int8(Outcome.ERROR), flags)
     named = dict(categories or {})
     matrix = np.column_stack(list(named.values())).astype(np.float32) if named else None
-    return Decisions(np.asarray(texts.ids), outcomes, scores, tuple(named), matrix, version=version)
+    return Decisions(ids, outcomes, scores, tuple(named), matrix, version=version)
 
 
 def package_version(distribution: str) -> str:

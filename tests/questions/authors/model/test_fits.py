@@ -27,7 +27,7 @@ from ombud.questions.authors.model._importance import Drawn
 from ombud.questions.authors.model.posterior import Posterior
 
 Make = Callable[..., Any]
-REFERENCE = Path(__file__).parents[2] / "reference" / "propagation"
+REFERENCE = Path(__file__).parents[3] / "reference" / "propagation"
 SHORT = {"mean": "mu", "spread": "sigma", "intercept": "b", "slope": "s", "residual": "v"}
 
 

@@ -97,7 +97,7 @@ def measure(
     if asked.votes == "probability" or sides.labels.errors is not None:
         columns, touched, shared = _by_votes(asked, sides, over_labels)
     else:
-        states = np.vstack([sides.labels.states, _unknown_row(sides.labels)])
+        states = sides.labels.padded
         items = tuple(carried(states, asked.unknown, side) for side in ("list", "history"))
         columns, touched = _values(asked, sides, items, over_labels)
         shared = None
@@ -136,10 +136,6 @@ def tell(
     touched, short = tallies["touched"].astype(np.int64), int(tallies["short"][0])
     notes = _notes(asked, short, touched, labels, over_labels)
     return notes, _details(asked, short, touched, labels, over_labels)
-
-
-def _unknown_row(labels: Labels) -> NDArray[np.int8]:
-    return np.full((1, len(labels.names)), LabelState.UNKNOWN, dtype=np.int8)
 
 
 def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
@@ -260,7 +256,7 @@ def _by_votes(
     kept = np.arange(n) if n <= most else np.sort(generator(0, "kept").permutation(n)[:most])
     errors = sides.labels.errors
     priors = fitted_priors(sides.labels) if errors is None else None
-    states = np.vstack([sides.labels.states, _unknown_row(sides.labels)])
+    states = sides.labels.padded
     total: dict[str, Floats] = {}
     each = {
         name: np.empty((asked.draws, len(kept), w), dtype=np.float32)
@@ -274,6 +270,7 @@ def _by_votes(
         else:
             drawn = beta_draw(sides.labels, priors, rng)
         drawn = np.vstack([drawn, np.full((1, drawn.shape[1]), np.nan, dtype=np.float32)])
+        drawn[np.isnan(drawn) & (states == LabelState.NO)] = 0  # declared, without a vote
         items = tuple(carried(states, asked.unknown, side, drawn) for side in ("list", "history"))
         columns, counts = _values(asked, sides, items, over_labels)
         touched += counts

@@ -11,11 +11,12 @@ import numpy as np
 from ombud.data.ids import Ids
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError
+from ombud.systems.base import Recommender
 from ombud.systems.recommenders.adapters.answers import Answer, Faults, as_answer, gather
 
 
 @dataclass(kw_only=True)
-class CallableRecommender:
+class CallableRecommender(Recommender):
     """A function that takes user ids and a length, and returns one list of item ids per user.
 
     It has no name in the registry on purpose: a plan is a file from anywhere, and a plan that

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from scipy import sparse
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
+from ombud.metrics.engine.estimator import Settings
 from ombud.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
     from ombud.data.interactions import Interactions
     from ombud.data.labels import Labels
     from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
     from ombud.systems.base import Moderator, Progress, Recommender
 
 
 @dataclass(frozen=True, eq=False)
-class Analysed:
+class AnalysisResult:
     """What an analysis found.
 
     Parameters
@@ -45,114 +45,62 @@ class Analysed:
     exclusions: tuple[Exclusion, ...] = ()
 
 
-@runtime_checkable
-class Analysis(Protocol):
-    """What an audit needs to know of an analysis.
-
-    An analysis is a frozen dataclass whose fields are its options, registered with
-    ``@ombud.registry.analysis("name")``. One that looks further down the lists than the metrics
-    do says so by a property `depth`.
-    """
-
-    registered_name: ClassVar[str]
-    """The name in plans; set by the decorator."""
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
-        """Return what is found.
-
-        Parameters
-        ----------
-        data
-            The audited data.
-        outputs
-            What the systems answered, by system; an analysis of the data alone ignores it.
-        settings
-            How uncertainty is computed.
-        """
-        ...
+def _silent(done: int, total: int, note: str) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True, eq=False)
-class LiveSystems:
-    """The systems of an audit, ready to be asked more than their lists.
+class Context:
+    """What an analysis may read, and whom it may ask.
 
     Parameters
     ----------
-    systems
-        By name; those that ombud trains are trained.
+    data
+        The audited data.
     outputs
-        What they answered, by name.
+        What the systems answered, by name.
+    settings
+        How uncertainty is computed.
+    systems
+        The systems by name, ready to be asked more; those that ombud trains are trained when the
+        analysis says that it `asks_systems`. When a stored result is measured again there are
+        only recorded systems.
     progress
         Called with (done, total, note).
     folder
         Where answers may be kept, or None.
     """
 
-    systems: Mapping[str, Recommender | Moderator]
-    outputs: Mapping[str, Outputs]
-    progress: Progress
+    data: Dataset
+    outputs: Mapping[str, Outputs] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+    systems: Mapping[str, Recommender | Moderator] = field(default_factory=dict)
+    progress: Progress = _silent
     folder: Path | None = None
 
 
-@runtime_checkable
-class SystemAnalysis(Protocol):
-    """An analysis that asks the systems themselves, such as what they would show otherwise.
+class Analysis(ABC):
+    """Something computed beside the metrics: from the data, the outputs, or by asking the systems.
 
-    It is registered as an `Analysis` is. When a stored result is measured again there are only
-    recorded systems: it must say which of them it cannot ask.
+    An analysis is a frozen dataclass whose fields are its options, registered with
+    ``@ombud.registry.analysis("name")``. It must give `analyze`.
     """
 
     registered_name: ClassVar[str]
     """The name in plans; set by the decorator."""
 
-    def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
-        """Return what is found.
-
-        Parameters
-        ----------
-        data
-            The audited data.
-        live
-            The systems, and what they answered.
-        settings
-            How uncertainty is computed.
-        """
-        ...
-
-
-class LongAnalysis(Protocol):
-    """An analysis that takes long enough to say where it is: `analyse` takes ``progress`` too."""
-
-    registered_name: ClassVar[str]
-    """The name in plans; set by the decorator."""
-
-    def analyse(
-        self,
-        data: Dataset,
-        outputs: Mapping[str, Outputs],
-        settings: Settings,
-        *,
-        progress: Progress | None = None,
-    ) -> Analysed:
-        """Return what is found; progress is called with (done, total, note)."""
-        ...
-
-
-def is_long(analysis: Analysis) -> TypeGuard[LongAnalysis]:
-    """Whether an analysis takes ``progress``."""
-    return "progress" in signature(analysis.analyse).parameters
-
-
-@runtime_checkable
-class ListAnalysis(Protocol):
-    """An analysis that looks at lists, so that they must be asked for deep enough."""
+    asks_systems: ClassVar[bool] = False
+    """Whether it asks the systems themselves, so that they are trained even if their answers are
+    stored. Of recorded systems, it must say which it cannot ask."""
 
     @property
     def depth(self) -> int:
-        """How many places of a list it looks at."""
-        ...
+        """How many places of a list it looks at, so that lists are asked for deep enough."""
+        return 0
+
+    @abstractmethod
+    def analyze(self, context: Context) -> AnalysisResult:
+        """Return what is found."""
 
 
 def decisions_in(outputs: Mapping[str, Outputs], analysis: str) -> dict[str, Decisions]:
