@@ -14,7 +14,10 @@ from ombud.audits.plan import DataPlan, Plan
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import MappedFile, open_frame
 from ombud.data.items import LABEL, LABEL_WORDS
+from ombud.data.reading import Reading
 from ombud.data.splits import split
 from ombud.data.tables import TABLES, TableOptions, read_tables
 from ombud.errors import DataError, OmbudError, PlanError, RegistryError
@@ -123,26 +126,53 @@ def _load_files(plan: Plan) -> Dataset:
         raise PlanError(f"by = [] compares no groups, but [data] names {', '.join(unused)}")
     unknowns = tables["labels"].rule if "labels" in tables else ""
     hashes = {Path(path).name: hash_file(Path(path)) for path in paths.values()}
+    changed = _changed_forms(plan)
+    main = "interactions" if "interactions" in tables else "texts" if "texts" in tables else ""
+    if main and changed:
+        table = tables[main]
+        tables[main] = replace(table, exclusions=(*table.exclusions, *changed))
     card = Card(name="files", title=", ".join(hashes), hashes=hashes, unknowns=unknowns)
     data = Dataset(**tables, card=card)
     _check_matches(data, asked)
     return data
 
 
+def _changed_forms(plan: Plan) -> list[Exclusion]:
+    """Return in what files differ from those that the plan was written for."""
+    found = []
+    for table, before in plan.data.form.items():
+        path = getattr(plan.data, table, None)
+        if path is None or not before:
+            continue
+        reading = plan.data.reading.get(table, {})
+        plain = {k: v for k, v in reading.items() if k in {"separator", "encoding", "names"}}
+        file = MappedFile(path, reading=Reading.from_dict(plain, f"[data.reading.{table}]"))
+        now = open_frame(file)[0].collect_schema().names()
+        new = [name for name in now if name not in before]
+        gone = [name for name in before if name not in now]
+        parts = [f"new columns: {', '.join(new)}"] if new else []
+        parts += [f"missing columns: {', '.join(gone)}"] if gone else []
+        if parts:
+            text = f"it differs from the file that the plan was written for ({'; '.join(parts)})"
+            found.append(Exclusion(Path(path).name, "", 0, text, key="warning/changed-form"))
+    return found
+
+
 def _unread(plan: Plan) -> tuple[str, ...]:
     """Return the columns of the interactions that nothing in a plan reads."""
     if plan.preset or plan.analyses or plan.split:
         return ()
+    known = registry.names("recommender")
     kinds = [str(config.get("type")) for config in plan.systems.values()]
-    recommenders = registry.names("recommender")
-    trained = [
-        k for k in kinds if k in recommenders and hasattr(registry.get("recommender", k), "fit")
-    ]
+    trained = any(
+        kind not in known or getattr(registry.get("recommender", kind), "trainable", True)
+        for kind in kinds
+    )
     try:
         metrics = load_metrics(plan.metrics)
     except OmbudError:  # the error comes when metrics are loaded
         return ()
-    if trained or not all(kind in recommenders for kind in kinds):
+    if trained:
         return ()
     rated = plan.data.rating_scale is not None or plan.data.duplicates in {"mean", "median"}
     for metric in metrics:

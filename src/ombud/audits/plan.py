@@ -123,6 +123,8 @@ class DataPlan(_Strict):
     """``[data.columns.TABLE]``: by the name above, the column's name in the file of that table."""
     reading: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """``[data.reading.TABLE]``: how its file is written (`separator`, `decimal`, `dates`, ...)."""
+    form: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By table, the columns its file had when the plan was written: the result names changes."""
 
     _old_names: tuple[str, ...] = PrivateAttr(default=())
 

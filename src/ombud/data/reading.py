@@ -55,6 +55,10 @@ MISSING = (
 """Words for a missing number, flag or time."""
 MISSING_GROUPS = ("", "na", "n/a", "nan", "null", "#n/a", "<na>", "\\n")
 """Words for a missing group: *none* may be one."""
+YES = ("yes", "y", "true", "t", "1", "1.0", "ja", "j", "oui", "vrai", "wahr", "si", "sí", "x", "on")
+"""Words that mean yes."""
+NO = ("no", "n", "false", "f", "0", "0.0", "nein", "non", "faux", "falsch", "off")
+"""Words that mean no."""
 HALF_CHARACTER = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
 _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
@@ -147,7 +151,7 @@ class Reading:
     @property
     def reshapes(self) -> bool:
         """Whether rows of the file become other rows."""
-        return bool(self.labels or self.split or self.items or self.where)
+        return bool(self.labels or self.split or self.items or self.where or self.votes)
 
 
 PLAIN = Reading()
@@ -687,17 +691,44 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
             list(reading.labels), index=kept, variable_name="label", value_name="present"
         ).filter(~pl.col("present").str.strip_chars().str.to_lowercase().is_in(MISSING))
     if reading.split:
-        cells = pl.col("label").str.split(reading.split)
-        lazy = lazy.with_columns(label=cells).explode("label")
-        lazy = lazy.with_columns(pl.col("label").str.strip_chars())
+        if not isinstance(schema.get("label"), pl.List):
+            cells = pl.col("label").str.strip_chars(" []").str.split(reading.split)
+            lazy = lazy.with_columns(label=cells)
+        lazy = lazy.explode("label").with_columns(pl.col("label").str.strip_chars(" \t\"'"))
         blank = pl.col("label").str.len_bytes() == 0
         lazy = lazy.with_columns(label=pl.when(blank).then(None).otherwise(pl.col("label")))
         named_too = pl.col("label").is_not_null().any().over("item")
         lazy = lazy.filter(pl.col("label").is_not_null() | ~named_too)
         lazy = lazy.unique(["item", "label"], maintain_order=True)
+    if reading.votes:
+        lazy = _votes(lazy, reading, name)
     if reading.items:
         lazy = _lists(lazy, reading.items, schema)
     return lazy
+
+
+def _votes(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
+    """Return one row per thing, with the votes of its annotators."""
+    names = lazy.collect_schema().names()
+    vote, keys = ("label", ["id"]) if "text" in names else ("present", ["item", "label"])
+    keys = [key for key in keys if key in names] or ["text"]
+    if vote not in names:
+        raise DataError(name, [f"votes need a column {vote!r} with what each annotator said"])
+    word = pl.col(vote).cast(pl.String).str.strip_chars().str.to_lowercase()
+    yes = [one.lower() for one in reading.yes] or list(YES)
+    no = [one.lower() for one in reading.no] or list(NO)
+    said = {"yes": word.is_in(yes), "no": word.is_in(no)}
+    if reading.yes and not reading.no:
+        said["no"] = word.is_not_null() & ~word.is_in([*yes, *MISSING])
+    odd = lazy.filter(word.is_not_null() & ~said["yes"] & ~said["no"] & ~word.is_in(list(MISSING)))
+    found = odd.select(word).unique().head(4).collect().to_series().to_list()
+    if found:
+        raise DataError(name, [f"column {vote!r} holds {found}; say which words mean yes"])
+    others = [c for c in names if c not in (*keys, vote)]
+    return lazy.group_by(keys, maintain_order=True).agg(
+        *(pl.col(c).first() for c in others),
+        **{c: condition.sum().cast(pl.Int64) for c, condition in said.items()},
+    )
 
 
 def _lists(lazy: pl.LazyFrame, items: tuple[str, ...], schema: pl.Schema) -> pl.LazyFrame:

@@ -11,14 +11,9 @@ from typing import Literal
 
 import polars as pl
 
-from ombud.data.reading import MISSING, MISSING_GROUPS, PLAIN, Reading, note
+from ombud.data.reading import MISSING, MISSING_GROUPS, NO, PLAIN, YES, Reading, note
 
 Kind = Literal["category", "count", "flag", "id", "number", "text", "time"]
-
-YES = ("yes", "y", "true", "t", "1", "1.0", "ja", "j", "oui", "vrai", "wahr", "si", "sí", "x", "on")
-"""Words that mean yes."""
-NO = ("no", "n", "false", "f", "0", "0.0", "nein", "non", "faux", "falsch", "off")
-"""Words that mean no."""
 
 
 @dataclass
