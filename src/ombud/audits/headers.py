@@ -16,6 +16,7 @@ from ombud.data.frames import Frame, MappedFile, open_frame, unreadable
 from ombud.data.reading import ENDINGS, MISSING, NO, YES, Reading, file_type
 from ombud.data.tables import TABLES
 from ombud.errors import DataError, PlanError
+from ombud.systems.saved_outputs import ALLOWED, FLAGGED
 
 ROLES = (*TABLES, "recommendations", "decisions")
 """What a file can be: a table of a data set, or what a system returned."""
@@ -113,23 +114,6 @@ _RETURNED = ("rec", "shown", "served", "toplist", "empfehl", "output", "pred", "
 _PEOPLE = ("user", "customer", "people", "member", "reader", "viewer", "profile", "nutzer", "kunde")
 _THINGS = ("item", "movie", "film", "book", "product", "catalog", "work", "track", "show", "title")
 _TAGS = ("label", "tag", "warn", "advis", "trigger", "keyword", "genre", "topic")
-FLAGGED = (
-    "flagged", "flag", "blocked", "block", "removed", "remove", "hidden", "hide", "deleted",
-    "delete", "rejected", "reject", "banned", "denied", "deny", "toxic", "hate", "hateful",
-    "hatespeech", "abusive", "offensive", "harmful", "unsafe", "nsfw", "spam", "violation",
-    "entfernt", "geloscht", "gesperrt", "markiert", "supprime", "signale", "bad", "off", "fail",
-    "offensive language", "hate speech", "positive", "delicate", "label_1",
-)  # fmt: skip
-"""Words that usually mean that a text is, or should be, flagged."""
-ALLOWED = (
-    "allowed", "allow", "kept", "keep", "approved", "approve", "visible", "shown", "published",
-    "publish", "passed", "pass", "accepted", "accept", "ok", "okay", "none", "clean", "safe",
-    "neutral", "normal", "benign", "acceptable", "nontoxic", "nothate", "nohate", "notoffensive",
-    "neither", "ham", "good", "sichtbar", "behalten", "erlaubt", "visible", "non toxique", "fine",
-    "notoxic", "not", "negative", "label_0", "noaction", "nichtentfernt", "unflagged",
-)  # fmt: skip
-"""Words that usually mean that it is not."""
-
 Profile = Literal["empty", "flag", "list", "number", "text", "time", "whole", "word"]
 
 

@@ -249,6 +249,13 @@ def load_system(
         )
     if of == "moderator" and "name" in signature(registry.get(of, kind)).parameters:
         options.setdefault("name", name)  # messages then use the name that the plan uses
+    known_options = signature(registry.get(of, kind)).parameters
+    for given, wanted in (("url", "base_url"), ("base_url", "url")):
+        # One key for the address of any service; `base_url` is the older name.
+        if given in options and given not in known_options and wanted in known_options:
+            if wanted in options:
+                raise PlanError(f"system {name!r}: url and base_url are the same; remove one")
+            options[wanted] = options.pop(given)
     made: Recommender | Moderator = registry.create(of, kind, options)
     return made
 

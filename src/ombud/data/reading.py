@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -42,7 +42,7 @@ MAX_DEPTH = 64
 
 ENDINGS = (
     ".parquet", ".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data",
-    ".jsonl", ".ndjson", ".json", ".arrow", ".feather",
+    ".jsonl", ".ndjson", ".json", ".arrow", ".feather", ".run", ".trec", ".inter",
 )  # fmt: skip
 """The file types that are read; each also compressed: .gz, .bz2, .xz, .zst, .zip."""
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
@@ -240,6 +240,12 @@ def open_file(path: Path, name: str, reading: Reading, spelled: tuple[str, ...])
     if ending in {".arrow", ".feather"} or start.startswith(b"ARROW1"):
         return pl.scan_ipc(path, glob=False)
     content = _unpacked(path, name, packed) if packed else b""
+    if ending in {".run", ".trec"}:
+        # TREC run files: query, Q0, document, rank, score, tag, without a header.
+        raw = content or _bounded_file(path, name)
+        content = re.sub(rb"[ \t]+", b"\t", raw)
+        names = ("user", "q0", "item", "rank", "score", "model")
+        reading = replace(reading, names=reading.names or names, separator="\t")
     if packed and content.startswith(b"PAR1"):
         return pl.scan_parquet(content)
     if ending in {".jsonl", ".ndjson", ".json"} or (
@@ -352,6 +358,9 @@ def _clean_names(found: list[str], given: tuple[str, ...]) -> list[str]:
     if given:
         return [*given, *found[len(given) :]][: len(found)]
     clean = [one.strip().strip("\ufeff").strip('"').strip() for one in found]
+    # RecBole states types in the header: user_id:token.
+    if all(re.search(r":(token|float|token_seq|float_seq)$", one) for one in clean):
+        clean = [one.rpartition(":")[0] for one in clean]
     return clean if len(set(clean)) == len(found) else found
 
 
@@ -654,6 +663,28 @@ def _json_rows(raw: bytes, name: str) -> list[Any] | None:
             return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
         return [found]
     return found if isinstance(found, list) else [found]
+
+
+def read_json(path: Path, name: str) -> list[Any]:
+    """Return the values of a JSON file: of its array, or one per line.
+
+    Parameters
+    ----------
+    path
+        The file, at most `MAX_UNPACKED` bytes.
+    name
+        Its name in messages.
+    """
+    packed = file_type(path)[1]
+    raw = _unpacked(path, name, packed) if packed else _bounded_file(path, name)
+    if _depth(raw.decode("utf-8", "replace")) > MAX_DEPTH:
+        raise DataError(name, [_TOO_DEEP])
+    text = raw.decode("utf-8-sig", "replace").strip()
+    try:
+        found = json.loads(text)
+        return found if isinstance(found, list) else [found]
+    except ValueError:
+        return [_loads(line, name) for line in text.split("\n") if line.strip()]
 
 
 def _frame_of_rows(rows: list[Any], name: str) -> pl.LazyFrame:

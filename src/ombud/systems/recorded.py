@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Frame, MappedFile
+from ombud.data.frames import Frame, MappedFile, open_frame
 from ombud.data.ids import Ids, Vocabulary
 from ombud.data.reading import PLAIN, Reading, noting
 from ombud.data.recommendations import Recommendations
@@ -22,12 +22,35 @@ from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.registry import hint, moderator, recommender
 from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.saved_outputs import SavedOutput, matched, read_saved
 
 _LISTS = ("user", "item", "rank", "score")
 _DECISIONS = ("id", "outcome", "flagged", "score", "repeat", "categories")
 
 
 _T = TypeVar("_T", Recommendations, Decisions)
+# How LensKit, RecBole and implicit call the columns of lists.
+_TOOLS = {
+    "user": ("user_id", "userid", "qid"),
+    "item": ("item_id", "itemid", "docno", "docid"),
+    "score": ("prediction",),
+}
+
+
+def _tool_columns(frame: Frame) -> dict[str, str]:
+    """Return the columns of lists as common tools write them; empty if they are ombud's own."""
+    try:
+        found = open_frame(frame)[0].collect_schema().names()
+    except Exception:  # the error comes where the table is read
+        return {}
+    if {"user", "item"} <= {name.strip().lower() for name in found}:
+        return {}
+    made = {ours: ours for ours in _LISTS if ours in found}
+    for ours, names in _TOOLS.items():
+        theirs = next((c for c in found if c.strip().lower() in names), None)
+        if theirs is not None:
+            made.setdefault(ours, theirs)
+    return made if {"user", "item"} <= set(made) else {}
 
 
 def _read(
@@ -105,7 +128,8 @@ class RecordedRecommendations(Recommender):
         return self._lists
 
     def _read(self, frame: Frame) -> Recommendations:
-        return _read(Recommendations.from_frame, frame, self.columns, self.reading, _LISTS)
+        columns = self.columns or _tool_columns(frame)
+        return _read(Recommendations.from_frame, frame, columns, self.reading, _LISTS)
 
     @property
     def record(self) -> Recommendations:
@@ -122,10 +146,15 @@ class RecordedRecommendations(Recommender):
 class RecordedDecisions(Moderator):
     """A file or frame of past decisions (`id` and `outcome`, `flagged` or `score`).
 
+    Also saved outputs of common tools: Hugging Face pipelines (`label` and `score`, or all labels
+    of each text), Detoxify, OpenAI moderation replies and batches, Perspective, and Azure AI
+    Content Safety. Outputs without ids are matched by the text they repeat, else by row.
+
     Parameters
     ----------
     path
-        The file (Parquet, CSV, TSV, JSONL); from Python also a frame, or `Decisions`.
+        The file (Parquet, CSV, TSV, JSON, JSONL); from Python also a frame, a list of replies, or
+        `Decisions`.
     name
         The system's name in the report; default, the file's name, or ``recorded``.
     threshold
@@ -151,6 +180,7 @@ class RecordedDecisions(Moderator):
     columns: dict[str, str] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
     _decisions: Decisions | None = field(default=None, init=False, repr=False)
+    _saved: SavedOutput | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         given: Any = self.path
@@ -177,6 +207,14 @@ class RecordedDecisions(Moderator):
         return self._decisions
 
     def _read(self, frame: Frame) -> Decisions:
+        name = frame.name if isinstance(frame, Path) else str(self.name or "recorded")
+        chosen = Reading.from_dict(self.reading, "reading")
+        notes: list[Exclusion]
+        with noting() as notes:
+            self._saved = read_saved(frame, self.columns, chosen, self.threshold, name)
+        if self._saved is not None:
+            past = self._saved.decisions
+            return replace(past, exclusions=(*past.exclusions, *notes))
         read = partial(Decisions.from_frame, threshold=self.threshold)
         return _read(read, frame, self.columns, self.reading, _DECISIONS)
 
@@ -194,6 +232,11 @@ class RecordedDecisions(Moderator):
             If none of the recorded ids is that of a text.
         """
         past = self.decisions
+        if self._saved is not None and self._saved.key != "id":
+            notes: list[Exclusion]
+            with noting() as notes:
+                past = matched(replace(self._saved, decisions=past), texts, self.path.name)
+            past = replace(past, exclusions=(*past.exclusions, *notes))
         said, strangers, lacking = decisions_about(past, texts)
         count = len(np.unique(past.ids))
         if len(texts) and count and lacking == len(texts):
