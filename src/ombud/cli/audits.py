@@ -81,6 +81,11 @@ def _print_result(result: Result, path: Path, quiet: bool, verbose: bool) -> Non
     elif not quiet:
         for line in summary_lines(result, width=console.width):
             say(line)
+        assumed = [str(e) for e in result.exclusions if e.is_assumption]
+        if assumed:
+            say("\nHow the files were read:")
+        for text in assumed:
+            say(f"  {visible(text)}")
     say(f"report: {path}")
 
 

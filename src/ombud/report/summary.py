@@ -235,7 +235,8 @@ def _across(
 
 def _left_out(result: Result, width: int, room: int) -> list[str]:
     """Return what was left out, as many reasons as fit into so many lines, and the rest counted."""
-    some = sorted((e for e in result.exclusions if not e.is_warning), key=lambda e: -e.count)
+    left = (e for e in result.exclusions if not (e.is_warning or e.is_assumption))
+    some = sorted(left, key=lambda e: -e.count)
     told = [_wrapped(str(e), width, "  ") for e in some]
     for shown in range(len(told), 0, -1):
         lines = ["", "Left out:", *(line for one in told[:shown] for line in one)]

@@ -12,7 +12,9 @@ from ombud.report.blocks import Block, Bullets, Cell, Column, Section, Table, pa
 def exclusions(result: Result) -> Section:
     """Show every exclusion with its count and reason."""
     blocks: list[Block] = []
-    if result.exclusions:
+    excluded = [e for e in result.exclusions if not e.is_assumption]
+    assumed = [e for e in result.exclusions if e.is_assumption]
+    if excluded:
         rows = tuple(
             (
                 Cell(e.where),
@@ -21,7 +23,7 @@ def exclusions(result: Result) -> Section:
                 Cell("\u2013") if e.of is None else Cell.number(e.of),
                 Cell(e.reason),
             )
-            for e in sorted(result.exclusions, key=lambda e: -_share(e))
+            for e in sorted(excluded, key=lambda e: -_share(e))
         )
         columns = (
             Column("Where", header=True),
@@ -34,6 +36,9 @@ def exclusions(result: Result) -> Section:
         blocks.append(Table("left-out-table", columns, rows, text))
     else:
         blocks.append(paragraph("Nothing was left out of this audit while it ran."))
+    if assumed:
+        blocks.append(paragraph("How the files were read:"))
+        blocks.append(Bullets(tuple(paragraph(str(e)) for e in assumed)))
     if result.card.dropped:
         blocks.append(paragraph("Left out when the data set was made:"))
         blocks.append(Bullets(tuple(paragraph(line) for line in result.card.dropped)))
