@@ -67,10 +67,23 @@ class AboutPlan(_Strict):
     """Which version of the system."""
     period: str | None = Field(default=None, max_length=200)
     """The time that the data is from."""
+    data: str | None = Field(default=None, max_length=200)
+    """What the data is, in a few words, such as "simulated data"."""
     purpose: str | None = Field(default=None, max_length=1000)
     """What the audit is for."""
     contact: str | None = Field(default=None, max_length=200)
     """Whom to ask about it."""
+
+
+class DisplayPlan(_Strict):
+    """What readers see in place of keys: ``[display.groups] "age=18-24" = "students"``."""
+
+    systems: dict[str, str] = Field(default_factory=dict)
+    """By the name of a system: its display name."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """By label: its display name."""
+    groups: dict[str, str] = Field(default_factory=dict)
+    """By group, such as ``age=18-24``: who is in it, as a plural noun."""
 
 
 class ExpectPlan(_Strict):
@@ -258,6 +271,8 @@ class Plan(_Expecting):
     """Who audits whom, and what for."""
     expect: dict[str, ExpectPlan] = Field(default_factory=dict)
     """By name (a few words, for the report's first screen): a `limit` and its `reason`."""
+    display: DisplayPlan = DisplayPlan()
+    """Names that the report shows in place of keys."""
     preset: str | None = None
     """A registered preset that fills in what the plan leaves open."""
     options: dict[str, Any] = Field(default_factory=dict)
