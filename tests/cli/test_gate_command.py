@@ -217,9 +217,7 @@ def test_a_condition_on_the_verdict(expecting: Path, tmp_path: Path) -> None:
         ombud("check", expecting, "--fail-if", 'verdict == "maybe"', code=2)
         ombud("check", expecting, "--fail-if", 'verdict == "yes" and low > 0', code=2)
         gate = tmp_path / "gate.toml"
-        gate.write_text(
-            '[expect."no harm"]\nlimit = \'verdict != "yes"\'\nreason = "agreed"\n'
-        )
+        gate.write_text('[expect."no harm"]\nlimit = \'verdict != "yes"\'\nreason = "agreed"\n')
         text = ombud("check", expecting, "--gate", gate, code=0)
         assert "undecided: no harm (the verdict is cannot tell)" in text
     finally:

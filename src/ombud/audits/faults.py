@@ -69,9 +69,7 @@ def _model(annotation: Any) -> Any:
     )
 
 
-def check_names(
-    plan: Any, systems: bool = True
-) -> tuple[tuple[Metric, ...], tuple[Analysis, ...]]:
+def check_names(plan: Any, systems: bool = True) -> tuple[tuple[Metric, ...], tuple[Analysis, ...]]:
     """Look up everything that a plan names, and raise one error for all that is not there.
 
     Returns its metrics and analyses, which had to be built to be checked.

@@ -81,6 +81,12 @@ def _print_result(result: Result, path: Path, quiet: bool, verbose: bool) -> Non
     if verbose:
         for exclusion in result.exclusions:
             say(f"  {visible(str(exclusion))}")
+    elif not quiet:
+        assumed = [str(e) for e in result.exclusions if e.is_assumption]
+        if assumed:
+            say("\nHow the files were read:")
+        for text in assumed:
+            say(f"  {visible(text)}")
     say(f"report: {path}")
 
 

@@ -164,7 +164,8 @@ class Exclusions:
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
-        found = context.result.exclusions
+        found = [e for e in context.result.exclusions if not e.is_assumption]
+        assumed = [e for e in context.result.exclusions if e.is_assumption]
         if found:
             columns = (Column("Where"), Column("Excluded", True), Column("Of", True), Column("Why"))
             rows = tuple(
@@ -182,6 +183,9 @@ class Exclusions:
             )  # fmt: skip
         else:
             yield Prose((("This audit excluded no data while it ran.",),))
+        if assumed:
+            heading: Text = ("How the files were read:",)
+            yield Prose((heading, *((str(e),) for e in assumed)))
         if dropped := context.result.card.dropped:
             lead: Text = ("Excluded when the data set was prepared:",)
             yield Prose((lead, *((line,) for line in dropped)))
