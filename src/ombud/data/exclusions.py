@@ -39,7 +39,8 @@ class Exclusion:
     key
         What happened, for programs, such as ``avoid-list/emptied``; empty where none asks. Those
         that start with ``warning/`` stand at the top of the terminal and of the report: something
-        that was given may not be what was meant.
+        that was given may not be what was meant. Those that start with ``assumed/`` exclude
+        nothing: they say how a file was read.
     system
         The audited system that it is about; empty for the data.
     """
@@ -56,6 +57,11 @@ class Exclusion:
     def is_warning(self) -> bool:
         """Whether a reader must see it first."""
         return self.key.startswith("warning/")
+
+    @property
+    def is_assumption(self) -> bool:
+        """Whether it says how a file was read, and excludes nothing."""
+        return self.key.startswith("assumed/")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""
@@ -83,6 +89,8 @@ class Exclusion:
         return tuple(merged)
 
     def __str__(self) -> str:
+        if not self.what:
+            return f"{self.where}: {self.reason}"
         total = f" of {self.of:,}" if self.of is not None else ""
         gone = "" if self.key in NOTICES else " left out"
         return f"{self.where}: {self.count:,}{total} {self.what}{gone}: {self.reason}"

@@ -347,7 +347,7 @@ def test_two_columns_that_cannot_be_read_are_said_in_a_sentence(
     tmp_path: Path, ending: str
 ) -> None:
     file = tmp_path / f"broken.{ending}"
-    file.write_bytes(b"text,label\nsome \xff\xfe words,1\nmore,0\n")
+    file.write_bytes(b'text,label\n"some words,1\nmore,0\n')
     with pytest.raises(DataError, match=rf"broken\.{ending}"):
         load("two-column", path=str(file))
 

@@ -23,9 +23,9 @@ from ombud.systems.moderators import (
     LlamaGuard,
     OpenAIModeration,
     Perspective,
-    Service,
-    thresholds_from_replies,
 )
+from ombud.systems.moderators.openai import thresholds_from_replies
+from ombud.systems.moderators.service import Service
 
 SECRET = "sk-test-0123456789abcdef"
 
