@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.labels import Labels, LabelState
+from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Outputs, Rows
 from ombud.metrics.engine.label_uncertainty import LabelDraws
 from ombud.metrics.history import history_matrix, places
 from ombud.questions.warnings.amplification.options import Options
-from ombud.questions.warnings.amplification.tally import Carried, carried, smoothed, tally
+from ombud.questions.warnings.amplification.tally import Carried, Tally, carried, smoothed, tally
 from ombud.questions.warnings.amplification.votes import beta_draw, fitted_priors
 from ombud.rng import generator
 from ombud.stats.statistics import Floats
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
 
-# Numbers of one array of a chunk (32 MiB), and of the draws that are kept (512 MiB).
+# Counts of one chunk, and numbers of the part of it for which values are computed: 128 KiB, so that
+# the dozen arrays of a part stay in the processor's cache.
 _CHUNK = 2**22
+_PART = 2**14
+# Numbers of the draws that are kept (512 MiB).
 _KEPT = 2**27
 
 
@@ -72,9 +75,18 @@ class _Sides:
     exclusions: tuple[Exclusion, ...]
     short: int
 
-    def chunks(self, width: int) -> Iterator[slice]:
-        step = max(1, _CHUNK // max(width, 1))
-        return (slice(start, start + step) for start in range(0, len(self.ids), step))
+    def tallies(self, items: tuple[Carried, Carried]) -> Iterator[tuple[slice, Tally, Tally]]:
+        """Yield users, what their lists carry and what their histories carry, part by part."""
+        width = max(1, len(self.labels.names))
+        step, small = max(1, _CHUNK // width), max(1, _PART // width)
+        for start in range(0, len(self.ids), step):
+            users = slice(start, start + step)
+            whole = self.lists.shape[0] <= step
+            lists = tally(self.lists if whole else self.lists[users], items[0])
+            past = tally(self.history if whole else self.history[users], items[1])
+            for low in range(0, len(lists.carrying), small):
+                part = slice(low, low + small)
+                yield slice(start + low, start + low + small), lists[part], past[part]
 
 
 def measure(
@@ -97,8 +109,7 @@ def measure(
     if asked.votes == "probability" or sides.labels.errors is not None:
         columns, touched, shared = _by_votes(asked, sides, over_labels)
     else:
-        states = np.vstack([sides.labels.states, _unknown_row(sides.labels)])
-        items = tuple(carried(states, asked.unknown, side) for side in ("list", "history"))
+        items = carried(sides.labels.states, asked.unknown)
         columns, touched = _values(asked, sides, items, over_labels)
         shared = None
     exclusions = sides.exclusions
@@ -136,10 +147,6 @@ def tell(
     touched, short = tallies["touched"].astype(np.int64), int(tallies["short"][0])
     notes = _notes(asked, short, touched, labels, over_labels)
     return notes, _details(asked, short, touched, labels, over_labels)
-
-
-def _unknown_row(labels: Labels) -> NDArray[np.int8]:
-    return np.full((1, len(labels.names)), LabelState.UNKNOWN, dtype=np.int8)
 
 
 def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
@@ -207,7 +214,7 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
 
 
 def _values(
-    asked: Options, sides: _Sides, items: tuple[Carried, ...], over_labels: bool
+    asked: Options, sides: _Sides, items: tuple[Carried, Carried], over_labels: bool
 ) -> tuple[dict[str, Floats], NDArray[np.int64]]:
     """Return the columns of the statistic, and how many users smoothing touched, by label.
 
@@ -216,9 +223,7 @@ def _values(
     n, w = len(sides.ids), len(sides.labels.names)
     columns = {name: np.empty((n, 1 if over_labels else w)) for name in asked.statistic.columns}
     touched = np.zeros((3, w), dtype=np.int64)
-    for part in sides.chunks(w):
-        result = tally(sides.lists[part], items[0])
-        past = tally(sides.history[part], items[1])
+    for part, result, past in sides.tallies(items):
         if asked.form == "ratio-of-means":
             both = np.isnan(result.share) | np.isnan(past.share)
             values = {
@@ -232,11 +237,15 @@ def _values(
             if asked.form == "log-ratio" or asked.smoothing == "additive":
                 above, lacking = smoothed(result, asked.smoothing, sides.after_last[part])
                 touched[1] += np.count_nonzero(lacking & ~np.isnan(past.share), axis=0)
-            defined = ~np.isnan(result.share) & ~np.isnan(past.share)
+            defined = (result.places > 0) & (past.places > 0)
             touched[0] += np.count_nonzero(absent & defined, axis=0)
             touched[2] += np.count_nonzero(defined, axis=0)
             ratio = above / below
-            values = {"value": np.log(ratio) if asked.form == "log-ratio" else ratio - 1}
+            if asked.form == "log-ratio":
+                np.log(ratio, out=ratio)
+            else:
+                ratio -= 1
+            values = {"value": ratio}
         for name, value in values.items():
             columns[name][part] = _mean_over_labels(value) if over_labels else value
     return columns, touched
@@ -260,7 +269,6 @@ def _by_votes(
     kept = np.arange(n) if n <= most else np.sort(generator(0, "kept").permutation(n)[:most])
     errors = sides.labels.errors
     priors = fitted_priors(sides.labels) if errors is None else None
-    states = np.vstack([sides.labels.states, _unknown_row(sides.labels)])
     total: dict[str, Floats] = {}
     each = {
         name: np.empty((asked.draws, len(kept), w), dtype=np.float32)
@@ -273,8 +281,7 @@ def _by_votes(
             drawn = errors.draw(rng)
         else:
             drawn = beta_draw(sides.labels, priors, rng)
-        drawn = np.vstack([drawn, np.full((1, drawn.shape[1]), np.nan, dtype=np.float32)])
-        items = tuple(carried(states, asked.unknown, side, drawn) for side in ("list", "history"))
+        items = carried(sides.labels.states, asked.unknown, drawn)
         columns, counts = _values(asked, sides, items, over_labels)
         touched += counts
         for name, values in columns.items():
@@ -294,16 +301,16 @@ def _details(
 ) -> dict[str, dict[str, Any]]:
     """Return how many pairs of user and label were smoothed, how many there are, short lists."""
 
-    def values(counts: NDArray[np.int64]) -> dict[str, Any]:
-        smoothed, _, of = (int(count) for count in counts)
+    def values(counts: list[int]) -> dict[str, Any]:
+        smoothed, _, of = counts
         details: dict[str, Any] = {"pairs": of, "short_lists": short, "places": asked.k}
         if asked.form != "ratio-of-means":
             details["smoothed_histories"] = smoothed
         return details
 
     if over_labels:
-        return {"": values(touched.sum(axis=1)) | {"labels": touched.shape[1]}}
-    return {name: values(touched[:, w]) for w, name in enumerate(labels)}
+        return {"": values(touched.sum(axis=1).tolist()) | {"labels": touched.shape[1]}}
+    return {n: values(counts) for n, counts in zip(labels, touched.T.tolist(), strict=True)}
 
 
 def _notes(
@@ -320,8 +327,8 @@ def _notes(
     }[asked.smoothing]
     end = f"; {short:,} lists are shorter than {asked.k}" if short else ""
 
-    def words(counts: NDArray[np.int64]) -> str:
-        in_history, in_lists, of = (int(count) for count in counts)
+    def words(counts: list[int]) -> str:
+        in_history, in_lists, of = counts
         if asked.form == "ratio-of-means":
             return f"no smoothing{end}"
         share = f" ({in_history / of:.0%})" if of else ""
@@ -334,5 +341,5 @@ def _notes(
         return said + end
 
     if over_labels:
-        return {"": words(touched.sum(axis=1))}
-    return {name: words(touched[:, w]) for w, name in enumerate(labels)}
+        return {"": words(touched.sum(axis=1).tolist())}
+    return {n: words(counts) for n, counts in zip(labels, touched.T.tolist(), strict=True)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,6 @@ from scipy import sparse
 from ombud.data.labels import LabelState
 from ombud.stats.statistics import Floats
 
-Side = Literal["history", "list"]
 Smoothing = Literal["additive", "drop", "imaginary-item"]
 """What is done about a history without the label: see `smoothed`."""
 
@@ -24,20 +24,25 @@ way round. No assignment of the unknowns gives any user less or more than these.
 
 # A label of which less than this many items are expected is absent; for yes and no: none.
 _ABSENT = 0.5
+# Bytes of a 64-bit number.
+_LANES = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """How far each item carries each label.
+    """How far each item carries each label; the columns after the last label are unused.
 
     Parameters
     ----------
+    labels
+        How many labels there are; the tables have a multiple of eight columns.
     degree
         Items x labels: 0 or 1, or a probability. Zero where it is not counted.
     counted
         Items x labels: whether the pair counts; None when all do.
     """
 
+    labels: int
     degree: NDArray[Any]
     counted: NDArray[np.uint8] | None
 
@@ -56,24 +61,35 @@ class Tally:
         Of the same shape as `weight`: how many items count.
     """
 
-    carrying: Floats
-    weight: Floats
-    places: Floats
+    carrying: NDArray[Any]
+    weight: NDArray[Any]
+    places: NDArray[Any]
 
-    @property
+    def __getitem__(self, rows: slice) -> Tally:
+        """Return the sums of some lists, as floats."""
+        weight = self.weight[rows].astype(np.float64)
+        counted = self.places is self.weight
+        places = weight if counted else self.places[rows].astype(np.float64)
+        return Tally(self.carrying[rows].astype(np.float64), weight, places)
+
+    @cached_property
     def share(self) -> Floats:
         """Lists x labels: the share that carries the label; NaN where no item counts."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.where(self.places > 0, self.carrying / self.weight, np.nan))
+            share = self.carrying / self.weight
+        counts = self.places > 0
+        return np.asarray(share if counts.all() else np.where(counts, share, np.nan))
 
 
 def carried(
     states: NDArray[np.int8],
     unknown: UnknownLabels,
-    side: Side,
     probability: NDArray[np.float32] | None = None,
-) -> Carried:
-    """Return how far items carry labels, with unknowns treated as asked.
+) -> tuple[Carried, Carried]:
+    """Return how far items carry labels in lists and in histories, with unknowns treated as asked.
+
+    The last row is one more item, of which nothing is known: it stands for all items without
+    labels. Unless a bound is asked for, both sides are the same table.
 
     Parameters
     ----------
@@ -81,20 +97,42 @@ def carried(
         Items x labels, values of `LabelState`.
     unknown
         How unknowns count.
-    side
-        For the two bounds: whether this is for lists or for histories.
     probability
         Used in place of states wherever it is not NaN.
     """
-    known = states >= 0 if probability is None else ~np.isnan(probability)
-    as_yes = unknown == "yes" or (unknown, side) in {("highest", "list"), ("lowest", "history")}
+    lists = _carried(states, unknown in ("yes", "highest"), unknown == "exclude", probability)
+    if unknown not in ("highest", "lowest"):
+        return lists, lists
+    return lists, _carried(states, unknown == "lowest", False, probability)
+
+
+def _carried(
+    states: NDArray[np.int8],
+    as_yes: bool,
+    exclude: bool,
+    probability: NDArray[np.float32] | None,
+) -> Carried:
+    labels = states.shape[1]
+    shape = (states.shape[0] + 1, -(-labels // _LANES) * _LANES)
+    counted = np.zeros(shape, dtype=np.bool_) if exclude else None
+    # Tables of all items and labels are the largest thing here: each is written once, in place.
     if probability is None:
-        degree: NDArray[Any] = (states == LabelState.YES).astype(np.uint8)
-    else:
-        degree = np.where(known, probability, np.float32(0))
-    if as_yes:
-        degree[~known] = 1
-    return Carried(degree, known.astype(np.uint8) if unknown == "exclude" else None)
+        degree = np.empty(shape, dtype=np.bool_)
+        degree[-1], degree[:, labels:] = as_yes, False
+        if as_yes:
+            np.not_equal(states, LabelState.NO.value, out=degree[:-1, :labels])
+        else:
+            np.equal(states, LabelState.YES.value, out=degree[:-1, :labels])
+        if counted is not None:
+            np.greater_equal(states, 0, out=counted[:-1, :labels])
+        table: NDArray[Any] = degree.view(np.uint8)
+        return Carried(labels, table, None if counted is None else counted.view(np.uint8))
+    known = ~np.isnan(probability)
+    expected = np.full(shape, as_yes, dtype=np.float32)
+    np.copyto(expected[:-1, :labels], probability, where=known)
+    if counted is not None:
+        counted[:-1, :labels] = known
+    return Carried(labels, expected, None if counted is None else counted.view(np.uint8))
 
 
 def tally(lists: sparse.csr_array, items: Carried) -> Tally:
@@ -108,25 +146,35 @@ def tally(lists: sparse.csr_array, items: Carried) -> Tally:
         What they carry.
     """
     lengths = np.diff(lists.indptr)
-    plain = items.degree.dtype == np.uint8 and bool(np.all(lists.data == 1))
-    if plain:
-        # Counting in the smallest integers that cannot overflow is twice as fast.
-        longest = int(lengths.max(initial=0))
-        small = np.uint8 if longest < 2**8 else np.uint16 if longest < 2**16 else np.uint32
-        lists = _with_data(lists, np.ones(lists.nnz, dtype=small))
-        degree, counted = items.degree.astype(small, copy=False), items.counted
-    else:
-        degree, counted = items.degree.astype(lists.dtype, copy=False), items.counted
-    carrying = _product(lists, degree)
-    if counted is None:
-        places = lengths[:, None].astype(np.float64)
-        weight = places if plain else np.asarray(lists.sum(axis=1), np.float64)[:, None]
-        return Tally(carrying, weight, places)
-    weight = _product(lists, counted.astype(degree.dtype, copy=False))
-    if plain:
-        return Tally(carrying, weight, weight)
+    labels = items.labels
+    if items.degree.dtype == np.uint8 and bool(np.all(lists.data == 1)):
+        carrying = _counts(lists, items.degree)[:, :labels]
+        if items.counted is None:
+            places = lengths[:, None]
+        else:
+            places = _counts(lists, items.counted)[:, :labels]
+        return Tally(carrying, places, places)
+    degree = items.degree.astype(lists.dtype, copy=False)
+    carrying = _product(lists, degree)[:, :labels]
+    if items.counted is None:
+        places = lengths[:, None]
+        return Tally(carrying, np.asarray(lists.sum(axis=1), np.float64)[:, None], places)
+    weight = _product(lists, items.counted.astype(degree.dtype, copy=False))[:, :labels]
     ones = _with_data(lists, np.ones(lists.nnz, dtype=np.float32))
-    return Tally(carrying, weight, _product(ones, counted.astype(np.float32)))
+    return Tally(carrying, weight, _product(ones, items.counted.astype(np.float32))[:, :labels])
+
+
+def _counts(lists: sparse.csr_array, yes: NDArray[np.uint8]) -> NDArray[Any]:
+    """Return for each list how many of its items have a one, in each column.
+
+    Eight neighboring bytes are added as one 64-bit number, which no carry can disturb as long as
+    a list has fewer than 256 items; longer lists are counted in wider numbers.
+    """
+    longest = int(np.diff(lists.indptr).max(initial=0))
+    small = np.uint8 if longest < 2**8 else np.uint16 if longest < 2**16 else np.uint32
+    words = yes.astype(small, copy=False).view(np.uint64)
+    ones = _with_data(lists, np.ones(lists.nnz, dtype=np.uint64))
+    return np.asarray((ones @ words).view(small))
 
 
 def smoothed(
@@ -158,8 +206,12 @@ def smoothed(
     [[0.1, 0.3]]
     """
     share = found.share
-    with np.errstate(invalid="ignore"):
-        absent = share * found.places < _ABSENT
+    if found.weight is found.places:
+        # Whole numbers: the product below would give them back.
+        absent = (found.carrying < _ABSENT) & (found.places > 0)
+    else:
+        with np.errstate(invalid="ignore"):
+            absent = share * found.places < _ABSENT
     if smoothing == "additive":
         return (share * found.places + 0.5) / (found.places + 1), ~np.isnan(share)
     if smoothing == "drop":
