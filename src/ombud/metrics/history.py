@@ -19,7 +19,10 @@ Weighting = Literal["exposure", "share"]
 """Whether the places of a list count alike or by 1 / log2(rank + 1)."""
 
 # Entries ranked at once: as many as the processor's cache holds.
-_BLOCK = 2**15
+_BLOCK = 2**14
+# Bytes of a 64-bit number, and how many items are added at once: each needs such a number.
+_LANES = 8
+_ENTRIES = 2**15
 
 
 def top_quartile(matrix: sparse.csr_array) -> NDArray[np.bool_]:
@@ -103,9 +106,10 @@ def history_matrix(
     columns, starts = matrix.indices, matrix.indptr
     if history == "relevant" and interactions.explicit:
         top = top_quartile(matrix)
-        within = np.zeros(len(top) + 1, dtype=starts.dtype)
-        np.cumsum(top, out=within[1:])
-        columns, starts = columns[top], within[starts]
+        filled = np.diff(starts) > 0
+        counts = np.zeros(matrix.shape[0] + 1, dtype=starts.dtype)
+        counts[1:][filled] = np.add.reduceat(top, starts[:-1][filled], dtype=starts.dtype)
+        columns, starts = columns[top], np.cumsum(counts, dtype=starts.dtype)
     ones = np.ones(len(columns), dtype=np.float32)
     return sparse.csr_array((ones, columns, starts), shape=matrix.shape)
 
@@ -132,3 +136,42 @@ def places(codes: NDArray[np.int32], n_items: int, weights: NDArray[Any]) -> Any
     # A flat copy is faster than a choice, and most lists are full.
     columns, data = (part.ravel() if used.all() else part[used] for part in (columns, data))
     return sparse.csr_array((data, columns, starts), shape=(len(codes), n_items + 1))
+
+
+def table_width(labels: int) -> int:
+    """Return how many columns a table for `count_items` must have: the next multiple of eight."""
+    return -(-labels // _LANES) * _LANES
+
+
+def count_items(
+    lists: sparse.csr_array, table: NDArray[np.uint8], labels: int
+) -> NDArray[np.unsignedinteger[Any]]:
+    """Return for each list and label how many of its items have a one in the table.
+
+    Eight neighboring bytes are added as one 64-bit number, which no carry can disturb as long as
+    a list has fewer than 256 items; longer lists are counted in wider numbers.
+
+    Parameters
+    ----------
+    lists
+        Lists x items; every stored entry counts once.
+    table
+        Items x `table_width` of the labels: zeros and ones.
+    labels
+        How many of its columns are labels.
+    """
+    starts = lists.indptr
+    longest = int(np.diff(starts).max(initial=0))
+    small = np.uint8 if longest < 2**8 else np.uint16 if longest < 2**16 else np.uint32
+    words = table.astype(small, copy=False).view(np.uint64)
+    counts = np.empty((lists.shape[0], words.shape[1]), dtype=np.uint64)
+    step = max(1, _ENTRIES // max(1, longest))
+    ones = np.ones(min(step * longest, lists.nnz), dtype=np.uint64)
+    for first in range(0, len(counts), step):
+        some = starts[first : first + step + 1]
+        entries = lists.indices[some[0] : some[-1]]
+        part = sparse.csr_array(
+            (ones[: len(entries)], entries, some - some[0]), shape=(len(some) - 1, len(words))
+        )
+        counts[first : first + step] = part @ words
+    return counts.view(small)[:, :labels]

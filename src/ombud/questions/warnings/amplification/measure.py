@@ -177,7 +177,8 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
     known = users >= 0
     known[known] = np.diff(interactions.matrix.indptr)[users[known]] > 0
     kept = (lengths > 0) & known
-    codes = lists.in_catalogue(labels.items)[kept]
+    codes = lists.in_catalogue(labels.items)
+    codes = codes if kept.all() else codes[kept]
     exclusions = [
         Exclusion("amplification", what, int(count), reason, of)
         for what, count, reason, of in (

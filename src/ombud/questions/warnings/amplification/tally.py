@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.labels import LabelState
+from ombud.metrics.history import count_items, table_width
 from ombud.stats.statistics import Floats
 
 Smoothing = Literal["additive", "drop", "imaginary-item"]
@@ -24,8 +25,6 @@ way round. No assignment of the unknowns gives any user less or more than these.
 
 # A label of which less than this many items are expected is absent; for yes and no: none.
 _ABSENT = 0.5
-# Bytes of a 64-bit number.
-_LANES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +112,7 @@ def _carried(
     probability: NDArray[np.float32] | None,
 ) -> Carried:
     labels = states.shape[1]
-    shape = (states.shape[0] + 1, -(-labels // _LANES) * _LANES)
+    shape = (states.shape[0] + 1, table_width(labels))
     counted = np.zeros(shape, dtype=np.bool_) if exclude else None
     # Tables of all items and labels are the largest thing here: each is written once, in place.
     if probability is None:
@@ -148,11 +147,11 @@ def tally(lists: sparse.csr_array, items: Carried) -> Tally:
     lengths = np.diff(lists.indptr)
     labels = items.labels
     if items.degree.dtype == np.uint8 and bool(np.all(lists.data == 1)):
-        carrying = _counts(lists, items.degree)[:, :labels]
+        carrying = count_items(lists, items.degree, labels)
         if items.counted is None:
             places = lengths[:, None]
         else:
-            places = _counts(lists, items.counted)[:, :labels]
+            places = count_items(lists, items.counted, labels)
         return Tally(carrying, places, places)
     degree = items.degree.astype(lists.dtype, copy=False)
     carrying = _product(lists, degree)[:, :labels]
@@ -162,19 +161,6 @@ def tally(lists: sparse.csr_array, items: Carried) -> Tally:
     weight = _product(lists, items.counted.astype(degree.dtype, copy=False))[:, :labels]
     ones = _with_data(lists, np.ones(lists.nnz, dtype=np.float32))
     return Tally(carrying, weight, _product(ones, items.counted.astype(np.float32))[:, :labels])
-
-
-def _counts(lists: sparse.csr_array, yes: NDArray[np.uint8]) -> NDArray[Any]:
-    """Return for each list how many of its items have a one, in each column.
-
-    Eight neighboring bytes are added as one 64-bit number, which no carry can disturb as long as
-    a list has fewer than 256 items; longer lists are counted in wider numbers.
-    """
-    longest = int(np.diff(lists.indptr).max(initial=0))
-    small = np.uint8 if longest < 2**8 else np.uint16 if longest < 2**16 else np.uint32
-    words = yes.astype(small, copy=False).view(np.uint64)
-    ones = _with_data(lists, np.ones(lists.nnz, dtype=np.uint64))
-    return np.asarray((ones @ words).view(small))
 
 
 def smoothed(
