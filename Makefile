@@ -6,7 +6,7 @@ NAME ?=
 # Tests start a hundred processes, each of which would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint check docs bench fuzz spark versions lowest audit-packages clean help
+.PHONY: demo test test-all lint check docs bench fuzz golden spark versions lowest audit-packages clean help
 
 help:
 	@echo "make demo            install, run the demo audits, print where their reports are"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all        the same, with what takes minutes (30 kills of each runner, ...)"
 	@echo "make docs            build the site into site/html; a warning is an error"
 	@echo "make fuzz            make up inputs for longer (EXAMPLES=2000 in each test)"
+	@echo "make golden          are all numbers of many small plans as stored? (WITH=--spark, --words)"
 	@echo "make spark           of these only what needs Spark, on a cluster of two workers (Java 17)"
 	@echo "make versions        the smoke suite on every Python from 3.11 that is installed"
 	@echo "make lowest          the smoke suite with the lowest versions that pyproject.toml allows"
@@ -68,6 +69,10 @@ docs: $(VENV)/.docs
 EXAMPLES ?= 2000
 fuzz: $(VENV)/.test
 	OMBUD_PLUGINS=none OMBUD_FUZZ=$(EXAMPLES) $(BIN)/python -m pytest tests/fuzz
+
+WITH ?=
+golden: $(VENV)/.test
+	$(BIN)/python tests/golden/golden.py $(WITH)
 
 spark: $(VENV)/.test
 	OMBUD_PLUGINS=none OMBUD_REQUIRE_SPARK=1 $(BIN)/python -m pytest tests/audits/test_spark_cluster.py \

@@ -14,9 +14,11 @@ Peers of the permutation test:
 - ``pandas``: one DataFrame resampled per permutation, as a researcher writes it first.
 
 Peers of amplification: ``sparse`` (sparse matrices of users times a dense table of labels),
-``sparse_sparse`` (both sparse) and ``pandas`` (one merge per user and side).
+``sparse_sparse`` (both sparse), both with the share of recommendations and histories that is
+labeled, which ombud reports beside each number; ``sparse_values`` and ``pandas`` (one merge per
+user and side) compute amplification alone.
 
-Peers compute differences and p-values, or amplification, alone; the time of ombud's test includes
+Peers of the test compute differences and p-values alone; the time of ombud's test includes
 Welch's interval and the rank-based effect size that it always gives. With ``--quick`` pandas runs a
 named part of the permutations and of the users, and its CPU time is scaled up in proportion, which
 the output says; at full size it runs whole. Every case runs in a process of its own with one
@@ -290,7 +292,9 @@ def amplification_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
     data = Dataset(Interactions.from_frame(frame), Labels(items, names, states_of(options)))
     shown = Recommendations(np.arange(len(lists)), lists.astype(np.int32), items)
     rows, cost = timed(lambda: Amplification(k=options["k"]).measure(shown, data), 25)
-    np.savez(options["out"], value=rows.columns["value"])
+    names = ("labeled_recommended", "labeled_history")
+    labeled = [[rows.details[label][name] for label in rows.labels] for name in names]
+    np.savez(options["out"], value=rows.columns["value"], labeled=labeled)
     return cost
 
 
@@ -306,7 +310,9 @@ def upper_quartiles(ratings: sparse.csr_array) -> np.ndarray:
     return np.repeat(below + (at - low) * (above - below), lengths)
 
 
-def amplification_by_products(options: Mapping[str, Any], dense: bool) -> dict[str, Any]:
+def amplification_by_products(
+    options: Mapping[str, Any], dense: bool, denominators: bool = True
+) -> dict[str, Any]:
     history, stars, lists = users_of(options)
     states, users, k = states_of(options), options["users"], options["k"]
     shape = (users, options["items"])
@@ -315,7 +321,7 @@ def amplification_by_products(options: Mapping[str, Any], dense: bool) -> dict[s
         (stars.ravel(), history.ravel().astype(np.int32), starts), shape=shape
     )
 
-    def value() -> np.ndarray:
+    def value() -> tuple[np.ndarray, Any]:
         top = ratings.data >= upper_quartiles(ratings) - 1e-9
         own = np.concatenate([[0], np.cumsum(top)])[ratings.indptr]
         kind = np.uint8 if dense else np.int16
@@ -329,15 +335,25 @@ def amplification_by_products(options: Mapping[str, Any], dense: bool) -> dict[s
         if not dense:
             before, now = before.toarray(), now.toarray()
         n = np.diff(own)[:, None]
-        return now / k / np.where(before == 0, 1 / (n + 1), before / n) - 1
+        values = now / k / np.where(before == 0, 1 / (n + 1), before / n) - 1
+        if not denominators:
+            return values, None
+        known = (states >= 0).view(np.uint8)
+        labeled = [(part @ known / many).mean(axis=0) for part, many in ((shown, k), (past, n))]
+        return values, labeled
 
     found, cost = timed(value, 25)
-    np.savez(options["out"], value=found)
+    labeled = [] if found[1] is None else found[1]
+    np.savez(options["out"], value=found[0], labeled=labeled)
     return cost
 
 
 def amplification_sparse(options: Mapping[str, Any]) -> dict[str, Any]:
     return amplification_by_products(options, dense=True)
+
+
+def amplification_sparse_values(options: Mapping[str, Any]) -> dict[str, Any]:
+    return amplification_by_products(options, dense=True, denominators=False)
 
 
 def amplification_sparse_sparse(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -383,7 +399,7 @@ CASES = {
     f"{what}_{side}": globals()[f"{what}_{side}"]
     for what, sides in (
         ("permutation", ("ombud", "numba", "gemm", "numpy", "pandas")),
-        ("amplification", ("ombud", "sparse", "sparse_sparse", "pandas")),
+        ("amplification", ("ombud", "sparse", "sparse_sparse", "sparse_values", "pandas")),
     )
     for side in sides
 }
@@ -406,11 +422,15 @@ def agreement(folder: Path, options: Mapping[str, Any]) -> dict[str, float]:
             np.sqrt(np.mean(((one["p"] - other["p"]) / error) ** 2))
         )
     value = np.load(folder / "amplification_ombud.npz")["value"]
-    for side in ("sparse", "sparse_sparse", "pandas"):
+    for side in ("sparse", "sparse_sparse", "sparse_values", "pandas"):
         theirs = np.load(folder / f"amplification_{side}.npz")["value"]
         end = "" if side == "pandas" else f"_{side}"
         gap = float(np.abs(value[: len(theirs)] - theirs).max())
         figures[f"amplification_max_gap{end}"] = gap
+    one, other = (
+        np.load(folder / f"amplification_{side}.npz")["labeled"] for side in ("ombud", "sparse")
+    )
+    figures["amplification_labeled_max_gap_sparse"] = float(np.abs(one - other).max())
     return figures
 
 

@@ -98,7 +98,7 @@ def reach_cvxpy(options: Mapping[str, Any]) -> dict[str, Any]:
 def single_edits(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.probes.edits import EditSpace
     from ombud.probes.models import open_box
-    from ombud.probes.singles import single_reach
+    from ombud.probes.reachability import single_reach
 
     made = data(options)
     box = open_box(factor_model(made, options["factors"]))
@@ -150,7 +150,7 @@ def growth(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.data.interactions import Interactions
     from ombud.probes.edits import EditSpace, History
     from ombud.probes.models import open_box
-    from ombud.probes.singles import single_reach
+    from ombud.probes.reachability import single_reach
 
     result: dict[str, Any] = {}
     rng = np.random.default_rng(SEED)

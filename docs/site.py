@@ -104,7 +104,7 @@ def api_page(package: str) -> str:
     """Return what may be imported from a package, with its documentation."""
     module = import_module(f"ombud.{package}")
     parts = [f"# ombud.{package}\n", _text(module), ""]
-    for name in module.__all__:
+    for name in _public(module):
         thing = getattr(module, name)
         parts.append(f"## {name}\n")
         if isclass(thing) or isroutine(thing):
@@ -115,6 +115,20 @@ def api_page(package: str) -> str:
         if isclass(thing):
             parts += _members(name, thing)
     return "\n".join(parts)
+
+
+def _public(module: ModuleType) -> list[str]:
+    """Return what a package lists, or what a plain module defines without an underscore."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return list(listed)
+    own = (name for name, thing in vars(module).items() if _is_own(module, name, thing))
+    return sorted(own)
+
+
+def _is_own(module: ModuleType, name: str, thing: Any) -> bool:
+    constant = name.isupper() and not isinstance(thing, ModuleType)
+    return name[0] != "_" and (constant or getattr(thing, "__module__", "") == module.__name__)
 
 
 def _shown(thing: Any) -> str:

@@ -158,8 +158,7 @@ def link(folder: Path) -> None:
 
 
 def source(folder: Path) -> None:
-    from ombud.text.sourced_folder import write_sourced
-    from ombud.text.sourcing import Sourcing, source_texts
+    from ombud.text.sourcing import Sourcing, source_texts, write_sourced
 
     with (folder / "corpus.txt").open("w") as out:
         for n in range(3000):

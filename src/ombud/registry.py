@@ -87,7 +87,7 @@ def register(kind: str, name: str) -> Callable[[Factory], Factory]:
 
 
 def analysis(name: str) -> Callable[[Factory], Factory]:
-    """Register an analysis: something computed from the data alone."""
+    """Register an analysis: something computed beside the metrics, see `ombud.audits.Analysis`."""
     return register("analysis", name)
 
 
@@ -127,7 +127,7 @@ def world(name: str) -> Callable[[Factory], Factory]:
 
 
 def preset(name: str) -> Callable[[Factory], Factory]:
-    """Register a preset: a function that completes a plan."""
+    """Register a preset: a class that completes a plan."""
     return register("preset", name)
 
 

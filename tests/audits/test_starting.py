@@ -116,7 +116,7 @@ def test_repeated_pairs_missing_ratings_and_one_sided_labels_are_said(tmp_path: 
     start = Start.from_files(folder=tmp_path)
     plan = start.plan()
     assert plan["data"]["duplicates"] == "last" and plan["data"]["missing"] == "drop"
-    assert plan["data"]["absent"] == "no" and len(start.assumed) == 4
+    assert plan["data"]["unlabeled"] == "unknown" and len(start.assumed) == 4
     start.write()  # and it can be read
 
 

@@ -135,8 +135,8 @@ def test_labels_that_only_say_yes_need_a_word(tmp_path: Path) -> None:
     path.write_text("item,label\n1,w\n2,w\n")
     with pytest.raises(OmbudError, match="what a missing row means"):
         read_tables({"labels": path})
-    labels = read_tables({"labels": path}, TableOptions(absent="no"))["labels"]
-    assert labels.rule == "as applied; absent = no"
+    labels = read_tables({"labels": path}, TableOptions(unlabeled="no"))["labels"]
+    assert labels.rule == "as applied; unlabeled = no"
 
 
 def test_sets_of_interactions_are_groups_of_users(tmp_path: Path) -> None:

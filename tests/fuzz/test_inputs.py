@@ -163,7 +163,7 @@ def test_any_frame_is_a_table_or_a_sentence(frame: pl.DataFrame, form: str, tabl
         elif form == "decisions":
             read = Decisions.from_frame(path, threshold=0.5)
         else:
-            read = read_table_file(form, path, TableOptions(absent="no"))
+            read = read_table_file(form, path, TableOptions(unlabeled="no"))
     except OmbudError as error:
         assert 0 < len(str(error)) < 20_000
         return

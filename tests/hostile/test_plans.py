@@ -115,7 +115,7 @@ ROWS: list[tuple[str, str, str, int]] = [
     ('absent = "no"', 'threshold = "much"', "data.threshold: ", 2),
     ('labels = "labels.csv"', 'labels = "votes.csv"\nthreshold = 0.2', "data.threshold: ", 2),
     ('absent = "no"', 'absent = "maybe"', "data.absent: ", 2),
-    ('absent = "no"', "", "what a missing row means must be said", 2),
+    ('absent = "no"', "", "the plan must state what a missing row means", 2),
     ('absent = "no"', 'absent = "no"\nrating_scale = [5, 1]', "data.rating_scale: the lowest rating", 2),
     ('absent = "no"', "rating_scale = [nan, 5]", "data.rating_scale", 2),
     ('absent = "no"', "rating_scale = [0, inf]", "data.rating_scale", 2),

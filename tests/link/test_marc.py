@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.link import MarcRecord, Problems, ReaderOptions, extract_isbns, isbn_key, read_marc
-from ombud.link._marc8 import decode_marc8
+from ombud.link.marc import decode_marc8
 from ombud.link.names import name_variants
 from ombud.link.readers.library import authority_row, book_row
 

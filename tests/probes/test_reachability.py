@@ -19,9 +19,8 @@ from ombud.probes.outcomes import (
     frozen_consistency,
     score_histories,
 )
-from ombud.probes.reachability import Reachability
+from ombud.probes.reachability import Reachability, single_reach
 from ombud.probes.search import Objective, beam, exhaustive
-from ombud.probes.singles import single_reach
 from ombud.systems.recommenders import BPR, EASE, ExplicitALS, ImplicitALS
 
 pytest.importorskip("numba")

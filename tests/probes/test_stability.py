@@ -21,6 +21,7 @@ from ombud.probes.retraining import StabilityPlan
 from ombud.probes.stability import stability
 from ombud.probes.stability_estimates import rank_correlation, stability_estimates
 from ombud.probes.training import ExpectedChange, FunctionTrainer, ProbabilityChange
+from ombud.systems.base import Recommender
 from ombud.systems.recommenders import BPR, EASE, SVD, ExplicitALS, Random, UserKNN
 
 
@@ -145,7 +146,7 @@ def test_a_random_system_without_a_seed_is_refused_or_repeated() -> None:
     source = np.random.default_rng(0)
 
     @dataclass
-    class Dice:
+    class Dice(Recommender):
         name: str = "dice"
 
         def recommend(self, users, n, exclude_seen=True):

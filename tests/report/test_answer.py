@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ombud.audits.expectations import State
+from ombud.audits.expectations import Expectation, State
 from ombud.audits.plan import AboutPlan, ExpectPlan, Plan
 from ombud.audits.result import MetricInfo, Result
 from ombud.data.card import Card
 from ombud.report import Report
-from ombud.report.answer import MOST_WORDS, Answer, Expectation, Finding, by_nearest_end
+from ombud.report.answer import MOST_WORDS, Answer, Finding, by_nearest_end
 from ombud.report.blocks import paragraph
 from ombud.report.expected import first_expected
 from ombud.stats.estimate import Estimate

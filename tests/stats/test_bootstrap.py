@@ -18,8 +18,8 @@ from ombud.stats import (
     estimate,
     resample,
 )
-from ombud.stats.bootstrap import _counts as counts_module
-from ombud.stats.bootstrap._counts import Counts
+from ombud.stats.bootstrap import _design as counts_module
+from ombud.stats.bootstrap._design import Counts
 from ombud.stats.statistics import as_rows
 
 

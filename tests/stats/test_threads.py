@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ombud.stats import OfSums, Sample, resample
-from ombud.stats.bootstrap._threads import one_thread
+from ombud.stats.bootstrap._design import one_thread
 
 
 def threads() -> set[int]:

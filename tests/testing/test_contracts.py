@@ -83,7 +83,7 @@ class TestHistoryShare(MetricContract):
         return HistoryShare()
 
 
-class _Broken:
+class _Broken(Recommender):
     """A neutral recommender with one fault."""
 
     def __init__(self, world: World, fault: str) -> None:
@@ -141,13 +141,13 @@ def test_a_broken_recommender_is_caught(fault: str, test: str) -> None:
         getattr(Suite(), test)()
 
 
-class _BrokenModerator:
+class _BrokenModerator(Moderator):
     name = "broken"
 
     def __init__(self, fault: str) -> None:
         self.fault, self.calls = fault, 0
 
-    def moderate(self, texts: Texts) -> Decisions:
+    def moderate(self, texts: Texts, *, progress: Any = None) -> Decisions:
         self.calls += 1
         outcomes = np.zeros(len(texts), dtype=np.int8)
         ids, scores = texts.ids, np.zeros(len(texts), dtype=np.float32)

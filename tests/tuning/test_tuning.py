@@ -21,6 +21,7 @@ from ombud import registry
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, PlanError, ResultError
+from ombud.systems.base import Recommender
 from ombud.tuning.search import Objective, no_longer_improves
 from ombud.tuning.spaces import PUBLISHED, SPACES, Choice, Range, space_for
 from ombud.tuning.tuning import tune
@@ -42,11 +43,12 @@ def bowl(monkeypatch):
     log = {"fits": 0, "stop_at": None, "fail_below": -2.0}
 
     @dataclass
-    class Bowl:
+    class Bowl(Recommender):
+        trainable = True
         x: float = 0.0
         y: int = 1
         name: str = "bowl"
-        predicts_ratings: bool = True
+        predicts_ratings = True
 
         def fit(self, interactions, *, progress=None):
             if log["fits"] == log["stop_at"]:
@@ -283,7 +285,7 @@ def test_declining_to_predict_does_not_pay(monkeypatch):
 
 
 def test_lists_only_models_cannot_be_tuned_on_ratings(bowl, monkeypatch):
-    monkeypatch.delattr(registry._things["recommender"]["bowl"], "predict")
+    monkeypatch.setattr(registry._things["recommender"]["bowl"], "predicts_ratings", False)
     with pytest.raises(PlanError, match="predicts no ratings"):
         search()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
-from ombud.audits.analyses import Analysis, SystemAnalysis
+from ombud.audits.analysis import Analysis
 from ombud.audits.backends.base import Answers, Backend, Run
 from ombud.audits.backends.memory import MemoryBackend, systems_for
 from ombud.audits.backends.spark import SparkBackend
@@ -17,20 +17,20 @@ from ombud.audits.backends.stream import StreamBackend, refuse_whole
 from ombud.audits.collect import System
 from ombud.audits.faults import check_names
 from ombud.audits.inputs import data_plan, store_data, store_held_out
-from ombud.audits.load import load_analyses, load_data, load_metrics, load_system, what_systems_are
+from ombud.audits.load import load_data, load_system, what_systems_are
 from ombud.audits.plan import AboutPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.audits.presets import complete
-from ombud.audits.provenance import now, versions
+from ombud.audits.provenance import input_hashes, now, versions
 from ombud.audits.repeats import check_repeats
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder
-from ombud.audits.unused import refuse_unused
+from ombud.audits.unused import old_names, refuse_unused
 from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, spec_of
+from ombud.metrics.engine.comparisons import check_measures, declare
 from ombud.metrics.engine.estimator import Settings
-from ombud.metrics.engine.matters import check_measures, declare
 from ombud.registry import hint
 from ombud.systems.base import Progress
 from ombud.systems.own import as_system, name_of
@@ -96,7 +96,7 @@ class Audit:
     statistics: StatisticsPlan = field(default_factory=StatisticsPlan)
     title: str = "Audit"
     plan: Plan | None = None
-    analyses: Sequence[Analysis | SystemAnalysis] = ()
+    analyses: Sequence[Analysis] = ()
     about: AboutPlan | Mapping[str, str] = field(default_factory=AboutPlan)
     expect: Mapping[str, ExpectPlan | Mapping[str, str]] = field(default_factory=dict)
     backend: Backend = field(init=False, repr=False)
@@ -127,8 +127,9 @@ class Audit:
                 f"two metrics are called {', '.join(again)}, and a reader could not tell them "
                 "apart; remove one"
             )
-        measures = [*self.metrics, *self.analyses]
-        check_measures(self.statistics.matters, [one.registered_name for one in measures])
+        measures = [metric.registered_name for metric in self.metrics]
+        measures += [analysis.registered_name for analysis in self.analyses]
+        check_measures(self.statistics.matters, measures)
         if self.data is None:
             self.backend = StreamBackend(self._as_plan(), tuple(self.metrics))
 
@@ -174,28 +175,27 @@ class Audit:
         """
         plan = complete(plan)
         data, chosen = None, dict[str, Any](plan.systems)
-        analyses: Sequence[Analysis | SystemAnalysis] = ()
+        analyses: Sequence[Analysis] = ()
+        files: Mapping[str, str] = {}
         if plan.engine.type == "memory":
-            check_names(plan, systems=systems is None)
+            metrics, analyses = check_names(plan, systems=systems is None)
             check_repeats(plan)
-            data = load_data(plan)
+            files = input_hashes(plan)
+            data = load_data(plan, files)
             refuse_unused(plan, data)
-            metrics = load_metrics(plan.metrics)
             of = what_systems_are(metrics, data)
             chosen = (
                 {n: load_system(n, s, of) for n, s in plan.systems.items()}
                 if systems is None
                 else dict(systems)
             )
-            analyses = load_analyses(plan.analyses)
         else:
             if plan.engine.type == "spark":
                 SparkBackend.check()
             # What is named from the working directory must be found, hashed and stored as it is.
             plan = plan.relative_to(Path())
-            check_names(plan)
-            refuse_whole(plan)
-            metrics = load_metrics(plan.metrics)
+            metrics, _ = check_names(plan)
+            refuse_whole(plan, metrics)
         made = cls(
             data,
             chosen,
@@ -211,6 +211,8 @@ class Audit:
         )
         if plan.engine.type == "spark":
             made.backend = SparkBackend(plan, tuple(metrics), frames or {}, session)
+        elif plan.engine.type == "memory":
+            made.backend = MemoryBackend(made, files)
         return made
 
     @property
@@ -242,7 +244,7 @@ class Audit:
             Called with (done, total, note) during long work.
         notice
             Called with a sentence for each service before any is asked: how many requests, to
-            where, what they would cost; and of files that cannot be hashed.
+            where, what they would cost; of files that cannot be hashed; of keys with a new name.
         answers, repeats
             What each system answered before, in place of asking; and in further repeats.
         """
@@ -251,6 +253,9 @@ class Audit:
             with TemporaryDirectory(dir=scratch) as passing:
                 return replace(self.run(Path(passing) / "run", progress, notice), folder=None)
         started = now()
+        if notice is not None and self.plan is not None:
+            for old in old_names(self.plan):
+                notice(old)
         self.backend.ready(notice)
         store = None if folder is None else self.open(Path(folder))
         run = Run(store, progress or _silent, notice, answers, repeats)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from inspect import signature
-from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,56 +18,14 @@ from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.metrics.base import Outputs
-from ombud.systems.base import (
-    Moderator,
-    Progress,
-    RatingPredictor,
-    Recommender,
-    Recorded,
-    ShowsSeen,
-    TrainableRecommender,
-)
-from ombud.systems.moderators.runner import Runner
-from ombud.systems.own import OwnRecommender, read_decisions, read_lists
+from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.own import read_decisions, read_lists
 from ombud.systems.quote import CostQuote
-from ombud.systems.rerankers.base import NeedsData, Reranker
+from ombud.systems.rerankers.base import Reranker
 
 System: TypeAlias = Recommender | Moderator
 CHUNK = 2000
 """How many users are asked about at a time; what was answered is stored after each part."""
-
-
-@runtime_checkable
-class Service(Protocol):
-    """A moderator behind a network, whose answers are kept in a cache."""
-
-    def runner(self) -> Runner:
-        """Return what asks the service."""
-        ...
-
-    def quote(self, texts: Texts) -> CostQuote:
-        """Return what asking about some texts would take and cost; asks nothing."""
-        ...
-
-
-@runtime_checkable
-class ListService(Protocol):
-    """A recommender behind a network, whose answers are kept in a cache."""
-
-    def quote_lists(self, users: NDArray[Any], n: int, part: int) -> CostQuote:
-        """Return what asking for some users' lists would take; asks nothing."""
-        ...
-
-
-def _takes_progress(system: Moderator) -> TypeGuard[_Showing]:
-    try:
-        return "progress" in signature(system.moderate).parameters
-    except (TypeError, ValueError):  # what is written in C may not say what it takes
-        return False
-
-
-class _Showing(Protocol):
-    def moderate(self, texts: Texts, *, progress: Progress) -> Decisions: ...
 
 
 def _unheard(text: str) -> None:
@@ -135,25 +92,24 @@ class OutputCollector:
         if isinstance(system, Reranker):
             # What it is put around is asked for at least as much as the lists are long.
             return self.quote(name, system.inner)
-        if isinstance(system, ListService):
-            return replace(system.quote_lists(self.users, max(1, self.depth), CHUNK), system=name)
-        return system.quote(self._texts()) if isinstance(system, Service) else None
+        if isinstance(system, Moderator):
+            return system.quote(self._texts())
+        quote = system.quote_lists(self.users, max(1, self.depth), CHUNK)
+        return None if quote is None else replace(quote, system=name)
 
     def ask(self, name: str, system: System) -> SystemOutputs:
         """Return what a system answers, from the store where it was asked before."""
         outputs = self._stored(name, system, aloud=True)
         predictor = self._predictor(name, system)
-        predicts = predictor is not None
         predictions = None
-        if predicts and self.store is not None:
+        if predictor is not None and self.store is not None:
             predictions = self.store.predictions(name)
-        if isinstance(system, NeedsData):
+        asked = outputs is None or (predictor is not None and predictions is None)
+        if isinstance(system, Recommender):
             system.bind(self.data)
-        if isinstance(system, TrainableRecommender) and (
-            outputs is None or self.trained or (predicts and predictions is None)
-        ):
-            assert self.data.interactions is not None  # the audit has checked
-            system.fit(self.data.interactions, progress=self.progress)
+            if system.trainable and (asked or self.trained):
+                assert self.data.interactions is not None  # the audit has checked
+                system.fit(self.data.interactions, progress=self.progress)
         if outputs is None:
             outputs = self._outputs(name, system)
             if self.store is not None:
@@ -164,11 +120,11 @@ class OutputCollector:
                 self.store.store_predictions(name, predictions)
         return SystemOutputs(outputs, predictions)
 
-    def _predictor(self, name: str, system: System) -> RatingPredictor | None:
+    def _predictor(self, name: str, system: System) -> Recommender | None:
         """Return the system when it is to be asked for ratings."""
-        if not self.predictions or not hasattr(system, "predict"):
+        if not self.predictions or not isinstance(system, Recommender):
             return None
-        if not isinstance(system, RatingPredictor):
+        if system.predicts_ratings is None:
             raise PlanError(
                 f"{name} has predict(users, items) but does not say whether that is a rating; give "
                 "the class a line: predicts_ratings = True (or False)"
@@ -178,13 +134,11 @@ class OutputCollector:
     def _outputs(self, name: str, system: System) -> Outputs:
         if isinstance(system, Recommender):
             return self._recommendations(name, system)
-        if not _takes_progress(system):
-            self.progress(0, 1, f"asking {name}")
-            return read_decisions(name, system.moderate(self._texts()), self._texts())
 
         def show(done: int, total: int, note: str) -> None:
             self.progress(done, total, note or f"asking {name}")
 
+        show(0, 1, "")
         return read_decisions(name, system.moderate(self._texts(), progress=show), self._texts())
 
     def _texts(self) -> Texts:
@@ -195,12 +149,13 @@ class OutputCollector:
     def _stored(self, name: str, system: System, aloud: bool = False) -> Outputs | None:
         """Return stored answers; not those of a service with errors, which may be over by now."""
         outputs = None if self.store is None else self.store.outputs(name)
-        if not isinstance(outputs, Decisions) or not isinstance(system, Service):
+        if not isinstance(outputs, Decisions) or not isinstance(system, Moderator):
             return outputs
         errors = int(np.count_nonzero(outputs.outcomes == Outcome.ERROR))
-        if not errors:
+        quote = system.quote(self._texts()) if errors else None
+        if quote is None:
             return outputs
-        questions = system.quote(self._texts()).questions
+        questions = quote.questions
         if questions <= errors:
             return None
         # The cache has gone: asking again would pay again for what is stored here.
@@ -224,10 +179,9 @@ class OutputCollector:
 
     def _unasked(self, system: Recommender) -> tuple[Exclusion, ...]:
         """Count recorded lists of users whom the data does not know."""
-        if not isinstance(system, Recorded) or self.data.interactions is None:
-            return ()
         recorded = system.record
-        assert isinstance(recorded, Recommendations)  # it is a recommender's
+        if recorded is None or self.data.interactions is None:
+            return ()
         unknown = int(np.count_nonzero(self.data.interactions.users.codes(recorded.users) < 0))
         if not unknown:
             return ()
@@ -239,13 +193,14 @@ class OutputCollector:
     ) -> Callable[[], Recommendations]:
         def ask() -> Recommendations:
             depth = max(1, self.depth)
-            if isinstance(system, TrainableRecommender) and self.data.interactions is not None:
+            if system.trainable and self.data.interactions is not None:
                 depth = min(depth, max(1, len(self.data.interactions.items)))
             told = system.recommend(users, depth)
-            # Systems of ombud leave seen items out; a record says what was shown.
-            plain = isinstance(system, OwnRecommender) or not isinstance(told, Recommendations)
-            meant = isinstance(system, ShowsSeen) and system.recommends_seen
-            seen = self.data.interactions if plain and not meant else None
+            allowed = system.recommends_seen
+            if allowed is None:
+                # Systems of ombud leave seen items out; a record says what was shown.
+                allowed = isinstance(told, Recommendations)
+            seen = None if allowed else self.data.interactions
             answer = read_lists(name, told, users, depth, seen)
             if len(answer) != len(users):
                 raise AuditedSystemError(
@@ -256,7 +211,7 @@ class OutputCollector:
 
         return ask
 
-    def _predictions(self, name: str, system: RatingPredictor) -> Predictions:
+    def _predictions(self, name: str, system: Recommender) -> Predictions:
         if self.data.test is None:
             raise PlanError("predicted ratings need held-out ratings; give the plan a [split]")
         self.progress(0, 1, f"asking {name} for predictions")

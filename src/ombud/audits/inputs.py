@@ -14,8 +14,10 @@ HELD_OUT = "held_out.parquet"
 
 def data_plan(data: Dataset) -> DataPlan:
     """Return the part of a plan that names the stored tables."""
-    paths = {name: f"inputs/{name}.parquet" for name in TABLES if getattr(data, name) is not None}
-    return DataPlan().model_copy(update=paths)
+    told = {name: f"inputs/{name}.parquet" for name in TABLES if getattr(data, name) is not None}
+    if data.labels is not None and data.labels.unlabeled == "no":
+        told["unlabeled"] = "no"
+    return DataPlan().model_copy(update=told)
 
 
 def store_data(data: Dataset, folder: Path) -> None:

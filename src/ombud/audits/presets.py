@@ -7,13 +7,17 @@ text can be tagged by itself.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from inspect import cleandoc
+from textwrap import fill
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticUndefined
 
 from ombud import registry
 from ombud.audits.plan import Plan
@@ -39,11 +43,79 @@ class Tagger(Protocol):
         ...
 
 
+class Options(BaseModel):
+    """The options of a preset or of an analysis: each is written once, as a field.
+
+    The docstring below a field is its description. Validation, ``--help``, ``ombud describe`` and
+    the documentation all read these fields. An analysis that shares options with a preset
+    inherits from the same model, whose name ends with ``Options``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    registered_name: ClassVar[str] = "options"
+    """Who takes the options, for error messages; the decorator of an analysis sets it."""
+
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            faults = "".join(f"\n  - {self._fault(found)}" for found in error.errors())
+            head = f"{self.registered_name}: {error.error_count()} of the options cannot be used"
+            raise PlanError(head + faults) from None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Add the options to the docstring of an analysis, which is a model of its own options."""
+        if cls.__doc__ and not cls.__name__.endswith("Options"):
+            cls.__doc__ = with_options(cls.__doc__, cls, "Parameters")
+
+    @classmethod
+    def _fault(cls, found: Any) -> str:
+        in_preset = cls.__name__.endswith("Options")
+        place = ".".join(["options"] * in_preset + [str(part) for part in found["loc"]])
+        if found["type"] == "extra_forbidden" and len(found["loc"]) == 1:
+            near = registry.hint(found["loc"][0], cls.model_fields)
+            return f"{place} is not an option; {near}"
+        if found["type"] == "value_error":
+            return str(found["ctx"]["error"])
+        return f"{place}: {found['msg']} (found {found['input']!r:.80})"
+
+
+def with_options(doc: str, options: type[Options], heading: str) -> str:
+    """Return a docstring with a section about the options, before its references and examples."""
+    lines = [heading, "-" * len(heading)]
+    for name, field in options.model_fields.items():
+        text = " ".join((field.description or "").split())
+        default = field.get_default(call_default_factory=True)
+        if default not in (None, "", (), PydanticUndefined) and default != {}:
+            text += f" Default: ``{_as_toml(default)}``."
+        lines += [name, fill(text, 96, initial_indent="    ", subsequent_indent="    ")]
+    text = cleandoc(doc)
+    last = re.search(r"^(?:References|Examples)\n-+$", text, re.MULTILINE)
+    cut = last.start() if last else len(text)
+    parts = [text[:cut].rstrip(), "\n".join(lines), text[cut:]]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _as_toml(value: Any) -> str:
+    """Return a default as a plan would write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_as_toml, value))}]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
 class Preset(ABC):
     """What completes a plan, and may prepare its data."""
 
-    options: ClassVar[type[BaseModel]]
-    """The model of what a plan can say under ``[options]``."""
+    options: ClassVar[type[Options]]
+    """The model of what a plan can say under ``[options]``; it is added to the docstring."""
+
+    def __init_subclass__(cls) -> None:
+        if "options" in vars(cls):
+            cls.__doc__ = with_options(cls.__doc__ or "", cls.options, "Options")
 
     @abstractmethod
     def complete(self, plan: Plan) -> Plan:

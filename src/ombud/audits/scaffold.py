@@ -239,10 +239,11 @@ class Start:
             if some.collect().item():
                 return {}
         self.assumed.append(
-            f'{role.path.name} only says which labels apply: absent = "no" means that every item '
-            'was looked at for every label; if not, write absent = "unknown"'
+            f'{role.path.name} only states which labels apply. unlabeled = "unknown" means that a '
+            "missing row says nothing: shares cannot be computed then. Write unlabeled = "
+            '"no" if every item was looked at for every label: all other items then count as no'
         )
-        return {"absent": "no"}
+        return {"unlabeled": "unknown"}
 
     def _choose_groups(
         self,

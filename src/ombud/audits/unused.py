@@ -10,7 +10,7 @@ _NEEDS = {
     "rating_scale": "interactions",
     "duplicates": "interactions",
     "missing": "interactions",
-    "absent": "labels",
+    "unlabeled": "labels",
     "threshold": "labels",
     "strict": "labels",
 }
@@ -43,6 +43,18 @@ def refuse_unused(plan: Plan, data: Dataset) -> None:
     faults += engine_faults(plan)
     if faults:
         raise PlanError("\n".join(faults))
+
+
+def old_names(plan: Plan) -> list[str]:
+    """Return a notice for each key of a plan that has a new name."""
+    new = 'unlabeled = "no" or "unknown" under [data]'
+    found = [f"[data] {name}" for name in plan.data.old_names]
+    if plan.preset is not None and "unknown" in plan.options:
+        found.append("[options] unknown")
+    if plan.data.source is not None and "absent" in plan.data.options:
+        found.append("[data.options] absent")
+        new = 'unlabeled = "no" or "unknown" in the same place'
+    return [f"{name} is an older name; write {new}" for name in found]
 
 
 _ENGINES = {

@@ -68,8 +68,7 @@ def source(
     from ombud.taxonomy import load_dictionary, read_dictionary
     from ombud.text.documents import Columns
     from ombud.text.domains import read_domains
-    from ombud.text.sourced_folder import pilot_ids, write_sourced
-    from ombud.text.sourcing import Sourcing, source_texts
+    from ombud.text.sourcing import Sourcing, pilot_ids, source_texts, write_sourced
 
     if only and dictionary is None:
         raise PlanError("--only needs --dictionary")

@@ -103,8 +103,8 @@ class Avoided:
         listed = codes != -1
         result = np.zeros(codes.shape, dtype=bool)
         open_ = np.zeros(codes.shape, dtype=bool)
-        yes = (labels.states == LabelState.YES).astype(np.float32)
-        unknown = (labels.states < 0).astype(np.float32)
+        yes = (labels.padded == LabelState.YES).astype(np.float32)
+        unknown = (labels.padded < 0).astype(np.float32)
         step = max(1, _HELD // (len(labels.items) + 1))
         for start in range(0, len(codes), step):
             part = slice(start, start + step)
@@ -112,7 +112,7 @@ class Avoided:
             kinds, kind = np.unique(wanted[part], axis=0, return_inverse=True)
             weights = kinds.T.astype(np.float32)
             index = np.where(codes[part] < 0, len(labels.items), codes[part])
-            for states, into, absent in ((yes, result, False), (unknown, open_, True)):
-                hit = np.vstack([states @ weights > 0, absent & kinds.any(axis=1)])
+            for states, into in ((yes, result), (unknown, open_)):
+                hit = states @ weights > 0
                 into[part] = hit[index, kind.ravel()[:, None]] & listed[part]
         return result, open_ & ~result

@@ -213,8 +213,19 @@ class Items:
             names += [name for name, _ in crossed]
             columns += [column for _, column in crossed]
         every = np.concatenate([states, np.stack(columns, axis=1)], axis=1)
+        stated = None
+        if labels.unlabeled == "no":  # groups of items are stated, or unknown
+            own = labels.labeled[labels.items.codes(ids.arrow)]
+            stated = np.concatenate([own, np.ones((len(ids), len(columns)), dtype=bool)], axis=1)
         return Labels(
-            ids, (*labels.names, *names), every, None, None, labels.rule, labels.exclusions
+            ids,
+            (*labels.names, *names),
+            every,
+            rule=labels.rule,
+            exclusions=labels.exclusions,
+            unlabeled=labels.unlabeled,
+            stated=stated,
+            attributes=frozenset(names),
         )
 
     def _check(self, by: Sequence[str]) -> None:

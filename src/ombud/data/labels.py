@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Literal, Self, get_args
 
@@ -21,6 +21,9 @@ from ombud.taxonomy.loading import refused_anywhere
 # The sum of both sides must fit 32 bits.
 _MOST_VOTES = 2**30
 _MEASURED = ("said", "validated_yes", "validated_no")
+
+Unlabeled = Literal["no", "unknown"]
+"""What a pair of item and label means that no row mentions, for every item there is."""
 
 
 class LabelState(IntEnum):
@@ -55,6 +58,14 @@ class Labels:
     errors
         For labels that a system gave (`ombud.systems.labelling`): how often it is right,
         as measured. Shares and amplification carry it into their intervals.
+    unlabeled
+        What a pair means that no row mentions: ``"unknown"``, or ``"no"``. It holds for every
+        item, also for those of histories and lists that the label table does not have.
+    stated
+        Items x labels: whether the data itself states the pair, or `unlabeled` filled it in;
+        None when every pair that is not UNKNOWN was stated.
+    attributes
+        Names among the labels that are groups of items: `unlabeled` says nothing of them.
     """
 
     items: Vocabulary
@@ -65,6 +76,9 @@ class Labels:
     rule: str = ""
     exclusions: tuple[Exclusion, ...] = field(default=())
     errors: LabelErrors | None = None
+    unlabeled: Unlabeled = "unknown"
+    stated: NDArray[np.bool_] | None = None
+    attributes: frozenset[str] = frozenset()
 
     @classmethod
     def from_votes(
@@ -116,7 +130,8 @@ class Labels:
         cls,
         frame: Frame,
         *,
-        absent: Literal["no", "unknown"] = "unknown",
+        unlabeled: Unlabeled | None = None,
+        absent: Unlabeled | None = None,
         refused: tuple[str, ...] = (),
         source: str = "",
     ) -> Self:
@@ -127,9 +142,12 @@ class Labels:
         frame
             One row for each applied label. A row whose `label` is missing names an item that was
             looked at and has none. With `present` (true/false), false is a known *no*.
-        absent
+        unlabeled
             What a pair without a row means: ``"unknown"`` (default), or ``"no"`` when every
-            item was labelled in full.
+            item was looked at for every label. ``"no"`` holds for every item of histories, lists
+            and the item table, also for those without a row here.
+        absent
+            The older name of `unlabeled`.
         refused
             Further labels whose rows are dropped and counted, never stored; those of
             `ombud.taxonomy.refused_anywhere` always are.
@@ -143,12 +161,12 @@ class Labels:
         ]
         table, exclusions = _read(frame, columns, refused, source)
         items, names, rows, places = _axes(table)
-        empty = LabelState.NO if absent == "no" else LabelState.UNKNOWN
-        states = np.full((len(items), len(names)), empty, dtype=np.int8)
+        states = np.full((len(items), len(names)), LabelState.UNKNOWN, dtype=np.int8)
         named = places >= 0
         present = table["present"].to_numpy() if "present" in table.columns else np.ones(len(rows))
         states[rows[named], places[named]] = present[named].astype(np.int8)
-        return cls(items, names, states, None, None, f"as applied; absent = {absent}", exclusions)
+        result = cls(items, names, states, None, None, "as applied", exclusions)
+        return result.with_unlabeled(one_meaning(unlabeled, absent))
 
     @classmethod
     def from_states(cls, frame: Frame, *, rule: str = "as stored", source: str = "") -> Self:
@@ -181,10 +199,52 @@ class Labels:
         yes, no = votes.get("yes"), votes.get("no")
         return cls(items, names, states, yes, no, rule, exclusions, errors)
 
+    def with_unlabeled(self, unlabeled: Unlabeled) -> Self:
+        """Return them with a declared meaning of the pairs that no row mentions.
+
+        Examples
+        --------
+        >>> labels = Labels.from_applied({"item": ["a", "b"], "label": ["blood", "gun"]})
+        >>> labels.with_unlabeled("no").states.tolist()
+        [[1, 0], [0, 1]]
+        """
+        rule = f"{self.rule}; unlabeled = {unlabeled}" if self.rule else f"unlabeled = {unlabeled}"
+        if unlabeled == "unknown":
+            return replace(self, rule=rule)
+        if self.errors is not None:
+            fault = 'a system labeled every item, so unlabeled = "no" has no meaning; remove it'
+            raise DataError("labels", [fault])
+        # Where rows only say yes, an item with a row was looked at for every label.
+        stated = self.states != LabelState.UNKNOWN
+        stated |= not (self.states[stated] != LabelState.YES).any()
+        return replace(self.looked_at(), rule=rule, unlabeled="no", stated=stated)
+
+    def looked_at(self) -> Self:
+        """Return them with *no* for every unknown pair of an item that has a row."""
+        filled = np.where(self.states == LabelState.UNKNOWN, np.int8(LabelState.NO), self.states)
+        return replace(self, states=filled)
+
     @property
     def known(self) -> NDArray[np.bool_]:
         """Items x labels: whether the state is YES or NO."""
         return self.states >= 0
+
+    @property
+    def padded(self) -> NDArray[np.int8]:
+        """The states, and behind the last item one row for every item that has none here."""
+        return np.concatenate([self.states, self.of_others[None]])
+
+    @property
+    def of_others(self) -> NDArray[np.int8]:
+        """The states of every item that has none here: NO where the data declares so."""
+        declared = [self.unlabeled == "no" and name not in self.attributes for name in self.names]
+        return np.where(declared, np.int8(LabelState.NO), np.int8(LabelState.UNKNOWN))
+
+    @property
+    def labeled(self) -> NDArray[np.bool_]:
+        """Of the same shape as `padded`: whether the data itself states yes or no."""
+        known = self.known if self.stated is None else self.known & self.stated
+        return np.concatenate([known, np.zeros((1, len(self.names)), dtype=np.bool_)])
 
     def counts(self) -> pl.DataFrame:
         """Return, for each label, how many items are in each state."""
@@ -210,9 +270,11 @@ class Labels:
         return np.asarray((self.yes + a) / (self.yes + self.no + a + b), dtype=np.float64)
 
     def aligned(self, items: Vocabulary) -> NDArray[np.int8]:
-        """Return the states for the items of another vocabulary; UNKNOWN where it has more."""
-        rows = self.items.codes(items.arrow)
-        return np.where(rows[:, None] >= 0, self.states[rows], np.int8(LabelState.UNKNOWN))
+        """Return the states for the items of another vocabulary.
+
+        Items that have no row here are UNKNOWN, or NO where `unlabeled` says so.
+        """
+        return self.padded[self.items.codes(items.arrow)]  # -1 is the row behind the last
 
     def select(self, names: tuple[str, ...]) -> Self:
         """Return only some labels, in the order given."""
@@ -222,8 +284,15 @@ class Labels:
         keep = [self.names.index(name) for name in names]
         yes, no = (None if v is None else v[:, keep] for v in (self.yes, self.no))
         errors = None if self.errors is None else self.errors.select(keep)
-        return type(self)(
-            self.items, names, self.states[:, keep], yes, no, self.rule, self.exclusions, errors
+        stated = None if self.stated is None else self.stated[:, keep]
+        return replace(
+            self,
+            names=names,
+            states=self.states[:, keep],
+            yes=yes,
+            no=no,
+            errors=errors,
+            stated=stated,
         )
 
     def rolled_up(self, parents: Mapping[str, str]) -> Self:
@@ -256,7 +325,13 @@ class Labels:
             # The lowest state that is not *yes*: unknown before disputed before no.
             states[:, place] = np.where((part == LabelState.YES).any(axis=1), 1, part.min(axis=1))
         rule = f"{self.rule}; rolled up to parents" if self.rule else "rolled up to parents"
-        return type(self)(self.items, names, states, None, None, rule, self.exclusions)
+        rolled = type(self)(self.items, names, states, None, None, rule, self.exclusions)
+        if self.stated is None:
+            return replace(rolled, unlabeled=self.unlabeled)
+        parts = [[index for index, name in enumerate(of) if name == parent] for parent in names]
+        stated = np.stack([self.stated[:, part].all(axis=1) for part in parts], axis=1)
+        stated |= states == LabelState.YES
+        return replace(rolled, unlabeled=self.unlabeled, stated=stated)
 
     def to_wide(self) -> pl.DataFrame:
         """Return one row per item and a column per label: 1 yes, 0 no, missing where not known.
@@ -279,8 +354,8 @@ class Labels:
         return pl.DataFrame({first: self.items.ids, **known})
 
     def to_frame(self) -> pl.DataFrame:
-        """Return one row per pair that is not UNKNOWN: `item`, `label`, `state`, and votes."""
-        rows, places = np.nonzero(self.states != LabelState.UNKNOWN)
+        """Return one row per pair that the data states: `item`, `label`, `state`, and votes."""
+        rows, places = np.nonzero(self.rows_to_store())
         columns = {
             "item": self.items.take(rows),
             "label": np.array(self.names, dtype=object)[places],
@@ -293,8 +368,31 @@ class Labels:
             columns["transport"] = np.full(len(rows), self.errors.transport, dtype=object)
         return pl.DataFrame(columns)
 
+    def rows_to_store(self, part: slice = slice(None)) -> NDArray[np.bool_]:
+        """Return which pairs of some items are stored: those that `unlabeled` does not give."""
+        known: NDArray[np.bool_] = self.states[part] != LabelState.UNKNOWN
+        return known if self.stated is None else known & self.stated[part]
+
     def __repr__(self) -> str:
         return f"Labels({len(self.names)} labels, {len(self.items):,} items; {self.rule})"
+
+
+def one_meaning(unlabeled: Unlabeled | None, absent: Unlabeled | None) -> Unlabeled:
+    """Return what unlabeled means, of the name and its older name.
+
+    Examples
+    --------
+    >>> one_meaning(None, "no"), one_meaning(None, None)
+    ('no', 'unknown')
+    """
+    given = {word for word in (unlabeled, absent) if word is not None}
+    if len(given) > 1:
+        raise PlanError(
+            f"unlabeled is {unlabeled!r}, and absent, its older name, is {absent!r}; remove absent"
+        )
+    if wrong := given - {"no", "unknown"}:
+        raise PlanError(f'unlabeled is {wrong.pop()!r}; it is "no" or "unknown"')
+    return "no" if "no" in given else "unknown"
 
 
 def vote_states(

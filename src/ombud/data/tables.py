@@ -29,7 +29,7 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
-from ombud.data.labels import Labels, LabelState
+from ombud.data.labels import Labels, LabelState, Unlabeled
 from ombud.data.texts import Texts
 from ombud.errors import DataError, OmbudError, PlanError
 from ombud.files import hash_file, write_atomically, write_parquet
@@ -46,16 +46,14 @@ class TableOptions:
     ----------
     rating_scale, duplicates, missing
         As in `Interactions.from_frame`.
-    absent
-        As in `Labels.from_applied`.
+    unlabeled
+        What a pair of item and label means that no row mentions, as in `Labels.from_applied`.
     threshold, strict
         As in `Labels.from_votes`.
     rule
         The words for how stored label states came about.
     by
         The attributes of users or texts to compare by; None for all that a file has.
-    intersections
-        Whether pairs of attributes make groups too.
     by_item
         The attributes of items that are compared; of the other columns those are read that can be
         one, since a system may ask for them. Empty: all columns must be attributes.
@@ -66,12 +64,11 @@ class TableOptions:
     rating_scale: tuple[float, float] | None = None
     duplicates: Literal["error", "last", "mean", "median"] = "error"
     missing: Literal["error", "drop"] = "error"
-    absent: Literal["no", "unknown"] | None = None
+    unlabeled: Unlabeled | None = None
     threshold: float = 0.75
     strict: bool = False
     rule: str = "as stored"
     by: tuple[str, ...] | None = None
-    intersections: bool = False
     by_item: tuple[str, ...] = ()
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -95,23 +92,25 @@ def read_labels(path: Frame, options: TableOptions) -> Labels:
         fault = f"it has {' as well as '.join(told)}, which say the same in two ways; remove one"
         raise DataError(_file_name(path), [fault])
     if "state" in columns:
-        return Labels.from_states(path, rule=options.rule)
+        stored = Labels.from_states(path, rule=options.rule)
+        return stored.with_unlabeled("no") if options.unlabeled == "no" else stored
     if "yes" in columns or "no" in columns:
-        return Labels.from_votes(path, threshold=options.threshold, strict=options.strict)
+        voted = Labels.from_votes(path, threshold=options.threshold, strict=options.strict)
+        return voted.with_unlabeled("no") if options.unlabeled == "no" else voted
     given = {"threshold": options.threshold, "strict": options.strict}
     unused = [k for k, v in given.items() if v != getattr(TableOptions, k)]
     if unused:
         fault = f"{' and '.join(unused)} are about votes, and there is no column 'yes' or 'no'"
         raise DataError(_file_name(path), [fault])
-    labels = Labels.from_applied(path, absent=options.absent or "unknown")
-    if options.absent is None and not (labels.states == LabelState.NO).any():
+    labels = Labels.from_applied(path, unlabeled=options.unlabeled)
+    if options.unlabeled is None and not (labels.states == LabelState.NO).any():
         raise DataError(
             _file_name(path),
             [
-                "every row says that a label applies, so what a missing row means must be said: "
-                'absent = "no" when every item was looked at for every label, or absent = '
-                '"unknown" when a missing row says nothing (shares then count labelled items '
-                "only, and are 1 without a known 'no')"
+                "every row says that a label applies, so the plan must state what a missing row "
+                'means. Set [data] unlabeled = "no" if every item was looked at for every label, '
+                'or unlabeled = "unknown" if a missing row says nothing: no share can then be '
+                "computed, because no item is known not to carry a label"
             ],
         )
     return labels
@@ -149,7 +148,7 @@ def _groups(path: Frame, unit: str, options: TableOptions) -> Grouping | None:
         if options.by:
             # Attributes of the other table; one that no table has is refused later.
             grouping = grouping.select([name for name in options.by if name in grouping.attributes])
-        return grouping.with_intersections() if options.intersections else grouping
+        return grouping
     unnamed = [place for place, c in enumerate(columns, start=1) if _is_unnamed(c)]
     if unnamed and not options.by:
         fault = (
@@ -160,7 +159,7 @@ def _groups(path: Frame, unit: str, options: TableOptions) -> Grouping | None:
     by = options.by or tuple(c for c in columns if c != unit)
     if not by:
         raise DataError(_file_name(path), [f"there is no attribute beside {unit!r} to group by"])
-    return Grouping.from_frame(path, unit=unit, by=by, intersections=options.intersections)
+    return Grouping.from_frame(path, unit=unit, by=by)
 
 
 def _interactions(path: Frame, options: TableOptions) -> Interactions:
@@ -380,12 +379,13 @@ def _write_labels(labels: Labels, path: Path) -> None:
     height = max(1, _BLOCK // max(1, len(labels.names)))
     with pq.ParquetWriter(path, pa.schema(fields), compression="zstd") as writer:
         for low in range(0, len(labels.items), height):
-            states = labels.states[low : low + height]
-            rows, places = np.nonzero(states != LabelState.UNKNOWN)
+            part = slice(low, low + height)
+            states = labels.states[part]
+            rows, places = np.nonzero(labels.rows_to_store(part))
             columns: list[Any] = [
                 labels.items.arrow.take(pa.array(rows + low)),
                 names.take(pa.array(places)),
                 pa.array(states[rows, places]),
             ]
-            columns += [pa.array(v[low : low + height][rows, places]) for _, v in votes]
+            columns += [pa.array(v[part][rows, places]) for _, v in votes]
             writer.write_table(pa.table(columns, schema=pa.schema(fields)))

@@ -157,7 +157,7 @@ def _labels(folder: LinkFolder, ratings: str, labels: pl.DataFrame) -> Labels:
     found = own.join(ids, on="id").select("item", "label").unique().sort("item", "label")
     if not found.height:
         raise DataError("labels", [f"no id of the table is one of {ratings}"])
-    return Labels.from_applied(found, absent="no", source="labels")
+    return Labels.from_applied(found, source="labels").looked_at()
 
 
 def _linked_now(

@@ -6,15 +6,18 @@ a metric's author writes no statistics.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     Self,
     TypeAlias,
@@ -23,6 +26,7 @@ from typing import (
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import ResultError
@@ -34,12 +38,30 @@ if TYPE_CHECKING:
     from ombud.data.predictions import Predictions
     from ombud.data.recommendations import Recommendations
     from ombud.metrics.engine.label_uncertainty import LabelDraws
+    from ombud.stats.estimate import Estimate, TippingPoint
     from ombud.stats.statistics import Statistic
 
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
-Told: TypeAlias = tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]
-"""Notes and details, each by label (or ``""`` for all)."""
+
+
+class Notes(NamedTuple):
+    """What a metric says beside its numbers, made of tallies alone.
+
+    Parameters
+    ----------
+    by_label
+        For each label (or ``""`` for all) what a reader must know.
+    details
+        For each label (or ``""`` for all) the same as plain values by name.
+    exclusions
+        What was left out, where the words hold counts: each has a key, and is not added up over
+        blocks by its words.
+    """
+
+    by_label: Mapping[str, str] = MappingProxyType({})
+    details: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    exclusions: tuple[Exclusion, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +95,14 @@ class Rows:
         Why none of it makes a number, such as lists that are too short; empty when it does.
     tallies
         Sums over units that notes and details are made of, by name: those of two blocks of units
-        add up (`Metric.tell`).
+        add up (`Metric.notes`).
+    context
+        Further columns of units x labels, known wherever the unit contributes. They are averaged
+        for everyone and for each group, but not tested, and stand in `Estimate.details` by name:
+        the share in users' histories beside a share gap.
+    events
+        Units x labels: how many events each unit has, of which the numbers are made (flagged
+        texts, hits, users whose difference is not zero). None where there is nothing to count.
     """
 
     unit: str
@@ -87,9 +116,12 @@ class Rows:
     shared: LabelDraws | None = None
     undefined: str = ""
     tallies: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    context: Mapping[str, NDArray[np.floating[Any]]] = field(default_factory=dict)
+    events: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        for name, values in self.columns.items():
+        events = {} if self.events is None else {"events": self.events}
+        for name, values in {**self.context, **events, **self.columns}.items():
             if values.shape != (len(self.ids), len(self.labels)):
                 raise ValueError(
                     f"column {name!r} has shape {values.shape}; "
@@ -167,6 +199,24 @@ class Metric(ABC):
         return None
 
     @property
+    def possible(self) -> tuple[float, float]:
+        """The least and the greatest value that can exist; no interval goes beyond."""
+        return (-math.inf, math.inf)
+
+    def tipping(self, estimate: Estimate, lowest: float, highest: float) -> TippingPoint | None:
+        """Return what unlabeled items would have to be like to reverse an estimate.
+
+        Parameters
+        ----------
+        estimate
+            A level of everyone, with what `tell` says of it among its details.
+        lowest, highest
+            Between what the ratio of rates among unlabeled and labeled items plausibly lies.
+        """
+        del estimate, lowest, highest
+        return None
+
+    @property
     def contrast(self) -> Literal["difference", "ratio"]:
         """How two groups or two systems are compared."""
         return "difference"
@@ -194,6 +244,14 @@ class Metric(ABC):
     @property
     def needs(self) -> Needs | None:
         """What its statistic needs beside enough units."""
+        return None
+
+    @property
+    def sides(self) -> tuple[str, str] | None:
+        """What its number is the difference (or ratio) of: two columns or names of `Rows.context`.
+
+        Their means stand in `Estimate.details` as ``level`` and ``other_level``.
+        """
         return None
 
     @property
@@ -237,18 +295,13 @@ class Metric(ABC):
         del tables
         return "what it measures on a unit may depend on other units"
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
-        """Return notes and details, by label, from what `measure` has tallied."""
-        del tallies, labels
-        return {}, {}
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
+        """Return what to say beside the numbers, from what `measure` has tallied.
 
-    def tell_left_out(self, tallies: Mapping[str, NDArray[np.float64]]) -> tuple[Exclusion, ...]:
-        """Return exclusions whose words hold counts, from what `measure` has tallied.
-
-        Each has a key, and is not added up over blocks by its words.
+        Sums of tallies say the same in memory and in blocks; words would not add up.
         """
-        del tallies
-        return ()
+        del tallies, labels
+        return Notes()
 
 
 class _Registered(Protocol):
@@ -258,9 +311,12 @@ class _Registered(Protocol):
 def spec_of(thing: _Registered) -> dict[str, Any]:
     """Return the registered name and the options of a metric, as a plan would hold them.
 
-    Anything that is registered as a dataclass of its options can be given.
+    Anything that is registered as a dataclass or a pydantic model of its options can be given.
     """
-    options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
+    if isinstance(thing, BaseModel):
+        options = {name: getattr(thing, name) for name in type(thing).model_fields}
+    else:
+        options = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
     options = {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}
     return {"name": thing.registered_name} | {k: v for k, v in options.items() if v is not None}
 

@@ -11,7 +11,7 @@ from ombud.probes.blackbox import (
     HttpHistorySystem,
     Questions,
 )
-from ombud.probes.budget import BudgetSpentError, QueryBudget
+from ombud.probes.blackbox.questions import BudgetSpentError, QueryBudget
 from ombud.probes.categories import over_categorisation, reach_groups
 from ombud.probes.consistency import Consistency, consistency
 from ombud.probes.distances import (

@@ -366,7 +366,11 @@ def curve(
         reason = "nobody's list was otherwise to begin with"
         metric = f"{name} by {budget} edits"
         share = f"{key}/share"
-        return [Estimate.undefined(metric=metric, reason=reason, n=0, key=share, **about)], left_out
+        return [
+            Estimate.undefined(
+                reason_code="no-units", metric=metric, reason=reason, n=0, key=share, **about
+            )
+        ], left_out
     n, found = len(at_risk), []
     costs = np.array([np.inf if w.fewest.cost is None else w.fewest.cost for w in at_risk])
     least = np.array(
@@ -412,6 +416,7 @@ def curve(
     else:
         found.append(
             Estimate.undefined(
+                reason_code="not-estimable",
                 metric=f"edits until half have {name}",
                 key=f"{key}/median",
                 reason=f"fewer than half have {name} by {budget} edits",

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 
-from ombud.stats.bootstrap._counts import BLOCK, chunks
+from ombud.stats.bootstrap._design import BLOCK, chunks
 from ombud.stats.effects import cliffs_delta_of_codes, welch
 from ombud.stats.statistics import Floats, as_rows
 

@@ -1,6 +1,6 @@
 """Recommenders and moderators, live or recorded."""
 
-from ombud.systems.base import Moderator, Progress, Recommender, TrainableRecommender
+from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.own import OwnModerator, OwnRecommender
 from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 
@@ -12,5 +12,4 @@ __all__ = [
     "Recommender",
     "RecordedDecisions",
     "RecordedRecommendations",
-    "TrainableRecommender",
 ]

@@ -1,30 +1,47 @@
-"""What ombud audits: two protocols, one method each."""
+"""What ombud audits: one base for each kind of system, with one method that must be given."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
     from ombud.data.decisions import Decisions
     from ombud.data.ids import Ids
     from ombud.data.interactions import Interactions
     from ombud.data.recommendations import Recommendations
     from ombud.data.texts import Texts
+    from ombud.systems.quote import CostQuote
 
 
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, note) during long work."""
 
 
-@runtime_checkable
-class Recommender(Protocol):
-    """Anything that answers with ranked lists."""
+class Recommender(ABC):
+    """Anything that answers with ranked lists; `recommend` and a `name` must be given.
+
+    An audit also takes functions and objects of other classes (`ombud.systems.own`).
+    """
 
     name: str
 
+    trainable: bool = False
+    """Whether `fit` trains it on the interactions of the audit."""
+
+    predicts_ratings: bool | None = False
+    """Whether `predict` gives ratings; a model of implicit feedback has scores that are none.
+    None when a system of somebody else has `predict`, but does not say."""
+
+    recommends_seen: bool | None = None
+    """Whether items of the user's own history are meant to be in lists. False refuses them; None
+    refuses them in answers that are not `Recommendations`, which say what was shown."""
+
+    @abstractmethod
     def recommend(self, users: Ids, n: int, exclude_seen: bool = True) -> Recommendations:
         """Return the n best items for each user, best first.
 
@@ -38,58 +55,53 @@ class Recommender(Protocol):
             Whether items of the user's own history are left out. A system that cannot obey
             (a recorded file) ignores it and says so in its documentation.
         """
-        ...
 
-
-@runtime_checkable
-class TrainableRecommender(Recommender, Protocol):
-    """A recommender that ombud can train."""
+    def bind(self, data: Dataset) -> Self:
+        """Take what is needed from the data of the audit before anything is asked."""
+        del data
+        return self
 
     def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
         """Train on interactions and return the recommender itself."""
-        ...
-
-
-@runtime_checkable
-class Moderator(Protocol):
-    """Anything that decides which texts to flag."""
-
-    name: str
-
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return one outcome per text, in the order of the texts."""
-        ...
-
-
-@runtime_checkable
-class RatingPredictor(Protocol):
-    """A recommender that gives a number for a user and an item."""
-
-    @property
-    def predicts_ratings(self) -> bool:
-        """Whether the number is a rating; a model of implicit feedback has scores that are none."""
-        ...
+        del interactions, progress
+        return self
 
     def predict(self, users: Ids, items: Ids) -> NDArray[Any]:
         """Return the number for each pair of a user and an item."""
-        ...
-
-
-@runtime_checkable
-class ShowsSeen(Protocol):
-    """A recommender that says whether its lists may hold items of the user's own history."""
+        raise NotImplementedError(f"{self.name} predicts nothing")
 
     @property
-    def recommends_seen(self) -> bool:
-        """Whether seen items are meant to be there; without it they are refused."""
-        ...
+    def record(self) -> Recommendations | None:
+        """Everything that was recorded, of a system that answers from a record."""
+        return None
+
+    def quote_lists(self, users: Ids, n: int, part: int) -> CostQuote | None:
+        """Return what asking a service for some users' lists would take; asks nothing."""
+        del users, n, part
+        return None
 
 
-@runtime_checkable
-class Recorded(Protocol):
-    """A system that answers from a record, which can be hashed and counted."""
+class Moderator(ABC):
+    """Anything that decides which texts to flag; `moderate` and a `name` must be given.
+
+    An audit also takes functions and objects of other classes (`ombud.systems.own`).
+    """
+
+    name: str
+
+    is_service: ClassVar[bool] = False
+    """Whether it is asked over a network, so that answers cost and errors may pass."""
+
+    @abstractmethod
+    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
+        """Return one outcome per text, in the order of the texts."""
 
     @property
-    def record(self) -> Recommendations | Decisions:
-        """Everything that was recorded."""
-        ...
+    def record(self) -> Decisions | None:
+        """Everything that was recorded, of a system that answers from a record."""
+        return None
+
+    def quote(self, texts: Texts) -> CostQuote | None:
+        """Return what asking a service about some texts would take and cost; asks nothing."""
+        del texts
+        return None

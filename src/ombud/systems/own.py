@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids
@@ -16,7 +17,7 @@ from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, OmbudError, PlanError
-from ombud.systems.base import Moderator, Progress, Recommender, ShowsSeen
+from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.recommenders.adapters.answers import as_answer, gather
 from ombud.systems.recorded import RecordedDecisions
 
@@ -30,7 +31,7 @@ _ANSWER_KEYS = {"flagged", "score", "categories"}
 
 
 @dataclass
-class OwnRecommender:
+class OwnRecommender(Recommender):
     """A function, or an object without a name, as a recommender.
 
     Parameters
@@ -55,7 +56,7 @@ class OwnRecommender:
 
 
 @dataclass
-class OwnModerator:
+class OwnModerator(Moderator):
     """A function, or an object without a name, as a moderator.
 
     Parameters
@@ -74,32 +75,62 @@ class OwnModerator:
     name: str = "own"
     threshold: float = 0.5
 
-    def moderate(self, texts: Texts) -> Decisions:
+    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
         """Return one outcome per text, checked."""
         return read_decisions(self.name, self.function(list(texts)), texts, self.threshold)
 
 
-class _OwnTrainable(OwnRecommender):
-    """An object without a name that can be trained."""
+class _OtherRecommender(Recommender):
+    """An object of a class that is no `Recommender`, with what it has of one."""
 
     def __init__(self, system: Any, name: str) -> None:
-        super().__init__(system.recommend, name, _shows_seen(system))
-        self._system = system
+        self.name, self._system = name, system
+        # One with a name was written as recommenders are, and may know what it shows.
+        self.recommends_seen = getattr(system, "recommends_seen", None if _named(system) else False)
+        self.trainable = callable(getattr(system, "fit", None))
+        if callable(getattr(system, "predict", None)):
+            self.predicts_ratings = getattr(system, "predicts_ratings", None)
 
-    def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
-        """Train the object on interactions."""
-        self._system.fit(interactions)
+    def recommend(self, users: Ids, n: int, exclude_seen: bool = True) -> Any:
+        """Return what the object answers, as it is: the audit reads and checks it."""
+        return self._system.recommend(users, n)
+
+    def bind(self, data: Dataset) -> Self:
+        """Give the object the data, if it takes it."""
+        if callable(getattr(self._system, "bind", None)):
+            self._system.bind(data)
         return self
 
+    def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
+        """Train the object on interactions, if it can be trained."""
+        if self.trainable:
+            self._system.fit(interactions)
+        return self
 
-def _shows_seen(system: object) -> bool:
-    return isinstance(system, ShowsSeen) and system.recommends_seen
+    def predict(self, users: Ids, items: Ids) -> NDArray[Any]:
+        """Return the object's number for each pair."""
+        return np.asarray(self._system.predict(users, items))
+
+
+class _OtherModerator(Moderator):
+    """An object with a name and `moderate(texts)` whose class is no `Moderator`."""
+
+    def __init__(self, system: Any, name: str) -> None:
+        self.name, self._system = name, system
+
+    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
+        """Return one outcome per text, checked."""
+        return read_decisions(self.name, self._system.moderate(texts), texts)
 
 
 def name_of(system: object) -> str:
     """Return the name of a system: its own, that of the function, or that of its class."""
     name = getattr(system, "name", None) or getattr(system, "__name__", None)
     return name if isinstance(name, str) else type(system).__name__
+
+
+def _named(system: object) -> bool:
+    return isinstance(getattr(system, "name", None), str)
 
 
 def as_system(
@@ -119,10 +150,10 @@ def as_system(
     if isinstance(system, Recommender | Moderator):
         return system
     if callable(getattr(system, "recommend", None)):
-        if callable(getattr(system, "fit", None)):
-            return _OwnTrainable(system, name)
-        return OwnRecommender(system.recommend, name, _shows_seen(system))
+        return _OtherRecommender(system, name)
     if callable(getattr(system, "moderate", None)):
+        if _named(system):  # it was written as moderators are: for `Texts`
+            return _OtherModerator(system, name)
         return OwnModerator(system.moderate, name)
     if not callable(system) or isinstance(system, type):
         raise PlanError(

@@ -18,6 +18,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.registry import hint, moderator, recommender
+from ombud.systems.base import Moderator, Progress, Recommender
 
 _LISTS = ("user", "item", "rank", "score")
 _DECISIONS = ("id", "outcome", "flagged", "score", "repeat", "categories")
@@ -33,7 +34,7 @@ def _mapped(frame: Frame, columns: dict[str, str], known: tuple[str, ...]) -> Fr
 
 @recommender("recorded")
 @dataclass
-class RecordedRecommendations:
+class RecordedRecommendations(Recommender):
     """A file or frame of past recommendations (`user`, `item`, `rank` or `score`).
 
     `exclude_seen` is ignored: the record says what was shown.
@@ -96,7 +97,7 @@ class RecordedRecommendations:
 
 @moderator("recorded")
 @dataclass
-class RecordedDecisions:
+class RecordedDecisions(Moderator):
     """A file or frame of past decisions (`id` and `outcome`, `flagged` or `score`).
 
     Parameters
@@ -158,7 +159,7 @@ class RecordedDecisions:
         """Everything that was recorded."""
         return self.decisions
 
-    def moderate(self, texts: Texts) -> Decisions:
+    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
         """Return every recorded outcome of each text; ERROR where none was recorded.
 
         Raises

@@ -7,7 +7,6 @@ released. Crosswalks between taxonomies are files too, in ``files/crosswalks/``.
 from __future__ import annotations
 
 from ombud.taxonomy.crosswalk import Crosswalk, Relation, load_crosswalk, read_crosswalk
-from ombud.taxonomy.describing import taxonomy_page
 from ombud.taxonomy.dictionary import (
     Dictionary,
     DictionaryTerm,
@@ -22,8 +21,8 @@ from ombud.taxonomy.loading import (
     refused_anywhere,
     taxonomy_names,
 )
-from ombud.taxonomy.model import Taxonomy, TaxonomyLabel
-from ombud.taxonomy.refused import is_refused, spelling_key
+from ombud.taxonomy.model import Taxonomy, TaxonomyLabel, taxonomy_page
+from ombud.taxonomy.resources import is_refused, spelling_key
 from ombud.taxonomy.terms import Term, TermList, load_terms, read_terms, term_list_names
 
 __all__ = [

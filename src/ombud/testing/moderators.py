@@ -50,7 +50,7 @@ class ModeratorContract:
     def test_it_is_a_moderator_with_a_name(self) -> None:
         """A report must be able to name it."""
         system = self.make(self.world())
-        assert isinstance(system, Moderator), "it has no `name` or no `moderate`"
+        assert isinstance(system, Moderator), "its class is no ombud.systems.Moderator"
         assert isinstance(system.name, str)
         assert system.name, "its name is empty"
 

@@ -43,7 +43,7 @@ class RecommenderContract:
     def test_it_is_a_recommender_with_a_name(self) -> None:
         """A report must be able to name it."""
         system = self.make(self.world())
-        assert isinstance(system, Recommender), "it has no `name` or no `recommend`"
+        assert isinstance(system, Recommender), "its class is no ombud.systems.Recommender"
         assert isinstance(system.name, str)
         assert system.name, "its name is empty"
 

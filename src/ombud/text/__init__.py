@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ombud.text.folding import fold
+from ombud.text.folding import fold, mask
 from ombud.text.identity import IdentityTags, TagDifference, tag_identities
-from ombud.text.masking import mask
 from ombud.text.matching import Matches, TermMatcher
 from ombud.text.quality import TagQuality, tag_quality
 

@@ -16,7 +16,7 @@ from ombud.data.predictions import Predictions
 from ombud.data.splits import Split
 from ombud.errors import AuditedSystemError, DataError, PlanError, RegistryError
 from ombud.rng import generator
-from ombud.systems.base import Progress, RatingPredictor, TrainableRecommender
+from ombud.systems.base import Progress, Recommender
 from ombud.tuning.spaces import Space
 from ombud.tuning.trials import Trial, Trials
 
@@ -57,11 +57,11 @@ class Objective:
         """Whether the search goes down."""
         return self._parts()[0] in _ERRORS
 
-    def measure(self, model: TrainableRecommender, parts: Split, users: Any) -> float:
+    def measure(self, model: Recommender, parts: Split, users: Any) -> float:
         """Return the metric of a fitted model on the held-out interactions of some users."""
         name, k = self._parts()
         if name in _ERRORS:
-            if not isinstance(model, RatingPredictor):
+            if not model.predicts_ratings:
                 raise PlanError(f"{model.name} predicts no ratings; tune it on a metric of lists")
             answer = Predictions.of_held_out(parts.test, model.predict, users, model.name)
             mean = np.float32(parts.train.matrix.data.mean())
@@ -193,7 +193,7 @@ class Search:
             made = registry.create(
                 "recommender", self.model, self.fixed | dict(proposal.parameters)
             )
-            if not isinstance(made, TrainableRecommender):
+            if not isinstance(made, Recommender) or not made.trainable:
                 raise PlanError(f"{self.model} is not trained by ombud, so it cannot be tuned")
             made.fit(self.parts.train)
             result = self.objective.measure(made, self.parts, self.users)

@@ -26,11 +26,12 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.rng import generator
+from ombud.systems.base import Moderator, Progress
 from ombud.worlds.truth import SuppressionTruth, find_group
 from ombud.worlds.world import World
 
 
-class PlantedModerator:
+class PlantedModerator(Moderator):
     """A moderator that flags harmless texts of some groups more often (or less) than others.
 
     It knows the texts of its world only; any other text gets the outcome ERROR.
@@ -94,7 +95,7 @@ class PlantedModerator:
         )
         """The probability that each text of the world is flagged, if it is decided."""
 
-    def moderate(self, texts: Texts) -> Decisions:
+    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
         """Return one outcome per text, in the order of the texts."""
         past = self._decide()
         rows = self.truth_of_texts.groups.units.codes(texts.ids)

@@ -37,13 +37,14 @@ from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.rng import generator
+from ombud.systems.base import Recommender
 from ombud.worlds.exchange import Exchange, plan_exchange
 from ombud.worlds.pools import shuffled
 from ombud.worlds.truth import ShareTruth, Unknown, find_group, probability_none
 from ombud.worlds.world import World
 
 
-class NeutralRecommender:
+class NeutralRecommender(Recommender):
     """Lists that are exchangeable with the user's history: no effect on any label.
 
     Lists hold at most `world.spec.depth` items, whatever `n` is.

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
@@ -80,7 +81,9 @@ def test_a_slope_that_is_all_genre_is_gone_when_the_mix_is_held_fixed() -> None:
     asked = CreatorPropagation(k=30, genres=("love",))
     said: list[tuple[int, int, str]] = []
     outputs = {"s": Recommendations.from_frame(frame)}
-    found = asked.analyse(data, outputs, Settings(), progress=lambda *one: said.append(one))
+    found = asked.analyze(
+        Context(data, outputs, Settings(), progress=lambda *one: said.append(one))
+    )
     assert said == [
         (0, 3, "fitting all items"),
         (1, 3, "fitting genre mix held fixed"),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
@@ -116,7 +117,7 @@ def test_percentiles_follow_average_ranks() -> None:
 
 
 def test_catalogue_shares_bounds_and_resolution() -> None:
-    found = CreatorCatalogue().analyse(small(), {}, Settings())
+    found = CreatorCatalogue().analyze(Context(small(), {}, Settings()))
     at = {(e.key, e.label, e.details.get("stage")): e for e in found.estimates}
     platform = at["creator-pipeline/share", "f", "platform"]
     # a, c, d, e were met; a is by f, c and d by m.
@@ -139,7 +140,7 @@ def test_flagged_items_stand_beside_every_outcome() -> None:
     assert data.items is not None
     flagged = np.array([True, True, False, True, False])
     data = replace(data, items=replace(data.items, flagged=flagged))
-    table = CreatorCatalogue().analyse(data, {}, Settings()).tables["creator-resolution"]
+    table = CreatorCatalogue().analyze(Context(data, {}, Settings())).tables["creator-resolution"]
     columns = ("outcome", "items", "flagged_items", "flagged_interactions")
     assert table.select(columns).rows() == [("m", 2, 1, 2), ("f", 1, 1, 2), ("ambiguous", 1, 0, 0)]
 
@@ -148,7 +149,9 @@ def test_identities_that_are_catalogued_and_met_by_nobody_are_told(tmp_path: Pat
     catalogue = tmp_path / "items.csv"
     who = ["f"] * 2 + ["m"] * 2 + ["agender"] * 4 + [None] * 2
     pl.DataFrame({"item": range(10), "gender": who}).write_csv(catalogue)
-    found = CreatorCatalogue(catalogue=catalogue).analyse(small(), {}, Settings()).estimates
+    found = (
+        CreatorCatalogue(catalogue=catalogue).analyze(Context(small(), {}, Settings())).estimates
+    )
     at = {e.label: e for e in found if e.details.get("stage") == "catalogue"}
     assert {name: e.value for name, e in at.items()} == {"f": 0.25, "m": 0.25, "agender": 0.5}
     assert (at["agender"].details["lowest"], at["agender"].details["highest"]) == (0.4, 0.6)
@@ -182,7 +185,7 @@ def test_shares_with_all_creators_by_hand(tmp_path: Path, how: str) -> None:
     table.write_parquet(file)
     pl.DataFrame({"item": range(40), "who": first}).write_parquet(catalogue)
     analysis = CreatorCatalogue(catalogue=catalogue, creators=file)
-    found = analysis.analyse(data, {}, Settings()).estimates
+    found = analysis.analyze(Context(data, {}, Settings())).estimates
     at = {(e.label, e.details["stage"]): e for e in found if e.key == ALL_CREATORS}
     for who, of in share.items():
         for stage in ("catalogue", "platform", "interactions"):
@@ -194,7 +197,7 @@ def test_shares_with_all_creators_by_hand(tmp_path: Path, how: str) -> None:
             assert e.unit == ("user" if stage == "interactions" else "item")
     # Lists of two: the first and last item of the history, and one that the table does not have.
     made = lists_of({u: [u, u + 7, 99] for u in range(7)})
-    told = CreatorLists(creators=file, least=0, k=3).analyse(data, {"s": made}, Settings())
+    told = CreatorLists(creators=file, least=0, k=3).analyze(Context(data, {"s": made}, Settings()))
     of_lists = {(e.label, e.details["stage"]): e for e in told.estimates if e.key == ALL_CREATORS}
     weight: dict[tuple[int, str | None], float] = {}
     for item, creator, part in rows:
@@ -226,7 +229,7 @@ def test_interactions_per_item_agree_with_scipy() -> None:
     who = ["f"] * 25 + ["m"] * 35
     table = pl.DataFrame({"item": np.arange(60), "who": who})
     data = Dataset(Interactions.from_arrays(users, items), items=Items.from_frame(table))
-    found = CreatorCatalogue().analyse(data, {}, Settings())
+    found = CreatorCatalogue().analyze(Context(data, {}, Settings()))
     at = {(e.key.rpartition("/")[2], e.label): e for e in found.estimates if "per-item" in e.key}
     own, others = counts[:25], counts[25:]
     assert at["interactions-per-item", "f"].value == pytest.approx(own.mean())
@@ -249,7 +252,7 @@ def test_shares_of_users_have_intervals_that_cover() -> None:
 
 def test_baselines_are_one_list_with_counts() -> None:
     outputs = {"s": lists({"1": "bc", "2": "cd", "3": "ab"})}
-    found = CreatorLists(k=3, least=1).analyse(small(), outputs, Settings())
+    found = CreatorLists(k=3, least=1).analyze(Context(small(), outputs, Settings()))
     base = [e for e in found.estimates if e.details.get("stage") == "baseline" and e.label == "f"]
     # a, c and d were met twice each; nothing is taken out for having been seen.
     assert [(e.group, e.details["count"], e.details["of"]) for e in base] == [
@@ -291,11 +294,11 @@ def test_what_is_missing_is_one_clear_error(
 
 
 def test_unknown_strategies_and_too_few_candidates_are_refused() -> None:
-    with pytest.raises(PlanError, match="no strategy is called Fair"):
+    with pytest.raises(PlanError, match="strategies has Fair"):
         CreatorReranking(strategies=("Fair",))
     with pytest.raises(PlanError, match="candidates is 10"):
         CreatorReranking(candidates=10)
-    with pytest.raises(PlanError, match="FA.IR counts places"):
+    with pytest.raises(PlanError, match="FA.IR counts positions"):
         CreatorReranking(strategies=("FA*IR",), exposure=True)
 
 
@@ -317,7 +320,7 @@ def test_exposure_is_balanced_in_place_of_places() -> None:
             k=5, accuracy_at=5, candidates=40, strategies=("GreedyEQ",), fewest_items=1,
             exposure=exposure,
         )  # fmt: skip
-        found = asked.analyse(data, {"s": made}, Settings()).estimates
+        found = asked.analyze(Context(data, {"s": made}, Settings())).estimates
         told = next(e for e in found if e.label == "f" and e.details.get("stage") == "reranked")
         women = np.array([who == "f" for who in order])
         assert told.value == pytest.approx(women.mean())

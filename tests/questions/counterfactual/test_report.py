@@ -13,7 +13,6 @@ from ombud.audits import Plan, Result
 from ombud.audits.presets import complete
 from ombud.errors import PlanError
 from ombud.questions.counterfactual import (
-    CounterfactualOptions,
     counterfactual,
     counterfactual_answer,
     counterfactual_people,
@@ -22,7 +21,6 @@ from ombud.questions.counterfactual import (
     counterfactual_stability,
     counterfactual_ways,
 )
-from ombud.questions.counterfactual.analyses import Counterfactual
 from ombud.questions.counterfactual.lookup import keys_of
 from ombud.report import Report
 from ombud.report.answer import MOST_WORDS, word_count
@@ -50,13 +48,6 @@ def test_examples_are_plans_that_the_preset_completes(path: Path) -> None:
     plan = complete(Plan.load(path))
     (analysis,) = plan.analyses
     assert analysis["name"] == "counterfactual" and len(plan.systems) == 6
-
-
-def test_options_of_the_preset_and_of_the_analysis_are_the_same() -> None:
-    options = CounterfactualOptions().model_dump()
-    analysis = vars(Counterfactual())
-    assert {k: analysis[k] for k in options} == options
-    assert set(analysis) == set(options)
 
 
 def test_faults_of_a_plan_are_said(world: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.groups import Grouping
@@ -139,7 +140,7 @@ def test_the_engine_gives_the_numbers_of_the_functions_it_replaced() -> None:
     assert found == pytest.approx(EARLIER)
     assert gap is not None and gap.value == pytest.approx(0.22444889779559118)
     assert gap.interval == pytest.approx((0.17540937180139943, 0.2773358645430243), abs=0.02)
-    compared = DetectorComparison(replicates=20).analyse(data, said, Settings())
+    compared = DetectorComparison(replicates=20).analyze(Context(data, said, Settings()))
     right = next(e for e in compared.estimates if e.key == "detection/accuracy-difference")
     assert right.p_value == pytest.approx(6.02205483754013e-18)
     assert right.details["only first right"] == 146 and right.details["only second right"] == 34
@@ -261,7 +262,7 @@ def test_stability_by_hand() -> None:
         np.full(2000, np.nan, dtype=np.float32),
         repeats=np.tile(np.arange(100), 20).astype(np.int32),
     )
-    found = DecisionStability(replicates=50).analyse(data, {"s": said}, Settings())
+    found = DecisionStability(replicates=50).analyze(Context(data, {"s": said}, Settings()))
     changed = next(e for e in found.estimates if e.key == "repeats/changed")
     assert changed.value == 0.5 and changed.n == 20
     assert changed.details["largest sd of decisions"] == 0.5

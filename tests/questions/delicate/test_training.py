@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from ombud.audits import Audit, Plan
-from ombud.audits.analyses import LiveSystems
+from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
@@ -74,10 +74,6 @@ def data_of(texts: list[str], truth: list[int], **more: Any) -> Dataset:
     return Dataset(texts=Texts(ids, np.array(texts, object), np.array(truth, np.int8), **more))
 
 
-def live(**systems: Any) -> LiveSystems:
-    return LiveSystems(systems, {}, lambda done, total, note: None)
-
-
 def test_what_stands_after_the_window_is_missed_when_texts_are_cut() -> None:
     """Twenty texts tell of grief in their second window, ten in the first, twenty never."""
     late = ["a b c d grief grief grief e"] * 20
@@ -85,7 +81,7 @@ def test_what_stands_after_the_window_is_missed_when_texts_are_cut() -> None:
     never = ["a b c d e f g h"] * 20
     short = ["grief grief"] * 5
     data = data_of(late + early + never + short, [1] * 30 + [0] * 20 + [1] * 5)
-    found = LongTexts().analyse_systems(data, live(d=Window(head=binary())), QUICK)
+    found = LongTexts().analyze(Context(data, {}, QUICK, dict(d=Window(head=binary()))))
     row = found.tables["long-texts"].to_dicts()[0]
     assert row["longer than the window"] == 50 and row["window"] == 4 and row["used"] == "max"
     assert row["max differs from cut"] == 20 and row["mean differs from cut"] == 10
@@ -97,7 +93,7 @@ def test_what_stands_after_the_window_is_missed_when_texts_are_cut() -> None:
     assert at["long-texts/f1", "mean", "level"].value == 0.0
     gain = at["long-texts/f1", "max", "gap"]
     assert gain.value == pytest.approx(0.5) and gain.against == "cut" and gain.interval[0] > 0
-    whole = LongTexts().analyse_systems(data, live(n=trained()), QUICK)
+    whole = LongTexts().analyze(Context(data, {}, QUICK, dict(n=trained())))
     assert not whole.estimates and whole.tables["long-texts"]["longer than the window"][0] == 0
 
 
@@ -109,14 +105,16 @@ def trained() -> NgramDetector:
 def test_texts_that_were_trained_on_are_counted() -> None:
     detector = trained().calibrate(["a sad song", "a big boat"], [1, 0])
     data = data_of(["A sad and heavy loss!", "a big boat", "something new"], [1, 0, 0])
-    table = SeenTexts().analyse_systems(data, live(d=detector, other=object()), QUICK).tables
+    table = SeenTexts().analyze(Context(data, {}, QUICK, dict(d=detector, other=object()))).tables
     row = table["seen-texts"].to_dicts()[0]
     assert table["seen-texts"].height == 1
     assert (row["trained on"], row["calibrated on"]) == (1, 1)
     assert row["rule"] == "threshold" and "validation" in row["set on"]
     sets = np.array(["a", "b", "b"], dtype=object)
     data = data_of(["A sad and heavy loss!", "a big boat", "something new"], [1, 0, 0], sets=sets)
-    rows = SeenTexts().analyse_systems(data, live(d=detector), QUICK).tables["seen-by-set"].rows()
+    rows = (
+        SeenTexts().analyze(Context(data, {}, QUICK, dict(d=detector))).tables["seen-by-set"].rows()
+    )
     assert rows == [("d", "a", 1, 1, 0), ("d", "b", 2, 0, 1)]
 
 
@@ -126,7 +124,7 @@ def test_labels_are_set_against_each_other_by_hand(tmp_path: Path) -> None:
     frame = {"id": [*range(40), 99], "hate": [True] * 10 + [False] * 31}
     frame |= {"offensive": [True] * 20 + [False] * 20 + [None]}
     pl.DataFrame(frame).write_csv(tmp_path / "notions.csv")
-    found = LabelCrossTable(tmp_path / "notions.csv").analyse(data, {}, QUICK)
+    found = LabelCrossTable(tmp_path / "notions.csv").analyze(Context(data, {}, QUICK))
     at = {(e.key, e.label, e.group): e for e in found.estimates}
     pair = "hate and offensive"
     assert at["notions/agreement", pair, ""].value == 0.75
@@ -139,15 +137,15 @@ def test_labels_are_set_against_each_other_by_hand(tmp_path: Path) -> None:
     assert [r["both"] for r in rows] == [10, 10, 10] and found.exclusions[0].count == 1
     pl.DataFrame({"id": [1]}).write_csv(tmp_path / "none.csv")
     with pytest.raises(DataError, match="no column of labels"):
-        LabelCrossTable(tmp_path / "none.csv").analyse(data, {}, QUICK)
+        LabelCrossTable(tmp_path / "none.csv").analyze(Context(data, {}, QUICK))
     pl.DataFrame({"id": [99], "hate": [True]}).write_csv(tmp_path / "other.csv")
     with pytest.raises(DataError, match="none of its ids"):
-        LabelCrossTable(tmp_path / "other.csv").analyse(data, {}, QUICK)
+        LabelCrossTable(tmp_path / "other.csv").analyze(Context(data, {}, QUICK))
 
 
 def test_published_figures_get_their_counts_and_intervals(tmp_path: Path) -> None:
     data = data_of(["x"], [1])
-    found = PublishedFigures().analyse(data, {}, QUICK)
+    found = PublishedFigures().analyze(Context(data, {}, QUICK))
     at = {(e.key, e.system): e for e in found.estimates}
     best = at["published/f1", "DeTexD RoBERTa"]
     assert best.value == pytest.approx(0.798, abs=5e-4) and best.interval is not None
@@ -159,10 +157,13 @@ def test_published_figures_get_their_counts_and_intervals(tmp_path: Path) -> Non
     assert rows["HateBERT HatEval#"]["matrices"] == 2 and rows["HateBERT HatEval#"]["tp"] is None
     own = tmp_path / "own.csv"
     own.write_text("system,positives,negatives,accuracy,macro_f1,decimals\nx,10,20,80.0,75.0,1\n")
-    assert PublishedFigures(own).analyse(data, {}, QUICK).tables["published-figures"].height == 1
+    assert (
+        PublishedFigures(own).analyze(Context(data, {}, QUICK)).tables["published-figures"].height
+        == 1
+    )
     own.write_text("system,positives,negatives\nx,10,20\n")
     with pytest.raises(DataError, match="no figure was given"):
-        PublishedFigures(own).analyse(data, {}, QUICK)
+        PublishedFigures(own).analyze(Context(data, {}, QUICK))
 
 
 def test_training_texts_are_changed_in_one_respect() -> None:
@@ -257,8 +258,8 @@ def test_examples_are_masked() -> None:
 
     flags = np.array([1, 0] * 8, dtype=np.int8)
     said = {"s": Decisions(np.arange(16), flags, np.arange(16, dtype=np.float32) / 16)}
-    assert "error-examples" not in ErrorTerms().analyse(data, said, QUICK).tables
-    shown = ErrorTerms(examples=3).analyse(data, said, QUICK).tables["error-examples"]
+    assert "error-examples" not in ErrorTerms().analyze(Context(data, said, QUICK)).tables
+    shown = ErrorTerms(examples=3).analyze(Context(data, said, QUICK)).tables["error-examples"]
     wrong = shown.filter(pl.col("error") == "false positive")
     assert wrong["text"].to_list() == ["that b****** left"] * 3
     assert wrong["id"].to_list() == ["14", "12", "10"]
@@ -288,7 +289,7 @@ def test_training_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     ):
         file.write_text(text)
         with pytest.raises(DataError, match=words):
-            HeadComparison(file).analyse(data, {}, QUICK)
+            HeadComparison(file).analyze(Context(data, {}, QUICK))
 
 
 def test_published_transfer_rows_carry_their_caveats() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.audits import Audit, Plan
+from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.labels import Labels
@@ -56,7 +57,7 @@ def test_disputes_and_lists_of_a_world() -> None:
     world = small_world(seed=2)
     data = world.dataset
     systems = {s.name: s.recommend(data.interactions.users.ids, 10) for s in world.recommenders()}
-    made = LabelDisagreement(k=10).analyse(data, systems, Settings(replicates=100))
+    made = LabelDisagreement(k=10).analyze(Context(data, systems, Settings(replicates=100)))
     labels = data.labels
     for place, label in enumerate(labels.names):
         yes, no = labels.yes[:, place], labels.no[:, place]
@@ -91,10 +92,10 @@ def test_disputes_and_lists_of_a_world() -> None:
 
 def test_labels_without_votes_are_counted() -> None:
     labels = Labels.from_applied({"item": ["a"], "label": ["x"]}, absent="no")
-    made = LabelDisagreement().analyse(Dataset(labels=labels), {}, Settings())
+    made = LabelDisagreement().analyze(Context(Dataset(labels=labels), {}, Settings()))
     assert "1 of 1 labels left out: they were applied, not voted on" in str(made.exclusions[0])
     with pytest.raises(PlanError, match="needs labels"):
-        LabelDisagreement().analyse(Dataset(), {}, Settings())
+        LabelDisagreement().analyze(Context(Dataset(), {}, Settings()))
 
 
 def texts_of(n: int = 240) -> Texts:
@@ -111,7 +112,7 @@ def test_rates_by_agreement_and_soft_labels_are_those_of_loops() -> None:
     flags = (rng.random(len(texts)) < share).astype(np.int8)
     decisions = Decisions(texts.ids, flags, np.zeros(len(texts), np.float32))
     data = Dataset(texts=texts)
-    made = RaterAgreement().analyse(data, {"m": decisions}, Settings(replicates=100))
+    made = RaterAgreement().analyze(Context(data, {"m": decisions}, Settings(replicates=100)))
     at = {(e.key.removeprefix("rater-agreement/"), e.group, e.kind): e for e in made.estimates}
     rates: dict[Any, list[int]] = {}
     soft = {"false-positive-rate": [0.0, 0.0], "recall": [0.0, 0.0]}
@@ -141,7 +142,7 @@ def test_votes_say_what_should_be_flagged_and_come_back(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="of votes, but none called 'no'"):
         Texts.from_frame({"text": ["a"], "yes": [1]})
     plain = Dataset(texts=Texts.from_frame({"text": ["a"], "label": [True]}))
-    made = RaterAgreement().analyse(plain, {}, Settings())
+    made = RaterAgreement().analyze(Context(plain, {}, Settings()))
     assert "there are no votes of raters" in str(made.exclusions[0])
     with pytest.raises(PlanError, match="above 0.5"):
         RaterAgreement(share=0.5)

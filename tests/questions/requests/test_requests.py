@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ombud.audits import Audit, Plan
+from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
 from ombud.data.dated import DatedLists, Requests
 from ombud.data.interactions import Interactions
@@ -152,7 +153,7 @@ def data() -> Dataset:
 
 def test_what_was_planted_is_found_by_label_and_delay(tmp_path: Path) -> None:
     requests, lists = simulated(tmp_path, 0.1)
-    made = RequestLeaks(requests, lists).analyse(data(), {}, Settings(replicates=300))
+    made = RequestLeaks(requests, lists).analyze(Context(data(), {}, Settings(replicates=300)))
     at = {(e.key.partition("/")[2], e.label): e for e in made.estimates if not e.group}
     after, before = at["leak-after", ""], at["leak-before", ""]
     assert after.interval[0] < 0.1 < after.interval[1]
@@ -164,13 +165,13 @@ def test_what_was_planted_is_found_by_label_and_delay(tmp_path: Path) -> None:
     assert [e.label for e in late] == ["within 1 day", "1 to 7 days", "7 to 30 days"]
     assert sum(e.details["places"] for e in late) == after.details["places"]
     assert at["leak-if-unknown-yes", ""].value > after.value
-    top = RequestLeaks(requests, lists, k=1).analyse(data(), {}, Settings(replicates=100))
+    top = RequestLeaks(requests, lists, k=1).analyze(Context(data(), {}, Settings(replicates=100)))
     assert top.estimates[0].details["places"] == after.details["places"] // 2
 
 
 def test_no_leak_at_all_has_a_bound(tmp_path: Path) -> None:
     requests, lists = simulated(tmp_path, 0.0)
-    made = RequestLeaks(requests, lists).analyse(data(), {}, Settings(replicates=100))
+    made = RequestLeaks(requests, lists).analyze(Context(data(), {}, Settings(replicates=100)))
     users = next(e for e in made.estimates if e.key.endswith("users-with-leak") and not e.label)
     assert users.value == 0 and 0.03 < users.interval[1] < 0.1
 
@@ -182,9 +183,9 @@ def test_faults(tmp_path: Path) -> None:
         {"user": [2], "label": ["blood"], "time": [day(1)]},
     )
     with pytest.raises(DataError, match="do the ids of both files mean the same"):
-        RequestLeaks(requests, lists).analyse(data(), {}, Settings())
+        RequestLeaks(requests, lists).analyze(Context(data(), {}, Settings()))
     with pytest.raises(PlanError, match="no column rank"):
-        RequestLeaks(requests, lists, k=3).analyse(data(), {}, Settings())
+        RequestLeaks(requests, lists, k=3).analyze(Context(data(), {}, Settings()))
     with pytest.raises(PlanError, match="needs two files"):
         RequestLeaks()
     with pytest.raises(PlanError, match="days must grow"):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.audits import Audit, Plan
+from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.groups import Grouping
@@ -59,7 +60,7 @@ def world() -> tuple[Dataset, dict[str, Decisions]]:
 @pytest.mark.parametrize("match", ["false-positive-rate", "flag-rate", "none"])
 def test_by_hand(match: str) -> None:
     data, outputs = world()
-    found = Migration("old", "new", match).analyse(data, outputs, Settings(replicates=50))  # type: ignore[arg-type]
+    found = Migration("old", "new", match).analyze(Context(data, outputs, Settings(replicates=50)))  # type: ignore[arg-type]
     (fact,) = found.tables["migration"].to_dicts()
     assert data.texts is not None
     fine = data.texts.truth == 0
@@ -100,16 +101,20 @@ def test_what_cannot_be_matched() -> None:
         outputs["new"].ids, outputs["new"].outcomes, np.full(N, np.nan, dtype=np.float32)
     )
     with pytest.raises(PlanError, match="new gives no score for 1,000 of 1,000 texts"):
-        Migration("old", "new").analyse(data, outputs | {"new": bare}, how)
-    assert Migration("old", "new", "none").analyse(data, outputs | {"new": bare}, how).estimates
+        Migration("old", "new").analyze(Context(data, outputs | {"new": bare}, how))
+    assert (
+        Migration("old", "new", "none")
+        .analyze(Context(data, outputs | {"new": bare}, how))
+        .estimates
+    )
     with pytest.raises(PlanError, match="no moderator is called 'next'"):
-        Migration("old", "next").analyse(data, outputs, how)
+        Migration("old", "next").analyze(Context(data, outputs, how))
     with pytest.raises(PlanError, match="name two moderators"):
-        Migration("old", "old").analyse(data, outputs, how)
+        Migration("old", "old").analyze(Context(data, outputs, how))
     refused = outputs["old"].outcomes.copy()
     refused[:30] = Outcome.REFUSED
     some = outputs | {"old": Decisions(outputs["old"].ids, refused, outputs["old"].scores)}
-    found = Migration("old", "new").analyse(data, some, how)
+    found = Migration("old", "new").analyze(Context(data, some, how))
     assert found.exclusions[0].count == 30
 
 

@@ -89,7 +89,8 @@ def test_what_the_plan_leaves_open_is_filled_in(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"mode": "guess"}, "options.mode"),
-        ({"nonsense": 1}, "its options are mode, terms"),
+        ({"nonsense": 1}, "options.nonsense is not an option; known: mode, terms"),
+        ({"regresions": True}, "did you mean 'regressions'"),
         ({"before": "old"}, "needs both options"),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.groups import Grouping
@@ -14,7 +15,7 @@ from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression import Drift, FlagRegression, ScoreRegression, ScoreSpread
-from ombud.questions.suppression.design_matrix import Columns, independent
+from ombud.questions.suppression.regression import Columns, independent
 from ombud.stats.estimate import Estimate
 from ombud.stats.paired import mcnemar
 
@@ -60,8 +61,8 @@ def test_odds_ratios_are_those_of_the_table_when_there_is_one_column() -> None:
     assert data.texts is not None
     plain = Texts(data.texts.ids, np.full(3000, "same words", dtype=object), data.texts.truth)
     groups = Grouping(Vocabulary(plain.ids), ("a",), members[:, :1], ("x",))
-    found = FlagRegression().analyse(
-        Dataset(texts=plain, text_groups=groups), {"s": decided(flagged)}, HOW
+    found = FlagRegression().analyze(
+        Context(Dataset(texts=plain, text_groups=groups), {"s": decided(flagged)}, HOW)
     )
     right = flagged == (plain.truth == 1)
     inside, outside = right[members[:, 0]], right[~members[:, 0]]
@@ -81,7 +82,7 @@ def test_odds_ratios_are_those_of_the_table_when_there_is_one_column() -> None:
 
 def test_all_columns_and_a_planted_effect() -> None:
     data, _, flagged, _ = world()
-    found = FlagRegression().analyse(data, {"s": decided(flagged)}, HOW)
+    found = FlagRegression().analyze(Context(data, {"s": decided(flagged)}, HOW))
     assert [e.group for e in found.estimates] == [
         "a",
         "b",
@@ -105,13 +106,13 @@ def test_clusters_widen_the_interval() -> None:
     members[:] = (rng.random((100, 2)) < 0.4)[clusters]
     score = 0.3 + 0.3 * rng.normal(size=100)[clusters] + 0.05 * rng.normal(size=n)
     outputs = {"s": decided(score > 0.5, score)}
-    clustered = of(ScoreRegression().analyse(data, outputs, HOW).estimates, "a")
+    clustered = of(ScoreRegression().analyze(Context(data, outputs, HOW)).estimates, "a")
     texts = data.texts
     alone = Dataset(
         texts=Texts(texts.ids, texts.texts, texts.truth, None, texts.families),
         text_groups=data.text_groups,
     )
-    plain = of(ScoreRegression().analyse(alone, outputs, HOW).estimates, "a")
+    plain = of(ScoreRegression().analyze(Context(alone, outputs, HOW)).estimates, "a")
     assert clustered.value == pytest.approx(plain.value)
     widths = [e.interval[1] - e.interval[0] for e in (clustered, plain) if e.interval]
     assert widths[0] > 3 * widths[1]
@@ -123,7 +124,7 @@ def test_linear_coefficients_are_least_squares_on_acceptable_texts() -> None:
     data, members, _, rng = world()
     assert data.texts is not None
     score = 0.2 + 0.1 * members[:, 0] + 0.05 * rng.normal(size=3000)
-    found = ScoreRegression().analyse(data, {"s": decided(score > 0.3, score)}, HOW)
+    found = ScoreRegression().analyze(Context(data, {"s": decided(score > 0.3, score)}, HOW))
     assert of(found.estimates, "a").value == pytest.approx(0.1, abs=0.01)
     negative = data.texts.truth == 0
     words = np.array([len(t.split()) for t in data.texts.texts]) / 100
@@ -138,14 +139,14 @@ def test_separation_and_missing_scores_are_said() -> None:
     data, members, flagged, _ = world()
     assert data.texts is not None
     right_inside = np.where(members[:, 0], data.texts.truth == 1, flagged)
-    found = FlagRegression().analyse(data, {"s": decided(right_inside)}, HOW)
+    found = FlagRegression().analyze(Context(data, {"s": decided(right_inside)}, HOW))
     assert of(found.estimates, "a").reason.startswith("complete separation")
-    perfect = FlagRegression().analyse(data, {"s": decided(data.texts.truth == 1)}, HOW)
+    perfect = FlagRegression().analyze(Context(data, {"s": decided(data.texts.truth == 1)}, HOW))
     assert of(perfect.estimates, "a").reason == "all outcomes are the same"
-    silent = ScoreRegression().analyse(data, {"s": decided(flagged)}, HOW)
+    silent = ScoreRegression().analyze(Context(data, {"s": decided(flagged)}, HOW))
     assert silent.estimates[0].reason == "the system gives no scores"
     with pytest.raises(PlanError, match="no moderator"):
-        FlagRegression().analyse(data, {}, HOW)
+        FlagRegression().analyze(Context(data, {}, HOW))
 
 
 def test_columns_that_follow_from_others_are_left_out() -> None:
@@ -164,7 +165,7 @@ def test_drift_is_mcnemar_on_the_pairs() -> None:
     later = flagged ^ (rng.random(3000) < np.where(members[:, 0], 0.1, 0.0))
     outputs = {"v1": decided(flagged), "v2": decided(later)}
     outputs["v2"].outcomes[:10] = 3
-    found = Drift("v1", "v2").analyse(data, outputs, HOW)
+    found = Drift("v1", "v2").analyze(Context(data, outputs, HOW))
     both = (data.texts.truth == 0) & (np.arange(3000) >= 10) & members[:, 0]
     only_new = int(np.sum(later[both] & ~flagged[both]))
     only_old = int(np.sum(flagged[both] & ~later[both]))
@@ -175,20 +176,24 @@ def test_drift_is_mcnemar_on_the_pairs() -> None:
     assert (change.system, change.against) == ("v2", "v1")
     assert found.exclusions[0].count == int(np.sum(data.texts.truth[:10] == 0))
     with pytest.raises(PlanError, match="known: v1, v2"):
-        Drift("v1", "v9").analyse(data, outputs, HOW)
+        Drift("v1", "v9").analyze(Context(data, outputs, HOW))
 
 
 def test_drift_of_clusters_is_resampled() -> None:
     clusters = np.repeat(np.arange(100), 30).astype(np.int32)
     data, _, flagged, rng = world(clusters=clusters)
     later = flagged | (rng.random(100) < 0.1)[clusters]
-    found = Drift("v1", "v2").analyse(data, {"v1": decided(flagged), "v2": decided(later)}, HOW)
+    found = Drift("v1", "v2").analyze(
+        Context(data, {"v1": decided(flagged), "v2": decided(later)}, HOW)
+    )
     everyone = of(found.estimates, "")
     assert everyone.unit == "cluster"
     assert "bootstrap" in everyone.method
     assert everyone.n == 100
     few = Settings(replicates=200, minimum=101)
-    short = Drift("v1", "v2").analyse(data, {"v1": decided(flagged), "v2": decided(later)}, few)
+    short = Drift("v1", "v2").analyze(
+        Context(data, {"v1": decided(flagged), "v2": decided(later)}, few)
+    )
     assert short.estimates[0].reason.startswith("not enough data: 100 clusters")
 
 
@@ -202,10 +207,10 @@ def test_drift_is_silent_without_drift_and_covers_with_it() -> None:
         quiet = np.where(flip < 0.1, rng.random(600) < 0.2, base)
         more = base | (flip > 0.9)
         outputs = {"v1": decided(base), "same": decided(quiet), "more": decided(more)}
-        alarm = of(Drift("v1", "same").analyse(data, outputs, HOW).estimates, "")
+        alarm = of(Drift("v1", "same").analyze(Context(data, outputs, HOW)).estimates, "")
         assert alarm.p_value is not None
         alarms += alarm.p_value < 0.05
-        found = of(Drift("v1", "more").analyse(data, outputs, HOW).estimates, "")
+        found = of(Drift("v1", "more").analyze(Context(data, outputs, HOW)).estimates, "")
         assert found.interval is not None
         hits += found.interval[0] <= 0.08 <= found.interval[1]
     assert alarms <= 8
@@ -216,12 +221,12 @@ def test_score_spread_is_the_quantiles() -> None:
     data, members, flagged, rng = world()
     assert data.texts is not None
     score = rng.random(3000)
-    table = ScoreSpread().analyse(data, {"s": decided(flagged, score)}, HOW).tables
+    table = ScoreSpread().analyze(Context(data, {"s": decided(flagged, score)}, HOW)).tables
     rows = {row["group"]: row for row in table["score-spread"].to_dicts()}
     some = score.astype(np.float32)[(data.texts.truth == 0) & members[:, 1]]
     assert rows["b"]["q25"] == pytest.approx(np.quantile(some, 0.25), abs=1e-6)
     assert rows["b"]["texts"] == len(some)
-    assert ScoreSpread().analyse(data, {"s": decided(flagged)}, HOW).tables == {}
+    assert ScoreSpread().analyze(Context(data, {"s": decided(flagged)}, HOW)).tables == {}
 
 
 def test_how_well_a_regression_fits_is_told() -> None:
@@ -233,7 +238,7 @@ def test_how_well_a_regression_fits_is_told() -> None:
     alone = Dataset(texts=plain, text_groups=groups)
     scores = np.where(members[:, 0], 0.5, 0.2) + 0.1 * rng.random(3000)
     outputs = {"s": decided(flagged, scores)}
-    linear = ScoreRegression().analyse(alone, outputs, HOW).tables["score-regression-fit"]
+    linear = ScoreRegression().analyze(Context(alone, outputs, HOW)).tables["score-regression-fit"]
     (row,) = linear.to_dicts()
     here = truth == 0
     x = np.column_stack([np.ones(here.sum()), members[here, 0]])
@@ -247,7 +252,7 @@ def test_how_well_a_regression_fits_is_told() -> None:
     assert row["statistic"] == pytest.approx(r2 / ((1 - r2) / df))
     assert row["adjusted_r2"] == pytest.approx(1 - (1 - r2) * (len(y) - 1) / df)
     assert row["residual_error"] == pytest.approx(np.sqrt(rest @ rest / df))
-    logistic = FlagRegression().analyse(alone, outputs, HOW).tables["flag-regression-fit"]
+    logistic = FlagRegression().analyze(Context(alone, outputs, HOW)).tables["flag-regression-fit"]
     (row,) = logistic.to_dicts()
     right = flagged == (truth == 1)
     total = 0.0

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from ombud.audits import Audit, Plan
+from ombud.audits.analysis import Context
 from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
@@ -66,7 +67,7 @@ def test_sets_that_state_groups_keep_them_and_others_are_tagged() -> None:
 
 
 def test_sizes_by_hand() -> None:
-    table = SetSizes().analyse(tag_texts(plan(), world()), {}, HOW).tables["set-sizes"]
+    table = SetSizes().analyze(Context(tag_texts(plan(), world()), {}, HOW)).tables["set-sizes"]
     bare, said, whole = table.to_dicts()
     assert (said["name"], said["texts"], said["mean_words"]) == ("said", 5, 3.2)
     assert (said["acceptable"], said["to_be_flagged"], said["label_unknown"]) == (3, 1, 1)
@@ -75,7 +76,7 @@ def test_sizes_by_hand() -> None:
 
 
 def test_validation_by_hand() -> None:
-    found = TagValidation().analyse(tag_texts(plan(), world()), {}, HOW)
+    found = TagValidation().analyze(Context(tag_texts(plan(), world()), {}, HOW))
     row = found.tables["tag-validation"].filter(pl.col("group") == "women").to_dicts()[0]
     assert [row[k] for k in row if k != "group"] == [1, 1, 1, 2]
     by = {e.key: e for e in found.estimates if e.group == "women"}
@@ -84,7 +85,10 @@ def test_validation_by_hand() -> None:
         [float(end) for end in wilson(1, 2)]
     )
     assert by["tag-validation/accuracy"].value == 0.6
-    assert TagValidation().analyse(tag_texts(plan(groups="tagged"), world()), {}, HOW).tables == {}
+    assert (
+        TagValidation().analyze(Context(tag_texts(plan(groups="tagged"), world()), {}, HOW)).tables
+        == {}
+    )
 
 
 def test_published_punctuation_by_set() -> None:
@@ -192,7 +196,7 @@ PUBLISHED = {
 @pytest.mark.realdata
 def test_one_plan_rebuilds_the_published_tables(realdata: Path) -> None:
     audit = Audit.from_plan(published(realdata))
-    table = SetSizes().analyse(audit.data, {}, HOW).tables["set-sizes"]
+    table = SetSizes().analyze(Context(audit.data, {}, HOW)).tables["set-sizes"]
     rows = {row["name"]: row for row in table.to_dicts() if row["kind"] == "set"}
     groups = load_terms("terms-identity@1").groups
     for name, (texts, words, tags) in PUBLISHED.items():
@@ -207,7 +211,7 @@ def test_the_measured_quality_of_the_lists_is_what_it_says(realdata: Path, terms
     from ombud import registry
 
     data = registry.create("source", "jigsaw-bias", {"path": str(realdata / "jigsaw-bias")})
-    found = TagValidation(terms=terms).analyse(data, {}, HOW).tables["tag-validation"]
+    found = TagValidation(terms=terms).analyze(Context(data, {}, HOW)).tables["tag-validation"]
     told = measured_quality(terms, "whole-word")
     assert told["group"].to_list() == found["group"].to_list()
     assert told["both"].to_list() == found["true_positive"].to_list()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.audits import Audit, Plan, Result
-from ombud.audits.analyses import all_interactions
+from ombud.audits.analysis import Context, all_interactions
 from ombud.audits.load import load_data
 from ombud.audits.presets import complete
 from ombud.audits.rescore import rescore
@@ -60,9 +60,13 @@ def test_a_second_training_is_that_of_a_model_that_saw_everything(folder: Path) 
     everything = replace(data, interactions=whole, test=None)
     model = SVD(**{k: v for k, v in result.plan.systems["SVD"].items() if k != "type"}).fit(whole)
     users = pl.read_parquet(folder / "outputs" / "SVD.parquet")["user"].to_numpy()
-    rows = UserAmplification(k=20).measure(model.recommend(users, 20), everything)
+    metric = UserAmplification(k=20, unknown="exclude")
+    rows = metric.measure(model.recommend(users, 20), everything)
     (e,) = result.select(
-        key="second-training/amplification-user(k=20)", system="SVD", kind="level", group=""
+        key="second-training/amplification-user(k=20,unknown=exclude)",
+        system="SVD",
+        kind="level",
+        group="",
     )
     assert e.value == pytest.approx(float(np.nanmean(rows.columns["value"])))
     assert e.metric.endswith(", trained on everything") and e.interval is not None
@@ -120,7 +124,7 @@ def test_attributes_of_items_that_are_numbers_are_drawn() -> None:
     known = np.full(n, "known", dtype=object)
     hits = np.array([str(i) for i in range(n)], dtype=object)
     items = Items(names, {"hits": hits, "kind": known}, {"hits": known, "kind": known})
-    made = Distribution().analyse(replace(data, items=items), {}, Settings())
+    made = Distribution().analyze(Context(replace(data, items=items), {}, Settings()))
     kinds = made.tables["activity-histogram"]["what"].unique().to_list()
     assert "hits" in kinds and "kind" not in kinds
 

@@ -287,7 +287,9 @@ def test_faults() -> None:
 def test_registered_with_its_options() -> None:
     made = create("metric", "amplification", {"k": 20, "form": "median", "unknown": "highest"})
     assert made.title == "amplification@20 (median, unknown highest)"
-    assert create("metric", "amplification-user").title == "user amplification@100"
+    plain = create("metric", "amplification-user")
+    assert plain.title == "user amplification@100 (unlabeled as no)"
+    assert create("metric", "amplification", {"unknown": "exclude"}).title == "amplification@100"
 
 
 def test_every_form_has_an_interval_by_group_and_corrected() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ombud.audits.analyses import Analysis
+from ombud.audits.analysis import Analysis, Context
 from ombud.audits.audit import Audit
 from ombud.audits.plan import Plan
 from ombud.audits.result import Result
@@ -45,7 +45,7 @@ def example() -> Dataset:
 
 
 def test_popularity_by_hand(example: Dataset) -> None:
-    found = PopularityShift().analyse(example, {}, Settings())
+    found = PopularityShift().analyze(Context(example, {}, Settings()))
     # Means: a 4, b 3, c 2, d 3, e 5. With: a b = 3.5; without: c d = 2.5.
     shift, delta = found.estimates
     assert (shift.value, shift.n, shift.unit, shift.against) == (1.0, 4, "item", "items without it")
@@ -73,8 +73,8 @@ def test_popularity_of_counts(example: Dataset) -> None:
 def test_popularity_is_that_of_scipy_with_both_corrections() -> None:
     world = small_world(3, ratings=True)
     assert world.dataset.labels is not None
-    found = PopularityShift(permutations=2000).analyse(
-        world.dataset, {}, Settings(correction="holm")
+    found = PopularityShift(permutations=2000).analyze(
+        Context(world.dataset, {}, Settings(correction="holm"))
     )
     table = found.tables["popularity-shift"]
     values, _ = popularity_of(world.interactions)
@@ -117,16 +117,16 @@ def test_bounds_hold_for_every_truth_and_are_reached(data: st.DataObject) -> Non
 def test_no_item_on_one_side_is_said() -> None:
     interactions = Interactions.from_arrays(["u", "u"], ["a", "b"])
     labels = Labels.from_applied({"item": ["a", "b"], "label": ["w", "w"]})
-    found = PopularityShift().analyse(Dataset(interactions, labels), {}, Settings())
+    found = PopularityShift().analyze(Context(Dataset(interactions, labels), {}, Settings()))
     assert all("without it" in e.reason for e in found.estimates)
-    found = UserPreference().analyse(Dataset(interactions, labels), {}, Settings())
+    found = UserPreference().analyze(Context(Dataset(interactions, labels), {}, Settings()))
     # Without ratings, a user who met only one side has shares all the same.
     assert found.estimates[0].value == 1.0
 
 
 def test_histograms_hold_every_item() -> None:
     world = small_world(4)
-    found = PopularityShift(permutations=100).analyse(world.dataset, {}, Settings())
+    found = PopularityShift(permutations=100).analyze(Context(world.dataset, {}, Settings()))
     total = (
         found.tables["popularity-histogram"]
         .group_by("label", "status")
@@ -143,12 +143,12 @@ def test_analyses_see_what_was_held_out() -> None:
     cut = per_user(whole.interactions, share=0.3)
     parts = replace(whole, interactions=cut.train, test=cut.test)
     for analysis in (PopularityShift(permutations=100), UserPreference(permutations=100)):
-        one, other = (analysis.analyse(data, {}, Settings()) for data in (whole, parts))
+        one, other = (analysis.analyze(Context(data, {}, Settings())) for data in (whole, parts))
         assert one.estimates == other.estimates
 
 
 def test_preference_by_hand(example: Dataset) -> None:
-    found = UserPreference().analyse(example, {}, Settings())
+    found = UserPreference().analyze(Context(example, {}, Settings()))
     higher, lower, same, difference = found.estimates
     # u: 4.5 with, 1 without. v: 3 and 3. x met nothing known to be without it.
     assert (higher.value, lower.value, same.value, difference.value) == (0.5, 0.0, 0.5, 1.75)
@@ -169,7 +169,9 @@ def test_preference_without_ratings(example: Dataset) -> None:
     assert example.interactions is not None
     frame = example.interactions.to_frame().drop("rating")
     implicit = Dataset(Interactions.from_frame(frame), example.labels)
-    higher, lower, same, difference = UserPreference().analyse(implicit, {}, Settings()).estimates
+    higher, lower, same, difference = (
+        UserPreference().analyze(Context(implicit, {}, Settings())).estimates
+    )
     # u met a b against c; v met a against c d; x met b alone.
     assert (higher.value, lower.value, same.value) == pytest.approx((2 / 3, 1 / 3, 0))
     assert difference.value == pytest.approx((1 / 3 - 1 / 3 + 1) / 3)
@@ -179,10 +181,10 @@ def test_preference_without_ratings(example: Dataset) -> None:
 def test_preference_sample_is_counted_and_selected() -> None:
     world = small_world(5, ratings=True)
     asked = UserPreference(sample=50, labels=("spiders",))
-    found = asked.analyse(world.dataset, {}, Settings())
+    found = asked.analyze(Context(world.dataset, {}, Settings()))
     assert {e.label for e in found.estimates} == {"spiders"}
     assert (found.exclusions[0].count, found.exclusions[0].of) == (250, 300)
-    again = asked.analyse(world.dataset, {}, Settings())
+    again = asked.analyze(Context(world.dataset, {}, Settings()))
     assert again.estimates == found.estimates
 
 
@@ -203,7 +205,9 @@ def test_preference_covers_a_known_share() -> None:
             np.repeat(np.arange(users), 6), np.tile(items, users), ratings.ravel()
         )
         higher, lower, *_ = (
-            UserPreference(permutations=10).analyse(Dataset(met, labels), {}, Settings()).estimates
+            UserPreference(permutations=10)
+            .analyze(Context(Dataset(met, labels), {}, Settings()))
+            .estimates
         )
         for place, (e, truth) in enumerate(((higher, like), (lower, 1 - like))):
             assert e.interval is not None
@@ -212,7 +216,7 @@ def test_preference_covers_a_known_share() -> None:
 
 
 def test_distribution(example: Dataset) -> None:
-    found = Distribution().analyse(example, {}, Settings())
+    found = Distribution().analyze(Context(example, {}, Settings()))
     value = {e.metric: e.value for e in found.estimates}
     assert value["interactions per user: max"] == 3
     assert value["interactions per user: mean"] == pytest.approx(8 / 3)
@@ -231,7 +235,7 @@ def test_needs_labels() -> None:
         made = create("analysis", name)
         assert isinstance(made, Analysis) and name in names("analysis")
         with pytest.raises(PlanError, match=f"{name} needs interactions and labels"):
-            made.analyse(data, {}, Settings())
+            made.analyze(Context(data, {}, Settings()))
 
 
 def test_an_audit_runs_and_stores_analyses(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from ombud.errors import DataError, PlanError
 from ombud.metrics.accuracy import HitRate, Recall
 from ombud.questions.warnings import AvoidLeak
 from ombud.registry import create
-from ombud.systems.base import Recommender, TrainableRecommender
+from ombud.systems.base import Recommender
 from ombud.systems.recommenders import Popular
-from ombud.systems.rerankers import AvoidList, NeedsData, avoid
+from ombud.systems.rerankers import AvoidList, avoid
 from ombud.worlds import small_world
 
 UNKNOWN = ("allow", "demote", "remove")
@@ -86,7 +86,7 @@ def test_faults(lists: Recommendations, labels: Labels) -> None:
         AvoidList({}, labels=["blood"])
 
 
-class Ordered:
+class Ordered(Recommender):
     """Recommends all items in the order of their ids, and remembers how much it was asked."""
 
     name = "ordered"
@@ -202,7 +202,7 @@ def test_in_an_audit_nothing_leaks_and_the_price_is_paired() -> None:
         "as it is": create("recommender", "popular"),
         "avoiding": create("recommender", "avoid-list", {"inner": inner, "labels": ["violence"]}),
     }
-    assert isinstance(systems["avoiding"], (Recommender, TrainableRecommender, NeedsData))
+    assert isinstance(systems["avoiding"], Recommender) and systems["avoiding"].trainable
     metrics = [AvoidLeak(k=20, labels=("violence",)), Recall(k=20)]
     result = Audit(data, systems, metrics).run()
     leak = {e.system: e for e in result.select(metric="avoid leak@20", kind="level", group="")}

@@ -365,7 +365,7 @@ def _described_items(files: MovieLensFiles, interactions: Interactions) -> Items
 
 def _genre_labels(files: MovieLensFiles, interactions: Interactions) -> Labels:
     """Return genres as labels: *no* where others are listed, unknown where none is."""
-    labels = Labels.from_applied(read_genres(files), absent="no", source="genres")
+    labels = Labels.from_applied(read_genres(files), source="genres").looked_at()
     bare = int((labels.items.codes(interactions.items.arrow) < 0).sum())
     rule = "a genre that is not listed is no; titles without any genre are unknown"
     reason = "no genre is listed: their labels are unknown"

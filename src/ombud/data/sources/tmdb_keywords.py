@@ -30,11 +30,12 @@ from ombud.data.sources.movielens import (
     read_links,
     read_titles,
 )
-from ombud.errors import DataError
+from ombud.errors import DataError, PlanError
 from ombud.files import hash_file
 from ombud.registry import source
 
-Absent = Literal["unknown", "no-if-any-keyword"]
+MissingKeyword = Literal["no", "no-if-any-keyword", "unknown"]
+"""What a missing keyword means: `Unlabeled`, or *no* for titles that have keywords at all."""
 
 _LONGEST = 200_000
 _ONE = re.compile(
@@ -105,7 +106,7 @@ def keyword_labels(
     titles: pl.DataFrame,
     keywords: dict[int, frozenset[str]],
     mapping: KeywordMapping,
-    absent: Absent = "unknown",
+    unlabeled: MissingKeyword = "unknown",
 ) -> Labels:
     """Return the warnings of items by their keywords.
 
@@ -117,10 +118,10 @@ def keyword_labels(
         The keywords of each title.
     mapping
         Which keywords stand for which warnings.
-    absent
-        What it means that a title has none of a warning's keywords: ``"unknown"``, or
-        ``"no-if-any-keyword"``: *no* for titles that have keywords at all. The second is the
-        weaker reading of the data: nobody went through a list of warnings.
+    unlabeled
+        What it means that a title has none of a warning's keywords: ``"unknown"``; ``"no"``, for
+        every title; or ``"no-if-any-keyword"``: *no* for titles that have keywords at all. The
+        last two are weaker readings of the data: nobody went through a list of warnings.
     """
     names = mapping.warnings
     places = {name: index for index, name in enumerate(names)}
@@ -138,17 +139,18 @@ def keyword_labels(
         for word in text & columns.keys():
             hits += columns[word]
             rows += [row] * len(columns[word])
-    if absent == "no-if-any-keyword":
+    if unlabeled != "unknown":
         states[some] = LabelState.NO
     states[rows, hits] = LabelState.YES
-    meaning = "unknown" if absent == "unknown" else "no where a title has any keyword"
+    meaning = "unknown" if unlabeled == "unknown" else "no where a title has any keyword"
     rule = f"TMDB keywords by {mapping.name}; a missing keyword is {meaning}"
     dropped = list(mapping.exclusions)
     none = int(np.count_nonzero(~some))
     if none:
         reason = "they have no keyword at all: every warning is unknown"
         dropped.append(Exclusion("labels", "items", none, reason, len(items)))
-    return Labels(items, names, states, None, None, rule, tuple(dropped))
+    labels = Labels(items, names, states, None, None, rule, tuple(dropped))
+    return labels.with_unlabeled("no") if unlabeled == "no" else labels
 
 
 def _titles(
@@ -182,14 +184,15 @@ def movielens_tmdb(
     keywords: str | Path,
     *,
     mapping: str | Path = "tmdb-to-ddd@1",
-    absent: Absent = "unknown",
+    unlabeled: MissingKeyword | None = None,
+    absent: MissingKeyword | None = None,
     links: str | Path | None = None,
 ) -> Dataset:
     """MovieLens ratings with warnings derived from the keywords that TMDB users gave.
 
-    A keyword that is missing is *unknown*, never *no*. With only *yes* and *unknown*, a share among
-    known labels is always 1: count unknowns as no (``unknown = "no"`` in metrics) and read the
-    result as "share with a known warning", a lower bound of the share with the warning.
+    A keyword that is missing is *unknown* by default. With only *yes* and *unknown* no share can be
+    computed: declare what a missing keyword means with `unlabeled`. With ``"no"``, read a share as
+    "share with a known warning", a lower bound of the share with the warning.
 
     Licence: GroupLens terms for ratings, TMDB terms for keywords. Known harms: names of warnings
     describe distressing content.
@@ -202,8 +205,11 @@ def movielens_tmdb(
         ``keywords.csv`` of TMDB, or its folder.
     mapping
         ``tmdb-to-ddd@1``, ``tmdb-to-ao3@1``, or a CSV file with `keyword` and `warning`.
+    unlabeled
+        What a missing keyword means: ``unknown`` (default), ``no``, or ``no-if-any-keyword``: *no*
+        for titles that have keywords at all.
     absent
-        ``unknown``, or ``no-if-any-keyword``: *no* for titles that have keywords at all.
+        The older name of `unlabeled`.
     links
         Another MovieLens edition with ``links.csv``, for editions that have none (1M); movies are
         matched by id, and left unlinked when their years differ by more than one.
@@ -216,14 +222,10 @@ def movielens_tmdb(
     rated = pl.DataFrame({"item": ratings.interactions.items.ids})
     titles = rated.join(titles, on="item", how="left")
     text = read_keywords(keywords)
-    labels = keyword_labels(titles, text, mapped, absent)
-    labels = Labels(
-        labels.items,
-        labels.names,
-        labels.states,
-        rule=labels.rule,
-        exclusions=(*dropped, *labels.exclusions),
-    )
+    if None not in (unlabeled, absent) and unlabeled != absent:
+        raise PlanError("absent is the older name of unlabeled, and both differ; remove absent")
+    labels = keyword_labels(titles, text, mapped, unlabeled or absent or "unknown")
+    labels = replace(labels, exclusions=(*dropped, *labels.exclusions))
     known = labels.states == LabelState.YES
     file = Path(keywords) / "keywords.csv" if Path(keywords).is_dir() else Path(keywords)
     card = Card(
@@ -233,8 +235,8 @@ def movielens_tmdb(
         licence=f"Ratings: {LICENCE}. Keywords: the terms of TMDB.",
         citation=CITATION,
         known_harms="Names of warnings describe distressing content.",
-        unknowns=f"{labels.rule}. Count unknowns as no, and read shares as shares with a known "
-        "warning: lower bounds.",
+        unknowns=f"{labels.rule}. Where a missing keyword counts as no, shares are shares with a "
+        "known warning: lower bounds.",
         hashes=ratings.card.hashes | {file.name: hash_file(file)},
         facts=ratings.card.facts
         | {

@@ -19,14 +19,14 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary, hash_ids
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Rows, Told
+from ombud.metrics.base import Metric, Notes, Rows
 from ombud.metrics.engine.estimate import estimates_of, nothing_measured
-from ombud.metrics.engine.estimator import MetricEstimator, Settings
-from ombud.metrics.engine.layout import Layout, aligned, all_units
+from ombud.metrics.engine.estimator import Beside, MetricEstimator, Settings
+from ombud.metrics.engine.layout import EVENTS, Layout, aligned, all_units, sums_beside
 from ombud.metrics.engine.list_depth import ListDepth, told_depth
 from ombud.metrics.engine.paired import SharedUnits
 from ombud.rng import generator
-from ombud.stats.bootstrap._threads import one_thread
+from ombud.stats.bootstrap._design import one_thread
 from ombud.stats.bootstrap.binned import BINS, BinnedReplicates, add_to_bins, bins_of, resample_bins
 from ombud.stats.clustered_rates import RateSums
 from ombud.stats.estimate import Estimate
@@ -35,6 +35,8 @@ from ombud.stats.statistics import Floats, OfSums
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+# Before the names of sums that are told beside the number.
+_BESIDE = "beside/"
 # What a difference of two sums may be off by, relative to them.
 _ROUNDING = 1e-12
 
@@ -209,23 +211,29 @@ class BlockSums:
             self._sum("sums", bins, self._stored(member), self._terms(values, there))
             self._count(member, values, there, begin)
             self._sum_pairs(bins, values, there, begin)
+        beside = sums_beside(rows, units, self.layout.columns(member), there)
+        for name, sums in beside.items():
+            self.arrays[_BESIDE + name] += sums
         self.arrays["overlap"] += self.layout.overlap(member)
 
     def _leave_out(self, rows: Mapping[str, Rows], asked: int) -> None:
         """Add what was left out, but for what is told from tallies at the end."""
         kept = []
         for name, measured in rows.items():
-            told = {e.key for e in self.metric.tell_left_out(measured.tallies)}
+            told = {e.key for e in self._notes(measured.tallies).exclusions}
             about = [e for e in measured.exclusions if not e.key or e.key not in told]
             kept += [replace(e, where=f"{name}: {e.where}", system=name) for e in about]
         self.left_out.add(kept, asked)
+
+    def _notes(self, tallies: Mapping[str, NDArray[np.float64]]) -> Notes:
+        return self.metric.notes(tallies, self.labels or ("",)) if tallies else Notes()
 
     def exclusions(self) -> tuple[Exclusion, ...]:
         """Return what was left out of all blocks, by system."""
         told = [
             replace(e, where=f"{name}: {e.where}", system=name)
             for name, tallies in self.tallies.items()
-            for e in self.metric.tell_left_out(tallies)
+            for e in self._notes(tallies).exclusions
         ]
         return (*self.left_out.exclusions(), *told)
 
@@ -258,6 +266,8 @@ class BlockSums:
             "overlap": (groups, groups),
             "clustered": (1,),
         }
+        told = [*rows.context, *([] if rows.events is None else [EVENTS])]
+        floats |= {_BESIDE + name: (every, samples) for name in told}
         self.arrays = {name: np.zeros(shape) for name, shape in floats.items()}
         self.arrays |= {name: np.zeros(shape, np.int64) for name, shape in counts.items()}
         self.arrays["clustered"][:] = clustered
@@ -453,8 +463,18 @@ class BlockSums:
             settings,
             self._shared(draw),
             (drawn.point,),
+            self._beside(),
         )
         return estimates_of(maker, self.groups, self.arrays["overlap"])
+
+    def _beside(self) -> Beside:
+        """Return what rows tell beside the number."""
+        sums = {
+            name.removeprefix(_BESIDE): values
+            for name, values in self.arrays.items()
+            if name.startswith(_BESIDE)
+        }
+        return Beside.of(sums, self.arrays["rows"].astype(np.float64))
 
     def _all_sums(self) -> Floats:
         """Return the sums of everyone, of each group, and of those outside each group."""
@@ -490,13 +510,10 @@ class BlockSums:
     def _told(self, system: str) -> Rows:
         """Return what must be said beside the numbers of a system, as rows without units."""
         labels = self.labels or ("",)
-        told: Told = ({}, {})
-        if self.tallies[system]:
-            told = self.metric.tell(self.tallies[system], labels)
+        told = self._notes(self.tallies[system])
         empty = {name: np.empty((0, len(labels))) for name in self.statistic.columns}
-        rows = Rows(
-            self.unit, np.empty(0), empty, labels, notes=dict(told[0]), details=dict(told[1])
-        )
+        notes, details = dict(told.by_label), dict(told.details)
+        rows = Rows(self.unit, np.empty(0), empty, labels, notes=notes, details=details)
         depth = self.depths.get(system)
         if depth is None or self.metric.shallow_lists == "unread":
             return rows

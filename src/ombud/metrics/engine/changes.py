@@ -154,6 +154,7 @@ def _level(maker: MetricEstimator, label: int, column: int, exact: bool) -> Esti
     details = {"before": float(point[other, column]), "after": float(point[one, column])}
     if np.isnan(list(details.values())).any() or estimate.value is None:
         return estimate
+    details = {**estimate.details, **details}
     estimate = estimate.replace(details=details)
     member = maker.replicates.design.member[:, column]
     a, b = (maker.replicates.samples[s].values[member, 0] for s in (one, other))
@@ -224,7 +225,10 @@ def _ratio(maker: MetricEstimator, label: int, group: int) -> Estimate:
                 f"{least} wanted in both; the rate itself is compared"
             )
     if reason:
-        return Estimate.undefined(metric=metric.title, reason=reason, n=n, **about)
+        code = "too-few-units" if n < maker.settings.minimum else "too-few-events"
+        return Estimate.undefined(
+            reason_code=code, metric=metric.title, reason=reason, n=n, **about
+        )
     after, before = (drawn.contrast((s, here), (s, other), how="ratio") for s in sides)
 
     def left() -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None:

@@ -5,7 +5,8 @@ from ombud.questions.authors.appendix import authors_further
 from ombud.questions.authors.catalogue import CreatorCatalogue
 from ombud.questions.authors.lists import CreatorLists
 from ombud.questions.authors.metrics import BalanceGap, ListBalance
-from ombud.questions.authors.preset import AuthorsOptions, AuthorsPreset
+from ombud.questions.authors.options import AuthorsOptions
+from ombud.questions.authors.preset import AuthorsPreset
 from ombud.questions.authors.propagation import CreatorPropagation
 from ombud.questions.authors.propagation_section import authors_propagation
 from ombud.questions.authors.reranking import CreatorReranking

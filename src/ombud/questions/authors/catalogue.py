@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, all_interactions
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, all_interactions
 from ombud.data.items import Items
 from ombud.questions.authors.all_creators import all_creator_shares
 from ombud.questions.authors.creators import Creators, creators_of
+from ombud.questions.authors.options import CatalogOptions
 from ombud.questions.authors.stages import PIPELINE, STAGE, among_users, bounds, stage
 from ombud.registry import analysis
 from ombud.stats.effects import cliffs_delta
@@ -25,10 +24,7 @@ from ombud.stats.ratios import ratio_of_means_estimate
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
     from ombud.data.interactions import Interactions
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
 
 
 _FEWEST = 10
@@ -54,8 +50,7 @@ def popularity_percentile(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]
 
 
 @analysis("creator-catalogue")
-@dataclass(frozen=True)
-class CreatorCatalogue:
+class CreatorCatalogue(CatalogOptions, Analysis):
     """Resolution, coverage by popularity, shares with bounds, and interactions by identity.
 
     - **Shares** are among items (or interactions) of known identity. Their bounds are the shares
@@ -66,35 +61,14 @@ class CreatorCatalogue:
     - **Undefined**: for an identity with fewer than 10 items.
     - **Does not capture**: who has no record at all; coverage is not random.
 
-    Parameters
-    ----------
-    attribute
-        Which attribute of the items; default, the only one.
-    catalogue
-        A table of all catalogued items, `item` with the attribute, such as the ``items.parquet``
-        of a link folder; default, none.
-    creators
-        A table of all creators' identities, `item`, the attribute and `weight`, such as the
-        ``item_creators.parquet`` of a link folder that was built with ``--creators all`` or
-        ``any``: shares of the catalogue, the platform and the interactions are then also given
-        with all creators of an item counted. Default, none: first creators count.
-
     References
     ----------
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
 
-    attribute: str = ""
-    catalogue: Path | str = ""
-    creators: Path | str = ""
-
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the shares and tables; no system is asked."""
-        del outputs
+        data, settings = context.data, context.settings
         interactions = all_interactions(data, self.registered_name)
         creators = creators_of(data, self.attribute, self.registered_name)
         codes = creators.on(interactions.items)
@@ -121,7 +95,7 @@ class CreatorCatalogue:
             )
             estimates.append(_interactions(creators, codes, counts, profiles, g, level))
             estimates += _per_item(codes[met], counts[met].astype(np.float64), name, g, level)
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates),
             {
                 "creator-data": _data_table(interactions),
@@ -202,7 +176,9 @@ def _per_item(
     if len(own) < _FEWEST:
         reason = f"not enough data: {len(own)} items; {_FEWEST} are needed"
         return [
-            Estimate.undefined(reason=reason, n=len(own), **about, **names)
+            Estimate.undefined(
+                reason_code="too-few-units", reason=reason, n=len(own), **about, **names
+            )
             for names in ({"metric": metric, "key": key}, ratio | against, delta | against)
         ]
     median = {"median": float(np.median(own)), "items": len(own)}
@@ -210,7 +186,9 @@ def _per_item(
     if few < _FEWEST:
         reason = f"not enough data: {few} items to compare with; {_FEWEST} are needed"
         return found + [
-            Estimate.undefined(reason=reason, n=few, **about, **names, **against)
+            Estimate.undefined(
+                reason_code="too-few-units", reason=reason, n=few, **about, **names, **against
+            )
             for names in (ratio, delta)
         ]
     both = np.concatenate([own, others])

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.questions.authors.all_creators import all_creator_list_shares
@@ -23,21 +21,18 @@ from ombud.questions.authors.creators import (
     profile_users,
     shares,
 )
+from ombud.questions.authors.options import CreatorTableOptions, ListOptions
 from ombud.questions.authors.stages import STAGE, mean_share, stage
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
     from ombud.data.interactions import Interactions
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
 
 
 @analysis("creator-lists")
-@dataclass(frozen=True)
-class CreatorLists:
+class CreatorLists(ListOptions, CreatorTableOptions, Analysis):
     """Profile and list balance by identity, list coverage, and the two lists for everyone.
 
     - **Profiles, lists**: mean over users of the share among known items, plain and by exposure,
@@ -47,34 +42,14 @@ class CreatorLists:
     - **Coverage**: lists asked for, missing and short, recommendations, distinct items.
     - **Unit**: the user.
 
-    Parameters
-    ----------
-    attribute
-        Which attribute of the items; default, the only one.
-    k
-        How many places of each list count.
-    least
-        Users with fewer items of known identity in their history are left out.
-    creators
-        A table of all creators of items, as in ``creator-catalogue``: shares of profiles and lists
-        are then also given with all creators of an item counted. Default, none.
-
     References
     ----------
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
 
-    attribute: str = ""
-    k: int = 50
-    least: int = 5
-    creators: Path | str = ""
-
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the shares, and tables of lists and baselines."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         creators = creators_of(data, self.attribute, self.registered_name)
         assert data.interactions is not None  # creators_of has checked
         lists = lists_in(outputs, self.registered_name)
@@ -104,7 +79,7 @@ class CreatorLists:
                 exclusions.append(
                     Exclusion("lists", "users", row["without"], reason, row["users"], "", system)
                 )
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates),
             {
                 "creator-list-coverage": pl.DataFrame(rows, infer_schema_length=None),

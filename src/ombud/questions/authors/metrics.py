@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, Told
+from ombud.metrics.base import Metric, Notes, Outputs, Rows
 from ombud.questions.authors.creators import creators_of, exposure_of, profile_users, shares
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
 
+# Shares of lists and profiles that differ by less are the same share.
+_ROUNDING = 1e-12
 _HELD = "one of their interactions is held out: they serve to measure accuracy"
 
 
@@ -75,6 +77,7 @@ class _Balance(Metric):
             values = values - past
             told = [creators.index(name) for name in creators.told]
             values, names = values[:, told], creators.told
+        context = {name: value[:, told] for name, value in sums.items()}
         tallies = {name: value.sum(axis=0)[told] for name, value in sums.items()}
         tallies["users"] = np.array([float(np.count_nonzero(kept))])
         return Rows(
@@ -87,8 +90,10 @@ class _Balance(Metric):
                 for who, reason in lost
                 if who.any()
             ),
-            details=self.tell(tallies, names)[1],
+            details=self.notes(tallies, names).details,
             tallies=tallies,
+            context=context,
+            events=np.abs(values) > _ROUNDING if gap else None,
         )
 
     def block_fault(self, tables: Collection[str]) -> str:
@@ -97,16 +102,18 @@ class _Balance(Metric):
             return "who belongs to the profiles depends on of whom interactions are held out"
         return ""
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
         """Return the mean share of each identity in profiles and in lists."""
         users = float(tallies["users"][0])
         if not users:
-            return {}, {}
+            return Notes()
         sides = {name: tallies[name] / users for name in ("profile", "list")}
-        return {}, {
-            label: {name: float(means[g]) for name, means in sides.items()}
-            for g, label in enumerate(labels)
-        }
+        return Notes(
+            details={
+                label: {name: float(means[g]) for name, means in sides.items()}
+                for g, label in enumerate(labels)
+            }
+        )
 
 
 @metric("list-balance")
@@ -170,6 +177,7 @@ class BalanceGap(_Balance):
     """
 
     null: ClassVar[float | None] = 0.0
+    sides: ClassVar[tuple[str, str]] = ("list", "profile")
 
     @property
     def title(self) -> str:

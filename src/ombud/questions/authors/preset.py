@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ombud.audits.load import load_data
 from ombud.audits.plan import Plan
-from ombud.audits.presets import Preset
-from ombud.audits.tuned import tuned_values, with_tuned
+from ombud.audits.presets import Options, Preset
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import open_frame
@@ -20,63 +17,18 @@ from ombud.data.items import LABEL
 from ombud.errors import PlanError
 from ombud.questions.authors.creators import creators_of
 from ombud.questions.authors.genres import by_genre
-from ombud.questions.authors.model.identities import Splits
-from ombud.questions.authors.reranking import STRATEGIES, CreatorReranking
+from ombud.questions.authors.options import AuthorsOptions
+from ombud.questions.authors.reranking import CreatorReranking
 from ombud.registry import preset
 from ombud.rng import generator
-
-Trained = Literal["user-kNN", "item-kNN", "ALS", "BPR"]
-"""The recommenders that the preset can train."""
+from ombud.tuning.tuning import tuned_values, with_tuned
 
 _NAME = "preset 'authors'"
 _INFERRED = "inferred_identities"
 
 
-class AuthorsOptions(BaseModel):
-    """What the preset can be asked for, under ``[options]``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    attribute: str = ""
-    inferred: bool = False
-    feedback: Literal["auto", "explicit", "implicit", "both"] = "auto"
-    trained: tuple[Trained, ...] | None = None
-    tuned: Path | str = ""
-    catalogue: Path | str = ""
-    creators: Path | str = ""
-    k: int = Field(default=50, ge=1)
-    accuracy_at: int = Field(default=100, ge=1)
-    candidates: int = Field(default=1000, ge=1)
-    users: int = Field(default=5000, ge=1)
-    accuracy_users: int = Field(default=5000, ge=0)
-    least: int = Field(default=5, ge=1)
-    strategies: tuple[str, ...] = STRATEGIES[:3]
-    target: dict[str, float] | None = None
-    minimum_for: str = ""
-    exposure: bool = False
-    fewest_items: int = Field(default=50, ge=1)
-    splits: Splits = "rest"
-    residual_rate: float = Field(default=0.1, gt=0)
-    placebo: bool = False
-    genres: tuple[str, ...] = ()
-
-    @field_validator("strategies")
-    @classmethod
-    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        wrong = sorted(set(value) - set(STRATEGIES))
-        if wrong:
-            raise ValueError(f"{', '.join(wrong)}; known: {', '.join(STRATEGIES)}")
-        return value
-
-
 def _options(plan: Plan) -> AuthorsOptions:
-    try:
-        options = AuthorsOptions.model_validate(plan.options)
-    except ValidationError as error:
-        faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        known = ", ".join(AuthorsOptions.model_fields)
-        head = f"{_NAME} (its options are {known}):"
-        raise PlanError("\n".join([head, *faults])) from None
+    options = AuthorsOptions(**plan.options)
     compared = [name for name in plan.by_item if name != LABEL]
     if not options.attribute and len(compared) == 1:
         return options.model_copy(update={"attribute": compared[0]})
@@ -100,39 +52,9 @@ class AuthorsPreset(Preset):
       distinct share; MRR, hit rate and NDCG at 100.
     - **analyses**: the catalogue (RQ1), profiles and lists with the two lists for everyone (RQ2,
       RQ3), propagation (RQ4), reranking (RQ5).
-
-    Options
-    -------
-    attribute
-        Which attribute of the items; default, the only one of `by_item`, or of the items.
-    inferred
-        Must be true where identities were inferred, such as from first names; every figure then
-        says so.
-    feedback
-        ``explicit`` (ratings), ``implicit`` (ratings are ignored), ``auto``: as the data is, or
-        ``both``: each model with ratings and without, side by side on the same profiles and in one
-        joint fit. What a search in `tuned` found for a model then counts for both forms.
-    trained
-        Some of ``user-kNN``, ``item-kNN``, ``ALS``, ``BPR``, beside the plan's own systems.
-    tuned
-        A folder that holds folders of ``ombud tune``, one for each model; or one such folder.
-    catalogue
-        A table of all catalogued items, such as ``items.parquet`` of a link folder.
-    creators
-        A table of all creators of items, such as ``item_creators.parquet`` of a link folder:
-        shares, from the catalogue to the lists of each system, are then also given with all of
-        them counted. Propagation and reranking go by the table of items.
-    k, accuracy_at, candidates
-        Places of a list that count for balance (50), for accuracy (100) and for reranking (1,000).
-    users, accuracy_users, least
-        Both samples, and how many items of known identity a profile must have.
-    strategies, target, minimum_for, exposure, fewest_items
-        As in the analysis ``creator-reranking``.
-    splits, residual_rate, placebo, genres
-        As in the analysis ``creator-propagation``.
     """
 
-    options: ClassVar[type[BaseModel]] = AuthorsOptions
+    options: ClassVar[type[Options]] = AuthorsOptions
 
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with systems, metrics and analyses filled in."""

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
-from ombud.errors import PlanError
+from ombud.errors import DataError, PlanError
 from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
 from ombud.questions.authors.genres import by_genre, expected_mix
 from ombud.questions.authors.model import (
     Priors,
+    ProfileFit,
     PropagationFit,
     fit_identities,
     fit_propagation,
     placebo_codes,
 )
-from ombud.questions.authors.model.identities import Splits
+from ombud.questions.authors.options import PropagationOptions
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats.estimate import Estimate
+from ombud.stats.estimate import Estimate, ReasonCode
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.recommendations import Recommendations
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
-    from ombud.systems.base import Progress
 
 
 MIX = "genre mix held fixed"
@@ -56,64 +55,27 @@ class _Counts:
 
 
 @analysis("creator-propagation")
-@dataclass(frozen=True)
-class CreatorPropagation:
+class CreatorPropagation(PropagationOptions, Analysis):
     """Slope, intercept and residual spread of each system's lists on users' profiles.
 
     The model is that of `ombud.questions.authors.model`; all systems are fitted together. With more
     than two identities each is set against all others (``splits = "rest"``), or split off one after
     the other (``nested``, one joint model). A slope is undefined when users do not differ
-    measurably, and a fit that did not converge gives no numbers.
+    measurably, and a fit that did not converge gives no numbers. A system whose lists hardly ever
+    hold both identities is fitted alone or has its own reason, so that it does not affect others.
 
     - **Unit**: the user.
     - **Undefined**: without spread between users, without convergence, with too little data.
     - **Does not capture**: why lists vary with profiles; curved relations; what is not known.
-
-    Parameters
-    ----------
-    attribute
-        Which attribute of the items; default, the only one.
-    k
-        How many places of each list count.
-    least
-        Users with fewer items of known identity in their history are left out.
-    splits
-        ``rest`` or ``nested``; with two identities both are the same.
-    residual_rate
-        Rate of the exponential prior of the residual spread; 2 is that of the published code.
-    placebo
-        Whether the parity of a hash of the item id is fitted too: what the model says when there
-        is nothing to find.
-    genres
-        Labels of items; slopes are also fitted among the items of each alone, and with the mix of
-        genres held fixed: profiles and lists are set against what the genres of their items let
-        expect (the mix of identities among all interactions with items of a genre; the log odds
-        of that enter as an offset), so the slope is that of what goes beyond genre.
 
     References
     ----------
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
 
-    attribute: str = ""
-    k: int = 50
-    least: int = 5
-    splits: Splits = "rest"
-    residual_rate: float = 0.1
-    placebo: bool = False
-    genres: tuple[str, ...] = ()
-
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self,
-        data: Dataset,
-        outputs: Mapping[str, Outputs],
-        settings: Settings,
-        *,
-        progress: Progress | None = None,
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the parameters of every fit, and what figures are drawn from."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         creators = creators_of(data, self.attribute, self.registered_name)
         lists = lists_in(outputs, self.registered_name)
         if len(creators.names) < 2:
@@ -134,8 +96,7 @@ class CreatorPropagation:
         estimates: list[Estimate] = []
         exclusions: list[Exclusion] = []
         for number, (within, (whose, least, against)) in enumerate(wanted.items()):
-            if progress is not None:
-                progress(number, len(wanted), f"fitting {within or 'all items'}")
+            context.progress(number, len(wanted), f"fitting {within or 'all items'}")
             more, told, left = self._fitted(
                 whose, data, lists, settings, within, least=least, expected=against
             )
@@ -144,7 +105,7 @@ class CreatorPropagation:
             exclusions += [] if within else left
         rng = generator(settings.seed, self.registered_name, "new users")
         drawn = _drawn({who: fit for (where, who), fit in fits.items() if not where}, rng)
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates),
             {
                 "creator-propagation-fits": _diagnostics(fits),
@@ -172,39 +133,48 @@ class CreatorPropagation:
         priors = Priors(residual_rate=self.residual_rate)
         fits: dict[tuple[str, str], PropagationFit] = {}
         estimates: list[Estimate] = []
-        reason = _too_little(counts)
-        if reason:
+
+        def undefined(reason: str, code: ReasonCode) -> Estimate:
             e = Estimate.undefined(
+                reason_code=code,
                 metric="slope", key="propagation/slope", reason=reason, n=len(counts.profiles),
                 label=creators.chief, unit="user",
             )  # fmt: skip
-            return {}, [_within(e, within)], []
-        if len(creators.names) == 2:
-            g = creators.index(creators.chief)
-            fit = fit_propagation(
-                counts.profiles[:, g], counts.profiles.sum(axis=1),
-                counts.lists[:, :, g], counts.lists.sum(axis=2), counts.systems,
-                offset=_odds(counts.expected, g), list_offset=_odds(counts.list_expected, g),
-                priors=priors, rng=rng,
-            )  # fmt: skip
-            fits[within, creators.chief] = fit
-            estimates += _told(fit, creators.chief, within)
-        else:
-            many = fit_identities(
-                counts.profiles, counts.lists, creators.names, counts.systems,
-                splits=self.splits, expected=counts.expected, list_expected=counts.list_expected,
-                priors=priors, rng=rng,
-            )  # fmt: skip
-            for split in many.splits:
-                if split.fit is None:
-                    estimates += split.estimates()
-                    continue
-                fits[within, split.identity] = split.fit
-                among = {"among": list(split.against)}
-                estimates += [
-                    e.replace(details={**e.details, **among})
-                    for e in _told(split.fit, split.identity, within)
-                ]
+            return _within(e, within)
+
+        reason = _too_little(counts)
+        if reason:
+            return {}, [undefined(reason, "too-few-units")], []
+        try:
+            if len(creators.names) == 2:
+                g = creators.index(creators.chief)
+                fit = fit_propagation(
+                    counts.profiles[:, g], counts.profiles.sum(axis=1),
+                    counts.lists[:, :, g], counts.lists.sum(axis=2), counts.systems,
+                    offset=_odds(counts.expected, g), list_offset=_odds(counts.list_expected, g),
+                    priors=priors, rng=rng,
+                )  # fmt: skip
+                fits[within, creators.chief] = fit
+                estimates += _told(fit, creators.chief, within)
+            else:
+                many = fit_identities(
+                    counts.profiles, counts.lists, creators.names, counts.systems,
+                    splits=self.splits, expected=counts.expected,
+                    list_expected=counts.list_expected, priors=priors, rng=rng,
+                )  # fmt: skip
+                for split in many.splits:
+                    if split.fit is None:
+                        estimates += split.estimates()
+                        continue
+                    fits[within, split.identity] = split.fit
+                    among = {"among": list(split.against)}
+                    estimates += [
+                        e.replace(details={**e.details, **among})
+                        for e in _told(split.fit, split.identity, within)
+                    ]
+        except (DataError, ArithmeticError, np.linalg.LinAlgError) as error:
+            # A fit that cannot be made must not end the audit.
+            return {}, [undefined(f"the fit failed: {error}", "not-estimable")], []
         exclusions = [
             Exclusion(
                 "propagation", "lists", len(counts.profiles), "no known item in any of them",
@@ -297,7 +267,11 @@ def _odds(mix: Floats | None, g: int) -> Floats | None:
 def _diagnostics(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for (within, identity), joint in fits.items():
-        for name, fit in (("profile fit", joint.profile), ("joint fit", joint)):
+        named: list[tuple[str, ProfileFit | PropagationFit]] = [
+            ("profile fit", joint.profile), ("joint fit", joint),
+        ]  # fmt: skip
+        named += [(f"fit of {fit.counts.names[0]} alone", fit) for fit in joint.apart]
+        for name, fit in named:
             row: dict[str, Any] = {"fit": name, "within": within, "identity": identity}
             told = fit.diagnostics
             rows.append(
@@ -325,10 +299,19 @@ _FITS = {
 }  # fmt: skip
 
 
+def _parts(
+    fits: Mapping[tuple[str, str], PropagationFit],
+) -> Iterator[tuple[str, str, PropagationFit]]:
+    """Return every joint fit, followed by the fits of systems that were fitted alone."""
+    for (within, identity), fit in fits.items():
+        for part in fit.parts:
+            yield within, identity, part
+
+
 def _curves(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
     """Return the smoothed list share for profile shares, with its band."""
     rows = []
-    for (within, identity), fit in fits.items():
+    for within, identity, fit in _parts(fits):
         # With offsets there is no one curve: it depends on the genres of the list.
         if fit.spread_reason or within == MIX:
             continue
@@ -349,7 +332,7 @@ def _points(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
     Not user by user: a result may be published, and a profile can identify a person.
     """
     rows = []
-    for (within, identity), fit in fits.items():
+    for within, identity, fit in _parts(fits):
         counts = fit.counts
         share = counts.count / np.maximum(counts.known, 1)
         step = np.minimum((share * 10).astype(np.int64), 9)
@@ -396,13 +379,15 @@ def _drawn(fits: Mapping[str, PropagationFit], rng: np.random.Generator) -> list
             new = fit.profile.predict(rng=rng)
             seen = counts.count[there] / counts.known[there]
             found.append(_Shares(identity, "", seen, new.profile_smoothed, new.profile_predicted))
-        if fit.reason:
-            continue
-        new = fit.predict(rng=rng)
-        for a, system in enumerate(counts.names):
-            there = counts.list_known[:, a] > 0
-            seen = counts.list_count[there, a] / counts.list_known[there, a]
-            found.append(_Shares(identity, system, seen, new.smoothed[:, a], new.predicted[:, a]))
+        for part in fit.parts:
+            if part.reason:
+                continue
+            new, counts = part.predict(rng=rng), part.counts
+            for a, system in enumerate(counts.names):
+                there = counts.list_known[:, a] > 0
+                seen = counts.list_count[there, a] / counts.list_known[there, a]
+                drawn = new.smoothed[:, a], new.predicted[:, a]
+                found.append(_Shares(identity, system, seen, *drawn))
     return found
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import model_validator
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
@@ -23,6 +23,7 @@ from ombud.questions.authors.creators import (
     profile_users,
     shares,
 )
+from ombud.questions.authors.options import RerankingOptions
 from ombud.questions.authors.stages import mean_share
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
@@ -34,21 +35,14 @@ from ombud.systems.rerankers.prefixes import with_minimums
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
 
 
 LOSS = "creator-reranking/relative-loss"
 """The key of what a strategy costs."""
 
-STRATEGIES = ("SingleEQ", "GreedyEQ", "GreedyReflect", "Calibrated", "FA*IR")
-"""What can be asked for: the three of the paper, Steck's calibration to the own profile, and FA*IR,
-which gives one identity a minimum in every prefix."""
-
 
 @analysis("creator-reranking")
-@dataclass(frozen=True)
-class CreatorReranking:
+class CreatorReranking(RerankingOptions, Analysis):
     """Rerank every system's lists, and give the balance after it and the loss of accuracy.
 
     The candidates are the lists themselves, as deep as they were asked for: no system is trained
@@ -60,71 +54,28 @@ class CreatorReranking:
     - **Undefined**: the loss, without held-out items or with fewer than 50 hits.
     - **Does not capture**: what users would do with the changed lists.
 
-    Parameters
-    ----------
-    attribute
-        Which attribute of the items; default, the only one.
-    k
-        How many places count for the balance.
-    accuracy_at
-        How many places count for accuracy.
-    candidates
-        How many places of each ranking are candidates.
-    least
-        Users with fewer items of known identity in their history are left out of the balance.
-    strategies
-        Some of ``SingleEQ``, ``GreedyEQ``, ``GreedyReflect``, ``Calibrated``, ``FA*IR``.
-    target
-        A mix in place of the equal one, a share for each identity.
-    minimum_for
-        The identity that FA*IR gives minimums; of two, the default is the less frequent.
-    fewest_items
-        Identities with fewer items take no part in the mix: their items count as unknown.
-    exposure
-        Whether strategies balance exposure, 1 / log2(rank + 1) for each place, or places.
-
     References
     ----------
     Ekstrand and Kluver (2021), Exploring author gender in book rating and recommendation, UMUAI.
     """
 
-    attribute: str = ""
-    k: int = 50
-    accuracy_at: int = 100
-    candidates: int = 1000
-    least: int = 5
-    strategies: tuple[str, ...] = STRATEGIES[:3]
-    target: Mapping[str, float] | None = None
-    minimum_for: str = ""
-    fewest_items: int = 50
-    exposure: bool = False
-
-    registered_name: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        wrong = sorted(set(self.strategies) - set(STRATEGIES))
-        if wrong:
-            raise PlanError(f"no strategy is called {', '.join(wrong)}; {', '.join(STRATEGIES)}")
-        if self.exposure and "FA*IR" in self.strategies:
-            raise PlanError("FA*IR counts places; with exposure = true leave it out of strategies")
-        mix = () if self.target is None else tuple(self.target.values())
-        if mix and (min(mix) < 0 or abs(sum(mix) - 1) > 1e-6):
-            raise PlanError(f"the shares of target add up to {sum(mix):g}; they must add up to 1")
+    @model_validator(mode="after")
+    def _lists_fit(self) -> CreatorReranking:
         if self.candidates < max(self.k, self.accuracy_at):
-            raise PlanError(
+            raise ValueError(
                 f"candidates is {self.candidates}; the list itself has "
-                f"{max(self.k, self.accuracy_at)} places"
+                f"{max(self.k, self.accuracy_at)} positions"
             )
+        return self
 
     @property
     def depth(self) -> int:
         """How many places of a list are looked at."""
         return self.candidates
 
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return balance and loss of every system and strategy."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         creators = creators_of(data, self.attribute, self.registered_name)
         lists = lists_in(outputs, self.registered_name)
         assert data.interactions is not None  # creators_of has checked
@@ -132,9 +83,14 @@ class CreatorReranking:
         if len(mixed.names) < 2:
             reason = f"fewer than two identities have {self.fewest_items} items"
             e = Estimate.undefined(
-                metric="relative loss of MRR", key=LOSS, reason=reason, n=0, unit="user"
+                reason_code="too-few-groups",
+                metric="relative loss of MRR",
+                key=LOSS,
+                reason=reason,
+                n=0,
+                unit="user",
             )
-            return Analysed((e,), {}, tuple(exclusions))
+            return AnalysisResult((e,), {}, tuple(exclusions))
         estimates: list[Estimate] = []
         rows: list[dict[str, Any]] = []
         for system, answered in lists.items():
@@ -151,7 +107,7 @@ class CreatorReranking:
                     replace(e, where=f"{strategy}: {e.where}", system=system) for e in new
                 ]
         table = pl.DataFrame(rows, infer_schema_length=None)
-        return Analysed(tuple(estimates), {"creator-reranking": table}, tuple(exclusions))
+        return AnalysisResult(tuple(estimates), {"creator-reranking": table}, tuple(exclusions))
 
     def check(self, creators: Creators, data: Dataset) -> None:
         """Refuse what the identities at hand do not allow, before anything is trained."""
@@ -220,7 +176,9 @@ class _Reranked:
         }
         found = self._reciprocal(lists)
         if found is None:
-            return Estimate.undefined(reason="nothing is held out", n=0, **about)
+            return Estimate.undefined(
+                reason_code="no-units", reason="nothing is held out", n=0, **about
+            )
         hits = {"hits": int(np.count_nonzero(found[1])), "strategy": strategy}
         return mean_estimate(found[1], details=hits, **about)
 
@@ -260,7 +218,9 @@ class _Reranked:
         first, second = self._reciprocal(self.before), self._reciprocal(after)
         if first is None or second is None or not len(first[1]):
             reason = "no user has something held out"
-            return Estimate.undefined(reason=reason, n=0, kind="ratio", **name, **about)
+            return Estimate.undefined(
+                reason_code="no-units", reason=reason, n=0, kind="ratio", **name, **about
+            )
         e = relative_loss(first[1], second[1], **name, **about)
         return e.replace(details={**e.details, "strategy": strategy})
 

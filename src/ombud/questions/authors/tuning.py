@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
+    pass
 
 
 TUNED = "creator-tuning/value"
@@ -22,7 +20,7 @@ TUNED = "creator-tuning/value"
 
 @analysis("creator-tuning")
 @dataclass(frozen=True)
-class CreatorTuning:
+class CreatorTuning(Analysis):
     """The best value that ``ombud tune`` found for each system, to be set beside the audit's own.
 
     Nothing is measured here. The preset ``authors`` adds it where it takes tuned parameters.
@@ -42,15 +40,10 @@ class CreatorTuning:
     metric: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the values as they were found."""
-        del data, outputs, settings
         method = "none: the best of many trials, on other users"
-        return Analysed(
+        return AnalysisResult(
             tuple(
                 Estimate(
                     metric=f"{self.metric} at tuning", key=TUNED, value=float(value),

@@ -1,9 +1,9 @@
 """Counterfactual: what people could be shown if they, or other people's data, were different."""
 
-from ombud.questions.counterfactual.analyses import Counterfactual
+from ombud.questions.counterfactual.analyses import Counterfactual, CounterfactualOptions
 from ombud.questions.counterfactual.answer import counterfactual_answer
 from ombud.questions.counterfactual.person import counterfactual_people, counterfactual_person
-from ombud.questions.counterfactual.preset import CounterfactualOptions, CounterfactualPreset
+from ombud.questions.counterfactual.preset import CounterfactualPreset
 from ombud.questions.counterfactual.section import (
     counterfactual,
     counterfactual_cost,

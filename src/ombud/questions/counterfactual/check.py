@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import LiveSystems
+from ombud.audits.analysis import Context
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError
@@ -25,17 +25,17 @@ WHERE = "counterfactual"
 """Where exclusions of this question are counted."""
 
 
-def models_in(live: LiveSystems) -> tuple[dict[str, Model], list[Exclusion]]:
+def models_in(context: Context) -> tuple[dict[str, Model], list[Exclusion]]:
     """Return the systems that ombud can train and look into; the others are counted."""
     models: dict[str, Model] = {}
     left_out = []
-    for name, system in live.systems.items():
+    for name, system in context.systems.items():
         if isinstance(system, Model):
             models[name] = system
             continue
         reason = "it answers for the users it knows; another history cannot be put to it"
         left_out.append(
-            Exclusion(WHERE, "systems", 1, reason, len(live.systems), "not-probed", name)
+            Exclusion(WHERE, "systems", 1, reason, len(context.systems), "not-probed", name)
         )
     return models, left_out
 
@@ -59,7 +59,7 @@ class Checked:
 def check_system(
     name: str,
     model: Model,
-    live: LiveSystems,
+    context: Context,
     asked: Asked,
     k: int,
     count: int,
@@ -75,7 +75,7 @@ def check_system(
         open_box(model)
     except AuditedSystemError as error:
         return Checked(str(error))
-    recorded = live.outputs[name]
+    recorded = context.outputs[name]
     assert isinstance(recorded, Recommendations)  # it is a recommender
     users = asked.interactions.users
     known = np.isin(users.ids[asked.order], recorded.users)
@@ -130,6 +130,8 @@ def _estimates(
     metric = f"overlap with recorded lists, before any edit (frozen)@{k}"
     about |= {"metric": metric, "key": "consistency/overlap"}
     if not shared:
-        return same, Estimate.undefined(reason="no list was recorded", n=0, **about)
+        return same, Estimate.undefined(
+            reason_code="not-measured", reason="no list was recorded", n=0, **about
+        )
     rng = generator(settings.seed, "counterfactual", "overlap", name)
     return same, estimate(np.array(shared), replicates=settings.replicates, rng=rng, **about)

@@ -343,7 +343,9 @@ def _after_training(
     if len(chosen):
         return proportion(hits, len(chosen), **about), len(chosen)
     reason = "no edit brought a target into a list" if plan.retrained else "none was trained for"
-    return Estimate.undefined(reason=reason, n=0, **about), 0
+    return Estimate.undefined(
+        reason_code="no-units" if plan.retrained else "not-measured", reason=reason, n=0, **about
+    ), 0
 
 
 def today(model: Model, asked: Asked, row: int, k: int) -> list[str]:

@@ -174,6 +174,14 @@ class Asked:
             yes = yes | (states < LabelState.NO)
         return {name: yes[:, place] for place, name in enumerate(self.data.labels.names)}
 
+    @property
+    def unlabeled_items(self) -> int:
+        """How many items of the catalogue have a label that is unknown or disputed."""
+        if self.data.labels is None:
+            return 0
+        states = self.data.labels.aligned(self.interactions.items)
+        return int(np.count_nonzero((states < LabelState.NO).any(axis=1)))
+
     def sets(self, names: Sequence[str], most: int = 6) -> dict[str, NDArray[np.int64]]:
         """Return the items of labels, and of the most frequent values of columns of the items.
 

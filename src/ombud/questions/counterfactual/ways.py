@@ -142,7 +142,9 @@ class _OneLabel:
             known = values[~np.isnan(values)]
             if len(known) == 0:
                 reason = "nobody got through by an edit"
-                self.part.estimates.append(Estimate.undefined(reason=reason, n=0, **about))
+                self.part.estimates.append(
+                    Estimate.undefined(reason_code="no-units", reason=reason, n=0, **about)
+                )
                 continue
             rng = generator(self.settings.seed, self.direction, key, self.name, self.label)
             self.part.estimates.append(

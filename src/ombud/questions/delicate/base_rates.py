@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.errors import PlanError
 from ombud.questions.delicate.detection import Confusion
 from ombud.questions.delicate.judged import Judged, judged
@@ -21,8 +20,6 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats, OfSums
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
@@ -67,7 +64,8 @@ def precision_at_base_rate(
     } | about
     reason = _undefined(counts)
     if reason:
-        return Estimate.undefined(reason=reason, **fields)
+        code = "no-variation" if counts.tp + counts.fp else "too-few-events"
+        return Estimate.undefined(reason_code=code, reason=reason, **fields)
     positives, negatives = counts.tp + counts.fn, counts.fp + counts.tn
     true_rate, false_rate = counts.tp / positives, counts.fp / negatives
     value = rate * true_rate / (rate * true_rate + (1 - rate) * false_rate)
@@ -127,7 +125,7 @@ def _at(base: float) -> OfSums:
 
 @analysis("base-rates")
 @dataclass(frozen=True)
-class BaseRates:
+class BaseRates(Analysis):
     r"""Precision at other base rates than that of the test.
 
     .. math:: \frac{\pi\, TPR}{\pi\, TPR + (1 - \pi)\, FPR}
@@ -147,18 +145,15 @@ class BaseRates:
 
     rates: tuple[float, ...] = (0.1, 0.01, 0.001)
 
-    registered_name: ClassVar[str]
-
     def __post_init__(self) -> None:
         bad = [rate for rate in self.rates if not 0 < rate < 1]
         if bad or not self.rates:
             raise PlanError(f"base-rates: {bad or 'no rates'}; shares between 0 and 1 are expected")
 
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the precision of each system at each base rate, and at that of the test."""
-        return Analysed(
+        data, outputs, settings = context.data, context.outputs, context.settings
+        return AnalysisResult(
             tuple(
                 _estimate(judged(some, data, "base-rates"), name, rate, settings)
                 for name, some in decisions_in(outputs, "base-rates").items()

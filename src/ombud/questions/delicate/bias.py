@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from ombud.audits.analyses import Analysed, LiveSystems
-from ombud.audits.collect import Service
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimate import correct
@@ -25,19 +24,18 @@ from ombud.probes.winogender import read_winogender, winogender_probe
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
-from ombud.systems.base import Moderator, Recorded
+from ombud.systems.base import Moderator
 from ombud.text.matching import as_texts
 from ombud.text.swaps import GenderSwap, read_swap
 from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
     from ombud.metrics.engine.estimator import Settings
 
 
 @analysis("bias-tests")
 @dataclass(frozen=True)
-class BiasTests:
+class BiasTests(Analysis):
     """Does a moderator decide otherwise when a text changes in one respect alone?
 
     Gender swap of the audited texts, one sentence for every country, Winogender's triplets, and
@@ -78,14 +76,15 @@ class BiasTests:
     values: tuple[str, ...] = ()
     most: int = 5000
 
-    registered_name: ClassVar[str]
+    asks_systems = True
 
     def __post_init__(self) -> None:
         if bool(self.templates) != bool(self.values):
             raise PlanError("bias-tests: templates need values, and values need templates")
 
-    def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return flips, shifts and spreads of each moderator that can be asked."""
+        data, settings = context.data, context.settings
         estimates: list[Estimate] = []
         tables: dict[str, list[pl.DataFrame]] = {}
         exclusions: list[Exclusion] = []
@@ -96,7 +95,7 @@ class BiasTests:
             exclusions.append(
                 Exclusion("bias-tests", "texts", len(texts) - len(chosen), reason, len(texts))
             )
-        for name, system in live.systems.items():
+        for name, system in context.systems.items():
             if not isinstance(system, Moderator):
                 continue
             reason = self._refused(system)
@@ -106,13 +105,13 @@ class BiasTests:
             for number, (kind, found) in enumerate(
                 self._probes(system, [texts[i] for i in chosen], settings.level)
             ):
-                live.progress(number, 4, f"{kind}: {name}")
+                context.progress(number, 4, f"{kind}: {name}")
                 estimates += [e.replace(system=name) for e in found.estimates]
                 exclusions += [replace(e, system=name) for e in found.exclusions]
                 rows = found.rows.insert_column(0, pl.Series("system", [name] * len(found.rows)))
                 tables.setdefault(kind, []).append(rows)
         frames = {f"bias-{kind}": pl.concat(parts) for kind, parts in tables.items()}
-        return Analysed(_corrected(estimates, settings), frames, tuple(exclusions))
+        return AnalysisResult(_corrected(estimates, settings), frames, tuple(exclusions))
 
     def _sample(self, n: int, settings: Settings) -> list[int]:
         if n <= self.most:
@@ -121,9 +120,9 @@ class BiasTests:
         return sorted(int(i) for i in rng.choice(n, self.most, replace=False))
 
     def _refused(self, system: Moderator) -> str:
-        if isinstance(system, Recorded):
+        if system.record is not None:
             return "recorded decisions cannot be asked about changed texts"
-        if isinstance(system, Service) and self.ask == "local":
+        if system.is_service and self.ask == "local":
             return "a service is not asked about changed texts unless bias = 'all'"
         return ""
 

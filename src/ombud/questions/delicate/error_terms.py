@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.questions.delicate.groups import dictionary_of
 from ombud.questions.delicate.judged import Judged, judged, labelled_texts
 from ombud.registry import analysis
 from ombud.stats import benjamini_hochberg
-from ombud.text.folding import fold
-from ombud.text.masking import mask
+from ombud.text.folding import fold, mask
 from ombud.text.matching import TermMatcher, as_texts
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
 
 
 _WORD = re.compile(r"\w{2,}")
@@ -126,7 +122,7 @@ def standout_terms(
 
 @analysis("error-terms")
 @dataclass(frozen=True)
-class ErrorTerms:
+class ErrorTerms(Analysis):
     """Words and topics that stand out among wrongly flagged and among missed texts.
 
     Wrongly flagged texts are set against those rightly let through, missed ones against those
@@ -161,12 +157,9 @@ class ErrorTerms:
     dictionary: str = "delicate@1"
     path: Path | str = ""
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the table of stand-out terms."""
+        data, outputs = context.data, context.outputs
         texts = labelled_texts(data, "error-terms")
         words = as_texts(texts.texts)
         rows: list[dict[str, Any]] = []
@@ -203,7 +196,7 @@ class ErrorTerms:
             tables["error-examples"] = self._masked(
                 pl.DataFrame(examples, schema_overrides=columns)
             )
-        return Analysed(tables=tables)
+        return AnalysisResult(tables=tables)
 
     def _masked(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the examples with all terms of the three worse severities masked."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, read_table
@@ -44,7 +44,6 @@ from ombud.text.swaps import GenderSwap
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
@@ -64,7 +63,7 @@ class _Training:
 
 @analysis("head-comparison")
 @dataclass(frozen=True)
-class HeadComparison:
+class HeadComparison(Analysis):
     """Multiclass, ordinal and binary heads with both rules, trained alike and compared in pairs.
 
     Detectors are trained on the texts of a file, their thresholds are set on a part of it that is
@@ -109,19 +108,15 @@ class HeadComparison:
     ratings: Path | str = ""
     validation: float = 0.2
 
-    registered_name: ClassVar[str]
-
     def __post_init__(self) -> None:
         if not self.heads or not self.rules:
             raise PlanError("head-comparison: name at least one head and one rule")
         if not 0 < self.validation < 1:
             raise PlanError(f"head-comparison: validation is {self.validation}; a share is wanted")
 
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the comparisons and the confusion matrices of risk classes."""
-        del outputs
+        data, settings = context.data, context.settings
         texts = labelled_texts(data, "head-comparison")
         training, exclusions = self._read(clean_texts(texts), settings)
         risk = read_ratings(self.ratings, texts).labels.risk if self.ratings else None
@@ -157,7 +152,7 @@ class HeadComparison:
         tables = {"heads": pl.DataFrame(facts)}
         if confusion:
             tables["head-confusion"] = pl.DataFrame(confusion)
-        return Analysed(tuple(estimates), tables, exclusions)
+        return AnalysisResult(tuple(estimates), tables, exclusions)
 
     def _read(
         self, audited: list[str], settings: Settings

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, LiveSystems
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.texts import Texts
@@ -18,7 +18,7 @@ from ombud.questions.delicate.judged import labelled_texts
 from ombud.questions.delicate.metrics import F1Score, FlagShare, Precision, Recall
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
-from ombud.systems.base import Moderator, Recorded
+from ombud.systems.base import Moderator
 from ombud.systems.detectors import Detector, Scores, detector_in
 from ombud.systems.moderators.local import clean_texts
 
@@ -33,7 +33,7 @@ _WAYS = ("max", "mean", "cut")
 
 @analysis("long-texts")
 @dataclass(frozen=True)
-class LongTexts:
+class LongTexts(Analysis):
     """Detection on texts longer than a detector's window: cut, and in windows.
 
     Published detectors cut a text where their window ends. For every detector of ombud that has a
@@ -48,22 +48,23 @@ class LongTexts:
       window grows with the number of windows.
     """
 
-    registered_name: ClassVar[str]
+    asks_systems = True
 
-    def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return detection on long texts, of every live detector."""
+        data, settings = context.data, context.settings
         texts = labelled_texts(data, "long-texts")
         estimates: list[Estimate] = []
         rows: list[dict[str, Any]] = []
         exclusions: list[Exclusion] = []
-        for number, (name, system) in enumerate(live.systems.items()):
+        for number, (name, system) in enumerate(context.systems.items()):
             detector = detector_in(system)
-            if isinstance(system, Recorded) and isinstance(system, Moderator):
+            if isinstance(system, Moderator) and system.record is not None:
                 reason = "recorded decisions do not tell how much of a text was read"
                 exclusions.append(Exclusion("long-texts", "systems", 1, reason, system=name))
             if detector is None:
                 continue
-            live.progress(number, len(live.systems), f"long texts: {name}")
+            context.progress(number, len(context.systems), f"long texts: {name}")
             some = _may_be_long(texts, detector)
             _, scores = detector.score(clean_texts(some))
             long = (scores.windows > 1) & (some.truth >= 0)
@@ -74,7 +75,7 @@ class LongTexts:
                 said = {way: _said(detector, scores, way, some.ids) for way in _WAYS}
                 estimates += _estimates(replace(data, texts=only), said, name, settings)
         tables = {"long-texts": pl.DataFrame(rows)} if rows else {}
-        return Analysed(tuple(estimates), tables, tuple(exclusions))
+        return AnalysisResult(tuple(estimates), tables, tuple(exclusions))
 
 
 def _may_be_long(texts: Texts, detector: Detector) -> Texts:

@@ -53,6 +53,7 @@ class _Detection(Metric):
             clusters=texts.clusters,
             exclusions=texts.exclusions,
             details=details,
+            events=self._events(texts)[:, None],
         )
 
     def block_fault(self, tables: Collection[str]) -> str:
@@ -65,6 +66,10 @@ class _Detection(Metric):
 
     def _columns(self, texts: Judged) -> dict[str, Floats]:
         raise NotImplementedError
+
+    def _events(self, texts: Judged) -> Floats:
+        """Return how far each text is an event: flagged, unless the metric counts another."""
+        return texts.flagged
 
 
 @metric("detection-f1")
@@ -164,6 +169,10 @@ class Recall(_Detection):
         value = np.where(texts.truth, texts.flagged, np.nan)
         return {"value": value, "weight": np.ones(len(texts))}
 
+    def _events(self, texts: Judged) -> Floats:
+        """Return how far each text is missed: recall rests on what is missed."""
+        return 1 - texts.flagged
+
 
 @metric("detection-accuracy")
 @dataclass(frozen=True)
@@ -186,6 +195,10 @@ class Accuracy(_Detection):
     def _columns(self, texts: Judged) -> dict[str, Floats]:
         value = np.where(texts.truth, texts.flagged, 1 - texts.flagged)
         return {"value": value, "weight": np.ones(len(texts))}
+
+    def _events(self, texts: Judged) -> Floats:
+        """Return how far each text is decided wrongly."""
+        return np.where(texts.truth, 1 - texts.flagged, texts.flagged)
 
 
 @metric("flag-share")

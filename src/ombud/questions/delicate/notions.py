@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, open_frame, read_table
 from ombud.data.ids import Vocabulary
@@ -27,9 +26,7 @@ from ombud.stats.proportions import proportion
 from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
@@ -38,7 +35,7 @@ _TRUTH = "label"
 
 @analysis("label-cross-table")
 @dataclass(frozen=True)
-class LabelCrossTable:
+class LabelCrossTable(Analysis):
     """How far several labels of the same texts agree: the paper's Table 1 as a cross-table.
 
     For each pair of labels: the share of texts on which the two say the same, Cohen's kappa, and
@@ -57,13 +54,9 @@ class LabelCrossTable:
 
     labels: Path | str
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return agreement and counts of every pair of labels."""
-        del outputs
+        data, settings = context.data, context.settings
         texts = texts_of(data, "label-cross-table")
         notions, exclusions = read_notions(self.labels, texts)
         if np.any(texts.truth >= 0) and _TRUTH not in notions:
@@ -75,7 +68,9 @@ class LabelCrossTable:
             row, found = _pair(one, two, notions[one], notions[two], texts, settings)
             rows.append(row)
             estimates += found
-        return Analysed(tuple(estimates), {"label-cross-table": pl.DataFrame(rows)}, exclusions)
+        return AnalysisResult(
+            tuple(estimates), {"label-cross-table": pl.DataFrame(rows)}, exclusions
+        )
 
 
 def read_notions(
@@ -153,7 +148,7 @@ def _share(
     about = about | {"unit": "text" if clusters is None else "cluster"}
     n = int(part.sum())
     if not n:
-        return Estimate.undefined(reason="no text has it", n=0, **about)
+        return Estimate.undefined(reason_code="no-units", reason="no text has it", n=0, **about)
     if clusters is None:
         return proportion(int((values & part).sum()), n, **about)
     drawn = resample(

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from ombud.audits.plan import Plan
-from ombud.audits.presets import Preset
+from ombud.audits.presets import Options, Preset
 from ombud.data.dataset import Dataset
 from ombud.data.frames import has_columns
 from ombud.data.groups import Grouping
@@ -22,7 +22,7 @@ from ombud.questions.delicate.judged import labelled_texts
 from ombud.questions.delicate.ratings import read_ratings
 from ombud.registry import preset
 from ombud.systems.detectors.training_texts import AgainstBias
-from ombud.text.language import detect_languages
+from ombud.text.folding import detect_languages
 from ombud.text.matching import as_texts
 from ombud.text.tagging import texts_of
 
@@ -32,47 +32,66 @@ _CARE = (
 )
 
 
-class DelicateOptions(BaseModel):
-    """What the preset can be asked for, under ``[options]``."""
+class DelicateOptions(Options):
+    """The options of preset *delicate*."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    registered_name: ClassVar[str] = "preset 'delicate'"
 
     ratings: Path | str = ""
+    """A file with `id`, `rater` and `risk` (0 to 5), as the annotation app exports it."""
     groups: tuple[GroupKind, ...] = ALL_KINDS
+    """How texts are grouped."""
     notions: Path | str = ""
+    """A file with `id` and further labels (true or false) of the texts, such as `hate` and
+    `offensive`, to report how often each pair of labels agrees."""
     language: Literal["", "detect"] = ""
+    """``detect``: detect the language of texts that have no column ``language``. Only English has
+    a dictionary."""
     train: Path | str = ""
+    """A file with `text` and `risk` (0 to 5) on which detectors of each head are trained."""
     model: Model = "ngrams"
+    """What the trained detectors read: ``ngrams``, ``wordllama`` or ``minilm``."""
     against_bias: tuple[AgainstBias, ...] = ()
+    """Further detectors to train for comparison: on ``gender-swap`` copies of the texts, or with
+    ``countries`` replaced; needs `train`."""
     published: Literal["", "detexd"] = ""
+    """``detexd``: reconstruct the counts behind the paper's Table 5, with confidence intervals."""
     published_file: Path | str = ""
+    """A file of published rates and class sizes, treated in the same way."""
     dictionary: str = "delicate@1"
+    """The dictionary of terms, one of those that ombud ships."""
     path: Path | str = ""
+    """A file with your own terms, added to the dictionary."""
     base_rates: tuple[float, ...] = (0.1, 0.01, 0.001)
+    """Shares of delicate texts for which precision is projected."""
     bias: Literal["all", "local", "none"] = "local"
+    """Which systems the bias tests query: ``local``, moderators on this machine; ``all``, services
+    too, which then receive every swapped text; ``none``."""
     sentence: str = COUNTRY_TEMPLATE
+    """The sentence of the country test, with the slot ``{country}``."""
     winogender: Path | str = ""
+    """The folder of the Winogender sentences, which adds that test."""
     swap: Path | str = ""
+    """A file of word pairs to swap."""
     templates: tuple[str, ...] = ()
+    """Your own test sentences, with the slot ``{value}``."""
     values: tuple[str, ...] = ()
+    """What is put into the slot of `templates`."""
     swapped_texts: int = Field(default=5000, ge=1)
+    """The largest number of texts that are swapped; a random sample where there are more."""
     show_terms: bool = False
+    """Whether offensive words are shown in full in the table of terms that stand out."""
     examples: int = Field(default=0, ge=0)
+    """How many texts of each type of error are shown, masked."""
 
 
 def _options(plan: Plan) -> DelicateOptions:
-    try:
-        options = DelicateOptions.model_validate(plan.options)
-        if options.against_bias and not options.train:
-            raise PlanError("preset 'delicate': options.against_bias needs options.train")
-        if options.published and options.published_file:
-            raise PlanError("preset 'delicate': give options.published or published_file, not both")
-        return options
-    except ValidationError as error:
-        faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        known = ", ".join(DelicateOptions.model_fields)
-        head = f"preset 'delicate' (its options are {known}):"
-        raise PlanError("\n".join([head, *faults])) from None
+    options = DelicateOptions(**plan.options)
+    if options.against_bias and not options.train:
+        raise PlanError("preset 'delicate': options.against_bias needs options.train")
+    if options.published and options.published_file:
+        raise PlanError("preset 'delicate': give options.published or published_file, not both")
+    return options
 
 
 @preset("delicate")
@@ -93,48 +112,9 @@ class DelicatePreset(Preset):
       and agreement of raters, and bias tests; with votes beside the texts, rates where raters agree
       and against soft labels; with the files for it, several labels against each other, heads and
       rules of detectors, and published figures.
-
-    Options
-    -------
-    ratings
-        A file with `id`, `rater` and `risk` (0 to 5), as the annotation app exports it.
-    groups
-        Of ``topic`` (17), ``coarse-topic`` (7), ``severity``, ``explicit``, ``length``,
-        ``source``, ``set``, ``language``, ``risk``.
-    notions
-        A file with `id` and further labels (true or false) of the texts, such as `hate` and
-        `offensive`: how often each pair of labels agrees.
-    language
-        ``detect``: the language of texts without a column ``language`` is detected. Only English
-        has a dictionary.
-    train, model, against_bias
-        A file with `text` and `risk` (0 to 5) to train detectors of each head on, what they are
-        made of (``ngrams``, ``wordllama``, ``minilm``), and whether others are trained on
-        ``gender-swap`` copies or with ``countries`` replaced, to compare.
-    published, published_file
-        ``detexd`` (the paper's Table 5), or a file of published rates and class sizes: the counts
-        behind them, and intervals.
-    dictionary, path
-        The dictionary that comes with ombud, and a file of your own that adds to it.
-    base_rates
-        Shares of texts that should be flagged, for the table of precision.
-    bias
-        ``local``: bias tests of moderators on this machine; ``all``: services too, which are then
-        sent every swapped text; ``none``.
-    sentence, winogender, swap, templates, values
-        What the bias tests use: the country sentence, the folder of Winogender, a file of swaps,
-        templates with the slot ``{value}`` and its values.
-    swapped_texts
-        How many texts are swapped at most: a random sample of 5,000.
-    show_terms
-        Whether offensive words are shown in full in the table of stand-out terms.
-
-    Examples
-    --------
-        How many texts of each kind of error are shown, masked; none unless asked for.
     """
 
-    options: ClassVar[type[BaseModel]] = DelicateOptions
+    options: ClassVar[type[Options]] = DelicateOptions
 
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with metrics and analyses filled in."""

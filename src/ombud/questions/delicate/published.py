@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.frames import Column, read_table
 from ombud.errors import DataError
 from ombud.questions.delicate.detection import Confusion, f1_statistic
-from ombud.questions.delicate.recovery import recover_counts
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats import estimate
@@ -25,8 +23,6 @@ from ombud.stats.proportions import proportion
 from ombud.taxonomy.resources import parse_commented_csv
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
@@ -80,7 +76,7 @@ def _shipped(name: str, columns: tuple[str, ...]) -> list[dict[str, str]]:
 
 @analysis("published-figures")
 @dataclass(frozen=True)
-class PublishedFigures:
+class PublishedFigures(Analysis):
     """Precision, recall and F1 of published methods, with intervals that were not published.
 
     Rounded rates and class sizes often tell the counts behind them. Every integer confusion matrix
@@ -102,13 +98,9 @@ class PublishedFigures:
 
     figures: Path | str = ""
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the counts behind each row, and its figures with intervals."""
-        del data, outputs
+        settings = context.settings
         estimates: list[Estimate] = []
         rows: list[dict[str, Any]] = []
         for row in _figures(self.figures):
@@ -126,7 +118,7 @@ class PublishedFigures:
             counts = found[0]._asdict() if len(found) == 1 else dict.fromkeys(Confusion._fields)
             rows.append({"system": name, **figures, "matrices": len(found), **counts})
             estimates += _estimates(found, name, settings)
-        return Analysed(tuple(estimates), {"published-figures": _table(rows)})
+        return AnalysisResult(tuple(estimates), {"published-figures": _table(rows)})
 
 
 def _figures(given: Path | str) -> list[dict[str, Any]]:
@@ -163,7 +155,10 @@ def _estimates(found: tuple[Confusion, ...], name: str, settings: Settings) -> l
         reason = f"{len(found)} confusion matrices round to the printed figures"
         if not found:
             reason = "no confusion matrix of these class sizes rounds to the printed figures"
-        return [Estimate.undefined(reason=reason, n=0, **about, **more) for more in names.values()]
+        return [
+            Estimate.undefined(reason_code="not-estimable", reason=reason, n=0, **about, **more)
+            for more in names.values()
+        ]
     counts = found[0]
     about["details"] = counts._asdict()
     result = []
@@ -171,13 +166,24 @@ def _estimates(found: tuple[Confusion, ...], name: str, settings: Settings) -> l
         if size:
             result.append(proportion(counts.tp, size, **about, **names[key]))
         else:
-            empty = Estimate.undefined(reason="nothing is flagged", n=0, **about, **names[key])
+            empty = Estimate.undefined(
+                reason_code="too-few-events",
+                reason="nothing is flagged",
+                n=0,
+                **about,
+                **names[key],
+            )
             result.append(empty)
     # Texts that are neither flagged nor delicate do not enter F1.
     rows = np.repeat([[1.0, 0.0], [0.0, 1.0]], [counts.tp, counts.fp + counts.fn], axis=0)
     if not len(rows):
         reason = "nothing is flagged and nothing should be"
-        return [*result, Estimate.undefined(reason=reason, n=0, **about, **names["f1"])]
+        return [
+            *result,
+            Estimate.undefined(
+                reason_code="too-few-events", reason=reason, n=0, **about, **names["f1"]
+            ),
+        ]
     drawn = estimate(
         np.concatenate([rows, np.zeros((counts.tn, 2))]),
         f1_statistic(),
@@ -188,3 +194,74 @@ def _estimates(found: tuple[Confusion, ...], name: str, settings: Settings) -> l
         **names["f1"],
     )
     return [*result, drawn]
+
+
+# Confusion matrices that fit published, rounded figures.
+
+
+def recover_counts(
+    positives: int,
+    negatives: int,
+    *,
+    precision: float | None = None,
+    recall: float | None = None,
+    f1: float | None = None,
+    accuracy: float | None = None,
+    macro_f1: float | None = None,
+    decimals: int = 1,
+) -> tuple[Confusion, ...]:
+    """Return every confusion matrix that gives the published figures after rounding.
+
+    All pairs of true and false positives are tried. One result means that the figures determine
+    the counts; none means that figures and class sizes cannot belong together.
+
+    Parameters
+    ----------
+    positives, negatives
+        Class sizes.
+    precision, recall, f1, accuracy, macro_f1
+        Published figures in per cent; at least one.
+    decimals
+        To how many decimals (of per cent) they were rounded. A figure fits when it lies within
+        half a unit of the last decimal, ends included, whichever way halves were rounded.
+
+    Examples
+    --------
+    >>> recover_counts(336, 687, precision=81.4, recall=78.3, f1=79.8)
+    (Confusion(tp=263, fp=60, fn=73, tn=627),)
+    """
+    given = {
+        "precision": precision,
+        "recall": recall,
+        "f1": f1,
+        "accuracy": accuracy,
+        "macro_f1": macro_f1,
+    }
+    wanted = {name: value for name, value in given.items() if value is not None}
+    if not wanted:
+        raise ValueError("no figure was given")
+    if positives < 1 or negatives < 1:
+        raise ValueError("both classes need at least one text")
+    tp = np.arange(positives + 1)[:, None].astype(np.float64)
+    fp = np.arange(negatives + 1)[None, :].astype(np.float64)
+    fn, tn = positives - tp, negatives - fp
+    with np.errstate(all="ignore"):
+        one = 2 * tp / (2 * tp + fp + fn)
+        zero = 2 * tn / (2 * tn + fp + fn)
+        figures = {
+            "precision": tp / (tp + fp),
+            "recall": tp / positives + 0 * fp,
+            "f1": one,
+            "accuracy": (tp + tn) / (positives + negatives),
+            # A class that is neither met nor named has no F1; it counts as 0, as scikit-learn does.
+            "macro_f1": (np.nan_to_num(one) + np.nan_to_num(zero)) / 2,
+        }
+    fits = np.ones((positives + 1, negatives + 1), dtype=bool)
+    half = 0.5 * 10.0**-decimals
+    for name, value in wanted.items():
+        with np.errstate(invalid="ignore"):
+            fits &= np.abs(100 * figures[name] - value) <= half + 1e-9
+    return tuple(
+        Confusion(int(a), int(b), positives - int(a), negatives - int(b))
+        for a, b in np.argwhere(fits)
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.data.decisions import Decisions
 from ombud.data.ids import Vocabulary
 from ombud.metrics.engine.text_rows import was_flagged
@@ -22,14 +21,12 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
 @analysis("decision-stability")
 @dataclass(frozen=True)
-class DecisionStability:
+class DecisionStability(Analysis):
     """Share of texts whose decision changes when they are asked about again.
 
     - ``repeats/changed``: texts with both decisions among their repeats (Wilson, or a
@@ -51,12 +48,9 @@ class DecisionStability:
 
     replicates: int = 1000
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return how stable each system is; systems that were asked once have no numbers."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         texts = labelled_texts(data, "decision-stability")
         estimates: list[Estimate] = []
         rows = []
@@ -80,7 +74,7 @@ class DecisionStability:
             estimates.append(_changed(share, clusters, settings, about | {"details": details}))
             estimates.append(self._f1(table, texts, about, settings))
             rows.append({"system": name} | details)
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates), {"decision-stability": pl.DataFrame(rows)} if rows else {}
         )
 
@@ -92,7 +86,9 @@ class DecisionStability:
         _, codes = np.unique(units, return_inverse=True)
         size = int(codes.max(initial=-1)) + 1
         if size < settings.minimum or not truth.any():
-            return Estimate.undefined(reason="not enough labelled texts", n=size, **about)
+            return Estimate.undefined(
+                reason_code="too-few-units", reason="not enough labelled texts", n=size, **about
+            )
         known = ~np.isnan(table)
         share = np.where(known, table, 0).sum(axis=1) / known.sum(axis=1)
         rng = generator(settings.seed, "one answer", about["system"])

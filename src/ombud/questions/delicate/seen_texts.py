@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ombud.audits.analyses import Analysed, LiveSystems
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.registry import analysis
 from ombud.systems.detectors import Detector, detector_in
 from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.engine.estimator import Settings
+    pass
 
 
 @analysis("seen-texts")
 @dataclass(frozen=True)
-class SeenTexts:
+class SeenTexts(Analysis):
     """How each detector of ombud decides, and how many audited texts it has seen before.
 
     A detector remembers the words of the texts that it was trained on and that its threshold was
@@ -30,17 +29,17 @@ class SeenTexts:
       that nearly repeat a training text.
     """
 
-    registered_name: ClassVar[str]
+    asks_systems = True
 
-    def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return one row for each live detector."""
-        del settings
+        data = context.data
         given = texts_of(data, "seen-texts")
         texts = [str(text) for text in given]
         sets = None if given.sets is None else given.sets.tolist()
         rows: list[dict[str, Any]] = []
         by_set: list[dict[str, Any]] = []
-        for name, system in live.systems.items():
+        for name, system in context.systems.items():
             detector = detector_in(system)
             if detector is None:
                 continue
@@ -63,7 +62,7 @@ class SeenTexts:
         tables = {"seen-texts": pl.DataFrame(rows)} if rows else {}
         if by_set:
             tables["seen-by-set"] = pl.DataFrame(by_set)
-        return Analysed(tables=tables)
+        return AnalysisResult(tables=tables)
 
 
 def _seen(detector: Detector, texts: list[str]) -> dict[str, int | None]:

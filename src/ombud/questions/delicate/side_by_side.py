@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.metrics.engine.estimate import correct
 from ombud.questions.delicate.detection import precision_recall_curve
 from ombud.questions.delicate.judged import Judged, judged
@@ -25,8 +25,6 @@ from ombud.stats.roc import auc_difference, auc_estimate
 from ombud.systems.detectors.heads import best_threshold
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
@@ -36,7 +34,7 @@ _CURVE_POINTS = 60
 
 @analysis("detector-comparison")
 @dataclass(frozen=True)
-class DetectorComparison:
+class DetectorComparison(Analysis):
     """Counts, ROC areas, F1 at a threshold tuned on the test (#), and paired tests of detectors.
 
     - ``detection/auc``: area under the ROC curve, and paired differences (DeLong).
@@ -58,12 +56,9 @@ class DetectorComparison:
 
     replicates: int = 500
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the estimates, the table of counts and the precision-recall curves."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         found = {
             name: judged(some, data, "detector-comparison")
             for name, some in decisions_in(outputs, "detector-comparison").items()
@@ -76,7 +71,7 @@ class DetectorComparison:
         areas = [_area_gap(found[a], found[b], a, b, settings) for a, b in pairs]
         right = [accuracy_difference(found[a], found[b], a, b, settings) for a, b in pairs]
         estimates += correct(areas, settings.correction) + correct(right, settings.correction)
-        return Analysed(
+        return AnalysisResult(
             tuple(estimates),
             {"detection-counts": _counts(found), "precision-recall": _curves(found)},
         )
@@ -85,6 +80,7 @@ class DetectorComparison:
         known = ~np.isnan(texts.score)
         if not known.any():
             return Estimate.undefined(
+                reason_code="not-measured",
                 metric="area under the ROC curve", key="detection/auc", n=len(texts),
                 reason="the system gives no scores", **about,
             )  # fmt: skip
@@ -100,10 +96,20 @@ class DetectorComparison:
         truth = texts.truth[known]
         if not truth.any():
             scored = "no scored text should be flagged" if known.any() else "it gives no scores"
-            return Estimate.undefined(reason=scored, n=int(known.sum()), **about)
+            return Estimate.undefined(
+                reason_code="no-variation" if known.any() else "not-measured",
+                reason=scored,
+                n=int(known.sum()),
+                **about,
+            )
         scores = texts.score[known]
         if truth.all():
-            return Estimate.undefined(reason="every text should be flagged", n=len(truth), **about)
+            return Estimate.undefined(
+                reason_code="no-variation",
+                reason="every text should be flagged",
+                n=len(truth),
+                **about,
+            )
         threshold, f1 = best_threshold(scores, truth)
         units = np.arange(len(scores)) if texts.clusters is None else texts.clusters[known]
         _, codes = np.unique(units, return_inverse=True)
@@ -134,6 +140,7 @@ def _area_gap(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> E
     about |= {"unit": one.unit, "level": settings.level}
     if not known.any():
         return Estimate.undefined(
+            reason_code="not-measured",
             metric="area under the ROC curve", kind="gap", null=0.0, n=len(at),
             reason="one of the two gives no scores", **about,
         )  # fmt: skip
@@ -154,7 +161,7 @@ def accuracy_difference(one: Judged, two: Judged, a: str, b: str, settings: Sett
     n = len(at) if one.clusters is None else len(np.unique(one.clusters[x]))
     if n < settings.minimum:
         reason = f"not enough data: {n} {one.unit}s, at least {settings.minimum} wanted"
-        return Estimate.undefined(reason=reason, n=n, **about)
+        return Estimate.undefined(reason_code="too-few-units", reason=reason, n=n, **about)
     right = [np.where(truth, f, 1 - f) for f in (one.flagged[x], two.flagged[y])]
     if one.independent and two.independent:
         better = int(((right[0] == 1) & (right[1] == 0)).sum())

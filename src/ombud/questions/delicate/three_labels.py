@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.data.decisions import Decisions
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.questions.delicate.judged import of_texts
@@ -31,7 +30,6 @@ from ombud.text.tagging import texts_of
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
@@ -41,7 +39,7 @@ _LEAST_CHANCE = 1e-6
 
 @analysis("rating-labels")
 @dataclass(frozen=True)
-class RatingLabels:
+class RatingLabels(Analysis):
     """Agreement of raters, and detection against each label that their ratings make.
 
     - ``ratings/alpha``: the five alphas of Krippendorff (label says which).
@@ -64,12 +62,9 @@ class RatingLabels:
 
     ratings: Path | str
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return agreement and detection."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         texts = texts_of(data, "rating-labels")
         given = read_ratings(self.ratings, texts)
         labels = given.labels
@@ -97,7 +92,7 @@ class RatingLabels:
         tables = {"rating-counts": _counts(given)}
         if confusion:
             tables["risk-confusion"] = pl.DataFrame(confusion)
-        return Analysed(tuple(estimates), tables, given.exclusions)
+        return AnalysisResult(tuple(estimates), tables, given.exclusions)
 
 
 def _about(texts: Texts, name: str, label: str, settings: Settings) -> dict[str, Any]:
@@ -119,7 +114,11 @@ def _detection(
         if (known < 0).all():
             empty: dict[str, Any] = {"metric": metric.title, "system": name, "unit": "text"}
             empty |= {"n": 0} | about
-            result.append(Estimate.undefined(reason="no text has this label", **empty))
+            result.append(
+                Estimate.undefined(
+                    reason_code="no-labels", reason="no text has this label", **empty
+                )
+            )
             continue
         rows = metric.measure(some, labelled)
         result.append(estimate_metric(metric, {name: rows}, None, settings)[0].replace(**about))
@@ -139,7 +138,14 @@ def _soft(
     if not len(p) or p.min() < 0 or p.max() > 1:
         reason = "the scores are no probabilities" if len(p) else "no rated text has a score"
         return [
-            Estimate.undefined(metric=m, key=f"ratings/{k}", reason=reason, n=len(p), **about)
+            Estimate.undefined(
+                reason_code="not-measured",
+                metric=m,
+                key=f"ratings/{k}",
+                reason=reason,
+                n=len(p),
+                **about,
+            )
             for k, m in quantities
         ]
     q, p_safe = share[known], np.clip(p, _LEAST_CHANCE, 1 - _LEAST_CHANCE)
@@ -215,7 +221,10 @@ def class_agreement(
     )
     if not len(true):
         reason = "no text has a risk class of both raters and system"
-        return [Estimate.undefined(reason=reason, n=0, **about, **name) for name in names], []
+        return [
+            Estimate.undefined(reason_code="no-labels", reason=reason, n=0, **about, **name)
+            for name in names
+        ], []
     cells = np.zeros((HIGHEST_RISK + 1, HIGHEST_RISK + 1), dtype=np.int64)
     np.add.at(cells, (true, said), 1)
     rows = [

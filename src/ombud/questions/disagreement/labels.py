@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
@@ -72,7 +72,7 @@ def disputed(labels: Labels) -> Labels:
 
 @analysis("label-disagreement")
 @dataclass(frozen=True)
-class LabelDisagreement:
+class LabelDisagreement(Analysis):
     r"""Which labels people dispute, and whether disputed items are recommended more.
 
     For each label with votes, over its items with at least two votes:
@@ -98,8 +98,6 @@ class LabelDisagreement:
 
     k: int = 100
 
-    registered_name: ClassVar[str]
-
     def __post_init__(self) -> None:
         if self.k < 1:
             raise PlanError(f"k is {self.k}; a list has at least 1 place")
@@ -109,17 +107,16 @@ class LabelDisagreement:
         """How many places of a list it looks at."""
         return self.k
 
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return disputes by label, and the share of disputed items in lists and histories."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         labels = data.labels
         if labels is None:
             raise PlanError("label-disagreement needs labels; the data has none")
         if labels.yes is None or labels.no is None:
             reason = "they were applied, not voted on: nobody can be seen to disagree"
             count = len(labels.names)
-            return Analysed(
+            return AnalysisResult(
                 exclusions=(Exclusion("label-disagreement", "labels", count, reason, count),)
             )
         yes, no = labels.yes.astype(np.float64), labels.no.astype(np.float64)
@@ -128,7 +125,7 @@ class LabelDisagreement:
             found += _of_label(
                 label, yes[:, place], no[:, place], labels.states[:, place], settings
             )
-        return Analysed(tuple(found + self._recommended(data, labels, outputs, settings)))
+        return AnalysisResult(tuple(found + self._recommended(data, labels, outputs, settings)))
 
     def _recommended(
         self, data: Dataset, labels: Labels, outputs: Mapping[str, Outputs], settings: Settings
@@ -156,7 +153,9 @@ def _of_label(
     if not count:
         reason = "no item has two votes"
         return [
-            Estimate.undefined(metric=metric, key=key, reason=reason, n=0, **about)
+            Estimate.undefined(
+                reason_code="no-labels", metric=metric, key=key, reason=reason, n=0, **about
+            )
             for metric, key in (("disputed share", DISPUTED), ("two voters disagree", PAIRWISE))
         ]
     details = {"votes_per_item": float((yes + no)[voted].mean()), "items": count}
@@ -169,7 +168,12 @@ def _of_label(
             f"not enough data: {count} items with two votes, at least {settings.minimum} wanted"
         )
         undefined = Estimate.undefined(
-            metric="two voters disagree", key=PAIRWISE, reason=reason, n=count, **about
+            reason_code="too-few-units",
+            metric="two voters disagree",
+            key=PAIRWISE,
+            reason=reason,
+            n=count,
+            **about,
         )
         return [share, undefined]
     apart = estimate(

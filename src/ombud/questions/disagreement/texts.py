@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
@@ -54,10 +54,15 @@ def agreed(texts: Texts, share: float) -> tuple[NDArray[np.bool_], NDArray[np.bo
 class _Soft(Metric):
     """A rate in which a text counts by the share of its raters."""
 
-    title: str
+    name: str
     registered_name: ClassVar[str] = "soft-rate"
     of: ClassVar[Literal["moderator"]] = "moderator"
     statistic: ClassVar[RatioOfSums] = RatioOfSums()
+
+    @property
+    def title(self) -> str:
+        """The name as printed."""
+        return self.name
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Rows are made by the analysis."""
@@ -66,7 +71,7 @@ class _Soft(Metric):
 
 @analysis("rater-agreement")
 @dataclass(frozen=True)
-class RaterAgreement:
+class RaterAgreement(Analysis):
     r"""A text audit where raters agree, where they disagree, and against soft labels.
 
     With `yes` and `no` votes beside the texts, for every moderator: how often it flags texts that
@@ -90,23 +95,20 @@ class RaterAgreement:
 
     share: float = 1.0
 
-    registered_name: ClassVar[str]
-
     def __post_init__(self) -> None:
         if not 0.5 < self.share <= 1:
             raise PlanError(f"share is {self.share}; it must be above 0.5 and at most 1")
 
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the rates of every moderator, by agreement and against soft labels."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         texts = data.texts
         if texts is None:
             raise PlanError("rater-agreement needs texts; the data has none")
         if texts.yes is None or texts.no is None:
             reason = "there are no votes of raters (columns yes and no) to see who disagrees"
             gone = Exclusion(KEY, "texts", len(texts), reason, len(texts))
-            return Analysed(exclusions=(gone,))
+            return AnalysisResult(exclusions=(gone,))
         alike, voted = agreed(texts, self.share)
         n = int(np.count_nonzero(voted))
         apart = proportion(
@@ -128,7 +130,7 @@ class RaterAgreement:
         found += self._soft(data, decisions, settings)
         lost = len(texts) - n
         reason = "they have fewer than two votes, so nobody can be seen to disagree"
-        return Analysed(
+        return AnalysisResult(
             tuple(found),
             exclusions=(Exclusion(KEY, "texts", lost, reason, len(texts)),) if lost else (),
         )
@@ -209,6 +211,7 @@ def _none(name: str, system: str) -> Estimate:
     return Estimate.undefined(
         metric=RATES[name],
         key=f"{KEY}/{name}",
+        reason_code="no-units",
         reason="no such text",
         n=0,
         unit="text",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.dated import DatedLists, Requests
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
@@ -24,7 +24,6 @@ from ombud.stats.proportions import proportion
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
@@ -35,7 +34,7 @@ USERS = "requests/users-with-leak"
 
 @analysis("requests")
 @dataclass(frozen=True)
-class RequestLeaks:
+class RequestLeaks(Analysis):
     r"""How much of what people asked not to see they are shown after they asked.
 
     For every request (user u, label w, time t) and every place that u was shown,
@@ -74,8 +73,6 @@ class RequestLeaks:
     before: float = 30.0
     k: int | None = None
 
-    registered_name: ClassVar[str]
-
     def __post_init__(self) -> None:
         if self.requests is None or self.lists is None:
             raise PlanError("the analysis 'requests' needs two files: requests and lists")
@@ -83,10 +80,9 @@ class RequestLeaks:
         if any(a >= b for a, b in zip(cuts, cuts[1:], strict=False)) or self.before <= 0:
             raise PlanError("days must grow from above 0, and before must be above 0")
 
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return leak rates after and before requests, by label and delay, with their bounds."""
+        data, settings = context.data, context.settings
         if data.labels is None:
             raise PlanError("the analysis 'requests' needs labels; the data has none")
         requests = Requests.from_frame(str(self.requests))
@@ -107,7 +103,7 @@ class RequestLeaks:
         people = len(set(requests.users.tolist()))
         reason = "they were shown nothing after their request"
         gone = (Exclusion("requests", "users who asked", unshown, reason, people),)
-        return Analysed(tuple(estimates), exclusions=gone if unshown else ())
+        return AnalysisResult(tuple(estimates), exclusions=gone if unshown else ())
 
     def _shown(self) -> DatedLists:
         shown = DatedLists.from_frame(str(self.lists))
@@ -136,7 +132,7 @@ class RequestLeaks:
         if not after.height:
             reason = "nothing was shown to anyone after a request"
             about = {"metric": "leak rate after the request", "key": AFTER, "unit": "user"}
-            return [Estimate.undefined(reason=reason, n=0, **about)]
+            return [Estimate.undefined(reason_code="no-units", reason=reason, n=0, **about)]
         sides = {"after": rows_of(after, names)}
         if past.height:
             sides["before"] = rows_of(past, names)

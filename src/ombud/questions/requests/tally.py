@@ -73,8 +73,7 @@ def pairs_of(
     joined = joined.filter(inside).with_columns(delay=pl.col("at") - pl.col("time"))
     if not at_once:
         joined = joined.filter(pl.col("delay") != 0)
-    states = np.vstack([labels.states, np.full((1, len(labels.names)), LabelState.UNKNOWN)])
-    found = states[joined["row"].to_numpy(), joined["label"].to_numpy()]
+    found = labels.padded[joined["row"].to_numpy(), joined["label"].to_numpy()]
     return joined.select("user", "label", "delay").with_columns(
         leak=pl.Series(found == LabelState.YES), unknown=pl.Series(found < 0)
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
@@ -24,14 +23,12 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.paired import paired_proportion_estimate
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
 @analysis("drift")
 @dataclass(frozen=True)
-class Drift:
+class Drift(Analysis):
     r"""Change of the false-positive rate from one version or date to another, on the same texts.
 
     .. math:: FPR_{after} - FPR_{before}
@@ -53,12 +50,9 @@ class Drift:
     before: str
     after: str
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the change for everyone and for each group."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         result = decisions_in(outputs, "drift")
         unknown = [name for name in (self.before, self.after) if name not in result]
         if unknown:
@@ -88,7 +82,7 @@ class Drift:
         lost = len(np.union1d(rows[0].ids, rows[1].ids)) - len(units)
         reason = f"only one of {self.before} and {self.after} decided them"
         exclusions = (Exclusion("drift", "texts", lost, reason),) if lost else ()
-        return Analysed((*everyone, *by_group), exclusions=exclusions)
+        return AnalysisResult((*everyone, *by_group), exclusions=exclusions)
 
     def _change(
         self,
@@ -111,7 +105,7 @@ class Drift:
         n = len(flags) if clusters is None else len(np.unique(clusters))
         if n < settings.minimum:
             reason = f"not enough data: {n} {about['unit']}s, at least {settings.minimum} wanted"
-            return Estimate.undefined(reason=reason, n=n, **about)
+            return Estimate.undefined(reason_code="too-few-units", reason=reason, n=n, **about)
         shares = flags.mean(axis=0)
         about["details"] = {
             "before": float(shares[1]),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
@@ -24,8 +23,6 @@ from ombud.stats.estimate import Estimate
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
 
 
 Match = Literal["flag-rate", "false-positive-rate", "none"]
@@ -60,7 +57,7 @@ def matched_threshold(scores: NDArray[np.floating[Any]], flagged: int) -> tuple[
 
 @analysis("migration")
 @dataclass(frozen=True)
-class Migration:
+class Migration(Analysis):
     r"""Whose decisions change when a new moderator replaces an old one, on the same texts.
 
     .. math:: FPR_{new} - FPR_{old}, \qquad TPR_{new} - TPR_{old}
@@ -91,12 +88,9 @@ class Migration:
     new: str
     match: Match = "false-positive-rate"
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the changes, the threshold, and which texts change sides."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         result = decisions_in(outputs, "migration")
         for name in (self.old, self.new):
             if name not in result:
@@ -133,7 +127,7 @@ class Migration:
             ]
         reason = f"{self.old} and {self.new} did not both decide them"
         exclusions = (Exclusion("migration", "texts", lost, reason, len(data.texts)),)
-        return Analysed(tuple(estimates), {"migration": table}, exclusions if lost else ())
+        return AnalysisResult(tuple(estimates), {"migration": table}, exclusions if lost else ())
 
     def _matched(
         self, old: Decisions, new: Decisions, truth: NDArray[np.int8]

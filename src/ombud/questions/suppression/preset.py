@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from ombud.audits.plan import Plan
-from ombud.audits.presets import Preset, Tagger
+from ombud.audits.presets import Options, Preset, Tagger
 from ombud.data.dataset import Dataset
 from ombud.data.frames import has_columns
 from ombud.errors import PlanError
@@ -24,40 +24,59 @@ from ombud.text.tagging import (
 )
 
 
-class SuppressionOptions(BaseModel):
-    """What the preset can be asked for, under ``[options]``."""
+class SuppressionOptions(Options):
+    """The options of preset *suppression*."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    registered_name: ClassVar[str] = "preset 'suppression'"
 
     mode: Literal["whole-word", "published"] = "whole-word"
+    """How terms are matched: ``whole-word``, or ``published`` as the code of the paper matches."""
     terms: str = "terms-identity@1"
+    """The term list, one of those that ombud ships."""
     path: Path | str = ""
+    """A file with your own terms, used instead of `terms`."""
     groups: Literal["given", "tagged"] = "given"
+    """``given``: groups in the data stay, and texts of data sets without groups are tagged;
+    ``tagged``: all texts are tagged."""
     punctuation: dict[str, str] = Field(default_factory=dict)
+    """In published mode, the characters that become spaces, by data set, as in
+    ``{"openai-1680" = ".,#"}``; those of the paper's code where a data set is not listed."""
     sub_identities: bool = False
+    """Whether each sub-identity (``non-christian/muslim``) is audited as a group as well."""
     smallest_intersection: int = Field(default=200, ge=2)
+    """The smallest number of texts for which a pair of groups is audited."""
     events: int = Field(default=5, ge=1)
+    """The smallest number of flagged texts for which a ratio is computed and a group is ranked."""
     outcome: Literal["flagged", "refused", "either"] = "flagged"
+    """What counts: ``flagged``; ``refused``, for language models that decline to answer acceptable
+    prompts (over-refusal); or ``either``."""
     instability: bool = False
+    """Whether to measure how often repeating a query changes the decision; needs texts that were
+    queried repeatedly."""
     scores: bool = True
+    """Whether suppression of median scores is measured as well."""
     categories: tuple[str, ...] = ()
+    """The score categories that count; all categories where none is named."""
     regressions: bool = False
+    """Whether to regress correct flags and scores on groups, slurs, text type and word count; needs
+    ``pip install 'ombud[regress]'``."""
     before: str = ""
+    """The earlier version of a system, to test its drift; needs `after`."""
     after: str = ""
+    """The later version of that system."""
     old: str = ""
+    """The moderator in use, to report whose decisions a replacement would change; needs `new`."""
     new: str = ""
+    """The moderator that is to replace it."""
     match: Literal["flag-rate", "false-positive-rate", "none"] = "false-positive-rate"
+    """How the threshold of the new moderator is set: to flag as many acceptable texts
+    (``false-positive-rate``), as many of all texts (``flag-rate``), or unchanged (``none``)."""
     pages: bool = False
+    """Whether the report has a page for each group."""
 
 
 def _options(plan: Plan) -> SuppressionOptions:
-    try:
-        return SuppressionOptions.model_validate(plan.options)
-    except ValidationError as error:
-        faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        known = ", ".join(SuppressionOptions.model_fields)
-        head = f"preset 'suppression' (its options are {known}):"
-        raise PlanError("\n".join([head, *faults])) from None
+    return SuppressionOptions(**plan.options)
 
 
 def tag_texts(plan: Plan, data: Dataset) -> Dataset:
@@ -104,47 +123,9 @@ class SuppressionPreset(Preset):
 
     Audits in blocks (``[engine]``) tag each text by itself, and measure what merges: rates,
     suppression and the share without a decision, of all families together, without the analyses.
-
-    Options
-    -------
-    mode
-        ``whole-word``, or ``published`` as the paper's code matches.
-    terms, path
-        A term list of ombud, or a file with your own.
-    groups
-        ``given``: groups that the data brings along stay, and texts of data sets that state none
-        are tagged; ``tagged``: all texts are tagged.
-    punctuation
-        In published mode, for some data sets the characters that become spaces, as in
-        ``{"openai-1680" = ".,#"}``; by default those of the paper's code.
-    sub_identities
-        Whether each sub-identity (``non-christian/muslim``) is audited as a group of its own too.
-    smallest_intersection
-        Pairs of groups with fewer texts are left out: 200.
-    events
-        Fewer flagged texts than this give no ratio, and no group is ranked on fewer: 5.
-    outcome
-        What is counted: ``flagged``; ``refused``, for language models that decline to answer
-        acceptable prompts (over-refusal); or ``either``.
-    instability
-        Whether to measure how often a repeated question gets another answer; it needs texts that
-        were asked about repeatedly.
-    scores, categories
-        Whether medians of scores are measured, and of which categories.
-    regressions
-        Whether to regress right flags and scores on groups, slurs, family and word count; needs
-        ``pip install 'ombud[regress]'``.
-    before, after
-        Two systems that are two versions or dates of one: their drift is tested.
-    old, new, match
-        A moderator and the one that is to replace it: whose decisions would change, with the new
-        one's threshold set to flag as many acceptable texts (``false-positive-rate``), as many of
-        all texts (``flag-rate``), or as it is (``none``).
-    pages
-        Whether the report has a page for each group.
     """
 
-    options: ClassVar[type[BaseModel]] = SuppressionOptions
+    options: ClassVar[type[Options]] = SuppressionOptions
 
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with systems, metrics and analyses filled in."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed, decisions_in
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
 from ombud.metrics.engine.text_rows import max_score, measure_texts
 from ombud.registry import analysis
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
+    pass
 
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -25,7 +22,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @analysis("score-spread")
 @dataclass(frozen=True)
-class ScoreSpread:
+class ScoreSpread(Analysis):
     """Quantiles of the scores of texts that should not be flagged, by system and group.
 
     They describe these texts; they are not estimates of other texts. Groups with fewer texts than
@@ -39,12 +36,9 @@ class ScoreSpread:
 
     categories: tuple[str, ...] = ()
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return one row for each system and group."""
+        data, outputs, settings = context.data, context.outputs, context.settings
         rows = []
         for name, decisions in decisions_in(outputs, "score-spread").items():
             if self.categories and decisions.category_scores is None:
@@ -65,4 +59,4 @@ class ScoreSpread:
         schema = {"system": pl.String, "group": pl.String, "texts": pl.Int64}
         named = {f"q{round(100 * q):02d}": pl.Float64 for q in QUANTILES}
         table = pl.DataFrame(rows, schema={**schema, **named}, orient="row")
-        return Analysed(tables={"score-spread": table} if table.height else {})
+        return AnalysisResult(tables={"score-spread": table} if table.height else {})

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.registry import analysis
 from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
+    pass
 
 
 @analysis("set-sizes")
 @dataclass(frozen=True)
-class SetSizes:
+class SetSizes(Analysis):
     """Texts, mean words and groups of each data set, each family, and all together.
 
     The paper's Tables 1 and 2, for the data at hand. Counts, not estimates. Words are what stands
     between blanks. Texts in no group are counted; they count among all texts.
     """
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return one row for each data set and family, and one for all texts."""
+        data = context.data
         texts = texts_of(data, "set-sizes")
         words = np.array([len(str(text).split()) for text in texts.texts.tolist()], dtype=float)
         parts: list[tuple[str, str, Any]] = []
@@ -62,4 +56,4 @@ class SetSizes:
             }
             row |= {f"group: {g}": int(members[here, k].sum()) for k, g in enumerate(groups)}
             rows.append(row)
-        return Analysed(tables={"set-sizes": pl.DataFrame(rows, infer_schema_length=None)})
+        return AnalysisResult(tables={"set-sizes": pl.DataFrame(rows, infer_schema_length=None)})

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.registry import analysis
 from ombud.text.identity import TagMode
 from ombud.text.tagging import tags_of, terms_of
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
+    pass
 
 
 _MODES: tuple[TagMode, TagMode] = ("whole-word", "published")
@@ -25,7 +22,7 @@ _MODES: tuple[TagMode, TagMode] = ("whole-word", "published")
 
 @analysis("identity-tag-counts")
 @dataclass(frozen=True)
-class TagCounts:
+class TagCounts(Analysis):
     """Texts that name each identity group, by whole words and as the published code matches.
 
     The published code misses terms at the start or end of a text, beside most punctuation, and
@@ -46,12 +43,9 @@ class TagCounts:
     path: Path | str = ""
     punctuation: dict[str, str] = field(default_factory=dict)
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return one row for each group."""
+        data = context.data
         listed = terms_of(self.terms, self.path)
         whole, published = (tags_of(data, listed, m, self.punctuation) for m in _MODES)
         differences = whole.compare(published)
@@ -65,4 +59,4 @@ class TagCounts:
                 "published_only": [d.only_second for d in differences],
             }
         )
-        return Analysed(tables={"identity-tag-counts": table})
+        return AnalysisResult(tables={"identity-tag-counts": table})

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from ombud.audits.analyses import Analysed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion
 from ombud.text.tagging import stated_texts, tags_of, terms_of, texts_of
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
+    pass
 
 
 POOR = 0.75
@@ -49,7 +46,7 @@ def measured_quality(terms: str, mode: str) -> pl.DataFrame:
 
 @analysis("tag-validation")
 @dataclass(frozen=True)
-class TagValidation:
+class TagValidation(Analysis):
     """Recall, precision, accuracy and false-positive rate of tags, where a source states groups.
 
     Texts of data sets that state groups (people's labels, or identity terms of templates) are
@@ -71,16 +68,13 @@ class TagValidation:
     path: Path | str = ""
     mode: Literal["whole-word", "published"] = "whole-word"
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the quality of the tags of each group."""
+        data, settings = context.data, context.settings
         texts = texts_of(data, "tag-validation")
         stated = stated_texts(data)
         if data.text_groups is None or not stated.any():
-            return Analysed()
+            return AnalysisResult()
         listed = terms_of(self.terms, self.path)
         tags = tags_of(data, listed, self.mode)
         given = data.text_groups.aligned(texts.ids)
@@ -105,4 +99,4 @@ class TagValidation:
             rows.append((group, hit, wrong, missed, rest))
         schema = ["group", "true_positive", "false_positive", "false_negative", "true_negative"]
         table = pl.DataFrame(rows, schema=schema, orient="row")
-        return Analysed(tuple(estimates), {"tag-validation": table})
+        return AnalysisResult(tuple(estimates), {"tag-validation": table})

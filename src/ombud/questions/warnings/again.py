@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud import registry
-from ombud.audits.analyses import Analysed, LiveSystems, all_interactions
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, all_interactions
 from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
@@ -24,8 +24,7 @@ from ombud.metrics.engine.list_depth import with_list_depth
 from ombud.questions.warnings.amplification import Form, Smoothing, UnknownLabels
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
-from ombud.systems.base import RatingPredictor, Recommender, TrainableRecommender
-from ombud.systems.rerankers.base import NeedsData
+from ombud.systems.base import Recommender
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -39,7 +38,7 @@ _PART = 2000
 
 @analysis(SECOND)
 @dataclass(frozen=True)
-class SecondTraining:
+class SecondTraining(Analysis):
     r"""Amplification of systems that were trained a second time, on held-out interactions too.
 
     Accuracy needs a part that was held out, amplification does not: what people are shown comes
@@ -69,23 +68,23 @@ class SecondTraining:
     smoothing: Smoothing = "imaginary-item"
     unknown: UnknownLabels = "no"
 
-    registered_name: ClassVar[str]
+    asks_systems = True
 
-    def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Train on everything, ask for the same users, measure again."""
+        data, settings = context.data, context.settings
         whole = all_interactions(data, SECOND)
         everything = replace(data, interactions=whole, test=None)
         lists: dict[str, Outputs] = {}
         ratings: dict[str, Outputs] = {}
-        asked, gone = _trainable(live, SECOND)
+        asked, gone = _trainable(context, SECOND)
         for name, system in asked.items():
             again = deepcopy(system)
-            if isinstance(again, NeedsData):
-                again.bind(everything)
-            again.fit(whole, progress=live.progress)
-            users = _users_of(live, name)
+            again.bind(everything)
+            again.fit(whole, progress=context.progress)
+            users = _users_of(context, name)
             lists[name] = _ask(again, users, self.k)
-            if whole.explicit and isinstance(again, RatingPredictor) and again.predicts_ratings:
+            if whole.explicit and again.predicts_ratings:
                 ratings[name] = Predictions.of_held_out(whole, again.predict, users, name)
         common = {"k": self.k, "smoothing": self.smoothing, "unknown": self.unknown}
         metrics = [
@@ -96,12 +95,12 @@ class SecondTraining:
         estimates += _measured(
             [RMSE()], ratings, everything, settings, SECOND, "on what it was trained on"
         )
-        return Analysed(tuple(estimates), exclusions=gone)
+        return AnalysisResult(tuple(estimates), exclusions=gone)
 
 
 @analysis(EVERYONE)
 @dataclass(frozen=True)
-class AccuracyOfEveryone:
+class AccuracyOfEveryone(Analysis):
     """Accuracy over all users with something held out, beside that of the sample.
 
     An audit asks for the lists of a sample of users; accuracy of rare hits needs more. Systems that
@@ -123,22 +122,23 @@ class AccuracyOfEveryone:
     accuracy_at: tuple[int, ...] = (10, 50, 100)
     relevance: Relevance = "presence"
 
-    registered_name: ClassVar[str]
+    asks_systems = True
 
     def __post_init__(self) -> None:
         if not self.accuracy_at or min(self.accuracy_at) < 1:
             raise PlanError(f"accuracy_at is {self.accuracy_at}; each length is at least 1")
 
-    def analyse_systems(self, data: Dataset, live: LiveSystems, settings: Settings) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Ask for everyone with something held out, and measure."""
+        data, settings = context.data, context.settings
         if data.test is None:
             raise PlanError(f"{EVERYONE} needs held-out interactions; give the plan a split")
         held = np.diff(data.test.matrix.indptr) > 0
         users = data.test.users.ids[held]
-        asked, gone = _trainable(live, EVERYONE)
+        asked, gone = _trainable(context, EVERYONE)
         lists: dict[str, Outputs] = {}
         for name, system in asked.items():
-            live.progress(0, 1, f"asking {name} for everyone")
+            context.progress(0, 1, f"asking {name} for everyone")
             lists[name] = _ask(system, users, max(self.accuracy_at))
         about = {"relevance": self.relevance, "no_list": "zero"}
         metrics = [
@@ -147,22 +147,20 @@ class AccuracyOfEveryone:
             for name, more in (("precision", {}), ("recall", {}), ("f1", {"average": "means"}))
         ]
         made = _measured(metrics, lists, data, settings, EVERYONE, "all users")
-        return Analysed(tuple(made), exclusions=gone)
+        return AnalysisResult(tuple(made), exclusions=gone)
 
 
-def _trainable(
-    live: LiveSystems, who: str
-) -> tuple[dict[str, TrainableRecommender], tuple[Exclusion, ...]]:
+def _trainable(context: Context, who: str) -> tuple[dict[str, Recommender], tuple[Exclusion, ...]]:
     """Return the systems that can be trained, and count the others."""
-    every = {name: one for name, one in live.systems.items() if isinstance(one, Recommender)}
-    kept = {name: one for name, one in every.items() if isinstance(one, TrainableRecommender)}
+    every = {name: one for name, one in context.systems.items() if isinstance(one, Recommender)}
+    kept = {name: one for name, one in every.items() if one.trainable}
     lost = len(every) - len(kept)
     reason = "ombud cannot train them: only their lists are there"
     return kept, (Exclusion(who, "systems", lost, reason, len(every)),) if lost else ()
 
 
-def _users_of(live: LiveSystems, name: str) -> NDArray[Any]:
-    outputs = live.outputs[name]
+def _users_of(context: Context, name: str) -> NDArray[Any]:
+    outputs = context.outputs[name]
     assert isinstance(outputs, Recommendations)  # it is a recommender's
     return np.asarray(outputs.users)
 

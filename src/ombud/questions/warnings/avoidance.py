@@ -14,7 +14,7 @@ from ombud.data.avoid_lists import Avoided
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows, Told
+from ombud.metrics.base import Metric, Notes, Outputs, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import RatioOfSums
 
@@ -101,7 +101,7 @@ class AvoidLeak(Metric):
         del tables
         return ""
 
-    def tell(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Told:
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
         """Return how many places leak, and of how many it is not known."""
         del labels
         return leak_told(tallies)
@@ -121,7 +121,7 @@ def leak_rows(lists: Recommendations, data: Dataset, avoided: Avoided) -> Rows:
         "unknown": unknown[kept].sum(),
     }
     tallies = {name: np.array([float(value)]) for name, value in sums.items()}
-    notes, details = leak_told(tallies)
+    told = leak_told(tallies)
     gone = int(np.count_nonzero(~concerned))
     reason = "they avoid nothing"
     return Rows(
@@ -132,17 +132,18 @@ def leak_rows(lists: Recommendations, data: Dataset, avoided: Avoided) -> Rows:
             "denominator": places[:, None].astype(np.float64),
         },
         exclusions=(Exclusion("avoid-leak", "users", gone, reason, len(lists)),) if gone else (),
-        notes=notes,
-        details=details,
+        notes=told.by_label,
+        details=told.details,
         tallies=tallies,
+        events=leaks[:, None],
     )
 
 
-def leak_told(tallies: Mapping[str, NDArray[np.float64]]) -> Told:
+def leak_told(tallies: Mapping[str, NDArray[np.float64]]) -> Notes:
     """Return the note and the details of `AvoidLeak` from its sums over users."""
     told = {name: int(value[0]) for name, value in tallies.items()}
     note = (
         f"{told['leaks']:,} of {told['places']:,} places of {told['users']:,} users carry "
         f"what their user avoids; of {told['unknown']:,} it is not known"
     )
-    return {"": note}, {"": told}
+    return Notes({"": note}, {"": told})

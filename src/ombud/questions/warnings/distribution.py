@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, needed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, needed
 from ombud.data.labels import LabelState
 from ombud.questions.warnings.histograms import one_histogram
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
     from ombud.data.items import Items
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
 
 
 _BINS = 30
@@ -30,7 +27,7 @@ _WHOLE = "none: a fact about this data, counted in full"
 
 @analysis("distribution")
 @dataclass(frozen=True)
-class Distribution:
+class Distribution(Analysis):
     """Interactions per user and item, labels per status, histograms, and two densities.
 
     Interaction density is interactions / (users x items); warning density is labels known to be
@@ -47,12 +44,9 @@ class Distribution:
       were *yes* is the upper bound given beside it.
     """
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the statistics as estimates without intervals, and as tables."""
+        data = context.data
         interactions, labels = needed(data, "distribution")
         states = labels.aligned(interactions.items)
         per = {
@@ -129,7 +123,7 @@ class Distribution:
             "label-status": status,
             "activity-histogram": pl.concat([part for part in parts if part.height]),
         }
-        return Analysed(tuple(estimates), tables)
+        return AnalysisResult(tuple(estimates), tables)
 
 
 def _numbers(items: Items | None) -> dict[str, NDArray[np.float64]]:

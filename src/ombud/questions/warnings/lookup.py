@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ombud.audits.result import MetricInfo, Result
-from ombud.report.findings import EstimateSet, estimates_of, infos_of, reading
+from ombud.report.findings import EstimateSet, estimates_of, infos_of, key_of_metric, reading
 from ombud.stats.estimate import Estimate
 
 FORMS = {
@@ -37,6 +37,16 @@ def amplification_infos(result: Result, name: str) -> dict[str, MetricInfo]:
         found.setdefault(unknown if bound else info.spec.get("form", "mean"), info)
     order = [*FORMS, "lowest", "highest"]
     return {form: found[form] for form in order if form in found}
+
+
+def paper_infos(result: Result, name: str) -> list[MetricInfo]:
+    """Return the paper's reading, unlabeled items as *no*, where the headline has another one."""
+    chief = set(map(id, amplification_infos(result, name).values()))
+    return [
+        info
+        for info in infos_of(result, name)
+        if info.spec.get("unknown", "no") == "no" and id(info) not in chief
+    ]
 
 
 def chief_amplification(result: Result) -> MetricInfo | None:
@@ -96,7 +106,8 @@ def disagreeing(result: Result, system: str) -> Estimate | None:
     infos = amplification_infos(result, "amplification-user")
     if not {"mean", "ratio-of-means"} <= set(infos):
         return None
-    chief, paper = (level(result, infos[form], system) for form in ("ratio-of-means", "mean"))
+    mean = next(iter(paper_infos(result, "amplification-user")), infos["mean"])
+    chief, paper = (level(result, info, system) for info in (infos["ratio-of-means"], mean))
     if chief is None or paper is None or chief.value is None or paper.value is None:
         return None
     clear = {"above", "below"} & {reading(chief), reading(paper)}
@@ -157,10 +168,7 @@ def overall(
 
 def level(result: Result, info: MetricInfo, system: str, label: str = "") -> Estimate | None:
     """Return the value of one system for everyone."""
-    for e in estimates_of(result, info):
-        if e.system == system and e.label == label and not e.group and e.kind == "level":
-            return e
-    return None
+    return result.one(key_of_metric(info), system=system, label=label, group="", kind="level")
 
 
 def contrast(

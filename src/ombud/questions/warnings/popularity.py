@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ombud.audits.analyses import Analysed, needed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, needed
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimate import correct
@@ -23,9 +22,7 @@ from ombud.stats.permutation import LabelTests, label_tests
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
-    from ombud.metrics.engine.estimator import Settings
+    pass
 
 
 _WITH, _WITHOUT = "items with the label", "items without it"
@@ -94,7 +91,7 @@ def shift_bounds(values: Floats, states: NDArray[np.int8]) -> tuple[Floats, Floa
 
 @analysis("popularity-shift")
 @dataclass(frozen=True)
-class PopularityShift:
+class PopularityShift(Analysis):
     r"""Mean popularity of items with a label minus that of items without it, for every label.
 
     .. math:: \frac{1}{|Y|} \sum_{i \in Y} x_i - \frac{1}{|N|} \sum_{i \in N} x_i
@@ -130,12 +127,9 @@ class PopularityShift:
     permutations: int = 10_000
     bins: int = 20
 
-    registered_name: ClassVar[str]
-
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return the shift and the effect size of every label."""
+        data, settings = context.data, context.settings
         interactions, labels = needed(data, "popularity-shift")
         values, word = popularity_of(interactions, self.popularity)
         states = np.maximum(labels.aligned(interactions.items), -1)
@@ -162,7 +156,7 @@ class PopularityShift:
                 values, states, labels.names, self.bins, word == "interactions"
             ),
         }
-        return Analysed((*correct(shifts, settings.correction), *deltas), tables)
+        return AnalysisResult((*correct(shifts, settings.correction), *deltas), tables)
 
     @staticmethod
     def _table(
@@ -207,7 +201,9 @@ class PopularityShift:
 
 def _shift(found: LabelTests, w: int, metric: str, about: dict[str, Any]) -> Estimate:
     if found.reason[w]:
-        return Estimate.undefined(metric=metric, reason=str(found.reason[w]), **about)
+        return Estimate.undefined(
+            reason_code="no-labels", metric=metric, reason=str(found.reason[w]), **about
+        )
     ends = (float(found.low[w]), float(found.high[w]))
     there = np.isfinite(ends).all()
     how = "all arrangements" if found.exact[w] else f"{int(found.permutations[w]):,} permutations"
@@ -229,7 +225,9 @@ def _shift(found: LabelTests, w: int, metric: str, about: dict[str, Any]) -> Est
 def _delta(found: LabelTests, w: int, about: dict[str, Any]) -> Estimate:
     metric = "popularity shift (Cliff's delta)"
     if found.reason[w]:
-        return Estimate.undefined(metric=metric, reason=str(found.reason[w]), **about)
+        return Estimate.undefined(
+            reason_code="no-labels", metric=metric, reason=str(found.reason[w]), **about
+        )
     ends = (float(found.delta_low[w]), float(found.delta_high[w]))
     there = np.isfinite(ends).all()
     return Estimate(

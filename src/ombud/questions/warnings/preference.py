@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ombud.audits.analyses import Analysed, needed
+from ombud.audits.analysis import Analysis, AnalysisResult, Context, needed
 from ombud.data.exclusions import Exclusion
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
@@ -25,8 +24,6 @@ from ombud.stats.proportions import proportion
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Outputs
     from ombud.metrics.engine.estimator import Settings
 
 
@@ -64,7 +61,7 @@ def two_sides(
 
 @analysis("user-preference")
 @dataclass(frozen=True)
-class UserPreference:
+class UserPreference(Analysis):
     """Share of users who rate items with a label higher than items without it, and lower.
 
     For each of a random sample of users, the mean rating of items known to have the label and of
@@ -97,16 +94,13 @@ class UserPreference:
     permutations: int = 10_000
     labels: tuple[str, ...] = ()
 
-    registered_name: ClassVar[str]
-
     def __post_init__(self) -> None:
         if self.sample < 1:
             raise PlanError(f"sample is {self.sample}; at least 1 user is needed")
 
-    def analyse(
-        self, data: Dataset, outputs: Mapping[str, Outputs], settings: Settings
-    ) -> Analysed:
+    def analyze(self, context: Context) -> AnalysisResult:
         """Return both shares and the mean difference of every label."""
+        data, settings = context.data, context.settings
         interactions, labels = needed(data, "user-preference")
         if self.labels:
             labels = labels.select(self.labels)
@@ -146,7 +140,9 @@ class UserPreference:
             reason = f"not in the random sample of {len(rows):,}"
             left = interactions.n_users - len(rows)
             gone = (Exclusion("user-preference", "users", left, reason, interactions.n_users),)
-        return Analysed((*estimates[0], *estimates[1], *estimates[2], *differences), tables, gone)
+        return AnalysisResult(
+            (*estimates[0], *estimates[1], *estimates[2], *differences), tables, gone
+        )
 
     def _users(self, interactions: Interactions, seed: int) -> NDArray[np.int64]:
         n = interactions.n_users

@@ -8,25 +8,24 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, Field
 
 from ombud import registry
 from ombud.audits.load import load_data
 from ombud.audits.plan import Plan
-from ombud.audits.presets import Preset
-from ombud.audits.tuned import with_tuned
+from ombud.audits.presets import Options, Preset
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import has_columns
+from ombud.data.frames import has_columns, open_frame
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.questions.warnings.amplification import Form, Smoothing, UnknownLabels
-from ombud.questions.warnings.measured_labels import has_measured_labels, of_measured_labels
 from ombud.registry import preset
 from ombud.rng import generator
-from ombud.systems.base import RatingPredictor
+from ombud.systems.base import Recommender
 from ombud.taxonomy import load_taxonomy
+from ombud.tuning.tuning import with_tuned
 
 Trained = Literal["Random", "TopPop", "TopPop damped", "SVD", "ALS"]
 """The recommenders that the preset can train."""
@@ -43,28 +42,54 @@ _SEEDED = frozenset({"random", "svd", "implicit-als"})
 _RERANKERS = {"avoid-list": "avoid list", "calibrated": "calibrated"}
 
 
-class WarningsOptions(BaseModel):
-    """What the preset can be asked for, under ``[options]``."""
+class WarningsOptions(Options):
+    """The options of preset *warnings*."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    registered_name: ClassVar[str] = "preset 'warnings'"
 
     k: int = Field(default=100, ge=1)
+    """The number of recommendations per user that amplification counts."""
     accuracy_at: tuple[int, ...] = (10, 50, 100)
+    """The list lengths at which accuracy is measured."""
     feedback: Literal["auto", "explicit", "implicit"] = "auto"
+    """``explicit`` (ratings), ``implicit``, or ``auto``: inspect the data. State it for a large
+    source: inspecting means reading the source twice."""
     trained: tuple[Trained, ...] | None = None
+    """The recommenders to train, beside those of the plan: ``Random``, ``TopPop``, ``TopPop
+    damped`` (a few high ratings do not make an item popular), ``SVD``, ``ALS``. If the plan names
+    no system, the default is Random, TopPop and SVD (ratings) or ALS (no ratings)."""
     forms: tuple[Form, ...] = ("mean", "median", "ratio-of-means", "log-ratio")
+    """How amplification is averaged over users, as in the metric ``amplification``."""
     smoothing: Smoothing = "imaginary-item"
-    unknown: UnknownLabels = "no"
+    """What is done for users whose history lacks a label, as in the metric ``amplification``."""
+    unknown: UnknownLabels | None = None
+    """The older name of ``unlabeled`` under ``[data]``: ``no``, or ``exclude`` for ``unknown``.
+    ``yes`` counts every unknown label as present."""
     bounds: bool = True
+    """Whether the bounds for unknown labels are computed."""
     users: int = Field(default=1000, ge=1)
+    """The number of users that are sampled, where the plan has no `sample`."""
     accuracy_users: Literal["sample", "all"] = "sample"
+    """``all``: report precision, recall and F1 for all users beside those of the sample."""
     second_training: bool = False
+    """Whether systems are trained a second time, on all interactions, to report their amplification
+    and RMSE as well (analysis ``second-training``)."""
     item_share: float | None = Field(default=None, gt=0, le=1)
+    """The share of items, drawn at random, that the audit is restricted to, such as 0.1; ombud
+    counts what this excludes."""
     roll_up: str = ""
+    """A taxonomy (``warnings-ao3@1``) under whose parent categories labels are combined."""
     tuned: Path | str = ""
+    """A folder of ``ombud tune``, or a folder of such folders: models take the parameters found
+    there, unless the plan states its own."""
     rerankers: tuple[dict[str, Any], ...] = Field(
         default=(), validation_alias=AliasChoices("rerankers", "remedies")
     )
+    """Rerankers to audit, each a table with `type` (``avoid-list`` or ``calibrated``), the name of
+    the system it reranks (`of`), and its arguments, such as ``labels``. Each adds a system, such as
+    ``SVD + avoid list``; its cost is the paired difference from the system itself. An avoid list
+    for all users is also checked for items that pass it. A list that a reranker empties has zero
+    accuracy."""
 
 
 @preset("warnings")
@@ -84,7 +109,9 @@ class WarningsPreset(Preset):
     - **metrics**: RMSE (where a system predicts ratings), precision, recall and F1 at 10, 50 and
       100; relevant is the user's own top quartile of ratings, or every held-out interaction.
       Amplification@k by label and as the user's average over labels: mean, median, ratio of means,
-      log ratio; and the least and the greatest ratio of means that unknown labels allow.
+      log ratio; and the least and the greatest ratio of means that unknown labels allow. Items
+      whose label is unknown do not count, unless the plan declares ``[data] unlabeled = "no"``:
+      the paper's reading, which otherwise stands beside the headline.
     - **analyses**: popularity shift of each label, users' preference, distribution; they see all
       interactions, held out or not. Which labels people dispute, where they were voted on.
     - **sample**: 1,000 users are asked for lists.
@@ -96,53 +123,17 @@ class WarningsPreset(Preset):
     The amplification of trained systems compares lists with the history they were trained on, the
     90% part; ``second_training`` gives that of systems trained on everything beside it, as the
     paper does.
-
-    Options
-    -------
-    k
-        Length of the lists for amplification: 100.
-    accuracy_at
-        Lengths of the lists for accuracy: 10, 50 and 100.
-    feedback
-        ``explicit`` (ratings), ``implicit``, or ``auto``: look at the data. For a large source,
-        say which: looking means reading it twice.
-    trained
-        Some of ``Random``, ``TopPop``, ``TopPop damped`` (a few high ratings do not make a hit),
-        ``SVD``, ``ALS``.
-    forms, smoothing, unknown
-        As in the metric ``amplification``.
-    bounds
-        Whether the bounds for unknown labels are computed.
-    users
-        How many users are sampled, where the plan has no `sample`.
-    accuracy_users
-        ``all``: precision, recall and F1 of all users are given beside those of the sample.
-    second_training
-        Whether systems are trained once more, on everything, and amplification (and RMSE) is given
-        of those too: the analysis ``second-training``.
-    item_share
-        Audit on a random share of the items and their interactions, such as 0.1; default, on all.
-        What is left out is counted.
-    roll_up
-        A taxonomy (``warnings-ao3@1``) under whose parent categories labels are gathered.
-    tuned
-        A folder of ``ombud tune``, or a folder of such folders: the parameters that were found are
-        those of the models. What the plan states itself stands.
-    rerankers
-        Each a `type` (``avoid-list`` or ``calibrated``), the name of the system that it is put
-        around (`of`), and its arguments, such as ``labels``. Each is one more system, ``SVD +
-        avoid list`` and so on; what it costs is the paired difference to the system itself.
-        An avoid list for everyone is also checked for what gets through, beside the system that
-        it was put around. A list that a reranker empties counts as zero accuracy.
     """
 
-    options: ClassVar[type[BaseModel]] = WarningsOptions
+    options: ClassVar[type[Options]] = WarningsOptions
 
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with systems, metrics and analyses filled in."""
         options = _options(plan)
         measured = of_measured_labels(plan, frozenset(options.model_fields_set))
         options = options.model_copy(update=measured)
+        plan = _declared(plan, options)
+        options = options.model_copy(update={"unknown": _reading(plan, options)})
         explicit = _is_explicit(plan, options)
         systems = _systems(plan, options, explicit)
         if options.tuned:
@@ -154,7 +145,8 @@ class WarningsPreset(Preset):
             filled["split"] = {"method": "per-user", "share": 0.1}
         if not plan.metrics:
             accuracy = _accuracy(options, systems, explicit) if held_out else []
-            filled["metrics"] = (*_amplification(options), *accuracy, *_leaks(options, systems))
+            amplified = _amplification(options, beside=not has_measured_labels(plan))
+            filled["metrics"] = (*amplified, *accuracy, *_leaks(options, systems))
         # The analyses take labels at their word, and a system's word is not to be taken.
         if not plan.analyses and not has_measured_labels(plan):
             filled["analyses"] = tuple(_analyses(plan, options, explicit, held_out))
@@ -185,7 +177,7 @@ def _analyses(
         found.append({"name": "label-disagreement", "k": options.k})
     if options.second_training:
         about: dict[str, Any] = {"k": options.k, "smoothing": options.smoothing}
-        about["unknown"] = options.unknown
+        about["unknown"] = options.unknown or "exclude"
         forms = [form for form in ("ratio-of-means", "mean") if form in options.forms]
         found.append({"name": "second-training", **about, "forms": forms or list(options.forms)})
     if options.accuracy_users == "all" and held_out:
@@ -237,13 +229,7 @@ def _item_sample(interactions: Interactions, share: float, seed: int) -> Interac
 
 
 def _options(plan: Plan) -> WarningsOptions:
-    try:
-        return WarningsOptions.model_validate(plan.options)
-    except ValidationError as error:
-        faults = [f"  - options.{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        known = ", ".join(WarningsOptions.model_fields)
-        head = f"preset 'warnings' (its options are {known}):"
-        raise PlanError("\n".join([head, *faults])) from None
+    return WarningsOptions(**plan.options)
 
 
 def _is_explicit(plan: Plan, options: WarningsOptions) -> bool:
@@ -313,17 +299,46 @@ def _is_trained(config: dict[str, Any]) -> bool:
     if "inner" in config:
         return _is_trained(config["inner"])
     kind = config.get("type")
-    known = kind in registry.names("recommender")
-    return known and hasattr(registry.get("recommender", str(kind)), "fit")
+    if kind not in registry.names("recommender"):
+        return False
+    factory = registry.get("recommender", str(kind))
+    return isinstance(factory, type) and issubclass(factory, Recommender) and factory.trainable
 
 
-def _amplification(options: WarningsOptions) -> list[dict[str, Any]]:
+def _declared(plan: Plan, options: WarningsOptions) -> Plan:
+    """Return the plan with what ``[options] unknown`` says about unlabeled items under [data]."""
+    word = {"no": "no", "exclude": "unknown"}.get(options.unknown or "")
+    if word is None or has_measured_labels(plan):
+        return plan
+    given = plan.data.unlabeled
+    if given not in (None, word):
+        raise PlanError(
+            f"preset 'warnings': [data] unlabeled is {given!r}, and [options] unknown, its older "
+            f"name, is {options.unknown!r}; remove [options] unknown"
+        )
+    return plan.model_copy(update={"data": plan.data.model_copy(update={"unlabeled": word})})
+
+
+def _reading(plan: Plan, options: WarningsOptions) -> UnknownLabels:
+    """Return how unknown labels count: as the plan declares, else not at all."""
+    if options.unknown is not None:
+        return options.unknown
+    told = (plan.data.unlabeled, *(plan.data.options.get(key) for key in ("unlabeled", "absent")))
+    return "no" if "no" in told else "exclude"
+
+
+def _amplification(options: WarningsOptions, *, beside: bool) -> list[dict[str, Any]]:
+    """Return the amplifications; `beside` adds the paper's reading where another one counts."""
     common = {"k": options.k, "smoothing": options.smoothing, "unknown": options.unknown}
     metrics = [
         {"name": name, **common, "form": form}
         for name in ("amplification-user", "amplification")
         for form in options.forms
     ]
+    if beside and options.unknown == "exclude":
+        form = "mean" if "mean" in options.forms else options.forms[0]
+        paper = common | {"unknown": "no", "form": form}
+        metrics += [{"name": name, **paper} for name in ("amplification-user", "amplification")]
     if options.bounds:
         about = {"name": "amplification-user", **common, "form": "ratio-of-means"}
         metrics += [about | {"unknown": bound} for bound in ("lowest", "highest")]
@@ -353,7 +368,7 @@ def _predicts_ratings(config: dict[str, Any]) -> bool:
     kind = str(options.pop("type"))
     # The system itself knows: one ranked by counts has scores that are no ratings.
     system = registry.create("recommender", kind, options)
-    return isinstance(system, RatingPredictor) and system.predicts_ratings
+    return isinstance(system, Recommender) and bool(system.predicts_ratings)
 
 
 def _leaks(options: WarningsOptions, systems: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -371,3 +386,32 @@ def _leaks(options: WarningsOptions, systems: dict[str, dict[str, Any]]) -> list
         | ({"about": ", ".join(labels)} if len(avoided) > 1 else {})
         for labels, concerned in sorted(avoided.items(), key=lambda pair: pair[0])
     ]
+
+
+# Labels that a system gave, with error rates: what the warnings experiment can make of them.
+
+
+def has_measured_labels(plan: Plan) -> bool:
+    """Return whether the plan's file of labels holds the error rates of the system behind them."""
+    if plan.data.source is not None or plan.data.labels is None:
+        return False
+    return "transport" in open_frame(plan.data.labels)[0].collect_schema().names()
+
+
+def of_measured_labels(plan: Plan, given: frozenset[str]) -> dict[str, Any]:
+    """Return the options to use with labels whose errors are known, unless the plan gives them.
+
+    Only a ratio of means can be corrected for error rates, and every item has an answer, so there
+    are no bounds for unknown labels.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    given
+        Options that the plan itself gives; they stand.
+    """
+    if not has_measured_labels(plan):
+        return {}
+    wanted: dict[str, Any] = {"forms": ("ratio-of-means",), "bounds": False}
+    return {name: value for name, value in wanted.items() if name not in given}

@@ -27,6 +27,7 @@ from ombud.questions.warnings.lookup import (
     leak_infos,
     level,
     overall,
+    paper_infos,
     unknown_ranges,
 )
 from ombud.questions.warnings.wording import care, remedy_words, system_words
@@ -54,6 +55,7 @@ def warnings_amplification(result: Result) -> Section | None:
     """Say whether lists hold more of the labels than users' own histories."""
     infos = amplification_infos(result, "amplification-user")
     by_label = amplification_infos(result, "amplification")
+    paper = paper_infos(result, "amplification-user")
     if not infos and not by_label:
         return None
     again = again_infos(result, SECOND)
@@ -64,7 +66,9 @@ def warnings_amplification(result: Result) -> Section | None:
     if infos:
         # Where nothing is unknown the bounds are the ratio of means once more.
         names = {**FORMS, **(_BOUNDS if unknown_ranges(result) else {})}
-        rows = [(names[form], info) for form, info in infos.items() if form in names]
+        rows = [(names[form], info) for form, info in infos.items() if form in FORMS]
+        rows += [("the paper's reading: unlabeled items as no", info) for info in paper]
+        rows += [(names[form], infos[form]) for form in _BOUNDS if form in infos and form in names]
         rows += [(info.title, info) for info in again]
         caption = (
             "Amplification, users' average over labels, by system and by how one number is made "
@@ -76,7 +80,8 @@ def warnings_amplification(result: Result) -> Section | None:
     figures += [spread_figure(result, by_label=True), tradeoff_figure(result)]
     blocks += [figure for figure in figures if figure is not None]
     title = "Do lists hold more of the labels than people's own histories?"
-    told = (*infos.values(), *by_label.values(), *again)
+    paper += paper_infos(result, "amplification")
+    told = (*infos.values(), *by_label.values(), *paper, *again)
     return Section(
         title,
         tuple(blocks),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions, Outcome
-from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError, ResultError
 from ombud.files import read_json, write_folder, write_json
 from ombud.systems.base import Progress
 from ombud.systems.detectors.heads import Head, Rule, best_threshold
-from ombud.systems.moderators.local import clean_texts
+from ombud.systems.moderators.local import LocalModerator
 from ombud.text.dedup import content_keys
 from ombud.text.windows import join_windows
 
@@ -49,7 +48,7 @@ class Scores:
 
 
 @dataclass(kw_only=True)
-class Detector(ABC):
+class Detector(LocalModerator):
     """A model that says how delicate a text is; a moderator like any other.
 
     Parameters
@@ -138,9 +137,9 @@ class Detector(ABC):
             return self.head.decide(scores.outputs, "argmax", self.threshold)
         return np.asarray(self.of_windows(scores) > self.threshold)
 
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return one outcome a text, in the order of the texts."""
-        score, scores = self.score(clean_texts(texts))
+    def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
+        """Return one outcome for each text."""
+        score, scores = self.score(texts)
         flagged = self.flags(scores)
         outcomes = np.where(
             np.isnan(score),
@@ -151,7 +150,7 @@ class Detector(ABC):
         names = tuple(f"risk {k}" for k in range(self.head.classes)) if chances is not None else ()
         matrix = chances.astype(np.float32) if chances is not None else None
         return Decisions(
-            np.asarray(texts.ids),
+            ids,
             outcomes,
             score.astype(np.float32),
             names,

@@ -9,6 +9,7 @@ from ombud.data.decisions import Decisions
 from ombud.data.texts import Texts
 from ombud.errors import DataError
 from ombud.registry import moderator
+from ombud.systems.base import Moderator, Progress
 from ombud.systems.detectors.base import Detector, read_description
 from ombud.systems.detectors.embeddings import EmbeddingDetector
 from ombud.systems.detectors.ngrams import NgramDetector
@@ -41,7 +42,7 @@ def load_detector(folder: str | Path) -> Detector:
 
 @moderator("detector")
 @dataclass(kw_only=True)
-class SavedDetector:
+class SavedDetector(Moderator):
     """A detector saved by ombud: n-grams, embeddings or a transformer.
 
     Parameters
@@ -67,7 +68,7 @@ class SavedDetector:
             self._detector = load_detector(self.path)
         return self._detector
 
-    def moderate(self, texts: Texts) -> Decisions:
+    def moderate(self, texts: Texts, *, progress: Progress | None = None) -> Decisions:
         """Return one outcome a text, in the order of the texts."""
         return self.detector.moderate(texts)
 

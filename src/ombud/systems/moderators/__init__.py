@@ -4,7 +4,6 @@ from ombud.http.dispatch import RunStoppedError
 from ombud.http.pace import RunSettings
 from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.anthropic import AnthropicMessages
-from ombud.systems.moderators.callables import CallableModerator
 from ombud.systems.moderators.glin import GlinProfanity
 from ombud.systems.moderators.google import GoogleModerateText
 from ombud.systems.moderators.hatesonar import HateSonar
@@ -12,6 +11,7 @@ from ombud.systems.moderators.http import HttpModerator
 from ombud.systems.moderators.huggingface import HuggingFaceModerator
 from ombud.systems.moderators.keyword import KeywordModerator
 from ombud.systems.moderators.llama_guard import LlamaGuard
+from ombud.systems.moderators.local import CallableModerator
 from ombud.systems.moderators.openai import OpenAIModeration, thresholds_from_replies
 from ombud.systems.moderators.perspective import Perspective
 from ombud.systems.moderators.profanity_check import ProfanityCheck

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ombud.data.decisions import Outcome
-from ombud.errors import PlanError
 from ombud.registry import moderator
-from ombud.systems.moderators.answers import Answer, is_refusal, unparseable
-from ombud.systems.moderators.service import Service, digest
+from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators.service import ChatService
 
 PUBLISHED_PROMPT = """
 You are a content moderation expert tasked with categorizing user-generated text
@@ -32,7 +31,7 @@ Return nothing else.
 
 @moderator("anthropic")
 @dataclass(kw_only=True)
-class AnthropicMessages(Service):
+class AnthropicMessages(ChatService):
     """A general model of Anthropic, prompted to answer ALLOW or BLOCK.
 
     Only the one word counts (in any case, with quotes or a full stop). A reply that stops with
@@ -53,35 +52,19 @@ class AnthropicMessages(Service):
     """
 
     own_host: ClassVar[str] = "api.anthropic.com"
+    expected: ClassVar[str] = "the answer is neither ALLOW nor BLOCK"
 
     base_url: str = "https://api.anthropic.com"
     key_env: str = "ANTHROPIC_API_KEY"
-    max_bytes: int = 400_000
     model: str = "claude-3-haiku-20240307"
     prompt: str = PUBLISHED_PROMPT
     max_tokens: int = 10
-    temperature: float | None = 0.0
     api_version: str = "2023-06-01"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if "{text}" not in self.prompt:
-            raise PlanError(f"{self.name}: the prompt does not hold {{text}}")
 
     @property
     def url(self) -> str:
         """Where questions are posted."""
         return f"{self.base_url}/v1/messages"
-
-    @property
-    def configuration(self) -> str:
-        """Model, prompt and temperature."""
-        return f"{self.model}#{digest(self.prompt, self.max_tokens, self.temperature)}"
-
-    @property
-    def prompt_characters(self) -> int:
-        """What the prompt adds to each text."""
-        return len(self.prompt)
 
     def headers(self) -> Mapping[str, str]:
         """Return the headers of every question."""
@@ -91,28 +74,14 @@ class AnthropicMessages(Service):
         """Return the header that carries a key."""
         return {"x-api-key": key}
 
-    def question(self, text: str) -> Any:
-        """Return the JSON of a question about one text."""
-        content = self.prompt.replace("{text}", text)
-        question: dict[str, Any] = {
-            "model": self.model,
-            "max_tokens": self.max_tokens,
-            "messages": [{"role": "user", "content": content}],
-        }
-        if self.temperature is not None:
-            question["temperature"] = self.temperature
-        return question
+    def reply_text(self, reply: Any) -> tuple[str, str, str]:
+        """Return what a reply says, the model that says it, and why it refuses, if it does."""
+        refusal = "the model refused" if reply.get("stop_reason") == "refusal" else ""
+        blocks = () if refusal else reply["content"]
+        text = "".join(block["text"] for block in blocks if block["type"] == "text")
+        return text, str(reply["model"]), refusal
 
-    def read(self, reply: Any) -> Answer:
-        """Return what the JSON of a good reply means."""
-        model = str(reply["model"])
-        if reply.get("stop_reason") == "refusal":
-            return Answer(Outcome.REFUSED, version=model, reason="the model refused")
-        blocks = [block["text"] for block in reply["content"] if block["type"] == "text"]
-        text = "".join(blocks)
+    def read_text(self, text: str) -> Answer | None:
+        """Return ALLOW or BLOCK, in any case, with quotes or a full stop."""
         word = text.strip().strip("\"'`*.").upper()
-        if word in {"ALLOW", "BLOCK"}:
-            return Answer(Outcome(word == "BLOCK"), version=model)
-        if is_refusal(text):
-            return Answer(Outcome.REFUSED, version=model, reason="the model declined to answer")
-        return unparseable("the answer is neither ALLOW nor BLOCK", model)
+        return Answer(Outcome(word == "BLOCK")) if word in {"ALLOW", "BLOCK"} else None

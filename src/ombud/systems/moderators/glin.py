@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions
-from ombud.data.texts import Texts
 from ombud.errors import require
 from ombud.registry import moderator
-from ombud.systems.moderators.local import clean_texts, package_version
+from ombud.systems.moderators.local import LocalModerator, package_version
 
 
 @moderator("glin-profanity")
 @dataclass(kw_only=True)
-class GlinProfanity:
+class GlinProfanity(LocalModerator):
     """Dictionaries of profanities in 24 languages, with rules for disguised spellings.
 
     It decides without a score.
@@ -34,13 +35,13 @@ class GlinProfanity:
     leetspeak: bool = False
     name: str = "glin-profanity"
 
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return one outcome a text, in the order of the texts."""
+    def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
+        """Return one outcome for each text."""
         require("glin_profanity", "moderators")
         from glin_profanity import Filter
 
         words = Filter({"languages": self.languages, "detect_leetspeak": self.leetspeak})
-        flags = np.array([words.is_profane(text) for text in clean_texts(texts)], dtype=np.int8)
+        flags = np.array([words.is_profane(text) for text in texts], dtype=np.int8)
         empty = np.full(len(flags), np.nan, dtype=np.float32)
         version = package_version("glin-profanity")
-        return Decisions(np.asarray(texts.ids), flags, empty, version=version)
+        return Decisions(ids, flags, empty, version=version)

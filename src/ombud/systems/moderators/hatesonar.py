@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions
-from ombud.data.texts import Texts
 from ombud.errors import PlanError, require
 from ombud.registry import moderator
-from ombud.systems.moderators.local import clean_texts, in_chunks, package_version, scored
+from ombud.systems.moderators.local import LocalModerator, in_chunks, package_version, scored
 
 CLASSES = ("hate_speech", "offensive_language", "neither")
 
 
 @moderator("hatesonar")
 @dataclass(kw_only=True)
-class HateSonar:
+class HateSonar(LocalModerator):
     """A linear model on words, trained on the tweets of Davidson et al. (2017), as an ONNX file.
 
     Do not audit it on those tweets.
@@ -48,14 +47,14 @@ class HateSonar:
             )
         self._session: Any = None
 
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return one outcome a text, in the order of the texts."""
+    def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
+        """Return one outcome for each text."""
         if self._session is None:
             self._session = _open_session()
-        result = in_chunks(self._score, clean_texts(texts), width=len(CLASSES))
+        result = in_chunks(self._score, texts, width=len(CLASSES))
         columns = {name: result[:, at] for at, name in enumerate(CLASSES)}
         total: NDArray[np.float32] = np.sum([columns[name] for name in self.flagged], axis=0)
-        return scored(texts, total, self.threshold, columns, package_version("hatesonar"))
+        return scored(ids, total, self.threshold, columns, package_version("hatesonar"))
 
     def _score(self, texts: list[str]) -> NDArray[Any]:
         _, tables = self._session.run(None, {"text": np.array(texts, dtype=object)})

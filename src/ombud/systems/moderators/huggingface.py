@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions
-from ombud.data.texts import Texts
 from ombud.errors import PlanError, require
 from ombud.registry import moderator
-from ombud.systems.moderators.local import clean_texts, scored
+from ombud.systems.moderators.local import LocalModerator, scored
 
 
 @moderator("huggingface")
 @dataclass(kw_only=True)
-class HuggingFaceModerator:
+class HuggingFaceModerator(LocalModerator):
     """A text-classification pipeline of the package ``transformers``.
 
     Weights are read from safetensors only and no code of the model's repository is run: a plan
@@ -64,13 +64,14 @@ class HuggingFaceModerator:
         system._pipeline = pipeline
         return system
 
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return one outcome a text, in the order of the texts."""
+    def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
+        """Return one outcome for each text."""
         if self._pipeline is None:
             self._pipeline = self._load()
-        rows = clean_texts(texts)
         given = (
-            self._pipeline(rows, top_k=None, truncation=True, batch_size=self.batch) if rows else []
+            self._pipeline(texts, top_k=None, truncation=True, batch_size=self.batch)
+            if texts
+            else []
         )
         tables = [{entry["label"]: float(entry["score"]) for entry in row} for row in given]
         labels = tuple(sorted({label for table in tables for label in table}))
@@ -82,10 +83,10 @@ class HuggingFaceModerator:
             label: np.array([t.get(label, np.nan) for t in tables], dtype=np.float32)
             for label in labels
         }
-        scores = np.zeros(len(rows), dtype=np.float32)
+        scores = np.zeros(len(texts), dtype=np.float32)
         for label in self.flagged if tables else ():
             scores += columns[label]
-        return scored(texts, scores, self.threshold, columns, f"{self.model}@{self.revision}")
+        return scored(ids, scores, self.threshold, columns, f"{self.model}@{self.revision}")
 
     def _load(self) -> Callable[..., Any]:
         if not self.model:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions
-from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.registry import moderator
-from ombud.systems.moderators.local import clean_texts
+from ombud.systems.moderators.local import LocalModerator
 
 
 @moderator("keyword")
 @dataclass(kw_only=True)
-class KeywordModerator:
+class KeywordModerator(LocalModerator):
     """Flags a text that holds any term of a list as a whole word, in any case.
 
     The score is the number of different terms found.
@@ -82,15 +83,15 @@ class KeywordModerator:
         counted = scale[: scale.index(self.severity) + 1] if self.severity else scale
         return {term.text for term in found.terms if term.severity in counted}
 
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return one outcome a text, in the order of the texts."""
+    def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
+        """Return one outcome for each text."""
         from ombud.text import TermMatcher
 
         matcher = TermMatcher(self.all_terms(), suffixes=("", "s", "es") if self.plurals else ("",))
-        matches = matcher.match(clean_texts(texts))
+        matches = matcher.match(texts)
         counts = np.bincount(matches.text_index, minlength=len(texts))
         outcomes = (counts > 0).astype(np.int8)
-        return Decisions(np.asarray(texts.ids), outcomes, counts.astype(np.float32))
+        return Decisions(ids, outcomes, counts.astype(np.float32))
 
 
 def _lines(path: Path) -> list[str]:

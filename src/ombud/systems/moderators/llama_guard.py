@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar
 
 from ombud.data.decisions import Outcome
 from ombud.registry import moderator
-from ombud.systems.moderators.answers import Answer, is_refusal, unparseable
-from ombud.systems.moderators.service import Service, digest
+from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators.service import ChatService
 
 
 def published_prompt() -> str:
@@ -30,7 +30,7 @@ CATEGORY = re.compile(r"[SO]\d{1,2}")
 
 @moderator("llama-guard")
 @dataclass(kw_only=True)
-class LlamaGuard(Service):
+class LlamaGuard(ChatService):
     """Llama Guard on vLLM, Ollama, llama.cpp or any OpenAI-compatible chat server.
 
     The first line of the answer must be ``safe`` or ``unsafe``; after ``unsafe`` the next line
@@ -53,60 +53,39 @@ class LlamaGuard(Service):
         Of the answer.
     """
 
+    expected: ClassVar[str] = "the first line is neither 'safe' nor 'unsafe'"
+
     base_url: str = "http://127.0.0.1:8000/v1"
-    max_bytes: int = 400_000
     model: str = "meta-llama/Llama-Guard-3-8B"
-    prompt: str = "{text}"
     categories: list[str] | None = None
-    max_tokens: int = 50
-    temperature: float = 0.0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.prompt == "published":
             self.prompt = published_prompt()
+        super().__post_init__()
 
     @property
     def url(self) -> str:
         """Where questions are posted."""
         return f"{self.base_url}/chat/completions"
 
-    @property
-    def configuration(self) -> str:
-        """Model, prompt and temperature."""
-        return f"{self.model}#{digest(self.prompt, self.max_tokens, self.temperature)}"
-
-    @property
-    def prompt_characters(self) -> int:
-        """What the prompt adds to each text."""
-        return len(self.prompt)
-
-    def question(self, text: str) -> Any:
-        """Return the JSON of a question about one text."""
-        content = self.prompt.replace("{text}", text)
-        return {
-            "model": self.model,
-            "messages": [{"role": "user", "content": content}],
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-        }
-
-    def read(self, reply: Any) -> Answer:
-        """Return what the JSON of a good reply means."""
+    def reply_text(self, reply: Any) -> tuple[str, str, str]:
+        """Return what a reply says, the model that says it, and why it refuses, if it does."""
         model = str(reply.get("model") or "")
         choice = reply["choices"][0]
         message = choice["message"]
         if choice.get("finish_reason") == "content_filter" or message.get("refusal"):
-            return Answer(Outcome.REFUSED, version=model, reason="the server refused")
-        text = message["content"].strip()
+            return "", model, "the server refused"
+        return message["content"].strip(), model, ""
+
+    def read_text(self, text: str) -> Answer | None:
+        """Return safe or unsafe of the first line, with the categories of the next."""
         first, _, rest = text.partition("\n")
         verdict = first.strip().strip(".").lower()
         if verdict == "safe" and not rest.strip():
-            return Answer(Outcome.ALLOWED, version=model)
+            return Answer(Outcome.ALLOWED)
         if verdict == "unsafe":
             named = CATEGORY.findall(rest.upper())
             counts = self.categories is None or bool(set(named) & set(self.categories))
-            return Answer(Outcome(counts), categories=dict.fromkeys(named, 1.0), version=model)
-        if is_refusal(text):
-            return Answer(Outcome.REFUSED, version=model, reason="the model declined to answer")
-        return unparseable("the first line is neither 'safe' nor 'unsafe'", model)
+            return Answer(Outcome(counts), categories=dict.fromkeys(named, 1.0))
+        return None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions
-from ombud.data.texts import Texts
 from ombud.errors import require
 from ombud.registry import moderator
-from ombud.systems.moderators.local import clean_texts, in_chunks, package_version, scored
+from ombud.systems.moderators.local import LocalModerator, in_chunks, package_version, scored
 
 
 @moderator("profanity-check")
 @dataclass(kw_only=True)
-class ProfanityCheck:
+class ProfanityCheck(LocalModerator):
     """A linear model on bags of words, trained on 200,000 labelled comments and tweets.
 
     The package opens its own model with joblib, which runs code from that file: as trustworthy
@@ -30,11 +32,11 @@ class ProfanityCheck:
     threshold: float = 0.5
     name: str = "profanity-check"
 
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return one outcome a text, in the order of the texts."""
+    def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
+        """Return one outcome for each text."""
         require("profanity_check", "moderators")
         from profanity_check import predict_prob
 
-        scores = in_chunks(predict_prob, clean_texts(texts))
+        scores = in_chunks(predict_prob, texts)
         version = package_version("alt-profanity-check")
-        return scored(texts, scores, self.threshold, version=version)
+        return scored(ids, scores, self.threshold, version=version)

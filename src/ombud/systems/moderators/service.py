@@ -11,12 +11,20 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ombud.data.decisions import Outcome
 from ombud.errors import PlanError
 from ombud.http.dispatch import TRY_AGAIN, ReplyStatus
 from ombud.http.keys import check_address, normal_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import default_path
-from ombud.systems.moderators.answers import Answer, error, unparseable, without_surrogates
+from ombud.systems.base import Moderator
+from ombud.systems.moderators.answers import (
+    Answer,
+    error,
+    is_refusal,
+    unparseable,
+    without_surrogates,
+)
 from ombud.systems.moderators.runner import Runner, RunReport, read_reply
 from ombud.systems.quote import CostQuote, Price
 
@@ -37,7 +45,7 @@ _STOP = {
 
 
 @dataclass(kw_only=True)
-class Service:
+class Service(Moderator):
     """A moderation service that is asked over HTTP.
 
     Parameters
@@ -62,6 +70,7 @@ class Service:
         The longest text that is sent; a longer one is an error with that reason.
     """
 
+    is_service: ClassVar[bool] = True
     own_host: ClassVar[str] = ""
     known_categories: ClassVar[tuple[str, ...]] = ()
 
@@ -214,6 +223,79 @@ class Service:
         """Return one outcome a text and repeat; `last_report` has reasons and notices."""
         self._last_report = self.runner().run(texts, progress=progress)
         return self._last_report.decisions
+
+
+@dataclass(kw_only=True)
+class ChatService(Service):
+    """A general model behind a chat protocol, prompted to give a verdict in words.
+
+    Parameters
+    ----------
+    model
+        The model to ask.
+    prompt
+        What is asked; ``{text}`` stands for the text, and nothing else is replaced.
+    max_tokens
+        Of the answer.
+    temperature
+        Of the answer; None to send none.
+    """
+
+    expected: ClassVar[str] = ""
+    """Why an answer that `read_text` cannot read is unparseable."""
+
+    max_bytes: int = 400_000
+    model: str = ""
+    prompt: str = "{text}"
+    max_tokens: int = 50
+    temperature: float | None = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "{text}" not in self.prompt:
+            raise PlanError(f"{self.name}: the prompt does not hold {{text}}")
+
+    @property
+    def configuration(self) -> str:
+        """Model, prompt and temperature."""
+        return f"{self.model}#{digest(self.prompt, self.max_tokens, self.temperature)}"
+
+    @property
+    def prompt_characters(self) -> int:
+        """What the prompt adds to each text."""
+        return len(self.prompt)
+
+    def question(self, text: str) -> Any:
+        """Return the JSON of a question about one text."""
+        content = self.prompt.replace("{text}", text)
+        question: dict[str, Any] = {
+            "model": self.model,
+            "max_tokens": self.max_tokens,
+            "messages": [{"role": "user", "content": content}],
+        }
+        if self.temperature is not None:
+            question["temperature"] = self.temperature
+        return question
+
+    def read(self, reply: Any) -> Answer:
+        """Return what the JSON of a good reply means."""
+        text, version, refusal = self.reply_text(reply)
+        if refusal:
+            return Answer(Outcome.REFUSED, version=version, reason=refusal)
+        answer = self.read_text(text)
+        if answer is not None:
+            return replace(answer, version=version)
+        if is_refusal(text):
+            return Answer(Outcome.REFUSED, version=version, reason="the model declined to answer")
+        return unparseable(self.expected, version)
+
+    def reply_text(self, reply: Any) -> tuple[str, str, str]:
+        """Return what a reply says, the model that says it, and why it refuses, if it does."""
+        raise NotImplementedError
+
+    def read_text(self, text: str) -> Answer | None:
+        """Return what an answer in words means; None when it is none of the words asked for."""
+        raise NotImplementedError
 
 
 class _TwiceError(ValueError):

@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions
-from ombud.data.texts import Texts
 from ombud.errors import PlanError, require
 from ombud.registry import moderator
-from ombud.systems.moderators.local import clean_texts, in_chunks, scored
+from ombud.systems.moderators.local import LocalModerator, in_chunks, scored
 
 
 @moderator("sklearn")
 @dataclass(kw_only=True)
-class SklearnModerator:
+class SklearnModerator(LocalModerator):
     """A fitted text classifier of scikit-learn.
 
     From a file only in the `skops <https://skops.readthedocs.io>`_ format, which holds no code:
@@ -71,12 +70,12 @@ class SklearnModerator:
         system._pipeline = pipeline
         return system
 
-    def moderate(self, texts: Texts) -> Decisions:
-        """Return one outcome a text, in the order of the texts."""
+    def decide(self, ids: NDArray[Any], texts: list[str]) -> Decisions:
+        """Return one outcome for each text."""
         if self._pipeline is None:
             self._pipeline = self._load()
-        scores = in_chunks(self._score, clean_texts(texts))
-        return scored(texts, scores, self.threshold)
+        scores = in_chunks(self._score, texts)
+        return scored(ids, scores, self.threshold)
 
     def _load(self) -> Any:
         if self.path is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +13,7 @@ from scipy import sparse
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, DataError
+from ombud.systems.base import Recommender
 
 if TYPE_CHECKING:
     from ombud.data.ids import Ids
@@ -67,7 +68,7 @@ def check_descent(
     )
 
 
-class Model(ABC):
+class Model(Recommender):
     """A recommender that is trained on interactions.
 
     Lists and scores are computed in blocks of users, so memory does not grow with the number of
@@ -75,7 +76,8 @@ class Model(ABC):
     """
 
     needs_ratings = False
-    predicts_ratings = True  # whether scores are on the scale of the ratings
+    trainable = True
+    predicts_ratings: bool = True  # whether scores are on the scale of the ratings
     registered_name = "model"
     threads: int | None = None
     factors: int = 0  # of a factor model
@@ -86,7 +88,7 @@ class Model(ABC):
         self._interactions: Interactions | None = None
         self._check_arguments()
 
-    def _check_arguments(self) -> None:  # noqa: B027 - some models have no arguments
+    def _check_arguments(self) -> None:
         """Raise ValueError when an argument makes no sense."""
 
     @abstractmethod

@@ -8,7 +8,7 @@ from ombud.systems.rerankers.balance import (
     identity_codes,
     profile_mix,
 )
-from ombud.systems.rerankers.base import NeedsData, Reranker
+from ombud.systems.rerankers.base import Reranker
 from ombud.systems.rerankers.calibrate import CalibratedReranker, calibrate
 from ombud.systems.rerankers.creators import CreatorReranker
 from ombud.systems.rerankers.prefixes import choose_by_prefix, prefix_minimums, with_minimums
@@ -21,7 +21,6 @@ __all__ = [
     "CalibratedReranker",
     "Chosen",
     "CreatorReranker",
-    "NeedsData",
     "NewCreators",
     "Reranker",
     "UnknownItems",

@@ -15,8 +15,8 @@ from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.stats.statistics import Floats
-from ombud.systems.base import Recommender
-from ombud.systems.rerankers.base import NeedsData, Reranker
+from ombud.systems.base import Progress, Recommender
+from ombud.systems.rerankers.base import Reranker
 from ombud.systems.rerankers.calibrate import relevance_of, reordered
 from ombud.systems.rerankers.greedy import greedy_order
 from ombud.systems.rerankers.quota import ABSENT, UNKNOWN_IDENTITY, Pass, choose_by_quota
@@ -246,11 +246,10 @@ class BalancedReranker(Reranker):
         """Take users' histories from the data."""
         self.data = data
         self.interactions = data.interactions
-        if isinstance(self.inner, NeedsData):
-            self.inner.bind(data)
+        self.inner.bind(data)
         return self
 
-    def fit(self, interactions: Interactions, *, progress: Any = None) -> Self:
+    def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
         """Train the inner recommender; profiles are then those it was trained on."""
         self.interactions = interactions
         return super().fit(interactions, progress=progress)

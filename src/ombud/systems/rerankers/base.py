@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Self
 
 from ombud import registry
 from ombud.errors import PlanError
-from ombud.systems.base import Progress, Recommender, TrainableRecommender
+from ombud.systems.base import Progress, Recommender
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
-    from ombud.data.ids import Ids
     from ombud.data.interactions import Interactions
-    from ombud.data.recommendations import Recommendations
 
 
-@runtime_checkable
-class NeedsData(Protocol):
-    """A system that must see the data of the audit before it is asked."""
-
-    def bind(self, data: Dataset) -> Self:
-        """Take what is needed from the data, and return the system itself."""
-        ...
-
-
-class Reranker:
+class Reranker(Recommender):
     """A recommender around another one.
 
     Parameters
@@ -35,6 +24,8 @@ class Reranker:
     name
         The system's name in the report.
     """
+
+    trainable = True
 
     def __init__(self, inner: Recommender | Mapping[str, Any], name: str) -> None:
         if isinstance(inner, Mapping):
@@ -54,19 +45,13 @@ class Reranker:
         if data.labels is None:
             raise PlanError(f"{self.name} needs labels; the data has none")
         self.data = data
-        if isinstance(self.inner, NeedsData):
-            self.inner.bind(data)
+        self.inner.bind(data)
         return self
 
     def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
         """Train the inner recommender, if it can be trained."""
-        if isinstance(self.inner, TrainableRecommender):
-            self.inner.fit(interactions, progress=progress)
+        self.inner.fit(interactions, progress=progress)
         return self
-
-    def recommend(self, users: Ids, n: int, exclude_seen: bool = True) -> Recommendations:
-        """Return the n best items for each user after the change."""
-        raise NotImplementedError
 
     def _data(self) -> Dataset:
         if self.data is None:

@@ -175,6 +175,8 @@ class Diagnostics:
             name: _between(values, drawn.weights, drawn.sets) for name, values in columns.items()
         }
         problems = []
+        if drawn.stopped:
+            problems.append("the budget of integrand evaluations was spent")
         if not at_mode:
             problems.append("the highest point of the posterior was not found")
         if not drawn.khat < _LARGEST_KHAT:

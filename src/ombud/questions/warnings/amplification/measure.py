@@ -14,9 +14,15 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.base import Notes, Outputs, Rows
+from ombud.metrics.denominators import (
+    label_details,
+    label_tallies,
+    never_no,
+    users_without_labels,
+)
 from ombud.metrics.engine.label_uncertainty import LabelDraws
-from ombud.metrics.history import history_matrix, places
+from ombud.metrics.history import history_matrix, places, table_width
 from ombud.questions.warnings.amplification.options import Options
 from ombud.questions.warnings.amplification.tally import Carried, Tally, carried, smoothed, tally
 from ombud.questions.warnings.amplification.votes import beta_draw, fitted_priors
@@ -33,6 +39,8 @@ _CHUNK = 2**22
 _PART = 2**14
 # Numbers of the draws that are kept (512 MiB).
 _KEPT = 2**27
+# Shares that differ by less are the same share.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +51,8 @@ class Measured:
     columns: dict[str, Floats]
     labels: tuple[str, ...]
     exclusions: tuple[Exclusion, ...]
-    notes: dict[str, str]
-    details: dict[str, dict[str, Any]]
+    notes: Mapping[str, str]
+    details: Mapping[str, Mapping[str, Any]]
     shared: LabelDraws | None
     tallies: dict[str, Floats]
 
@@ -60,7 +68,15 @@ class Measured:
             details=self.details,
             shared=self.shared,
             tallies=self.tallies,
+            events=_differing(self.columns),
         )
+
+
+def _differing(columns: Mapping[str, Floats]) -> NDArray[np.bool_]:
+    """Return for whom lists and history differ."""
+    if "list" in columns:
+        return np.abs(columns["list"] - columns["history"]) > _ROUNDING
+    return np.abs(columns["value"]) > _ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +124,12 @@ def measure(
     sides = _sides(asked, outputs, data)
     if asked.votes == "probability" or sides.labels.errors is not None:
         columns, touched, shared = _by_votes(asked, sides, over_labels)
+        counted: dict[str, Floats] = {}
     else:
-        items = carried(sides.labels.states, asked.unknown)
-        columns, touched = _values(asked, sides, items, over_labels)
+        # Where unknown labels count as no, every user counts, and sums over users are enough.
+        counted = _labeled_sums(sides, over_labels) if asked.unknown == "no" else {}
+        items = carried(sides.labels, asked.unknown)
+        columns, touched = _values(asked, sides, items, over_labels, counted)
         shared = None
     exclusions = sides.exclusions
     if over_labels:
@@ -120,18 +139,22 @@ def measure(
             exclusions += (Exclusion("amplification", "users", lacking, reason, len(sides.ids)),)
     names = ("",) if over_labels else sides.labels.names
     tallies = {"touched": touched.astype(np.float64), "short": np.array([float(sides.short)])}
-    notes, details = tell(asked, tallies, names, over_labels=over_labels)
-    return Measured(sides.ids, columns, names, exclusions, notes, details, shared, tallies)
+    tallies |= counted
+    noted = notes_of(asked, tallies, names, over_labels=over_labels)
+    exclusions += noted.exclusions
+    return Measured(
+        sides.ids, columns, names, exclusions, noted.by_label, noted.details, shared, tallies
+    )
 
 
-def tell(
+def notes_of(
     asked: Options,
     tallies: Mapping[str, Floats],
     labels: tuple[str, ...],
     *,
     over_labels: bool = False,
-) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """Return notes and details from how often smoothing was needed, and how many lists are short.
+) -> Notes:
+    """Return how often smoothing was needed, how many lists are short, and who is excluded.
 
     Parameters
     ----------
@@ -146,7 +169,9 @@ def tell(
     """
     touched, short = tallies["touched"].astype(np.int64), int(tallies["short"][0])
     notes = _notes(asked, short, touched, labels, over_labels)
-    return notes, _details(asked, short, touched, labels, over_labels)
+    details = _details(asked, short, touched, labels, over_labels)
+    details = {w: details[w] | label_details(tallies, at) for at, w in enumerate(labels)}
+    return Notes(notes, details, users_without_labels(tallies))
 
 
 def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
@@ -215,18 +240,37 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
 
 
 def _values(
-    asked: Options, sides: _Sides, items: tuple[Carried, Carried], over_labels: bool
+    asked: Options,
+    sides: _Sides,
+    items: tuple[Carried, Carried],
+    over_labels: bool,
+    counted: dict[str, Floats] | None = None,
 ) -> tuple[dict[str, Floats], NDArray[np.int64]]:
     """Return the columns of the statistic, and how many users smoothing touched, by label.
 
     The second row of the counts is for lists (log ratios only), the third is of defined pairs.
+    Denominators are added to `counted`, where it is given and unknown labels are not bounds.
     """
     n, w = len(sides.ids), len(sides.labels.names)
+    never = np.zeros(w, dtype=np.bool_)
+    excluding = asked.unknown == "exclude"
+    if counted is not None and excluding:
+        never = never_no(sides.labels)
+    looked_at = _looked_at(sides.labels) if counted is not None and excluding else None
     columns = {name: np.empty((n, 1 if over_labels else w)) for name in asked.statistic.columns}
     touched = np.zeros((3, w), dtype=np.int64)
     for part, result, past in sides.tallies(items):
+        both = ~((result.places > 0) & (past.places > 0)) | never
+        if counted is not None and asked.unknown in {"exclude", "no"}:
+            shares = {"list": result.share, "history": past.share}
+            known = {}
+            if looked_at is not None:
+                known = {
+                    "list": tally(sides.lists[part], looked_at).share,
+                    "history": tally(sides.history[part], looked_at).share,
+                }
+            _count(asked, sides.labels, ~both, shares, known, over_labels, counted)
         if asked.form == "ratio-of-means":
-            both = np.isnan(result.share) | np.isnan(past.share)
             values = {
                 "list": np.where(both, np.nan, result.share),
                 "history": np.where(both, np.nan, past.share),
@@ -238,7 +282,7 @@ def _values(
             if asked.form == "log-ratio" or asked.smoothing == "additive":
                 above, lacking = smoothed(result, asked.smoothing, sides.after_last[part])
                 touched[1] += np.count_nonzero(lacking & ~np.isnan(past.share), axis=0)
-            defined = (result.places > 0) & (past.places > 0)
+            defined = ~both
             touched[0] += np.count_nonzero(absent & defined, axis=0)
             touched[2] += np.count_nonzero(defined, axis=0)
             ratio = above / below
@@ -246,10 +290,67 @@ def _values(
                 np.log(ratio, out=ratio)
             else:
                 ratio -= 1
-            values = {"value": ratio}
+            values = {"value": np.where(never, np.nan, ratio) if never.any() else ratio}
         for name, value in values.items():
             columns[name][part] = _mean_over_labels(value) if over_labels else value
     return columns, touched
+
+
+def _looked_at(labels: Labels) -> Carried:
+    """Return which items the data labels; one column where that is the same for every label."""
+    labeled = labels.labeled
+    if bool((labeled == labeled[:, :1]).all()):
+        labeled = labeled[:, :1]
+    width = labeled.shape[1]
+    table = np.zeros((len(labeled), table_width(width)), dtype=np.uint8)
+    table[:, :width] = labeled
+    return Carried(width, table, None)
+
+
+def _labeled_sums(sides: _Sides, over_labels: bool) -> dict[str, Floats]:
+    """Return the sum over users of the labeled share of their list and of their history, by label.
+
+    Each item has the sum of its shares of all lists; no table of users and labels is needed.
+    """
+    states, stated = sides.labels.states, sides.labels.stated
+    weights = np.stack([_shares_of_items(matrix) for matrix in (sides.lists, sides.history)])
+    sums = np.zeros((2, states.shape[1]))
+    step = max(1, 8 * _PART // max(1, states.shape[1]))
+    for low in range(0, len(states), step):
+        labeled = np.empty(states[low : low + step].shape)
+        np.greater_equal(states[low : low + step], 0, out=labeled)
+        if stated is not None:
+            labeled *= stated[low : low + step]
+        sums += weights[:, low : low + len(labeled)] @ labeled
+    if over_labels:
+        sums = sums.mean(axis=1, keepdims=True)
+    return {"labeled list": sums[0], "labeled history": sums[1]}
+
+
+def _shares_of_items(lists: sparse.csr_array) -> Floats:
+    """Return for each item the sum over lists of its weight in a list of weight one."""
+    whole = np.asarray(lists.sum(axis=1), dtype=np.float64)
+    shares = lists.data / np.repeat(whole, np.diff(lists.indptr))
+    return np.bincount(lists.indices, weights=shares, minlength=lists.shape[1])
+
+
+def _count(
+    asked: Options,
+    labels: Labels,
+    defined: NDArray[np.bool_],
+    shares: Mapping[str, Floats],
+    known: Mapping[str, Floats],
+    over_labels: bool,
+    counted: dict[str, Floats],
+) -> None:
+    """Add the denominators of some users."""
+    known = {side: np.broadcast_to(share, defined.shape) for side, share in known.items()}
+    if over_labels:
+        shares = {s: _mean_over_labels(np.where(defined, v, np.nan)) for s, v in shares.items()}
+        known = {side: share.mean(axis=1, keepdims=True) for side, share in known.items()}
+        defined = np.asarray(defined.any(axis=1, keepdims=True))
+    for name, values in label_tallies(labels, asked.unknown, defined, shares, known).items():
+        counted[name] = counted[name] + values if name in counted else values
 
 
 def _mean_over_labels(values: Floats) -> Floats:
@@ -282,7 +383,7 @@ def _by_votes(
             drawn = errors.draw(rng)
         else:
             drawn = beta_draw(sides.labels, priors, rng)
-        items = carried(sides.labels.states, asked.unknown, drawn)
+        items = carried(sides.labels, asked.unknown, drawn)
         columns, counts = _values(asked, sides, items, over_labels)
         touched += counts
         for name, values in columns.items():

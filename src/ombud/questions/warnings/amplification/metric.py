@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ombud.metrics.base import Outputs, Rows, Told
-from ombud.questions.warnings.amplification.measure import Measured, measure, tell
+from ombud.metrics.base import Notes, Outputs, Rows
+from ombud.questions.warnings.amplification.measure import Measured, measure, notes_of
 from ombud.questions.warnings.amplification.options import Options
 from ombud.registry import metric
 from ombud.stats.statistics import Floats
@@ -97,9 +97,9 @@ class Amplification(Options):
         """Return amp(u, w) for each user and label."""
         return measure(self, outputs, data).rows()
 
-    def tell(self, tallies: Mapping[str, Floats], labels: tuple[str, ...]) -> Told:
+    def notes(self, tallies: Mapping[str, Floats], labels: tuple[str, ...]) -> Notes:
         """Return how many histories were smoothed, and how many lists are short."""
-        return tell(self, tallies, labels)
+        return notes_of(self, tallies, labels)
 
 
 @metric("amplification-user")
@@ -135,6 +135,6 @@ class UserAmplification(Options):
         result: Measured = measure(self, outputs, data, over_labels=True)
         return result.rows()
 
-    def tell(self, tallies: Mapping[str, Floats], labels: tuple[str, ...]) -> Told:
+    def notes(self, tallies: Mapping[str, Floats], labels: tuple[str, ...]) -> Notes:
         """Return how many histories were smoothed, and how many lists are short."""
-        return tell(self, tallies, labels, over_labels=True)
+        return notes_of(self, tallies, labels, over_labels=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ombud.data.labels import LabelState
+from ombud.data.labels import Labels, LabelState
 from ombud.metrics.history import count_items, table_width
 from ombud.stats.statistics import Floats
 
@@ -25,6 +25,7 @@ way round. No assignment of the unknowns gives any user less or more than these.
 
 # A label of which less than this many items are expected is absent; for yes and no: none.
 _ABSENT = 0.5
+YES, NO = LabelState.YES.value, LabelState.NO.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,57 +82,53 @@ class Tally:
 
 
 def carried(
-    states: NDArray[np.int8],
-    unknown: UnknownLabels,
-    probability: NDArray[np.float32] | None = None,
+    labels: Labels, unknown: UnknownLabels, probability: NDArray[np.float32] | None = None
 ) -> tuple[Carried, Carried]:
     """Return how far items carry labels in lists and in histories, with unknowns treated as asked.
 
-    The last row is one more item, of which nothing is known: it stands for all items without
-    labels. Unless a bound is asked for, both sides are the same table.
+    The last row stands for all items without labels. Unless a bound is asked for, both sides are
+    the same table.
 
     Parameters
     ----------
-    states
-        Items x labels, values of `LabelState`.
+    labels
+        The labels.
     unknown
         How unknowns count.
     probability
-        Used in place of states wherever it is not NaN.
+        Items x labels: used in place of states wherever it is not NaN.
     """
-    lists = _carried(states, unknown in ("yes", "highest"), unknown == "exclude", probability)
+    lists = _carried(labels, unknown in ("yes", "highest"), unknown == "exclude", probability)
     if unknown not in ("highest", "lowest"):
         return lists, lists
-    return lists, _carried(states, unknown == "lowest", False, probability)
+    return lists, _carried(labels, unknown == "lowest", False, probability)
 
 
 def _carried(
-    states: NDArray[np.int8],
-    as_yes: bool,
-    exclude: bool,
-    probability: NDArray[np.float32] | None,
+    labels: Labels, as_yes: bool, exclude: bool, probability: NDArray[np.float32] | None
 ) -> Carried:
-    labels = states.shape[1]
-    shape = (states.shape[0] + 1, table_width(labels))
-    counted = np.zeros(shape, dtype=np.bool_) if exclude else None
-    # Tables of all items and labels are the largest thing here: each is written once, in place.
-    if probability is None:
-        degree = np.empty(shape, dtype=np.bool_)
-        degree[-1], degree[:, labels:] = as_yes, False
-        if as_yes:
-            np.not_equal(states, LabelState.NO.value, out=degree[:-1, :labels])
-        else:
-            np.equal(states, LabelState.YES.value, out=degree[:-1, :labels])
+    n, w = labels.states.shape
+    counted = np.zeros((n + 1, table_width(w)), dtype=np.bool_) if exclude else None
+    degree: NDArray[Any] = np.zeros(
+        (n + 1, table_width(w)), dtype=np.bool_ if probability is None else np.float32
+    )
+    # Tables of all items and labels are the largest thing here: each is written in place.
+    for rows, states in ((slice(n), labels.states), (slice(n, n + 1), labels.of_others[None])):
+        # Plain numbers: numpy widens the states to 64 bits for a member of an enumeration.
+        if probability is None:
+            compare, state = (np.not_equal, NO) if as_yes else (np.equal, YES)
+            compare(states, state, out=degree[rows, :w])
+            if counted is not None:
+                np.greater_equal(states, 0, out=counted[rows, :w])
+            continue
+        drawn = np.full(states.shape, np.nan) if rows.start else probability
+        known = ~np.isnan(drawn)
+        declared = ~known & (states == NO)  # declared, without a vote
+        degree[rows, :w] = np.where(known, drawn, (~declared & as_yes).astype(np.float32))
         if counted is not None:
-            np.greater_equal(states, 0, out=counted[:-1, :labels])
-        table: NDArray[Any] = degree.view(np.uint8)
-        return Carried(labels, table, None if counted is None else counted.view(np.uint8))
-    known = ~np.isnan(probability)
-    expected = np.full(shape, as_yes, dtype=np.float32)
-    np.copyto(expected[:-1, :labels], probability, where=known)
-    if counted is not None:
-        counted[:-1, :labels] = known
-    return Carried(labels, expected, None if counted is None else counted.view(np.uint8))
+            counted[rows, :w] = known | declared
+    table = degree.view(np.uint8) if probability is None else degree
+    return Carried(w, table, None if counted is None else counted.view(np.uint8))
 
 
 def tally(lists: sparse.csr_array, items: Carried) -> Tally:

@@ -21,6 +21,7 @@ from ombud.http.keys import check_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import AnswerStore, Call, Key, default_path, hash_of
 from ombud.registry import recommender
+from ombud.systems.base import Recommender
 from ombud.systems.quote import CostQuote, least_seconds
 from ombud.systems.recommenders.adapters.answers import Answer, Faults, as_answer, gather, is_text
 
@@ -89,7 +90,7 @@ _UNCERTAIN = f"{IN_FLIGHT}; in_flight = 'ask' asks again"
 
 @recommender("http")
 @dataclass(kw_only=True)
-class HttpRecommender:
+class HttpRecommender(Recommender):
     """A service that answers ``POST {"users": [...], "n": 10, "exclude_seen": true}``.
 
     The protocol is that of `ombud.systems.recommenders.adapters.http`. Every raw reply is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,14 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
+from ombud.systems.base import Recommender
 
 # The library marks an item it filtered out with the lowest score there is.
 _FILTERED = np.float32(-1e38)
 
 
 @dataclass
-class _Fitted:
+class _Fitted(Recommender):
     """A fitted model and what it was fitted on."""
 
     model: Any
@@ -108,7 +109,7 @@ class LensKitRecommender(_Fitted):
         The system's name in the report.
     """
 
-    predicts_ratings: ClassVar[bool] = True
+    predicts_ratings = True
 
     def _lists(
         self, users: NDArray[np.int32], n: int, exclude_seen: bool
@@ -156,7 +157,7 @@ class SurpriseRecommender(_Fitted):
         The system's name in the report.
     """
 
-    predicts_ratings: ClassVar[bool] = True
+    predicts_ratings = True
 
     def _lists(
         self, users: NDArray[np.int32], n: int, exclude_seen: bool
