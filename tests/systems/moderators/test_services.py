@@ -93,9 +93,10 @@ def test_perspective_thresholds_by_attribute() -> None:
     system = Perspective(attributes=["TOXICITY", "THREAT"], thresholds={"THREAT": 0.3})
     scores = {"TOXICITY": 0.6, "THREAT": 0.25}
     reply = {"attributeScores": {a: {"summaryScore": {"value": s}} for a, s in scores.items()}}
-    assert read(system, reply) == (Outcome.ALLOWED, 0.6)
+    # Scores are divided by their thresholds, so that they rank texts as decisions do.
+    assert read(system, reply) == (Outcome.ALLOWED, pytest.approx(0.6 / 0.7))
     reply["attributeScores"]["THREAT"]["summaryScore"]["value"] = 0.3
-    assert read(system, reply) == (Outcome.FLAGGED, 0.6)
+    assert read(system, reply) == (Outcome.FLAGGED, 1.0)
     del reply["attributeScores"]["THREAT"]
     assert read(system, reply)[0] is Outcome.UNPARSEABLE
 
