@@ -2,13 +2,19 @@
 
     python benchmarks/_authors_propagation.py            5,000 users x 4 algorithms, 4 NUTS chains
     python benchmarks/_authors_propagation.py --quick    the same data, one short NUTS chain
+    python benchmarks/_authors_propagation.py --only regimes
 
-Both sample the same posterior in the same run. Counted: effective samples of the slowest parameter
-per CPU second. For ombud the whole of `fit_propagation` counts (both fits, the check of the
-integrals, the measured misfit); for NUTS sampling with its warm-up, without compilation. NUTS
-is PyMC with nutpie, centred, which was the fastest of the forms that were tried; it runs in an
-environment of its own (``.bench-nuts``). Agreement is only as good as NUTS's own sample, so the
-short form also prints the Monte-Carlo error to expect.
+Three parts. *regimes*: CPU seconds of a fit of 300 users x 2 systems for easy and for hard data;
+each is fitted, or refused with its reason (``slowest_regime_cpu_s``). *hard*: quantiles of every
+parameter against NUTS on ten hard sets (two with ``--quick``). *rate*: effective samples per CPU
+second (``propagation_vs_nuts``).
+
+For the rate both sample the same posterior in the same run. Counted: effective samples of the
+slowest parameter per CPU second. For ombud the whole of `fit_propagation` counts (both fits, the
+check of the integrals, the measured misfit); for NUTS sampling with its warm-up, without
+compilation. NUTS is PyMC with nutpie, centred, which was the fastest of the forms that were tried;
+it runs in an environment of its own (``.bench-nuts``). Agreement is only as good as NUTS's own
+sample, so the short form also prints the Monte-Carlo error to expect.
 """
 
 from __future__ import annotations
@@ -51,6 +57,146 @@ def counts_of(users: int) -> dict[str, np.ndarray]:
     }
 
 
+def _share(x: np.ndarray) -> np.ndarray:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def simulated(
+    users: int = 300,
+    *,
+    sigma: float = 1.2,
+    b: tuple[float, ...] = (-0.2, 0.1),
+    s: tuple[float, ...] = (0.5, 1.1),
+    v: tuple[float, ...] = (0.5, 0.5),
+    profiles: tuple[int, int] | None = None,
+    length: int = 40,
+    polar: str = "",
+    pure: float = 0.0,
+) -> dict[str, np.ndarray]:
+    """Simulate profiles and lists.
+
+    `profiles` are the smallest and largest size of a profile. `polar` makes the lists of the second
+    system all of one identity for each user: by the user's taste ("taste"), by chance ("chance"),
+    or by taste with 3% of the other identity ("nearly"). `pure` is the share of users whose profile
+    and lists all hold one identity only.
+    """
+    rng = np.random.default_rng(SEED)
+    t = rng.normal(-0.3, sigma, users)
+    if profiles is None:
+        known = 5 + np.floor(np.exp(rng.normal(np.log(12), 0.9, users))).astype(np.int64)
+    else:
+        known = rng.integers(profiles[0], profiles[1] + 1, users)
+    x = np.array(b) + np.array(s) * t[:, None] + rng.standard_normal((users, len(b))) * np.array(v)
+    size = rng.binomial(length, 0.8, x.shape)
+    count, lists = rng.binomial(known, _share(t)), rng.binomial(size, _share(x))
+    if polar:
+        one = rng.random(users) < 0.5 if polar == "chance" else t + rng.normal(size=users) > -0.3
+        share = np.where(one, 0.97, 0.03) if polar == "nearly" else one.astype(float)
+        lists[:, 1] = rng.binomial(size[:, 1], share)
+    whose = rng.random(users) < pure
+    count = np.where(whose, np.where(t > 0, known, 0), count)
+    lists = np.where(whose[:, None], np.where(t[:, None] > 0, size, 0), lists)
+    return {"count": count, "known": known, "list_count": lists, "list_known": size}
+
+
+REGIMES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "few users (40)": {"users": 40},
+    "short profiles (1 to 5)": {"profiles": (1, 5)},
+    "very short profiles (1 to 2)": {"profiles": (1, 2)},
+    "short lists (4)": {"length": 4},
+    "wide spread (sigma 5)": {"sigma": 5.0},
+    "wide residual (5)": {"v": (5.0, 0.5)},
+    "near-zero residual": {"v": (0.01, 0.02)},
+    "hardly any spread (sigma 0.15)": {"sigma": 0.15},
+    "negative slopes": {"s": (-0.7, -1.5)},
+    "steep slope (4)": {"s": (0.5, 4.0)},
+    "polarized by taste": {"polar": "taste"},
+    "polarized by chance": {"polar": "chance"},
+    "nearly polarized": {"polar": "nearly"},
+    "profiles and lists at 0 or 1 (bimodal01)": {"pure": 1.0},
+    "97% of profiles and lists at 0 or 1": {"pure": 0.97},
+    "85% of profiles and lists at 0 or 1": {"pure": 0.85},
+}
+HARD: dict[str, dict[str, Any]] = {
+    "short lists": {"users": 100, "length": 4},
+    "few users": {"users": 40},
+    "short profiles": {"users": 120, "profiles": (1, 5)},
+    "very short profiles": {"users": 200, "profiles": (1, 3), "sigma": 2.0},
+    "wide spread": {"users": 80, "sigma": 5.0},
+    "wide residual": {"users": 80, "v": (4.0, 0.5)},
+    "near-zero residual": {"users": 80, "v": (0.02, 0.05)},
+    "negative slopes": {"users": 80, "s": (-0.7, -1.5)},
+    "small spread": {"users": 200, "sigma": 0.5},
+    "nearly polarized": {"users": 80, "polar": "nearly"},
+}
+
+
+def propagation_regime(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Fit one regime; return CPU seconds, and slopes or reasons."""
+    from ombud.questions.authors.model import fit_propagation
+
+    counts = simulated(**REGIMES[options["regime"]])
+    started = time.process_time()
+    fit = fit_propagation(**counts, systems=["one", "two"], rng=np.random.default_rng(1))
+    cpu = time.process_time() - started
+    slopes = [e for e in fit.estimates() if e.key == "propagation/slope"]
+    said = [
+        f"{e.value:.2f} [{e.interval[0]:.2f}, {e.interval[1]:.2f}]" if e.interval else e.reason
+        for e in slopes
+    ]
+    return {"cpu": cpu, "said": said}
+
+
+def regime_figures(script: str) -> dict[str, float]:
+    """Time the regimes one after the other."""
+    print("propagation: CPU s by regime, 300 users x 2 systems")
+    slowest = 0.0
+    for name in REGIMES:
+        found = measure(script, "propagation_regime", {"regime": name})
+        print(f"  {name}: {found['cpu']:.1f} CPU s; {'; '.join(found['said'])}", flush=True)
+        slowest = max(slowest, found["cpu"])
+    return {"slowest_regime_cpu_s": slowest}
+
+
+def propagation_quantiles(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare quantiles with those of NUTS on one hard set."""
+    from ombud.questions.authors.model import fit_propagation
+
+    counts = simulated(**HARD[options["set"]])
+    fit = fit_propagation(**counts, systems=["one", "two"], rng=np.random.default_rng(1))
+    if fit.spread_reason or fit.apart:
+        return {"reason": fit.spread_reason or "fitted apart", "apart": 0.0, "noise": 0.0}
+    asked = {"draws": 2000, "tune": 1000, "chains": 4, "centred": False, "target_accept": 0.95}
+    nuts = _nuts(counts, asked)
+    apart, noise = {}, 0.0
+    for name, values in fit.posterior.columns().items():
+        kind, _, system = name.partition("[")
+        key = NAMES[kind] + (f"[{['one', 'two'].index(system[:-1])}]" if system else "")
+        theirs = nuts["parameters"][key]
+        mine = fit.posterior.quantiles(values, np.array(theirs["shares"]))
+        away = np.abs(mine - np.array(theirs["quantiles"])) / theirs["sd"]
+        apart[key] = float(away.max())
+        noise = max(noise, (1 / theirs["ess"]) ** 0.5)
+    found = {"reason": "", "apart": max(apart.values()), "noise": noise, "by": apart}
+    return found | {"divergences": nuts["divergences"]}
+
+
+def hard_figures(script: str, quick: bool) -> dict[str, float]:
+    """Compare quantiles on hard sets: the largest distance, in posterior standard deviations."""
+    print("propagation: quantiles against NUTS, largest distance in posterior sd")
+    largest, compared = 0.0, 0
+    for name in list(HARD)[: 2 if quick else None]:
+        found = measure(script, "propagation_quantiles", {"set": name})
+        compared += not found["reason"]
+        largest = max(largest, found["apart"])
+        said = (
+            found["reason"] or f"{found['apart']:.3f} (error of NUTS's mean {found['noise']:.3f})"
+        )
+        print(f"  {name}: {said}", flush=True)
+    return {"propagation_quantile_difference_sd": largest, "propagation_hard_sets": compared}
+
+
 def propagation_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.questions.authors.model import Priors, fit_propagation
 
@@ -77,41 +223,56 @@ def _key(name: str) -> str:
     return NAMES[kind] + (f"[{SYSTEMS.index(system[:-1])}]" if system else "")
 
 
-def propagation_nuts(options: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {
-        "normal_sd": 10,
-        "spread_rate": 0.1,
-        "residual_rate": 0.1,
-        "centred": True,
-        "cores": 1,
-        "seed": 1,
-        **{name: options[name] for name in ("draws", "tune", "chains")},
-    }
+def _nuts(counts: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Run NUTS on the full model in its own environment."""
+    prior = {"normal_sd": 10, "spread_rate": 0.1, "residual_rate": 0.1, "cores": 1, "seed": 1}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "counts.npz"
-        np.savez(file, **counts_of(options["users"]))
+        np.savez(file, **counts)  # type: ignore[arg-type]
         peer = Path(__file__).with_name("_nuts_peer.py")
+        command = [str(ensure_env("nuts", NUTS)), str(peer), str(file)]
         done = subprocess.run(
-            [str(ensure_env("nuts", NUTS)), str(peer), str(file), json.dumps(settings)],
-            capture_output=True,
-            text=True,
+            [*command, json.dumps({**prior, **settings})], capture_output=True, text=True
         )
     if done.returncode:
         raise RuntimeError(done.stderr)
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+def propagation_nuts(options: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {name: options[name] for name in ("draws", "tune", "chains")}
+    result = _nuts(counts_of(options["users"]), {"centred": True, **settings})
     result["ess"] = min(one["ess"] for one in result["parameters"].values())
     result["rhat"] = max(one["rhat"] for one in result["parameters"].values())
     return result
 
 
-CASES = {"propagation_ombud": propagation_ombud, "propagation_nuts": propagation_nuts}
+CASES = {
+    "propagation_ombud": propagation_ombud,
+    "propagation_nuts": propagation_nuts,
+    "propagation_regime": propagation_regime,
+    "propagation_quantiles": propagation_quantiles,
+}
 
 
-def propagation_vs_nuts(script: str, quick: bool, users: int = 5_000) -> dict[str, float]:
-    """Run both and return the named figures.
+def propagation_figures(script: str, quick: bool, only: str = "") -> dict[str, float]:
+    """Run all parts, or one.
 
     `script` must hand `CASES` to `main_of_case`.
     """
+    figures: dict[str, float] = {}
+    if only in {"", "regimes"}:
+        figures |= regime_figures(script)
+    if only in {"", "hard"}:
+        figures |= hard_figures(script, quick)
+    if only in {"", "rate"}:
+        figures |= propagation_vs_nuts(script, quick)
+    return figures
+
+
+def propagation_vs_nuts(script: str, quick: bool, users: int = 5_000) -> dict[str, float]:
+    """Run both and return the named figures."""
     options = {"users": users, **(QUICK if quick else FULL)}
     print(f"propagation: {users:,} users x {len(SYSTEMS)} algorithms; NUTS {options}")
     ours = measure(script, "propagation_ombud", options)
@@ -148,8 +309,9 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description="Propagation model against NUTS.")
     parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    finish("authors_propagation", propagation_vs_nuts(__file__, quick))
+    parser.add_argument("--only", choices=("regimes", "hard", "rate"), default="")
+    asked = parser.parse_args()
+    finish("authors_propagation", propagation_figures(__file__, asked.quick, asked.only))
 
 
 if __name__ == "__main__":

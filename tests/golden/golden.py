@@ -39,8 +39,9 @@ REFERENCE = Path(__file__).with_name("reference.json.xz")
 SHOWN = 20
 NUMBERS = ("value", "low", "high", "p", "n", "undefined replicates")
 ABOUT = ("key", "kind", "system", "label", "group", "against")
-# Where several estimates are alike in all of these, details tell them apart.
-TELLING = ("strategy", "stage", "within", "change", "of", "what", "result", "identity", "budget")
+# Where several estimates are alike in all of these, details tell them apart; what is left, such as
+# distances whose names are titles, is compared as a whole, in whatever order.
+TELLING = ("strategy", "stage", "within", "what", "result", "noise", "movers", "edits")
 WORDS = ("metric", "unit", "method", "reason", "note", "correction", "p_adjusted", "level", "null")
 PACKAGES = ("numpy", "scipy", "polars", "numba", "scikit-learn", "statsmodels")
 
@@ -61,7 +62,7 @@ def identity_of(estimate: dict[str, Any]) -> str:
     about = {name: estimate.get(name) or "" for name in ABOUT}
     about["key"] = about["key"] or estimate["metric"]
     details = estimate.get("details") or {}
-    telling = {name: details[name] for name in TELLING if isinstance(details.get(name), str)}
+    telling = {name: details[name] for name in TELLING if details.get(name) is not None}
     parts = [f"{name}={value}" for name, value in {**about, **telling}.items() if value]
     return " ".join(parts)
 
@@ -133,7 +134,7 @@ def differences(
             kind = "gone" if not after else "new" if not before else "another count"
             found.append((kind, f"{about}: {len(before)} -> {len(after)} estimates"))
             continue
-        for a, b in zip(before, after, strict=True):
+        for a, b in paired(before, after):
             found += [
                 ("numbers", f"{about}: {name} {x!r} -> {y!r}")
                 for name, x, y in zip(NUMBERS, a[0], b[0], strict=True)
@@ -163,6 +164,20 @@ def differences(
             if tables[0].get(name) != tables[1].get(name)
         ]
     return found
+
+
+def paired(before: list[Any], after: list[Any]) -> list[tuple[Any, Any]]:
+    """Return estimates that share an identity in pairs: equal ones first, the rest in order."""
+    rest, pairs, open_ = list(after), [], []
+    for one in before:
+        alike = [other for other in rest if other[0] == one[0]]
+        equal = next((other for other in alike if other == one), alike[0] if alike else None)
+        if equal is None:
+            open_.append(one)
+        else:
+            rest.remove(equal)
+            pairs.append((one, equal))
+    return [*pairs, *zip(open_, rest, strict=True)]
 
 
 def by_identity(record: dict[str, Any]) -> dict[str, list[tuple[Any, Any, Any]]]:

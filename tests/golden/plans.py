@@ -250,6 +250,7 @@ def warnings(folder: Path) -> Iterator[Found]:
         "users": 150,
         "accuracy_users": "all",
         "second_training": True,
+        "unknown": "no",  # what the reference assumed without being told
         "item_share": 0.9,
         "tuned": str(folder / "tuned"),
         "rerankers": [
@@ -270,6 +271,7 @@ def warnings(folder: Path) -> Iterator[Found]:
         "trained": ["TopPop"],
         "forms": ["ratio-of-means"],
         "bounds": False,
+        "unknown": "no",
         "feedback": "implicit",
     }
     yield from run("warnings-rolled-up", preset | {"data": data, "options": options}, folder)

@@ -18,7 +18,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics import Gini, LabelShare, MedianScore, ShareGap
-from ombud.metrics.accuracy import F1, NDCG
+from ombud.metrics.accuracy.ranking import F1, NDCG
 from ombud.metrics.base import Metric
 from ombud.metrics.calibration import Miscalibration
 from ombud.metrics.engine.blocks import BlockSums, block_fault
@@ -219,3 +219,66 @@ def test_what_does_not_merge_says_why(metric: Metric, why: str):
 def test_a_median_in_blocks_is_refused():
     with pytest.raises(PlanError, match="needs all units at once"):
         BlockSums(Amplification(form="median"), ["one"], None, seed=0)
+
+
+def test_both_levels_make_the_value_and_events_are_the_same_in_blocks(lists):
+    data, systems = lists
+    users = data.interactions.users.ids
+    for metric in (ShareGap(k=10), Amplification(k=10, form="ratio-of-means"), NDCG(k=10)):
+        rows = {name: metric.measure(s, data) for name, s in systems.items()}
+        whole = estimate_metric(metric, rows, data.users, SETTINGS)
+        parts = in_blocks(metric, data, systems, np.array_split(users, 3)).estimates(SETTINGS)
+        for a, b in zip(whole, parts, strict=True):
+            assert a.events == b.events
+            assert a.events is not None
+            told = [a.details.get(name) for name in ("level", "other_level")]
+            if a.value is None or (a.kind == "level" and metric.sides is None):
+                continue
+            ratio = isinstance(metric, Amplification) and a.kind == "level"
+            made = told[0] / told[1] - 1 if ratio else told[0] - told[1]
+            assert made == pytest.approx(a.value, abs=1e-12)
+            for name, value in a.details.items():
+                if isinstance(value, float) and "attribute-gap" not in a.key:
+                    assert b.details[name] == pytest.approx(value, abs=1e-12)
+
+
+def test_a_group_has_its_own_history_beside_its_gap(lists):
+    data, systems = lists
+    metric = ShareGap(k=10)
+    rows = {name: metric.measure(s, data) for name, s in systems.items()}
+    found = estimate_metric(metric, rows, data.users, SETTINGS)
+    member = data.users.aligned(rows["one"].ids)
+    for e in found:
+        if e.system != "one" or not e.group or e.kind != "level" or e.value is None:
+            continue
+        inside = member[:, data.users.names.index(e.group)]
+        label = rows["one"].labels.index(e.label)
+        known = inside & ~np.isnan(rows["one"].columns["value"][:, label])
+        own = rows["one"].context["history"][known, label].mean()
+        assert e.details["history"] == e.details["other_level"] == pytest.approx(own)
+        assert e.details["lists"] == e.details["level"]
+    gaps = [e for e in found if e.group and e.kind == "gap" and e.value is not None]
+    assert gaps
+    assert all({"other_history", "other_lists"} <= e.details.keys() for e in gaps
+               if "attribute-gap" not in e.key)  # fmt: skip
+
+
+@pytest.mark.parametrize("against", ["all", "outside"])
+def test_suppression_tells_the_rates_of_the_group_of_all_and_of_others(against: str):
+    data, systems = _texts(clustered=False)
+    metric = Suppression(against=against)
+    rows = {"mine": metric.measure(systems["mine"], data)}
+    found = [e for e in estimate_metric(metric, rows, data.text_groups, SETTINGS) if e.value]
+    assert found
+    for e in found:
+        told = e.details
+        assert told["level"] / told["other_level"] == pytest.approx(e.value)
+        assert told["level"] == pytest.approx(told["events"] / told["texts"])
+        assert told["other_level"] == pytest.approx(told["other_events"] / told["other_texts"])
+        assert e.events == told["events"]
+        assert ("outside_level" in told) == (against == "all")
+        if against == "all":
+            others = told["other_events"] - told["events"]
+            assert told["outside_level"] == pytest.approx(
+                others / (told["other_texts"] - told["texts"])
+            )

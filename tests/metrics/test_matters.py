@@ -10,7 +10,7 @@ from ombud.audits import Audit, Plan
 from ombud.audits.plan import StatisticsPlan
 from ombud.errors import PlanError
 from ombud.metrics import ShareGap
-from ombud.metrics.engine.matters import declare, is_beyond
+from ombud.metrics.engine.comparisons import declare, is_beyond
 from ombud.report import Report
 from ombud.report.findings import by_sign, reading
 from ombud.report.markdown import to_markdown

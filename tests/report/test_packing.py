@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ombud.audits import Audit, Gate, Plan, Result, verify
-from ombud.audits.packed import LEFT_OUT, MANIFEST, Redaction
 from ombud.audits.plan import StatisticsPlan
+from ombud.audits.verify import LEFT_OUT, MANIFEST, Redaction
 from ombud.cli import app
 from ombud.errors import PlanError, ResultError
 from ombud.metrics import FalsePositiveRate

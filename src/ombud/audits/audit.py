@@ -17,10 +17,10 @@ from ombud.audits.backends.stream import StreamBackend, refuse_whole
 from ombud.audits.collect import System
 from ombud.audits.faults import check_names
 from ombud.audits.inputs import data_plan, store_data, store_held_out
-from ombud.audits.load import load_analyses, load_data, load_metrics, load_system, what_systems_are
+from ombud.audits.load import load_data, load_metrics, load_system, what_systems_are
 from ombud.audits.plan import AboutPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.audits.presets import complete
-from ombud.audits.provenance import now, versions
+from ombud.audits.provenance import input_hashes, now, versions
 from ombud.audits.repeats import check_repeats
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder
@@ -29,8 +29,8 @@ from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.errors import PlanError
 from ombud.metrics.base import spec_of
+from ombud.metrics.engine.comparisons import check_measures, declare
 from ombud.metrics.engine.estimator import Settings
-from ombud.metrics.engine.matters import check_measures, declare
 from ombud.registry import hint
 from ombud.systems.base import Progress
 from ombud.systems.own import as_system, name_of
@@ -181,27 +181,26 @@ class Audit:
         plan = complete(plan)
         data, chosen = None, dict[str, Any](plan.systems)
         analyses: Sequence[Analysis] = ()
+        files: Mapping[str, str] = {}
         if plan.engine.type == "memory":
-            check_names(plan, systems=systems is None)
+            metrics, analyses = check_names(plan, systems=systems is None)
             check_repeats(plan)
-            data = load_data(plan)
+            files = input_hashes(plan)
+            data = load_data(plan, files)
             refuse_unused(plan, data)
-            metrics = load_metrics(plan.metrics)
             of = what_systems_are(metrics, data)
             chosen = (
                 {n: load_system(n, s, of) for n, s in plan.systems.items()}
                 if systems is None
                 else dict(systems)
             )
-            analyses = load_analyses(plan.analyses)
         else:
             if plan.engine.type == "spark":
                 SparkBackend.check()
             # What is named from the working directory must be found, hashed and stored as it is.
             plan = plan.relative_to(Path())
-            check_names(plan)
-            refuse_whole(plan)
-            metrics = load_metrics(plan.metrics)
+            metrics, _ = check_names(plan)
+            refuse_whole(plan, metrics)
         made = cls(
             data,
             chosen,
@@ -217,6 +216,8 @@ class Audit:
         )
         if plan.engine.type == "spark":
             made.backend = SparkBackend(plan, tuple(metrics), frames or {}, session)
+        elif plan.engine.type == "memory":
+            made.backend = MemoryBackend(made, files)
         return made
 
     @property

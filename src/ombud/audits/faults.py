@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from math import isfinite
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from ombud import registry
 from ombud.errors import OmbudError, PlanError
+
+if TYPE_CHECKING:
+    from ombud.audits.analysis import Analysis
+    from ombud.metrics.base import Metric
 
 
 def form_faults(model: type[BaseModel], error: ValidationError) -> list[str]:
@@ -64,8 +69,10 @@ def _model(annotation: Any) -> Any:
     )
 
 
-def check_names(plan: Any, systems: bool = True) -> None:
+def check_names(plan: Any, systems: bool = True) -> tuple[tuple[Metric, ...], tuple[Analysis, ...]]:
     """Look up everything that a plan names, and raise one error for all that is not there.
+
+    Returns its metrics and analyses, which had to be built to be checked.
 
     Parameters
     ----------
@@ -81,20 +88,30 @@ def check_names(plan: Any, systems: bool = True) -> None:
     for name, config in plan.systems.items() if systems else ():
         if "type" in config:
             _look_up(faults, kinds, config["type"], f"system {name!r}")
-    for kind, specs in (("metric", plan.metrics), ("analysis", plan.analyses)):
-        for spec in specs:
-            if "name" not in spec:
-                faults.append(f"{'an' if kind == 'analysis' else 'a'} {kind} has no name: {spec}")
-                continue
-            try:
-                registry.create(kind, spec["name"], {k: v for k, v in spec.items() if k != "name"})
-            except OmbudError as error:
-                faults.append(str(error))
+    metrics = build_all("metric", plan.metrics, faults)
+    analyses = build_all("analysis", plan.analyses, faults)
     if len(faults) == 1:
         raise PlanError(faults[0])
     if faults:
         lines = "".join(f"\n  - {fault}" for fault in faults)
         raise PlanError(f"the plan: {len(faults)} faults{lines}")
+    return metrics, analyses
+
+
+def build_all(kind: str, specs: Iterable[Mapping[str, Any]], faults: list[str]) -> tuple[Any, ...]:
+    """Return all that some specs name, of one kind; those that cannot be built go to the faults."""
+    made = []
+    for spec in specs:
+        options = dict(spec)
+        name = options.pop("name", None)
+        if name is None:
+            faults.append(f"{'an' if kind == 'analysis' else 'a'} {kind} has no name: {spec}")
+            continue
+        try:
+            made.append(registry.create(kind, name, options))
+        except OmbudError as error:
+            faults.append(str(error))
+    return tuple(made)
 
 
 def _kinds_of_systems(plan: Any) -> tuple[str, ...]:

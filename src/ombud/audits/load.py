@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
 from ombud import registry
-from ombud.audits.analysis import Analysis
+from ombud.audits.faults import build_all
 from ombud.audits.plan import DataPlan, Plan
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
@@ -27,12 +27,19 @@ from ombud.registry import hint
 from ombud.systems.base import Moderator, Recommender
 
 
-def load_data(plan: Plan) -> Dataset:
+def load_data(plan: Plan, hashes: Mapping[str, str] | None = None) -> Dataset:
     """Read the data that a plan names, let its preset prepare it, and split it if it says so.
 
     The faults of all files come in one error.
+
+    Parameters
+    ----------
+    plan
+        What to read.
+    hashes
+        Hashes of files that are known, as `ombud.audits.provenance.input_hashes` gives them.
     """
-    data = _by_item(prepared(plan, _load(plan)), plan)
+    data = _by_item(prepared(plan, _crossed(_load(plan, hashes or {}), plan)), plan)
     return _split(data, plan) if plan.split else data
 
 
@@ -46,7 +53,7 @@ def _split(data: Dataset, plan: Plan) -> Dataset:
     return replace(data, interactions=train, test=cut.test)
 
 
-def _load(plan: Plan) -> Dataset:
+def _load(plan: Plan, hashes: Mapping[str, str]) -> Dataset:
     if plan.data.source is not None:
         _check_only_source(plan)
         kind = "source" if plan.data.source in registry.names("source") else "world"
@@ -57,7 +64,7 @@ def _load(plan: Plan) -> Dataset:
         if plan.data.unlabeled == "no" and data.labels is not None:
             data = replace(data, labels=data.labels.with_unlabeled("no"))
         return _grouped(data, plan)
-    return _load_files(plan)
+    return _load_files(plan, hashes)
 
 
 def _check_only_source(plan: Plan) -> None:
@@ -92,14 +99,22 @@ def _grouped(data: Dataset, plan: Plan) -> Dataset:
             continue
         wanted = groups.attributes if plan.by is None else plan.by
         by = [w for w in wanted if w in groups.attributes]
-        chosen = groups.select(by) if by else None
-        if chosen is not None and plan.intersections:
-            chosen = chosen.with_intersections()
-        result[name] = chosen
+        result[name] = groups.select(by) if by else None
     return replace(data, users=result["users"], text_groups=result["text_groups"])
 
 
-def _load_files(plan: Plan) -> Dataset:
+def _crossed(data: Dataset, plan: Plan) -> Dataset:
+    """Return the data with pairs of groups too, where the plan asks for intersections."""
+    if not plan.intersections:
+        return data
+    users, texts = (
+        None if groups is None else groups.with_intersections()
+        for groups in (data.users, data.text_groups)
+    )
+    return replace(data, users=users, text_groups=texts)
+
+
+def _load_files(plan: Plan, known: Mapping[str, str]) -> Dataset:
     asked = plan.data
     paths = {name: path for name in TABLES if (path := getattr(asked, name)) is not None}
     options = TableOptions(
@@ -110,7 +125,6 @@ def _load_files(plan: Plan) -> Dataset:
         threshold=asked.threshold,
         strict=asked.strict,
         by=plan.by,
-        intersections=plan.intersections,
         by_item=tuple(name for name in plan.by_item if name != LABEL),
         columns=asked.columns,
         reading=asked.reading,
@@ -125,7 +139,10 @@ def _load_files(plan: Plan) -> Dataset:
     if unused:
         raise PlanError(f"by = [] compares no groups, but [data] names {', '.join(unused)}")
     unknowns = tables["labels"].rule if "labels" in tables else ""
-    hashes = {Path(path).name: hash_file(Path(path)) for path in paths.values()}
+    hashes = {
+        Path(path).name: known.get(f"data.{name}") or hash_file(Path(path))
+        for name, path in paths.items()
+    }
     changed = _changed_forms(plan)
     main = "interactions" if "interactions" in tables else "texts" if "texts" in tables else ""
     if main and changed:
@@ -274,27 +291,8 @@ def what_systems_are(
 
 def load_metrics(specs: tuple[dict[str, Any], ...]) -> tuple[Metric, ...]:
     """Build metrics from their part of a plan; all faults in one error."""
-    return _load_all("metric", specs)
-
-
-def load_analyses(specs: tuple[dict[str, Any], ...]) -> tuple[Analysis, ...]:
-    """Build analyses from their part of a plan; all faults in one error."""
-    return _load_all("analysis", specs)
-
-
-def _load_all(kind: str, specs: tuple[dict[str, Any], ...]) -> tuple[Any, ...]:
-    made: list[Any] = []
     faults: list[str] = []
-    for spec in specs:
-        options = dict(spec)
-        name = options.pop("name", None)
-        if name is None:
-            faults.append(f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} has no name: {spec}")
-            continue
-        try:
-            made.append(registry.create(kind, name, options))
-        except OmbudError as error:
-            faults.append(str(error))
+    metrics = build_all("metric", specs, faults)
     if faults:
         raise PlanError("\n".join(faults))
-    return tuple(made)
+    return metrics

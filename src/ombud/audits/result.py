@@ -16,8 +16,10 @@ Nothing in the folder is ever executed: it is read as TOML, JSON and Parquet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,12 +30,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from ombud.audits.integrity import Integrity, read_integrity
 from ombud.audits.plan import Plan
-from ombud.audits.tidy import tidy_frame
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
 from ombud.errors import MissingExtraError, PlanError, ResultError
 from ombud.files import inside, read_json, read_parquet, write_atomically, write_parquet
 from ombud.stats.estimate import Estimate
+from ombud.stats.power import smallest_effect
 
 if TYPE_CHECKING:
     from ombud.audits.verify import Verification
@@ -82,6 +84,19 @@ class MetricInfo:
     key: str = ""
 
 
+class Estimates(tuple[Estimate, ...]):
+    """Some estimates of a result, in its order."""
+
+    __slots__ = ()
+
+    def by(self, *fields: str) -> dict[tuple[Any, ...], Estimates]:
+        """Return them by the values of some fields, such as ``by("system", "label")``."""
+        found: dict[tuple[Any, ...], list[Estimate]] = {}
+        for e in self:
+            found.setdefault(tuple(getattr(e, name) for name in fields), []).append(e)
+        return {values: Estimates(some) for values, some in found.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """Everything an audit found, and how.
@@ -123,9 +138,91 @@ class Result:
         """The audited systems, in the order of the plan."""
         return tuple(dict.fromkeys(e.system for e in self.estimates if e.system))
 
-    def select(self, **about: str) -> tuple[Estimate, ...]:
-        """Return the estimates whose fields equal those given, such as ``system="mine"``."""
-        return tuple(e for e in self.estimates if all(getattr(e, k) == v for k, v in about.items()))
+    @cached_property
+    def _by_key(self) -> dict[str, list[int]]:
+        """Where the estimates of each key stand; those of older results go by their title."""
+        found: dict[str, list[int]] = {}
+        for place, e in enumerate(self.estimates):
+            found.setdefault(e.key or e.metric, []).append(place)
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[MetricInfo]]:
+        found: dict[str, list[MetricInfo]] = {}
+        for info in self.metrics:
+            found.setdefault(str(info.spec.get("name", "")), []).append(info)
+        return found
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of everything that was measured, in order."""
+        return tuple(self._by_key)
+
+    def select(
+        self,
+        key: str | Collection[str] | None = None,
+        *,
+        metric: str | None = None,
+        kind: str | None = None,
+        system: str | None = None,
+        group: str | None = None,
+        label: str | None = None,
+        against: str | None = None,
+        **details: object,
+    ) -> Estimates:
+        """Return the estimates that are as asked, in order.
+
+        Parameters
+        ----------
+        key
+            The key of a metric or analysis, or several; found in an index that is built once.
+        metric
+            The metric as printed; keys are better, since titles are wording.
+        kind, system, group, label, against
+            Fields of the estimate; empty means all users, all content and so on, None anything.
+        details
+            What its details must hold.
+        """
+        found: Collection[Estimate] = self.estimates
+        if key is not None:
+            keys = (key,) if isinstance(key, str) else set(key)
+            places = [place for one in keys for place in self._by_key.get(one, ())]
+            found = [self.estimates[place] for place in sorted(places)]
+        asked = {
+            "metric": metric,
+            "kind": kind,
+            "system": system,
+            "group": group,
+            "label": label,
+            "against": against,
+        }
+        asked = {name: value for name, value in asked.items() if value is not None}
+        return Estimates(
+            e
+            for e in found
+            if all(getattr(e, name) == value for name, value in asked.items())
+            and all(e.details.get(name) == value for name, value in details.items())
+        )
+
+    def one(self, key: str | Collection[str], **where: Any) -> Estimate | None:
+        """Return the first estimate that `select` finds, or None."""
+        return next(iter(self.select(key, **where)), None)
+
+    def infos(self, name: str, **options: object) -> tuple[MetricInfo, ...]:
+        """Return the metrics of a registered name whose options are as asked.
+
+        Examples
+        --------
+        >>> from ombud.audits import Plan
+        >>> info = MetricInfo({"name": "recall", "k": 50}, "recall@50")
+        >>> [one.title for one in Result(Plan(), (), (info,)).infos("recall", k=50)]
+        ['recall@50']
+        """
+        return tuple(
+            info
+            for info in self._by_name.get(name, ())
+            if all(info.spec.get(option) == value for option, value in options.items())
+        )
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per estimate."""
@@ -367,3 +464,89 @@ def _is_deeper(value: Any, limit: int) -> bool:
         return False
     parts = value.values() if isinstance(value, dict) else value
     return limit == 0 or any(_is_deeper(part, limit - 1) for part in parts)
+
+
+# Every estimate as one row with plain columns, for other programs.
+
+
+_DETAILS = "details."
+
+TIDY_COLUMNS: dict[str, tuple[type[pl.DataType], str]] = {
+    "key": (pl.String, "What is measured, for programs: stable where `metric` is wording."),
+    "metric": (pl.String, "The metric as printed."),
+    "kind": (pl.String, "`level`, `gap` (a difference) or `ratio`."),
+    "system": (pl.String, "The audited system; empty for all."),
+    "label": (pl.String, "The content label; empty for all."),
+    "group": (pl.String, "The group of users or texts; empty for all."),
+    "against": (pl.String, "What a gap or a ratio is compared with."),
+    "value": (pl.Float64, "The number; missing when it is undefined."),
+    "low": (pl.Float64, "The lower end of the interval; missing without one."),
+    "high": (pl.Float64, "The upper end."),
+    "level": (pl.Float64, "The coverage that the interval aims at."),
+    "method": (pl.String, "How the interval was made, or why there is none."),
+    "n": (pl.Int64, "How many independent units stand behind the number."),
+    "unit": (pl.String, "What those units are."),
+    "null": (pl.Float64, "The value that would mean no difference, where there is one."),
+    "p_value": (pl.Float64, "The two-sided p-value of `null`."),
+    "p_adjusted": (pl.Float64, "The same after correction for many comparisons."),
+    "correction": (pl.String, "The correction, and the size of its family."),
+    "family": (pl.String, "The question whose comparisons it is one of; empty for all others."),
+    "smallest_effect": (pl.Float64, "What would have been found with a chance of 80%."),
+    "undefined_replicates": (pl.Int64, "In how many replicates the number did not exist."),
+    "events": (pl.Int64, "How many events it rests on, where the metric counts them."),
+    "reason": (pl.String, "Why there is no number."),
+    "reason_code": (pl.String, "The same as a code; see `ombud.stats.estimate.REASONS`."),
+    "note": (pl.String, "What a reader must know beside the number."),
+}
+"""The columns that every table of estimates has, with their type and meaning.
+
+What an estimate is made of (`Estimate.details`) follows in columns that begin with ``details.``:
+numbers, truth values and words as they are, lists and tables as JSON.
+"""
+
+
+def tidy_frame(estimates: Sequence[Estimate]) -> pl.DataFrame:
+    """Return one row an estimate, in plain columns: `TIDY_COLUMNS`, then ``details.*``.
+
+    Examples
+    --------
+    >>> e = Estimate(
+    ...     metric="share@10", value=0.25, interval=(0.2, 0.3), method="wilson", n=99,
+    ...     details={"history": 0.2},
+    ... )
+    >>> tidy_frame([e]).select("metric", "low", "details.history").rows()
+    [('share@10', 0.2, 0.2)]
+    """
+    rows = [_row(estimate) for estimate in estimates]
+    fixed = [
+        pl.Series(name, [row[name] for row in rows], dtype=dtype)
+        for name, (dtype, _) in TIDY_COLUMNS.items()
+    ]
+    names = sorted({name for estimate in estimates for name in estimate.details})
+    found = [
+        _column(f"{_DETAILS}{name}", [estimate.details.get(name) for estimate in estimates])
+        for name in names
+    ]
+    return pl.DataFrame([*fixed, *found])
+
+
+def _row(estimate: Estimate) -> Mapping[str, Any]:
+    low, high = estimate.interval if estimate.interval is not None else (None, None)
+    own = {name: getattr(estimate, name, None) for name in TIDY_COLUMNS}
+    return own | {"low": low, "high": high, "smallest_effect": smallest_effect(estimate)}
+
+
+def _column(name: str, values: Sequence[Any]) -> pl.Series:
+    """Return values as one column of their own type, or of JSON where they have none in common."""
+    given = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in given):
+        return pl.Series(name, values, dtype=pl.Boolean)
+    numbers = not any(isinstance(value, bool) for value in given)
+    if numbers and all(isinstance(v, int) and -(2**63) <= v < 2**63 for v in given):
+        return pl.Series(name, values, dtype=pl.Int64)
+    if numbers and all(isinstance(value, int | float) for value in given):
+        return pl.Series(name, values, dtype=pl.Float64, strict=False)
+    if all(isinstance(value, str) for value in given):
+        return pl.Series(name, values, dtype=pl.String)
+    told = [None if v is None else json.dumps(v, sort_keys=True, default=str) for v in values]
+    return pl.Series(name, told, dtype=pl.String)

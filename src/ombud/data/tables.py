@@ -55,8 +55,6 @@ class TableOptions:
         The words for how stored label states came about.
     by
         The attributes of users or texts to compare by; None for all that a file has.
-    intersections
-        Whether pairs of attributes make groups too.
     by_item
         The attributes of items that are compared; of the other columns those are read that can be
         one, since a system may ask for them. Empty: all columns must be attributes.
@@ -76,7 +74,6 @@ class TableOptions:
     strict: bool = False
     rule: str = "as stored"
     by: tuple[str, ...] | None = None
-    intersections: bool = False
     by_item: tuple[str, ...] = ()
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -162,7 +159,7 @@ def _groups(path: Frame, unit: str, options: TableOptions) -> Grouping | None:
         if options.by:
             # Attributes of the other table; one that no table has is refused later.
             grouping = grouping.select([name for name in options.by if name in grouping.attributes])
-        return grouping.with_intersections() if options.intersections else grouping
+        return grouping
     unnamed = [place for place, c in enumerate(columns, start=1) if _is_unnamed(c)]
     if unnamed and not options.by:
         fault = (
@@ -173,7 +170,7 @@ def _groups(path: Frame, unit: str, options: TableOptions) -> Grouping | None:
     by = options.by or tuple(c for c in columns if c != unit)
     if not by:
         raise DataError(_file_name(path), [f"there is no attribute beside {unit!r} to group by"])
-    return Grouping.from_frame(path, unit=unit, by=by, intersections=options.intersections)
+    return Grouping.from_frame(path, unit=unit, by=by)
 
 
 def _interactions(path: Frame, options: TableOptions) -> Interactions:

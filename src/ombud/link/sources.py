@@ -19,7 +19,7 @@ from ombud.data.labels import Labels
 from ombud.errors import DataError
 from ombud.link.build import LinkOptions, build_links
 from ombud.link.explain import LinkFolder
-from ombud.link.readers import ReaderOptions
+from ombud.link.readers.base import ReaderOptions
 from ombud.link.readers.platforms import read_goodbooks_genres
 from ombud.registry import source
 

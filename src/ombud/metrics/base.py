@@ -6,6 +6,7 @@ a metric's author writes no statistics.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ombud.data.predictions import Predictions
     from ombud.data.recommendations import Recommendations
     from ombud.metrics.engine.label_uncertainty import LabelDraws
+    from ombud.stats.estimate import Estimate, TippingPoint
     from ombud.stats.statistics import Statistic
 
 
@@ -94,6 +96,13 @@ class Rows:
     tallies
         Sums over units that notes and details are made of, by name: those of two blocks of units
         add up (`Metric.notes`).
+    context
+        Further columns of units x labels, known wherever the unit contributes. They are averaged
+        for everyone and for each group, but not tested, and stand in `Estimate.details` by name:
+        the share in users' histories beside a share gap.
+    events
+        Units x labels: how many events each unit has, of which the numbers are made (flagged
+        texts, hits, users whose difference is not zero). None where there is nothing to count.
     """
 
     unit: str
@@ -107,9 +116,12 @@ class Rows:
     shared: LabelDraws | None = None
     undefined: str = ""
     tallies: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    context: Mapping[str, NDArray[np.floating[Any]]] = field(default_factory=dict)
+    events: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        for name, values in self.columns.items():
+        events = {} if self.events is None else {"events": self.events}
+        for name, values in {**self.context, **events, **self.columns}.items():
             if values.shape != (len(self.ids), len(self.labels)):
                 raise ValueError(
                     f"column {name!r} has shape {values.shape}; "
@@ -187,6 +199,24 @@ class Metric(ABC):
         return None
 
     @property
+    def possible(self) -> tuple[float, float]:
+        """The least and the greatest value that can exist; no interval goes beyond."""
+        return (-math.inf, math.inf)
+
+    def tipping(self, estimate: Estimate, lowest: float, highest: float) -> TippingPoint | None:
+        """Return what unlabeled items would have to be like to reverse an estimate.
+
+        Parameters
+        ----------
+        estimate
+            A level of everyone, with what `tell` says of it among its details.
+        lowest, highest
+            Between what the ratio of rates among unlabeled and labeled items plausibly lies.
+        """
+        del estimate, lowest, highest
+        return None
+
+    @property
     def contrast(self) -> Literal["difference", "ratio"]:
         """How two groups or two systems are compared."""
         return "difference"
@@ -214,6 +244,14 @@ class Metric(ABC):
     @property
     def needs(self) -> Needs | None:
         """What its statistic needs beside enough units."""
+        return None
+
+    @property
+    def sides(self) -> tuple[str, str] | None:
+        """What its number is the difference (or ratio) of: two columns or names of `Rows.context`.
+
+        Their means stand in `Estimate.details` as ``level`` and ``other_level``.
+        """
         return None
 
     @property

@@ -16,14 +16,28 @@ from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Notes, Outputs, Rows
+from ombud.metrics.denominators import (
+    DECLARED,
+    coverage_of,
+    label_details,
+    label_tallies,
+    labeled_share,
+    never_no,
+    users_without_labels,
+)
 from ombud.metrics.engine.label_uncertainty import over_label_draws
 from ombud.registry import metric
+from ombud.stats.estimate import Estimate, TippingPoint
 from ombud.stats.statistics import Mean
+from ombud.stats.tipping import gap_tipping
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.interactions import Interactions
 
+
+# Shares of lists and histories that differ by less are the same share.
+_ROUNDING = 1e-12
 
 Unknown = Literal["exclude", "no", "yes"]
 """How items with an unknown or disputed label count: not at all, as *no*, or as *yes*."""
@@ -98,6 +112,16 @@ class _Share(Metric):
         """Return nothing: a user's row depends on that user alone."""
         del tables
         return ""
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """A share is 0 to 1."""
+        return (0.0, 1.0)
+
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
+        """Return the denominators beside each number, why there is none, and who is excluded."""
+        details = {word: label_details(tallies, at) for at, word in enumerate(labels)}
+        return Notes(details=details, exclusions=users_without_labels(tallies))
 
     @property
     def _how(self) -> str:
@@ -200,6 +224,7 @@ class ShareGap(_Share):
     """
 
     null: ClassVar[float | None] = 0.0
+    sides: ClassVar[tuple[str, str]] = ("lists", "history")
 
     @property
     def title(self) -> str:
@@ -210,12 +235,20 @@ class ShareGap(_Share):
         """Return, for each user and label, list share minus history share."""
         return _measure(self, outputs, data, "gap")
 
-    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
-        """Return the mean share in histories beside the gap."""
-        with np.errstate(invalid="ignore"):
-            means = tallies["history"] / tallies["users"]
-        told = {w: {"history": float(m)} for w, m in zip(labels, means, strict=True)}
-        return Notes(details={w: m for w, m in told.items() if np.isfinite(m["history"])})
+    @property
+    def possible(self) -> tuple[float, float]:
+        """A difference of two shares is -1 to 1."""
+        return (-1.0, 1.0)
+
+    def tipping(self, estimate: Estimate, lowest: float, highest: float) -> TippingPoint | None:
+        """Return what unlabeled items would have to be like to reverse a gap."""
+        known = coverage_of(estimate.details)
+        if known is None or estimate.interval is None:
+            return None
+        decides = estimate.details.get("unlabeled") != DECLARED
+        return gap_tipping(
+            estimate.interval, known, lowest=lowest, highest=highest, decides=decides
+        )
 
 
 def _measure(
@@ -238,12 +271,12 @@ def _measure(
             count = int(np.count_nonzero(lacking))
             exclusions.append(Exclusion("users", "users", count, reason, len(outputs)))
     lists, items, unlabelled = _list_matrix(outputs, interactions, labels)
-    if unlabelled:
+    if unlabelled and labels.unlabeled == "unknown":
         reason = f"in no history and without labels (treated as unknown={asked.unknown!r})"
         exclusions.append(Exclusion("recommendations", "places", unlabelled, reason))
     codes = items.codes(interactions.items.arrow)
     ids = np.asarray(outputs.users)[kept]
-    tallies: dict[str, NDArray[np.float64]] = {}
+    lists, histories = lists[kept], interactions.matrix[rows[kept]]
 
     Degrees = NDArray[np.float32]
 
@@ -252,10 +285,10 @@ def _measure(
         return np.where(at[:, None] >= 0, degrees[at], np.float32("nan"))
 
     def in_lists(states: NDArray[np.int8] | Degrees) -> NDArray[np.float64]:
-        return label_share(lists[kept], states, asked.unknown)
+        return label_share(lists, states, asked.unknown)
 
     def in_histories(states: NDArray[np.int8] | Degrees) -> NDArray[np.float64]:
-        return label_share(interactions.matrix[rows[kept]], states[codes], asked.unknown)
+        return label_share(histories, states[codes], asked.unknown)
 
     def shares_of(states: NDArray[np.int8] | Degrees) -> NDArray[np.float64]:
         if part == "gap":
@@ -263,30 +296,39 @@ def _measure(
         return in_lists(states) if part == "list" else in_histories(states)
 
     shared = None
-    history = np.empty(0)
     if labels.errors is not None:
         shares, shared = over_label_draws(labels, ids, lambda some: shares_of(of_items(some)))
+        sides: dict[str, NDArray[np.float64]] = {}
         if part == "gap":
-            history, _ = over_label_draws(labels, ids, lambda some: in_histories(of_items(some)))
-    elif part == "gap":
-        states = labels.aligned(items)
-        history = in_histories(states)
-        shares = in_lists(states) - history
+            past, _ = over_label_draws(labels, ids, lambda some: in_histories(of_items(some)))
+            sides = {"history": past}
+        tallies = label_tallies(labels, "no", ~np.isnan(shares), sides, {})
     else:
-        shares = shares_of(labels.aligned(items))
+        states = labels.aligned(items)
+        wanted = ("list", "history") if part == "gap" else (part,)
+        sides = {n: in_lists(states) if n == "list" else in_histories(states) for n in wanted}
+        shares = sides["list"] - sides["history"] if part == "gap" else sides[part]
+        looked_at = labels.labeled[labels.items.codes(items.arrow)]
+        labeled = {"list": (lists, looked_at), "history": (histories, looked_at[codes])}
+        known = {side: labeled_share(*labeled[side]) for side in wanted}
+        tallies = label_tallies(labels, asked.unknown, ~np.isnan(shares), sides, known)
+        if asked.unknown == "exclude":
+            shares = np.where(never_no(labels), np.nan, shares)
+    context: dict[str, NDArray[np.float64]] = {}
     if part == "gap":
-        there = ~np.isnan(shares)
-        tallies["history"] = np.where(there, history, 0.0).sum(axis=0)
-        tallies["users"] = there.sum(axis=0).astype(np.float64)
+        context = {"lists": sides["history"] + shares, "history": sides["history"]}
+    noted = asked.notes(tallies, labels.names)
     return Rows(
         unit="user",
         ids=ids,
         columns={"value": np.asarray(shares)},
         labels=labels.names,
-        exclusions=tuple(exclusions),
-        details=asked.notes(tallies, labels.names).details,
+        exclusions=(*exclusions, *noted.exclusions),
+        details=noted.details,
         shared=shared,
         tallies=tallies,
+        context=context,
+        events=np.abs(shares) > _ROUNDING if part == "gap" else None,
     )
 
 

@@ -125,7 +125,7 @@ def over_categorisation(
         value = cramers_v(words, box[known])
         if np.isnan(value):
             reason = "all users are in one group, or have one value"
-            found.append(Estimate.undefined(reason=reason, **about))
+            found.append(Estimate.undefined(reason_code="no-variation", reason=reason, **about))
             continue
         rng = generator(seed, "over-categorisation", name)
         shuffled = [cramers_v(rng.permutation(words), box[known]) for _ in range(permutations)]

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.probes.edits import Edit, Edits, EditSpace, History
-from ombud.probes.models import WhiteBox, open_box
+from ombud.probes.models import open_box
+from ombud.probes.models.base import WhiteBox
 from ombud.probes.outcomes import FrozenOutcome, RetrainedOutcome
 from ombud.probes.recipe import Fewest, Outcome, Recipe
 from ombud.probes.search import beam, exhaustive, mask, number_of_treatments, single_values
 from ombud.registry import probe
 from ombud.rng import generator
-from ombud.stats import Estimate, wilson
+from ombud.stats import Estimate
+from ombud.stats.proportions import wilson
 from ombud.systems.recommenders.model import Model
 
 _FAR = 1e30
@@ -366,7 +368,11 @@ def curve(
         reason = "nobody's list was otherwise to begin with"
         metric = f"{name} by {budget} edits"
         share = f"{key}/share"
-        return [Estimate.undefined(metric=metric, reason=reason, n=0, key=share, **about)], left_out
+        return [
+            Estimate.undefined(
+                reason_code="no-units", metric=metric, reason=reason, n=0, key=share, **about
+            )
+        ], left_out
     n, found = len(at_risk), []
     costs = np.array([np.inf if w.fewest.cost is None else w.fewest.cost for w in at_risk])
     least = np.array(
@@ -412,6 +418,7 @@ def curve(
     else:
         found.append(
             Estimate.undefined(
+                reason_code="not-estimable",
                 metric=f"edits until half have {name}",
                 key=f"{key}/median",
                 reason=f"fewer than half have {name} by {budget} edits",

@@ -68,9 +68,9 @@ def influence_of(model: Any) -> Influence | None:
     model
         An explicit or implicit ALS, SVD, EASE, item-kNN, user-kNN or popularity model of ombud.
     """
-    from ombud.probes._influence_factors import ExplicitInfluence, ImplicitInfluence
-    from ombud.probes._influence_linear import EaseInfluence, PopularInfluence
-    from ombud.probes._influence_neighbours import ItemKNNInfluence, UserKNNInfluence
+    from ombud.probes.models.factors import ExplicitInfluence, ImplicitInfluence
+    from ombud.probes.models.linear import EaseInfluence, PopularInfluence
+    from ombud.probes.models.neighbours import ItemKNNInfluence, UserKNNInfluence
     from ombud.systems.recommenders import (
         EASE,
         SVD,

@@ -10,15 +10,9 @@ from numpy.typing import NDArray
 from ombud.probes.noise_floor import NoiseFloor, chance_of_any, expected_maximum
 from ombud.probes.stability import StabilityResult
 from ombud.rng import generator
-from ombud.stats import (
-    CrossedReplicates,
-    Estimate,
-    Sample,
-    proportion,
-    resample,
-    resample_crossed,
-)
-from ombud.stats import estimate as bootstrap_estimate
+from ombud.stats import Estimate, Sample, proportion, resample
+from ombud.stats.bootstrap.resample import estimate as bootstrap_estimate
+from ombud.stats.crossed import CrossedReplicates, resample_crossed
 
 Floats = NDArray[np.float64]
 
@@ -133,7 +127,9 @@ class _Numbers:
         known = int(np.count_nonzero(~np.isnan(values)))
         if known == 0:
             reason = "no target user has a value"
-            return Estimate.undefined(metric=metric, reason=reason, n=0, unit="user", **about)
+            return Estimate.undefined(
+                reason_code="no-units", metric=metric, reason=reason, n=0, unit="user", **about
+            )
         return bootstrap_estimate(
             values, metric=metric, unit="user", replicates=self.replicates,
             rng=generator(self.seed, "stability", metric), **about,
@@ -322,10 +318,10 @@ class _Numbers:
             shared = self._about("rank-correlation", lead)
             shared |= {"metric": metric, "n": pairs, "group": group, "unit": "pair"}
             if np.isnan(value):
-                reason = "there is no formula for this model"
+                reason, code = "there is no formula for this model", "not-estimable"
                 if not np.isnan(result.predicted).all():
-                    reason = "one of the two does not vary"
-                found.append(Estimate.undefined(reason=reason, **shared))
+                    reason, code = "one of the two does not vary", "no-variation"
+                found.append(Estimate.undefined(reason_code=code, reason=reason, **shared))
                 continue
             method = "none: pairs share treatments and users"
             found.append(Estimate(value=value, interval=None, method=method, **shared))

@@ -16,13 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, PlanError
-from ombud.stats import (
-    Estimate,
-    mcnemar,
-    mean_estimate,
-    paired_mean_estimate,
-    proportion,
-)
+from ombud.stats import Estimate, mean_estimate, paired_mean_estimate, proportion
+from ombud.stats.paired import mcnemar
 from ombud.systems.base import Moderator
 from ombud.text.geography import countries
 from ombud.text.swaps import FilledTemplates, Swapped, fill_templates
@@ -203,7 +198,14 @@ def shift_estimates(
         reason = "the moderator gives no scores"
         names = (("shift", "score shift"), ("shift-size", "size of the score shift"))
         return tuple(
-            Estimate.undefined(metric=metric, reason=reason, n=0, key=f"swap/{key}", **about)
+            Estimate.undefined(
+                reason_code="not-measured",
+                metric=metric,
+                reason=reason,
+                n=0,
+                key=f"swap/{key}",
+                **about,
+            )
             for key, metric in names
         )
     result = [
@@ -296,7 +298,15 @@ def spread_estimates(values: ArrayLike, key: str, metric: str, **about: Any) -> 
         fields: dict[str, Any] = {"metric": f"{words} of {metric}", "key": f"{key}-{short}"}
         if len(known) < 2:
             reason = "the moderator gives no scores" if not len(known) else "one value alone"
-            result.append(Estimate.undefined(reason=reason, n=len(known), **fields, **about))
+            result.append(
+                Estimate.undefined(
+                    reason_code="too-few-units" if len(known) else "not-measured",
+                    reason=reason,
+                    n=len(known),
+                    **fields,
+                    **about,
+                )
+            )
             continue
         quartiles = np.quantile(known, [0.25, 0.75])
         value = {
@@ -436,7 +446,12 @@ def country_probe(
         )
     else:
         share = Estimate.undefined(
-            metric="countries flagged", reason="no decision", n=0, key="country/flagged", **about
+            reason_code="not-measured",
+            metric="countries flagged",
+            reason="no decision",
+            n=0,
+            key="country/flagged",
+            **about,
         )
     estimates = [share, *spread_estimates(scores, "country/score", "scores", **about)]
     for (continent,), part in rows.group_by(["continent"], maintain_order=True):

@@ -190,7 +190,9 @@ def _correlation(
     x, y = gender[known], values[known]
     if n < 4 or y.std() == 0 or x.std() == 0:
         reason = "the moderator gives none" if n < 4 else f"every {words} is the same"
-        return Estimate.undefined(reason=reason, n=n, **fields)
+        return Estimate.undefined(
+            reason_code="not-measured" if n < 4 else "no-variation", reason=reason, n=n, **fields
+        )
     r = float(np.corrcoef(x, y)[0, 1])
     # Fisher's transformation; capped, since two equal columns have no spread left.
     from scipy.special import ndtri

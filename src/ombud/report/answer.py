@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ombud import registry
 from ombud.audits.result import Result
-from ombud.metrics.engine.matters import MATTERS
+from ombud.metrics.engine.comparisons import MATTERS
 from ombud.report.blocks import Figure, Paragraph, Part, Strong, paragraph
 from ombud.report.display import count
 from ombud.report.findings import nearest_end, reading

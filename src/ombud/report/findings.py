@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from ombud.audits.result import MetricInfo, Result
-from ombud.metrics.engine.matters import is_beyond
+from ombud.audits.result import Estimates, MetricInfo, Result
+from ombud.metrics.engine.comparisons import is_beyond
 from ombud.stats.estimate import Estimate
 
 Sign = Literal[
@@ -108,29 +108,14 @@ def key_of_estimate(estimate: Estimate) -> str:
     return estimate.key or estimate.metric
 
 
-def infos_of(result: Result, name: str, **options: Any) -> tuple[MetricInfo, ...]:
-    """Return the metrics of a registered name whose options are as asked.
-
-    Examples
-    --------
-    >>> from ombud.audits import Plan
-    >>> info = MetricInfo({"name": "recall", "k": 50}, "recall@50")
-    >>> found = infos_of(Result(Plan(), (), (info,)), "recall", k=50)
-    >>> [one.title for one in found]
-    ['recall@50']
-    """
-    return tuple(
-        info
-        for info in result.metrics
-        if info.spec.get("name") == name
-        and all(info.spec.get(option) == value for option, value in options.items())
-    )
+def infos_of(result: Result, name: str, **options: object) -> tuple[MetricInfo, ...]:
+    """Return the metrics of a registered name whose options are as asked."""
+    return result.infos(name, **options)
 
 
-def estimates_of(result: Result, *about: MetricInfo | str) -> tuple[Estimate, ...]:
+def estimates_of(result: Result, *about: MetricInfo | str) -> Estimates:
     """Return the estimates of some metrics, or of analyses by their keys."""
-    keys = {key_of_metric(one) if isinstance(one, MetricInfo) else one for one in about}
-    return tuple(e for e in result.estimates if key_of_estimate(e) in keys)
+    return result.select([key_of_metric(a) if isinstance(a, MetricInfo) else a for a in about])
 
 
 def _unknown(estimate: Estimate) -> MetricInfo:

@@ -19,9 +19,9 @@ import tomli_w
 
 from ombud import __version__
 from ombud.audits.integrity import file_hashes
-from ombud.audits.packed import LEFT_OUT, MANIFEST, PACK_SCHEMA, Redaction
-from ombud.audits.paths import change_paths
+from ombud.audits.plan import change_paths
 from ombud.audits.result import Result
+from ombud.audits.verify import LEFT_OUT, MANIFEST, PACK_SCHEMA, Redaction
 from ombud.errors import PlanError, ResultError
 from ombud.files import write_atomically
 from ombud.report.blocks import Definitions, Section, paragraph

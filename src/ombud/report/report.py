@@ -254,8 +254,10 @@ class Report:
 
     def _write(self, path: Path, name: str) -> tuple[Path, ...]:
         if name == "markdown":
-            self.save_figures(path.parent / "figures", formats=("svg",))
-            write_text(path, self.markdown(pictures="figures"))
+            # Two reports in one folder do not overwrite each other's figures.
+            pictures = "figures" if path.stem == "report" else f"{path.stem}-figures"
+            self.save_figures(path.parent / pictures, formats=("svg",))
+            write_text(path, self.markdown(pictures=pictures))
         elif name == "pdf":
             write_pdf(self.html(appendix="", interactive=False), path)
         elif name == "html":

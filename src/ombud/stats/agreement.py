@@ -195,7 +195,14 @@ def alpha_estimate(
         reason = (
             "all ratings are equal, so nothing could disagree" if n else "no unit has two ratings"
         )
-        return Estimate.undefined(metric=name, reason=reason, n=n, level=level, **about)
+        return Estimate.undefined(
+            reason_code="no-variation" if n else "no-units",
+            metric=name,
+            reason=reason,
+            n=n,
+            level=level,
+            **about,
+        )
     return estimate(
         values,
         statistic,

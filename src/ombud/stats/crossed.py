@@ -94,7 +94,9 @@ class CrossedReplicates:
         about = {"unit": unit, "level": level, **about}
         if np.isnan(value):
             reason = f"no pair of a {self.unit[0]} and a {self.unit[1]} is known"
-            return Estimate.undefined(metric=metric, reason=reason, n=n, **about)
+            return Estimate.undefined(
+                reason_code="no-units", metric=metric, reason=reason, n=n, **about
+            )
         method = interval.method
         if not interval.reason:
             method = f"two-way {method} over {rows:,} {self.unit[0]}s and {columns:,} "

@@ -10,6 +10,32 @@ from typing import Any, Literal, Self
 
 Kind = Literal["level", "gap", "ratio"]
 
+ReasonCode = Literal[
+    "lists-too-short",
+    "no-labels",
+    "no-units",
+    "no-variation",
+    "not-estimable",
+    "not-measured",
+    "too-few-events",
+    "too-few-groups",
+    "too-few-units",
+]
+"""Why an estimate has no value, for programs; `REASONS` says what each means."""
+
+REASONS: dict[ReasonCode, str] = {
+    "lists-too-short": "all lists end before the place that the measure looks at",
+    "no-labels": "of nothing that counts it is known whether it carries the label",
+    "no-units": "no user, item or text is of the kind that is measured",
+    "no-variation": "all values are alike, so the number does not exist",
+    "not-estimable": "the number does not exist on these data, or the model did not converge",
+    "not-measured": "the system gave no scores, decisions or lists to measure",
+    "too-few-events": "fewer flags, hits or misses than a number needs",
+    "too-few-groups": "fewer groups than a comparison needs",
+    "too-few-units": "fewer users, items or texts than a number needs",
+}
+"""What each code means, in words for readers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TippingPoint:
@@ -80,12 +106,15 @@ class Estimate:
         Two-sided p-value of `null`, the same after correction, and the name of the correction
         with the size of its family. Where p rests on resampling, neither is below one over the
         number of replicates plus one: so many replicates tell nothing smaller.
+    family
+        The question whose declared comparisons it is one of: these are corrected together. Empty
+        for all others, whose correction is over one kind of number of one metric.
     undefined_replicates
         In how many bootstrap replicates the statistic did not exist.
     reason
         Why `value` is None. Empty otherwise.
     reason_code
-        The same for programs, such as ``too-few-units``; empty where the value is defined.
+        The same for programs, one of `REASONS`; empty where the value is defined.
     note
         Anything a reader must know beside the number.
     key
@@ -138,6 +167,7 @@ class Estimate:
     reason_code: str = ""
     events: int | None = None
     tipping: TippingPoint | None = None
+    family: str = ""
     p_tail: float | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -162,8 +192,10 @@ class Estimate:
             raise ValueError(f"{self.metric}: n = {self.n} is negative")
 
     @classmethod
-    def undefined(cls, *, metric: str, reason: str, n: int, **about: Any) -> Self:
-        """Return an estimate that says why it has no value."""
+    def undefined(
+        cls, *, metric: str, reason: str, n: int, reason_code: ReasonCode | str = "", **about: Any
+    ) -> Self:
+        """Return an estimate that says why it has no value, in words and by a code."""
         return cls(
             metric=metric,
             value=None,
@@ -171,6 +203,7 @@ class Estimate:
             method=f"none: {reason}",
             n=n,
             reason=reason,
+            reason_code=reason_code,
             **about,
         )
 
@@ -210,13 +243,14 @@ class Estimate:
         """
         return self.replace(p_value=max(p, 1 / (replicates + 1)), p_tail=p)
 
-    def without_value(self, reason: str, **changes: Any) -> Self:
+    def without_value(self, reason: str, code: ReasonCode, **changes: Any) -> Self:
         """Return the same estimate as undefined: what it is about stays, its numbers go."""
         return self.replace(
             value=None,
             interval=None,
             method=f"none: {reason}",
             reason=reason,
+            reason_code=code,
             p_value=None,
             p_adjusted=None,
             correction="",

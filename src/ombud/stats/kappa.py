@@ -143,7 +143,14 @@ def kappa_estimate(
             if n
             else "no unit has both ratings"
         )
-        return Estimate.undefined(metric=name, reason=reason, n=n, level=level, **about)
+        return Estimate.undefined(
+            reason_code="no-variation" if n else "no-units",
+            metric=name,
+            reason=reason,
+            n=n,
+            level=level,
+            **about,
+        )
     if method != "large-sample":
         if rng is None:
             raise ValueError(f"method is {method!r}, which draws at random: give rng")

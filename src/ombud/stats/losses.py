@@ -65,7 +65,14 @@ def relative_loss(
             f"{hits[0]} {some} scored before and {hits[1]} after; fewer than {fewest} are "
             "counted, not turned into a percentage"
         )
-        return Estimate.undefined(metric=metric, reason=reason, n=len(x), level=level, **about)
+        return Estimate.undefined(
+            reason_code="too-few-events",
+            metric=metric,
+            reason=reason,
+            n=len(x),
+            level=level,
+            **about,
+        )
     found = ratio_of_means(y, x, level=level)
     ratio, low, high = (float(part) for part in (found.ratio, found.low, found.high))
     interval = None if np.isnan(low) or np.isnan(high) else (1 - high, 1 - low)

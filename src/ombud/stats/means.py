@@ -123,7 +123,9 @@ def mean_estimate(
     result = mean_interval(np.ravel(np.asarray(values, dtype=np.float64)), level)
     n = int(result.n)
     if n == 0:
-        return Estimate.undefined(metric=metric, reason="no units", n=0, level=level, **about)
+        return Estimate.undefined(
+            reason_code="no-units", metric=metric, reason="no units", n=0, level=level, **about
+        )
     ends, method = (float(result.low), float(result.high)), "t"
     if np.isnan(ends[0]):
         method = (
@@ -157,7 +159,9 @@ def median_estimate(
     result = median_interval(np.ravel(np.asarray(values, dtype=np.float64)), level)
     n = int(result.n)
     if n == 0:
-        return Estimate.undefined(metric=metric, reason="no units", n=0, level=level, **about)
+        return Estimate.undefined(
+            reason_code="no-units", metric=metric, reason="no units", n=0, level=level, **about
+        )
     low, high = float(result.low), float(result.high)
     method = f"order statistics (covers {float(result.coverage):.1%})"
     ends: tuple[float, float] | None = (low, high)

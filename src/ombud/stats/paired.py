@@ -192,7 +192,9 @@ def paired_proportion_estimate(
     named: dict[str, Any] = {"kind": "gap", "null": 0.0, "level": level}
     about = named | about
     if n == 0:
-        return Estimate.undefined(metric=metric, reason="no complete pairs", n=0, **about)
+        return Estimate.undefined(
+            reason_code="no-units", metric=metric, reason="no complete pairs", n=0, **about
+        )
     d, low, high = paired_proportion_interval(counts, level)
     return Estimate(
         metric=metric,

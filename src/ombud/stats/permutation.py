@@ -9,7 +9,7 @@ from math import comb, lgamma, log
 import numpy as np
 import numpy.typing as npt
 
-from ombud.stats.bootstrap._counts import BLOCK, chunks
+from ombud.stats.bootstrap._design import BLOCK, chunks
 from ombud.stats.effects import cliffs_delta, welch
 from ombud.stats.statistics import Floats, as_rows
 

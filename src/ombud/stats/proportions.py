@@ -188,7 +188,9 @@ def proportion(
     'changed by a swap: 0.005865 [0.002691, 0.01274] (95% wilson, n = 1,023 pairs)'
     """
     if n == 0:
-        return Estimate.undefined(metric=metric, reason="no units", n=0, level=level, **about)
+        return Estimate.undefined(
+            reason_code="no-units", metric=metric, reason="no units", n=0, level=level, **about
+        )
     low, high = (wilson if method == "wilson" else exact)(successes, n, level)
     name = "wilson" if method == "wilson" else "exact (Clopper-Pearson)"
     return Estimate(

@@ -162,7 +162,13 @@ def _as_estimate(
     named: dict[str, Any] = {"kind": "ratio", "null": 1.0}
     about = named | about
     if np.isnan(found.ratio):
-        return Estimate.undefined(metric=metric, reason=why_undefined, n=n, **about)
+        return Estimate.undefined(
+            reason_code="not-estimable" if n else "no-units",
+            metric=metric,
+            reason=why_undefined,
+            n=n,
+            **about,
+        )
     low, high = float(found.low), float(found.high)
     if found.adjusted:
         method += " with one half added (no event in the group)"

@@ -89,7 +89,11 @@ def auc_estimate(
     about = {"metric": "area under the ROC curve", "unit": "text"} | about
     if positive.all() or not positive.any():
         return Estimate.undefined(
-            reason="only one class is present", n=len(values), level=level, **about
+            reason_code="no-variation",
+            reason="only one class is present",
+            n=len(values),
+            level=level,
+            **about,
         )
     area, influence = _influence(values, positive)
     error, n = _error(influence, groups)
@@ -136,14 +140,23 @@ def auc_difference(
     about = {"metric": "area under the ROC curve", "unit": "text", "kind": "gap"} | about
     if positive.all() or not positive.any():
         return Estimate.undefined(
-            reason="only one class is present", n=len(positive), level=level, **about
+            reason_code="no-variation",
+            reason="only one class is present",
+            n=len(positive),
+            level=level,
+            **about,
         )
     one, here = _influence(np.asarray(first, dtype=np.float64), positive)
     two, there = _influence(np.asarray(second, dtype=np.float64), positive)
     error, n = _error(here - there, groups)
     if error == 0:
         return Estimate.undefined(
-            reason="both rank all texts alike", n=n, level=level, null=0.0, **about
+            reason_code="no-variation",
+            reason="both rank all texts alike",
+            n=n,
+            level=level,
+            null=0.0,
+            **about,
         )
     half = normal_quantile(level) * error
     gap = one - two

@@ -10,8 +10,7 @@ from typing import Any
 
 from ombud.errors import DataError
 from ombud.taxonomy.model import Taxonomy, TaxonomyLabel
-from ombud.taxonomy.refused import is_refused, spelling_key
-from ombud.taxonomy.resources import find_versioned, versioned_keys
+from ombud.taxonomy.resources import find_versioned, is_refused, spelling_key, versioned_keys
 
 _TEXT = ("name", "title", "source", "licence")
 _KEYS = {*_TEXT, "version", "published", "labels", "parents", "refused"}

@@ -75,7 +75,9 @@ class TagQuality:
             note += f"; {self.unlabelled} without a manual label left out"
         about: dict[str, Any] = {"unit": "text", "group": self.group, "level": self.level}
         if not n:
-            return Estimate.undefined(metric=metric, reason=reason, n=0, note=note, **about)
+            return Estimate.undefined(
+                reason_code="no-units", metric=metric, reason=reason, n=0, note=note, **about
+            )
         low, high = wilson(count, n, self.level)
         return Estimate(
             metric=metric,

@@ -116,7 +116,7 @@ def test_undecided_texts_are_left_out_and_counted() -> None:
 
 
 def test_a_threshold_with_weights_is_that_of_repeated_texts() -> None:
-    from ombud.systems.detectors import best_threshold
+    from ombud.systems.detectors.heads import best_threshold
 
     rng = np.random.default_rng(2)
     truth = rng.random(200) < 0.3

@@ -18,9 +18,9 @@ from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
 from ombud.questions.warnings.amplification import Amplification, UserAmplification
 from ombud.registry import create
-from ombud.worlds import Amplification as Planted
 from ombud.worlds import WorldSpec, build_world
 from ombud.worlds.recommenders import PlantedRecommender
+from ombud.worlds.spec import Amplification as Planted
 
 YES, NO, DISPUTED, UNKNOWN = 1, 0, -1, -2
 
@@ -287,7 +287,9 @@ def test_faults() -> None:
 def test_registered_with_its_options() -> None:
     made = create("metric", "amplification", {"k": 20, "form": "median", "unknown": "highest"})
     assert made.title == "amplification@20 (median, unknown highest)"
-    assert create("metric", "amplification-user").title == "user amplification@100"
+    plain = create("metric", "amplification-user")
+    assert plain.title == "user amplification@100 (unlabeled as no)"
+    assert create("metric", "amplification", {"unknown": "exclude"}).title == "amplification@100"
 
 
 def test_every_form_has_an_interval_by_group_and_corrected() -> None:

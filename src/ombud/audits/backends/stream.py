@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -19,13 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ombud.audits.backends.base import Inputs, Measured, Notice, Run
+from ombud.audits.backends.base import Inputs, Measured, Notice, Run, metric_info
 from ombud.audits.backends.block_audit import BlockAudit, BlockTotals, UserBlockAudit
 from ombud.audits.backends.block_texts import TextBlockAudit
 from ombud.audits.backends.sorting import is_sorted, sort_into_blocks
 from ombud.audits.backends.tables import Found, Tables
-from ombud.audits.load import load_metrics
-from ombud.audits.metric_docs import metric_info
 from ombud.audits.plan import Plan
 from ombud.audits.presets import tagger_of
 from ombud.audits.provenance import input_hashes
@@ -40,13 +38,14 @@ from ombud.files import inside, write_atomically, write_parquet
 from ombud.metrics.base import Metric, Rows
 from ombud.metrics.engine.blocks import block_fault
 from ombud.metrics.engine.estimator import Settings
+from ombud.metrics.engine.paired import different_units
 from ombud.systems.quote import CostQuote
 
 _CHECKPOINTS = 20
 """How often what is known so far is stored during a run."""
 
 
-def refuse_whole(plan: Plan) -> None:
+def refuse_whole(plan: Plan, metrics: Sequence[Metric]) -> None:
     """Refuse what needs all users at once, or a live system; all of it in one error."""
     said = f'[engine] type = "{plan.engine.type}"'
     faults = engine_faults(plan)
@@ -74,7 +73,7 @@ def refuse_whole(plan: Plan) -> None:
         name for name in ("interactions", "test", "labels", "items") if getattr(plan.data, name)
     ]
     of = "recommender" if plan.data.texts is None else "moderator"
-    for metric in load_metrics(plan.metrics):
+    for metric in metrics:
         if metric.of != of:
             faults.append(f"{metric.title}: it measures a {metric.of}, and the data is of a {of}")
         elif fault := block_fault(metric, tables):
@@ -179,8 +178,9 @@ class BlockBackend(ABC):
         exclusions = dict.fromkeys(audit.exclusions(totals))
         estimates, infos = [], []
         for metric, sums in zip(audit.metrics, totals.sums, strict=True):
-            estimates += sums.estimates(settings)
-            exclusions |= dict.fromkeys(sums.exclusions())
+            found = sums.estimates(settings)
+            estimates += found
+            exclusions |= dict.fromkeys((*sums.exclusions(), *different_units(found)))
             plain = "text" if metric.of == "moderator" else "user"
             infos.append(metric_info(metric, sums.unit or plain))
         rule = "" if audit.labels is None else audit.labels.rule

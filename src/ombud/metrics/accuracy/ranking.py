@@ -78,6 +78,7 @@ class _Ranking(Metric):
             ids=judged.users,
             columns={name: values[:, None] for name, values in columns.items()},
             exclusions=judged.exclusions + more,
+            events=judged.hits.sum(axis=1)[:, None],
         )
 
     def _columns(self, judged: Judged) -> tuple[dict[str, Floats], tuple[Exclusion, ...]]:

@@ -21,12 +21,12 @@ from ombud.data.ids import Vocabulary, hash_ids
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Notes, Rows
 from ombud.metrics.engine.estimate import estimates_of, nothing_measured
-from ombud.metrics.engine.estimator import MetricEstimator, Settings
-from ombud.metrics.engine.layout import Layout, aligned, all_units
+from ombud.metrics.engine.estimator import Beside, MetricEstimator, Settings
+from ombud.metrics.engine.layout import EVENTS, Layout, aligned, all_units, sums_beside
 from ombud.metrics.engine.list_depth import ListDepth, told_depth
 from ombud.metrics.engine.paired import SharedUnits
 from ombud.rng import generator
-from ombud.stats.bootstrap._threads import one_thread
+from ombud.stats.bootstrap._design import one_thread
 from ombud.stats.bootstrap.binned import BINS, BinnedReplicates, add_to_bins, bins_of, resample_bins
 from ombud.stats.clustered_rates import RateSums
 from ombud.stats.estimate import Estimate
@@ -35,6 +35,8 @@ from ombud.stats.statistics import Floats, OfSums
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+# Before the names of sums that are told beside the number.
+_BESIDE = "beside/"
 # What a difference of two sums may be off by, relative to them.
 _ROUNDING = 1e-12
 
@@ -209,6 +211,9 @@ class BlockSums:
             self._sum("sums", bins, self._stored(member), self._terms(values, there))
             self._count(member, values, there, begin)
             self._sum_pairs(bins, values, there, begin)
+        beside = sums_beside(rows, units, self.layout.columns(member), there)
+        for name, sums in beside.items():
+            self.arrays[_BESIDE + name] += sums
         self.arrays["overlap"] += self.layout.overlap(member)
 
     def _leave_out(self, rows: Mapping[str, Rows], asked: int) -> None:
@@ -261,6 +266,8 @@ class BlockSums:
             "overlap": (groups, groups),
             "clustered": (1,),
         }
+        told = [*rows.context, *([] if rows.events is None else [EVENTS])]
+        floats |= {_BESIDE + name: (every, samples) for name in told}
         self.arrays = {name: np.zeros(shape) for name, shape in floats.items()}
         self.arrays |= {name: np.zeros(shape, np.int64) for name, shape in counts.items()}
         self.arrays["clustered"][:] = clustered
@@ -456,8 +463,18 @@ class BlockSums:
             settings,
             self._shared(draw),
             (drawn.point,),
+            self._beside(),
         )
         return estimates_of(maker, self.groups, self.arrays["overlap"])
+
+    def _beside(self) -> Beside:
+        """Return what rows tell beside the number."""
+        sums = {
+            name.removeprefix(_BESIDE): values
+            for name, values in self.arrays.items()
+            if name.startswith(_BESIDE)
+        }
+        return Beside.of(sums, self.arrays["rows"].astype(np.float64))
 
     def _all_sums(self) -> Floats:
         """Return the sums of everyone, of each group, and of those outside each group."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from ombud.metrics.base import Metric, Rows, key_of
-from ombud.metrics.engine.layout import Layout
+from ombud.metrics.engine.layout import EVENTS, Layout
 from ombud.metrics.engine.paired import SharedUnits
 from ombud.stats.bootstrap.replicates import Replicates, ResampledStatistic
-from ombud.stats.estimate import Estimate
+from ombud.stats.estimate import Estimate, ReasonCode
 from ombud.stats.extremes import largest_gap
 from ombud.stats.intervals import Method
 from ombud.stats.statistics import Floats
@@ -50,7 +50,10 @@ class Settings:
         The seed of the whole audit.
     matters
         The smallest difference that matters, of all measures or by the name of each; see
-        `ombud.metrics.engine.matters`.
+        `ombud.metrics.engine.comparisons`.
+    unlabeled
+        The plausible range of rates among unlabeled items, relative to labeled ones: `lowest`,
+        `highest` and the `reason` for them; default, 0.5 to 2.
     """
 
     level: float = 0.95
@@ -60,6 +63,58 @@ class Settings:
     minimum: int = 10
     seed: int = 0
     matters: float | Mapping[str, float] | None = None
+    unlabeled: Mapping[str, Any] | None = None
+
+    @property
+    def plausible(self) -> tuple[float, float]:
+        """Between what the ratio of rates among unlabeled and labeled items plausibly lies."""
+        told = self.unlabeled or {}
+        return float(told.get("lowest", 0.5)), float(told.get("highest", 2.0))
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What rows tell beside their number, in the shape of the replicates: samples x groups.
+
+    Parameters
+    ----------
+    means
+        Means of `Rows.context`, by name.
+    events
+        How many events there are; None where they are not counted.
+    """
+
+    means: Mapping[str, Floats] = field(default_factory=dict)
+    events: Floats | None = None
+
+    @classmethod
+    def of(cls, sums: Mapping[str, Floats], counts: Floats) -> Self:
+        """Return it from sums and numbers of units, both groups x samples."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = {name: (values / counts).T for name, values in sums.items() if name != EVENTS}
+        return cls(means, sums[EVENTS].T if EVENTS in sums else None)
+
+    @classmethod
+    def mean(cls, parts: Sequence[Self]) -> Self:
+        """Return the mean over repeats of an audit."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        means = {n: np.mean([part.means[n] for part in parts], axis=0) for n in first.means}
+        counted = [part.events for part in parts if part.events is not None]
+        return cls(means, np.mean(counted, axis=0) if counted else None)
+
+    def told(self, sample: int, group: int, before: str = "") -> dict[str, float]:
+        """Return the means of one sample and group that exist, their names after `before`."""
+        found = {before + name: float(means[sample, group]) for name, means in self.means.items()}
+        return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    def count(self, *places: tuple[int, int]) -> int | None:
+        """Return the most events of some places (sample and group); None if not counted."""
+        if self.events is None:
+            return None
+        # A text that was flagged in half of its answers is half an event.
+        return max(int(self.events[place] + 1e-9) for place in places)
 
 
 @dataclass(frozen=True)
@@ -81,6 +136,8 @@ class MetricEstimator:
         Pairs of systems that did not measure the same units, cut to those that both did.
     points
         The numbers of each repeat of the audit, in the shape of those of `replicates`.
+    beside
+        What rows tell beside the number.
     """
 
     metric: Metric
@@ -91,18 +148,25 @@ class MetricEstimator:
     settings: Settings
     shared: SharedUnits = field(default_factory=SharedUnits)
     points: tuple[Floats, ...] = ()
+    beside: Beside = field(default_factory=Beside)
 
     def level(self, system: int, label: int, group: int) -> Estimate:
         """Return the estimate of one system, label and group (0 is everyone)."""
         s = self.layout.sample(system, label)
         about = self.about(system, label, group) | {"details": self._details(system, label, group)}
-        if reason := self._told_undefined(system):
-            return self._undefined(reason, self._n(s, group), about)
+        if fault := self._told_undefined(label, system):
+            return self._undefined(*fault, self._n(s, group), about)
         if self.too_few(s, group) and self._n(s, group) > 0:
             return self.not_enough(s, group, about)
         if rare := self._rare(self.replicates, s, group):
-            return self._undefined(rare, self._n(s, group), about)
+            return self._undefined("too-few-events", rare, self._n(s, group), about)
         result = self._estimate(self.replicates.at(s, group), about, self.metric.null)
+        if result.interval is not None:
+            low, high = self.metric.possible
+            ends = (max(result.interval[0], low), min(result.interval[1], high))
+            result = result.replace(interval=ends)
+        if not group:
+            result = result.replace(tipping=self.metric.tipping(result, *self.settings.plausible))
         policy = self.metric.comparisons.events
         return result if policy is None else policy.level(result, self, s, group)
 
@@ -112,7 +176,8 @@ class MetricEstimator:
         other, policy = self.layout.other(group), self.metric.comparisons.events
         if policy is not None and (rare := policy.whole_is_too_rare(self, sample)):
             about = self.about(system, label, here) | {"kind": self._kind(), "against": against}
-            return self._undefined(rare, self._n(sample, here), about | {"null": self.metric.null})
+            about |= {"null": self.metric.null}
+            return self._undefined("too-few-events", rare, self._n(sample, here), about)
         estimate = self.between(system, label, here, other, against)
         if policy is None or estimate.value is None:
             return estimate
@@ -122,15 +187,25 @@ class MetricEstimator:
         """Return the gap between two columns of the replicates, for one system and label."""
         s = self.layout.sample(system, label)
         about = self.about(system, label, one) | {"kind": self._kind(), "against": against}
-        if reason := self._told_undefined(system):
-            return self._undefined(reason, self._n(s, one), about)
+        if fault := self._told_undefined(label, system):
+            return self._undefined(*fault, self._n(s, one), about)
         for side in (one, other):
             if self.too_few(s, side):
                 return self.not_enough(s, side, about)
             if rare := self._rare(self.replicates, s, side):
-                return self._undefined(rare, self._n(s, side), about)
+                return self._undefined("too-few-events", rare, self._n(s, side), about)
         contrast = self.replicates.contrast((s, one), (s, other), how=self.metric.contrast)
+        about["details"] = self._both(contrast.parts) | self.beside.told(s, one)
+        about["details"] |= self.beside.told(s, other, "other_")
+        if not other:  # the whole holds the group: what those outside it have is told too
+            outside = self.replicates.point[s, self.layout.rest(one - 1)]
+            about["details"] |= {"outside_level": float(outside)} if outside == outside else {}
         return self._estimate(contrast, about)
+
+    def _both(self, parts: tuple[float, float]) -> dict[str, Any]:
+        """Return both sides of a contrast, where they exist."""
+        known = math.isfinite(parts[0]) and math.isfinite(parts[1])
+        return {"level": float(parts[0]), "other_level": float(parts[1])} if known else {}
 
     def attribute_gap(
         self, system: int, label: int, attribute: str, groups: Sequence[int]
@@ -153,14 +228,15 @@ class MetricEstimator:
         kept = [g for g in groups if not self.too_few(s, 1 + g)]
         kept = [g for g in kept if not self._rare(self.replicates, s, 1 + g)]
         n = sum(self._n(s, 1 + g) for g in kept)
-        reason = self._told_undefined(system)
+        code, reason = self._told_undefined(label, system) or ("not-estimable", "")
         if not reason and len(kept) < 2:
             wanted = f"with at least {self.settings.minimum} {self.unit}s; two are wanted"
             reason = f"not enough data: {len(kept)} of {len(groups)} groups {wanted}"
+            code = "too-few-groups"
         if reason:
-            return Estimate.undefined(metric=title, reason=reason, n=n, **about)
+            return Estimate.undefined(reason_code=code, metric=title, reason=reason, n=n, **about)
         columns = [1 + g for g in kept]
-        values = self.replicates.point[s, columns]
+        values = levels = self.replicates.point[s, columns]
         draws = self.replicates.draws[:, s, columns]
         if ratio:
             with np.errstate(all="ignore"):
@@ -169,7 +245,9 @@ class MetricEstimator:
             found = largest_gap(values, draws, self.settings.level)
         except ValueError:
             lost = "a group is undefined in too many replicates"
-            return Estimate.undefined(metric=title, reason=lost, n=n, **about)
+            return Estimate.undefined(
+                reason_code="not-estimable", metric=title, reason=lost, n=n, **about
+            )
         scale = math.exp if ratio else float
         by_chance = scale(found.by_chance)
         about["details"] = {
@@ -179,6 +257,7 @@ class MetricEstimator:
             "groups": len(kept),
             "groups_left_out": len(groups) - len(kept),
             "by_chance": by_chance,
+            **self._both((levels[found.high], levels[found.low])),
         }
         told = f"the two of {len(kept)} groups that lie furthest apart; were all alike, chance "
         about["note"] = f"{told}alone would set them about {by_chance:.2g} apart"
@@ -203,21 +282,26 @@ class MetricEstimator:
         about = self.about(one, label, group)
         about |= {"kind": self._kind(), "against": self.layout.systems[other]}
         a, b = self.layout.sample(one, label), self.layout.sample(other, label)
-        if reason := self._told_undefined(one, other):
-            return self._undefined(reason, int(self.replicates.n[a, 0]), about)
+        # What both rest on is at least what the one with more events rests on.
+        about["events"] = self.beside.count((a, group), (b, group))
+        beside = self.beside.told(a, group) | self.beside.told(b, group, "other_")
+        if fault := self._told_undefined(label, one, other):
+            return self._undefined(*fault, int(self.replicates.n[a, 0]), about)
         drawn, index = self.replicates, (one, other, label)
         if self.shared.replicates is not None and index in self.shared.places:
-            drawn = self.shared.replicates
+            drawn, beside = self.shared.replicates, {}
             a, b = self.shared.places[index]
             text = f"{self.shared.dropped[index]:,} {self.unit}s that only one of the two measured"
             about["note"] = "; ".join(filter(None, (about["note"], f"without {text}")))
         if drawn.n[a, group] == 0:
-            return self._undefined(f"the systems measured no {self.unit} in common", 0, about)
+            none = f"the systems measured no {self.unit} in common"
+            return self._undefined("no-units", none, 0, about)
         if drawn.n[a, group] < self.settings.minimum:
             return self._few(int(drawn.n[a, group]), about)
         if rare := self._rare(drawn, a, group) or self._rare(drawn, b, group):
-            return self._undefined(rare, int(drawn.n[a, group]), about)
+            return self._undefined("too-few-events", rare, int(drawn.n[a, group]), about)
         contrast = drawn.contrast((a, group), (b, group), how=self.metric.contrast)
+        about["details"] = self._both(contrast.parts) | beside
         return self._estimate(contrast, about)
 
     def _estimate(
@@ -243,6 +327,7 @@ class MetricEstimator:
             "label": word,
             "group": self.layout.groups[group - 1] if group else "",
             "note": notes.get(word, notes.get("", "")),
+            "events": self.beside.count((self.layout.sample(system, label), group)),
         }
 
     def _details(self, system: int, label: int, group: int) -> dict[str, Any]:
@@ -256,18 +341,31 @@ class MetricEstimator:
             means = self.replicates.column_means(sample, group)
             if means is not None:
                 details |= dict(zip(statistic.columns, means.tolist(), strict=True))
+        details |= self.beside.told(sample, group)
+        if self.metric.sides is not None and all(name in details for name in self.metric.sides):
+            one, other = (details[name] for name in self.metric.sides)
+            details |= {"level": one, "other_level": other}
         if len(self.points) > 1:
             each = [float(point[sample, group]) for point in self.points]
             details["repeats"] = [None if math.isnan(value) else value for value in each]
         return details
 
-    def _told_undefined(self, *systems: int) -> str:
-        """Return why what was measured on some systems makes no number; empty if it does."""
-        names = [self.layout.systems[system] for system in systems]
-        told = {name: reason for name in names if (reason := self.rows[name].undefined)}
-        if len(systems) == 1:
-            return "".join(told.values())
-        return "; ".join(f"{name}: {reason}" for name, reason in told.items())
+    def _told_undefined(self, label: int, *systems: int) -> tuple[ReasonCode, str] | None:
+        """Return why what was measured on some systems makes no number; None if it does."""
+        word = self.layout.labels[label]
+        reasons: dict[str, tuple[ReasonCode, str]] = {}
+        for name in (self.layout.systems[system] for system in systems):
+            rows = self.rows[name]
+            if rows.undefined:
+                reasons[name] = ("lists-too-short", rows.undefined)
+            elif never_no := rows.details.get(word, {}).get("undefined"):
+                reasons[name] = ("no-labels", str(never_no))
+        if not reasons:
+            return None
+        code, reason = next(iter(reasons.values()))
+        if len(systems) > 1:
+            reason = "; ".join(f"{name}: {why}" for name, (_, why) in reasons.items())
+        return code, reason
 
     def _kind(self) -> Literal["gap", "ratio"]:
         return "ratio" if self.metric.contrast == "ratio" else "gap"
@@ -286,10 +384,12 @@ class MetricEstimator:
     def _few(self, n: int, about: dict[str, Any]) -> Estimate:
         wanted = f"at least {self.settings.minimum} wanted"
         units = f"{n} {self.unit}{'' if n == 1 else 's'}"
-        return self._undefined(f"not enough data: {units}, {wanted}", n, about)
+        return self._undefined("too-few-units", f"not enough data: {units}, {wanted}", n, about)
 
-    def _undefined(self, reason: str, n: int, about: dict[str, Any]) -> Estimate:
-        return Estimate.undefined(metric=self.metric.title, reason=reason, n=n, **about)
+    def _undefined(self, code: ReasonCode, reason: str, n: int, about: dict[str, Any]) -> Estimate:
+        return Estimate.undefined(
+            reason_code=code, metric=self.metric.title, reason=reason, n=n, **about
+        )
 
     def _rare(self, drawn: Replicates, sample: int, group: int) -> str:
         """Return why a statistic has too little of what it needs; empty if it has enough."""

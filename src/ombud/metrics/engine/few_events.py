@@ -190,7 +190,9 @@ class GapPolicy:
             f"{part.events:,.6g} of {part.texts:,} {where} {self.event}"
             for part, where in zip(parts, ("texts", "others"), strict=True)
         )
-        estimate = estimate.replace(note=_joined(text, estimate.note), details=_both(*parts))
+        estimate = estimate.replace(
+            note=_joined(text, estimate.note), details={**estimate.details, **_both(*parts)}
+        )
         if not any(part.are_few for part in parts):
             return estimate
         if is_independent(estimator, sample):
@@ -297,10 +299,12 @@ class RatioPolicy:
         part, whole = counts_of(estimator, sample, here), counts_of(estimator, sample, 0)
         note = _joined(_support(part, self.event), estimate.note)
         if few := self._too_few(part, whole, independent):
-            details = _both(part, whole) | {"few_events": True}
-            return estimate.replace(details=details).without_value(few, null=1.0)
+            details = {**estimate.details, **_both(part, whole), "few_events": True}
+            return estimate.replace(details=details).without_value(few, "too-few-events", null=1.0)
         compared = counts_of(estimator, sample, other) if other else whole
-        estimate = estimate.replace(note=note, details=_both(part, compared))
+        estimate = estimate.replace(
+            note=note, details={**estimate.details, **_both(part, compared)}
+        )
         if not independent:
             if estimate.value is not None and estimate.value < 1:
                 score = _score_of(estimator, sample, here)

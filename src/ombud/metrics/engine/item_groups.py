@@ -14,6 +14,7 @@ from ombud.data.interactions import Interactions
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.metrics.base import Metric, Outputs, Rows
+from ombud.metrics.engine.layout import EVENTS
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -93,12 +94,17 @@ def _joined(parts: dict[str, Rows], exclusions: list[Exclusion]) -> Rows:
     """Return rows of the same units with one label for each part; NaN where a part lacks a unit."""
     whole = parts[""]
     units = Vocabulary.union({name: Vocabulary(rows.ids) for name, rows in parts.items()})
+    each = {name: [rows.columns[name] for rows in parts.values()] for name in whole.columns}
+    counted = [rows.events for rows in parts.values() if rows.events is not None]
+    if counted:
+        each[EVENTS] = counted
     columns = {}
-    for column in whole.columns:
+    for column, measured in each.items():
         values = np.full((len(units), len(parts)), np.nan)
-        for index, rows in enumerate(parts.values()):
-            values[units.codes(rows.ids), index] = rows.columns[column][:, 0]
+        for index, (rows, own) in enumerate(zip(parts.values(), measured, strict=True)):
+            values[units.codes(rows.ids), index] = own[:, 0]
         columns[column] = values
+    events = columns.pop(EVENTS, None)
     return Rows(
         unit=whole.unit,
         ids=units.ids,
@@ -106,4 +112,5 @@ def _joined(parts: dict[str, Rows], exclusions: list[Exclusion]) -> Rows:
         labels=tuple(parts),
         exclusions=tuple(exclusions),
         notes=dict.fromkeys(parts, whole.notes.get("", "")),
+        events=events,
     )

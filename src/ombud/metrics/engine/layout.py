@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
@@ -96,6 +96,43 @@ def all_units(ids: Sequence[NDArray[Any]]) -> Vocabulary:
     first = ids[0]
     same = all(other is first or np.array_equal(other, first) for other in ids[1:])
     return Vocabulary.encode(first if same else np.concatenate(ids))[0]
+
+
+EVENTS = "events"
+"""The name under which sums of events stand beside those of context."""
+
+
+def sums_beside(
+    rows: Mapping[str, Rows], units: Vocabulary, columns: Flags, known: Flags
+) -> dict[str, NDArray[np.float64]]:
+    """Return sums of what rows tell beside their number, by name: parts x samples.
+
+    Parameters
+    ----------
+    rows
+        What was measured, by system.
+    units
+        All units.
+    columns
+        Units x parts (everyone, each group, those outside each group).
+    known
+        Units x samples (system and label): whether the unit contributes.
+    """
+    found: dict[str, list[NDArray[np.float64]]] = {}
+    for measured in rows.values():
+        index = units.codes(measured.ids)
+        told = dict(measured.context)
+        if measured.events is not None:
+            told[EVENTS] = measured.events
+        for name, values in told.items():
+            whole = np.full((len(units), len(measured.labels)), np.nan)
+            whole[index] = values
+            found.setdefault(name, []).append(whole)
+    wide = columns.T.astype(np.float64)
+    return {
+        name: np.asarray(wide @ np.where(known, np.concatenate(parts, axis=1), 0.0))
+        for name, parts in found.items()
+    }
 
 
 def aligned(rows: Rows, units: Vocabulary, columns: tuple[str, ...]) -> NDArray[np.float64]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ombud.data.exclusions import Exclusion
 from ombud.metrics.engine.layout import Layout
 from ombud.stats.bootstrap.replicates import Replicates, Sample
+from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats
 
 Place = tuple[int, int, int]
@@ -75,3 +77,35 @@ def on_shared_units(
     replicates = draw(cut)
     replicates.draws[:, :, 0] += common[:, origin]
     return SharedUnits(replicates, result.places, result.dropped)
+
+
+def different_units(estimates: Sequence[Estimate]) -> tuple[Exclusion, ...]:
+    """Return that systems were measured on different units, where the estimates of a metric say so.
+
+    Differences between systems are always of the units they share; their levels are not.
+    """
+    by_label: dict[str, dict[str, Estimate]] = {}
+    for e in estimates:
+        if e.kind == "level" and not e.group and e.system and e.n:
+            by_label.setdefault(e.label, {})[e.system] = e
+    spread = {
+        label: max(e.n for e in some.values()) - min(e.n for e in some.values())
+        for label, some in by_label.items()
+    }
+    label = max(spread, key=lambda label: spread[label], default=None)
+    if label is None or not spread[label]:
+        return ()
+    some = by_label[label]
+    first = next(iter(some.values()))
+    told = ", ".join(f"{name} {e.n:,}" for name, e in some.items())
+    which = f" (for {label!r})" if label else ""
+    reason = (
+        f"systems were measured on different {first.unit}s{which}: {told}; differences between "
+        f"systems use only the {first.unit}s they share"
+    )
+    most = max(e.n for e in some.values())
+    return (
+        Exclusion(
+            first.metric, f"{first.unit}s", spread[label], reason, most, "systems/different-units"
+        ),
+    )

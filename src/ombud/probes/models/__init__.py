@@ -7,7 +7,6 @@ from ombud.probes.models.base import WhiteBox
 from ombud.probes.models.factors import FactorBox
 from ombud.probes.models.linear import LinearBox
 from ombud.probes.models.neighbours import ItemBox, ModelBox
-from ombud.probes.models.retrained import ClosedForm, TrainedBox, closed_form
 from ombud.systems.recommenders.als import ExplicitALS, ImplicitALS
 from ombud.systems.recommenders.bpr import BPR
 from ombud.systems.recommenders.ease import EASE
@@ -15,17 +14,7 @@ from ombud.systems.recommenders.item_knn import ItemKNN
 from ombud.systems.recommenders.model import Model
 from ombud.systems.recommenders.svd import SVD
 
-__all__ = [
-    "ClosedForm",
-    "FactorBox",
-    "ItemBox",
-    "LinearBox",
-    "ModelBox",
-    "TrainedBox",
-    "WhiteBox",
-    "closed_form",
-    "open_box",
-]
+__all__ = ["open_box"]
 
 
 def open_box(model: Model, own: int = -1) -> WhiteBox:

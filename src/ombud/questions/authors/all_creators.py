@@ -215,6 +215,7 @@ def _too_few(
         return None
     counted = "interactions" if stage == "interactions" else f"{stage} items"
     return Estimate.undefined(
+        reason_code="too-few-units",
         metric=f"share among {counted}, all creators", key=ALL_CREATORS, label=name, n=count,
         reason=f"not enough data: {count} items; {_FEWEST} are needed", unit=unit, level=level,
         details={STAGE: stage},

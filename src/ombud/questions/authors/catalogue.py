@@ -176,7 +176,9 @@ def _per_item(
     if len(own) < _FEWEST:
         reason = f"not enough data: {len(own)} items; {_FEWEST} are needed"
         return [
-            Estimate.undefined(reason=reason, n=len(own), **about, **names)
+            Estimate.undefined(
+                reason_code="too-few-units", reason=reason, n=len(own), **about, **names
+            )
             for names in ({"metric": metric, "key": key}, ratio | against, delta | against)
         ]
     median = {"median": float(np.median(own)), "items": len(own)}
@@ -184,7 +186,9 @@ def _per_item(
     if few < _FEWEST:
         reason = f"not enough data: {few} items to compare with; {_FEWEST} are needed"
         return found + [
-            Estimate.undefined(reason=reason, n=few, **about, **names, **against)
+            Estimate.undefined(
+                reason_code="too-few-units", reason=reason, n=few, **about, **names, **against
+            )
             for names in (ratio, delta)
         ]
     both = np.concatenate([own, others])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ombud.audits.result import MetricInfo, Result
 from ombud.questions.authors.stages import ORDER, PIPELINE, STAGE
-from ombud.report.findings import estimates_of, infos_of, key_of_estimate
+from ombud.report.findings import estimates_of, infos_of
 from ombud.stats.estimate import Estimate
 
 _OWN = ("creator-", "propagation")
@@ -12,8 +12,9 @@ _OWN = ("creator-", "propagation")
 
 def attribute(result: Result) -> str:
     """Return the attribute that was studied, in a word."""
-    for e in estimates_of(result, "creator-catalogue/known-share"):
-        return str(e.details["attribute"])
+    known = result.one("creator-catalogue/known-share")
+    if known is not None:
+        return str(known.details["attribute"])
     return str(result.plan.options.get("attribute") or "identity")
 
 
@@ -58,4 +59,4 @@ def chief_gap(result: Result) -> MetricInfo | None:
 
 def own_keys(result: Result) -> frozenset[str]:
     """Return the keys of everything that the sections of this question tell."""
-    return frozenset(key for e in result.estimates if (key := key_of_estimate(e)).startswith(_OWN))
+    return frozenset(key for key in result.keys if key.startswith(_OWN))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
 
+# Shares of lists and profiles that differ by less are the same share.
+_ROUNDING = 1e-12
 _HELD = "one of their interactions is held out: they serve to measure accuracy"
 
 
@@ -75,6 +77,7 @@ class _Balance(Metric):
             values = values - past
             told = [creators.index(name) for name in creators.told]
             values, names = values[:, told], creators.told
+        context = {name: value[:, told] for name, value in sums.items()}
         tallies = {name: value.sum(axis=0)[told] for name, value in sums.items()}
         tallies["users"] = np.array([float(np.count_nonzero(kept))])
         return Rows(
@@ -89,6 +92,8 @@ class _Balance(Metric):
             ),
             details=self.notes(tallies, names).details,
             tallies=tallies,
+            context=context,
+            events=np.abs(values) > _ROUNDING if gap else None,
         )
 
     def block_fault(self, tables: Collection[str]) -> str:
@@ -172,6 +177,7 @@ class BalanceGap(_Balance):
     """
 
     null: ClassVar[float | None] = 0.0
+    sides: ClassVar[tuple[str, str]] = ("list", "profile")
 
     @property
     def title(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,12 @@ import polars as pl
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
-from ombud.errors import PlanError
+from ombud.errors import DataError, PlanError
 from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
 from ombud.questions.authors.genres import by_genre, expected_mix
 from ombud.questions.authors.model import (
     Priors,
+    ProfileFit,
     PropagationFit,
     fit_identities,
     fit_propagation,
@@ -24,7 +25,7 @@ from ombud.questions.authors.model import (
 from ombud.questions.authors.options import PropagationOptions
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats.estimate import Estimate
+from ombud.stats.estimate import Estimate, ReasonCode
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class CreatorPropagation(PropagationOptions, Analysis):
     The model is that of `ombud.questions.authors.model`; all systems are fitted together. With more
     than two identities each is set against all others (``splits = "rest"``), or split off one after
     the other (``nested``, one joint model). A slope is undefined when users do not differ
-    measurably, and a fit that did not converge gives no numbers.
+    measurably, and a fit that did not converge gives no numbers. A system whose lists hardly ever
+    hold both identities is fitted alone or has its own reason, so that it does not affect others.
 
     - **Unit**: the user.
     - **Undefined**: without spread between users, without convergence, with too little data.
@@ -131,39 +133,48 @@ class CreatorPropagation(PropagationOptions, Analysis):
         priors = Priors(residual_rate=self.residual_rate)
         fits: dict[tuple[str, str], PropagationFit] = {}
         estimates: list[Estimate] = []
-        reason = _too_little(counts)
-        if reason:
+
+        def undefined(reason: str, code: ReasonCode) -> Estimate:
             e = Estimate.undefined(
+                reason_code=code,
                 metric="slope", key="propagation/slope", reason=reason, n=len(counts.profiles),
                 label=creators.chief, unit="user",
             )  # fmt: skip
-            return {}, [_within(e, within)], []
-        if len(creators.names) == 2:
-            g = creators.index(creators.chief)
-            fit = fit_propagation(
-                counts.profiles[:, g], counts.profiles.sum(axis=1),
-                counts.lists[:, :, g], counts.lists.sum(axis=2), counts.systems,
-                offset=_odds(counts.expected, g), list_offset=_odds(counts.list_expected, g),
-                priors=priors, rng=rng,
-            )  # fmt: skip
-            fits[within, creators.chief] = fit
-            estimates += _told(fit, creators.chief, within)
-        else:
-            many = fit_identities(
-                counts.profiles, counts.lists, creators.names, counts.systems,
-                splits=self.splits, expected=counts.expected, list_expected=counts.list_expected,
-                priors=priors, rng=rng,
-            )  # fmt: skip
-            for split in many.splits:
-                if split.fit is None:
-                    estimates += split.estimates()
-                    continue
-                fits[within, split.identity] = split.fit
-                among = {"among": list(split.against)}
-                estimates += [
-                    e.replace(details={**e.details, **among})
-                    for e in _told(split.fit, split.identity, within)
-                ]
+            return _within(e, within)
+
+        reason = _too_little(counts)
+        if reason:
+            return {}, [undefined(reason, "too-few-units")], []
+        try:
+            if len(creators.names) == 2:
+                g = creators.index(creators.chief)
+                fit = fit_propagation(
+                    counts.profiles[:, g], counts.profiles.sum(axis=1),
+                    counts.lists[:, :, g], counts.lists.sum(axis=2), counts.systems,
+                    offset=_odds(counts.expected, g), list_offset=_odds(counts.list_expected, g),
+                    priors=priors, rng=rng,
+                )  # fmt: skip
+                fits[within, creators.chief] = fit
+                estimates += _told(fit, creators.chief, within)
+            else:
+                many = fit_identities(
+                    counts.profiles, counts.lists, creators.names, counts.systems,
+                    splits=self.splits, expected=counts.expected,
+                    list_expected=counts.list_expected, priors=priors, rng=rng,
+                )  # fmt: skip
+                for split in many.splits:
+                    if split.fit is None:
+                        estimates += split.estimates()
+                        continue
+                    fits[within, split.identity] = split.fit
+                    among = {"among": list(split.against)}
+                    estimates += [
+                        e.replace(details={**e.details, **among})
+                        for e in _told(split.fit, split.identity, within)
+                    ]
+        except (DataError, ArithmeticError, np.linalg.LinAlgError) as error:
+            # A fit that cannot be made must not end the audit.
+            return {}, [undefined(f"the fit failed: {error}", "not-estimable")], []
         exclusions = [
             Exclusion(
                 "propagation", "lists", len(counts.profiles), "no known item in any of them",
@@ -256,7 +267,11 @@ def _odds(mix: Floats | None, g: int) -> Floats | None:
 def _diagnostics(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for (within, identity), joint in fits.items():
-        for name, fit in (("profile fit", joint.profile), ("joint fit", joint)):
+        named: list[tuple[str, ProfileFit | PropagationFit]] = [
+            ("profile fit", joint.profile), ("joint fit", joint),
+        ]  # fmt: skip
+        named += [(f"fit of {fit.counts.names[0]} alone", fit) for fit in joint.apart]
+        for name, fit in named:
             row: dict[str, Any] = {"fit": name, "within": within, "identity": identity}
             told = fit.diagnostics
             rows.append(
@@ -284,10 +299,19 @@ _FITS = {
 }  # fmt: skip
 
 
+def _parts(
+    fits: Mapping[tuple[str, str], PropagationFit],
+) -> Iterator[tuple[str, str, PropagationFit]]:
+    """Return every joint fit, followed by the fits of systems that were fitted alone."""
+    for (within, identity), fit in fits.items():
+        for part in fit.parts:
+            yield within, identity, part
+
+
 def _curves(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
     """Return the smoothed list share for profile shares, with its band."""
     rows = []
-    for (within, identity), fit in fits.items():
+    for within, identity, fit in _parts(fits):
         # With offsets there is no one curve: it depends on the genres of the list.
         if fit.spread_reason or within == MIX:
             continue
@@ -308,7 +332,7 @@ def _points(fits: Mapping[tuple[str, str], PropagationFit]) -> pl.DataFrame:
     Not user by user: a result may be published, and a profile can identify a person.
     """
     rows = []
-    for (within, identity), fit in fits.items():
+    for within, identity, fit in _parts(fits):
         counts = fit.counts
         share = counts.count / np.maximum(counts.known, 1)
         step = np.minimum((share * 10).astype(np.int64), 9)
@@ -355,13 +379,15 @@ def _drawn(fits: Mapping[str, PropagationFit], rng: np.random.Generator) -> list
             new = fit.profile.predict(rng=rng)
             seen = counts.count[there] / counts.known[there]
             found.append(_Shares(identity, "", seen, new.profile_smoothed, new.profile_predicted))
-        if fit.reason:
-            continue
-        new = fit.predict(rng=rng)
-        for a, system in enumerate(counts.names):
-            there = counts.list_known[:, a] > 0
-            seen = counts.list_count[there, a] / counts.list_known[there, a]
-            found.append(_Shares(identity, system, seen, new.smoothed[:, a], new.predicted[:, a]))
+        for part in fit.parts:
+            if part.reason:
+                continue
+            new, counts = part.predict(rng=rng), part.counts
+            for a, system in enumerate(counts.names):
+                there = counts.list_known[:, a] > 0
+                seen = counts.list_count[there, a] / counts.list_known[there, a]
+                drawn = new.smoothed[:, a], new.predicted[:, a]
+                found.append(_Shares(identity, system, seen, *drawn))
     return found
 
 

@@ -83,7 +83,12 @@ class CreatorReranking(RerankingOptions, Analysis):
         if len(mixed.names) < 2:
             reason = f"fewer than two identities have {self.fewest_items} items"
             e = Estimate.undefined(
-                metric="relative loss of MRR", key=LOSS, reason=reason, n=0, unit="user"
+                reason_code="too-few-groups",
+                metric="relative loss of MRR",
+                key=LOSS,
+                reason=reason,
+                n=0,
+                unit="user",
             )
             return AnalysisResult((e,), {}, tuple(exclusions))
         estimates: list[Estimate] = []
@@ -171,7 +176,9 @@ class _Reranked:
         }
         found = self._reciprocal(lists)
         if found is None:
-            return Estimate.undefined(reason="nothing is held out", n=0, **about)
+            return Estimate.undefined(
+                reason_code="no-units", reason="nothing is held out", n=0, **about
+            )
         hits = {"hits": int(np.count_nonzero(found[1])), "strategy": strategy}
         return mean_estimate(found[1], details=hits, **about)
 
@@ -211,7 +218,9 @@ class _Reranked:
         first, second = self._reciprocal(self.before), self._reciprocal(after)
         if first is None or second is None or not len(first[1]):
             reason = "no user has something held out"
-            return Estimate.undefined(reason=reason, n=0, kind="ratio", **name, **about)
+            return Estimate.undefined(
+                reason_code="no-units", reason=reason, n=0, kind="ratio", **name, **about
+            )
         e = relative_loss(first[1], second[1], **name, **about)
         return e.replace(details={**e.details, "strategy": strategy})
 

@@ -53,7 +53,9 @@ def among_users(
     about.setdefault("unit", "user")
     if not len(n):
         nothing = "no item is known" if about["unit"] == "item" else "no user has a known item"
-        return Estimate.undefined(metric=metric, reason=nothing, n=0, **about)
+        return Estimate.undefined(
+            reason_code="no-labels", metric=metric, reason=nothing, n=0, **about
+        )
     found = ratio_of_means(y, n, level=level)
     value = float(y.sum() / n.sum())
     low, high = float(found.low), float(found.high)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from ombud.audits.result import Result
-from ombud.probes import Jaccard, ListChange
+from typing import Any
+
+from ombud.audits.result import Estimates, Result
+from ombud.probes import Jaccard
+from ombud.probes.training import ListChange
 from ombud.stats.estimate import Estimate
 
 _ROOTS = frozenset(
@@ -25,7 +28,7 @@ OVERLAP = ListChange(Jaccard()).name
 
 def keys_of(result: Result) -> frozenset[str]:
     """Return the keys of all counterfactual numbers of a result."""
-    return frozenset(e.key for e in result.estimates if e.key.split("/")[0] in _ROOTS)
+    return frozenset(key for key in result.keys if key.split("/")[0] in _ROOTS)
 
 
 def parts_of(result: Result) -> frozenset[str]:
@@ -34,13 +37,9 @@ def parts_of(result: Result) -> frozenset[str]:
     return frozenset(root.removeprefix("asked-").removeprefix("retrained-") for root in roots)
 
 
-def find(result: Result, key: str, **details: object) -> tuple[Estimate, ...]:
+def find(result: Result, key: str, **details: Any) -> Estimates:
     """Return the estimates of a key whose details are as asked, in order."""
-    return tuple(
-        e
-        for e in result.estimates
-        if e.key == key and all(e.details.get(name) == value for name, value in details.items())
-    )
+    return result.select(key, **details)
 
 
 def systems_of(estimates: tuple[Estimate, ...]) -> tuple[str, ...]:

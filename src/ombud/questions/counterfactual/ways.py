@@ -18,7 +18,8 @@ from ombud.questions.counterfactual.kept import Kept, plain_way, way_from
 from ombud.questions.counterfactual.part import Part
 from ombud.questions.counterfactual.sample import Asked
 from ombud.rng import generator
-from ombud.stats import Estimate, estimate, proportion
+from ombud.stats import Estimate, proportion
+from ombud.stats.bootstrap.resample import estimate
 from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:
@@ -142,7 +143,9 @@ class _OneLabel:
             known = values[~np.isnan(values)]
             if len(known) == 0:
                 reason = "nobody got through by an edit"
-                self.part.estimates.append(Estimate.undefined(reason=reason, n=0, **about))
+                self.part.estimates.append(
+                    Estimate.undefined(reason_code="no-units", reason=reason, n=0, **about)
+                )
                 continue
             rng = generator(self.settings.seed, self.direction, key, self.name, self.label)
             self.part.estimates.append(

@@ -10,8 +10,12 @@ from ombud.questions.delicate.long_texts import LongTexts
 from ombud.questions.delicate.metrics import Accuracy, F1Score, FlagShare, Precision, Recall
 from ombud.questions.delicate.notions import LabelCrossTable, read_notions
 from ombud.questions.delicate.preset import DelicateOptions, DelicatePreset
-from ombud.questions.delicate.published import PublishedFigures, PublishedRow, published_transfer
-from ombud.questions.delicate.recovery import recover_counts
+from ombud.questions.delicate.published import (
+    PublishedFigures,
+    PublishedRow,
+    published_transfer,
+    recover_counts,
+)
 from ombud.questions.delicate.repeats import DecisionStability
 from ombud.questions.delicate.section import (
     bias_tests,

@@ -13,10 +13,10 @@ from ombud.questions.delicate.detection import Confusion
 from ombud.questions.delicate.judged import Judged, judged
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats import wilson
 from ombud.stats.bootstrap.replicates import Sample
 from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
+from ombud.stats.proportions import wilson
 from ombud.stats.statistics import Floats, OfSums
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def precision_at_base_rate(
     } | about
     reason = _undefined(counts)
     if reason:
-        return Estimate.undefined(reason=reason, **fields)
+        code = "no-variation" if counts.tp + counts.fp else "too-few-events"
+        return Estimate.undefined(reason_code=code, reason=reason, **fields)
     positives, negatives = counts.tp + counts.fn, counts.fp + counts.tn
     true_rate, false_rate = counts.tp / positives, counts.fp / negatives
     value = rate * true_rate / (rate * true_rate + (1 - rate) * false_rate)

@@ -148,7 +148,7 @@ def _share(
     about = about | {"unit": "text" if clusters is None else "cluster"}
     n = int(part.sum())
     if not n:
-        return Estimate.undefined(reason="no text has it", n=0, **about)
+        return Estimate.undefined(reason_code="no-units", reason="no text has it", n=0, **about)
     if clusters is None:
         return proportion(int((values & part).sum()), n, **about)
     drawn = resample(

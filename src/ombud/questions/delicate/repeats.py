@@ -86,7 +86,9 @@ class DecisionStability(Analysis):
         _, codes = np.unique(units, return_inverse=True)
         size = int(codes.max(initial=-1)) + 1
         if size < settings.minimum or not truth.any():
-            return Estimate.undefined(reason="not enough labelled texts", n=size, **about)
+            return Estimate.undefined(
+                reason_code="too-few-units", reason="not enough labelled texts", n=size, **about
+            )
         known = ~np.isnan(table)
         share = np.where(known, table, 0).sum(axis=1) / known.sum(axis=1)
         rng = generator(settings.seed, "one answer", about["system"])

@@ -181,7 +181,14 @@ def _estimates(
                     if n
                     else "no text has two ratings"
                 )
-                found.append(Estimate.undefined(reason=reason, n=n, **described))
+                found.append(
+                    Estimate.undefined(
+                        reason_code="no-variation" if n else "no-units",
+                        reason=reason,
+                        n=n,
+                        **described,
+                    )
+                )
             else:
                 found.append(drawn.estimate(s, g, **described))
     return found
@@ -284,6 +291,7 @@ def against_others(
         reason = "the rater shares no text with another"
         return [
             Estimate.undefined(
+                reason_code="no-units",
                 metric=AGREEMENT_TITLES[name], label=name, group=group, reason=reason, n=0,
                 unit="text", level=level,
             )

@@ -80,6 +80,7 @@ class DetectorComparison(Analysis):
         known = ~np.isnan(texts.score)
         if not known.any():
             return Estimate.undefined(
+                reason_code="not-measured",
                 metric="area under the ROC curve", key="detection/auc", n=len(texts),
                 reason="the system gives no scores", **about,
             )  # fmt: skip
@@ -95,10 +96,20 @@ class DetectorComparison(Analysis):
         truth = texts.truth[known]
         if not truth.any():
             scored = "no scored text should be flagged" if known.any() else "it gives no scores"
-            return Estimate.undefined(reason=scored, n=int(known.sum()), **about)
+            return Estimate.undefined(
+                reason_code="no-variation" if known.any() else "not-measured",
+                reason=scored,
+                n=int(known.sum()),
+                **about,
+            )
         scores = texts.score[known]
         if truth.all():
-            return Estimate.undefined(reason="every text should be flagged", n=len(truth), **about)
+            return Estimate.undefined(
+                reason_code="no-variation",
+                reason="every text should be flagged",
+                n=len(truth),
+                **about,
+            )
         threshold, f1 = best_threshold(scores, truth)
         units = np.arange(len(scores)) if texts.clusters is None else texts.clusters[known]
         _, codes = np.unique(units, return_inverse=True)
@@ -129,6 +140,7 @@ def _area_gap(one: Judged, two: Judged, a: str, b: str, settings: Settings) -> E
     about |= {"unit": one.unit, "level": settings.level}
     if not known.any():
         return Estimate.undefined(
+            reason_code="not-measured",
             metric="area under the ROC curve", kind="gap", null=0.0, n=len(at),
             reason="one of the two gives no scores", **about,
         )  # fmt: skip
@@ -149,7 +161,7 @@ def accuracy_difference(one: Judged, two: Judged, a: str, b: str, settings: Sett
     n = len(at) if one.clusters is None else len(np.unique(one.clusters[x]))
     if n < settings.minimum:
         reason = f"not enough data: {n} {one.unit}s, at least {settings.minimum} wanted"
-        return Estimate.undefined(reason=reason, n=n, **about)
+        return Estimate.undefined(reason_code="too-few-units", reason=reason, n=n, **about)
     right = [np.where(truth, f, 1 - f) for f in (one.flagged[x], two.flagged[y])]
     if one.independent and two.independent:
         better = int(((right[0] == 1) & (right[1] == 0)).sum())

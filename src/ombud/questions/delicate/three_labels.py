@@ -114,7 +114,11 @@ def _detection(
         if (known < 0).all():
             empty: dict[str, Any] = {"metric": metric.title, "system": name, "unit": "text"}
             empty |= {"n": 0} | about
-            result.append(Estimate.undefined(reason="no text has this label", **empty))
+            result.append(
+                Estimate.undefined(
+                    reason_code="no-labels", reason="no text has this label", **empty
+                )
+            )
             continue
         rows = metric.measure(some, labelled)
         result.append(estimate_metric(metric, {name: rows}, None, settings)[0].replace(**about))
@@ -134,7 +138,14 @@ def _soft(
     if not len(p) or p.min() < 0 or p.max() > 1:
         reason = "the scores are no probabilities" if len(p) else "no rated text has a score"
         return [
-            Estimate.undefined(metric=m, key=f"ratings/{k}", reason=reason, n=len(p), **about)
+            Estimate.undefined(
+                reason_code="not-measured",
+                metric=m,
+                key=f"ratings/{k}",
+                reason=reason,
+                n=len(p),
+                **about,
+            )
             for k, m in quantities
         ]
     q, p_safe = share[known], np.clip(p, _LEAST_CHANCE, 1 - _LEAST_CHANCE)
@@ -210,7 +221,10 @@ def class_agreement(
     )
     if not len(true):
         reason = "no text has a risk class of both raters and system"
-        return [Estimate.undefined(reason=reason, n=0, **about, **name) for name in names], []
+        return [
+            Estimate.undefined(reason_code="no-labels", reason=reason, n=0, **about, **name)
+            for name in names
+        ], []
     cells = np.zeros((HIGHEST_RISK + 1, HIGHEST_RISK + 1), dtype=np.int64)
     np.add.at(cells, (true, said), 1)
     rows = [

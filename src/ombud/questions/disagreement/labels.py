@@ -153,7 +153,9 @@ def _of_label(
     if not count:
         reason = "no item has two votes"
         return [
-            Estimate.undefined(metric=metric, key=key, reason=reason, n=0, **about)
+            Estimate.undefined(
+                reason_code="no-labels", metric=metric, key=key, reason=reason, n=0, **about
+            )
             for metric, key in (("disputed share", DISPUTED), ("two voters disagree", PAIRWISE))
         ]
     details = {"votes_per_item": float((yes + no)[voted].mean()), "items": count}
@@ -166,7 +168,12 @@ def _of_label(
             f"not enough data: {count} items with two votes, at least {settings.minimum} wanted"
         )
         undefined = Estimate.undefined(
-            metric="two voters disagree", key=PAIRWISE, reason=reason, n=count, **about
+            reason_code="too-few-units",
+            metric="two voters disagree",
+            key=PAIRWISE,
+            reason=reason,
+            n=count,
+            **about,
         )
         return [share, undefined]
     apart = estimate(

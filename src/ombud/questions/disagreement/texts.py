@@ -211,6 +211,7 @@ def _none(name: str, system: str) -> Estimate:
     return Estimate.undefined(
         metric=RATES[name],
         key=f"{KEY}/{name}",
+        reason_code="no-units",
         reason="no such text",
         n=0,
         unit="text",

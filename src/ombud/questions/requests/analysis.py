@@ -132,7 +132,7 @@ class RequestLeaks(Analysis):
         if not after.height:
             reason = "nothing was shown to anyone after a request"
             about = {"metric": "leak rate after the request", "key": AFTER, "unit": "user"}
-            return [Estimate.undefined(reason=reason, n=0, **about)]
+            return [Estimate.undefined(reason_code="no-units", reason=reason, n=0, **about)]
         sides = {"after": rows_of(after, names)}
         if past.height:
             sides["before"] = rows_of(past, names)

@@ -105,7 +105,7 @@ class Drift(Analysis):
         n = len(flags) if clusters is None else len(np.unique(clusters))
         if n < settings.minimum:
             reason = f"not enough data: {n} {about['unit']}s, at least {settings.minimum} wanted"
-            return Estimate.undefined(reason=reason, n=n, **about)
+            return Estimate.undefined(reason_code="too-few-units", reason=reason, n=n, **about)
         shares = flags.mean(axis=0)
         about["details"] = {
             "before": float(shares[1]),

@@ -78,7 +78,15 @@ class WorstSuppression(RatioMetric):
             reason = reason or "not enough data: no group has enough texts to be ranked"
         n = int(drawn.replicates.n[sample, 0])
         if reason:
-            return [Estimate.undefined(metric=self.title, reason=reason, n=n, **about)]
+            return [
+                Estimate.undefined(
+                    reason_code="too-few-events" if groups else "too-few-groups",
+                    metric=self.title,
+                    reason=reason,
+                    n=n,
+                    **about,
+                )
+            ]
         columns = [1 + g for g in groups]
         whole = drawn.replicates.draws[:, sample, :1]
         with np.errstate(all="ignore"):

@@ -83,9 +83,15 @@ class PooledSuppression(RatioMetric):
             n = int(drawn.replicates.n[sample, 1 + g])
             if pooled is None or g not in groups:
                 reason = rare or "not enough data: too few texts or flagged texts in the group"
+                code = "too-few-events"
                 if not rare and g in groups:
+                    code = "too-few-groups"
                     reason = f"{len(groups)} groups with enough data; {_LEAST} are needed to pool"
-                estimates.append(Estimate.undefined(metric=self.title, reason=reason, n=n, **about))
+                estimates.append(
+                    Estimate.undefined(
+                        reason_code=code, metric=self.title, reason=reason, n=n, **about
+                    )
+                )
                 continue
             index = groups.index(g)
             estimates.append(

@@ -135,6 +135,7 @@ def leak_rows(lists: Recommendations, data: Dataset, avoided: Avoided) -> Rows:
         notes=told.by_label,
         details=told.details,
         tallies=tallies,
+        events=leaks[:, None],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ombud.audits.result import MetricInfo, Result
-from ombud.report.findings import EstimateSet, estimates_of, infos_of, reading
+from ombud.report.findings import EstimateSet, estimates_of, infos_of, key_of_metric, reading
 from ombud.stats.estimate import Estimate
 
 FORMS = {
@@ -168,10 +168,7 @@ def overall(
 
 def level(result: Result, info: MetricInfo, system: str, label: str = "") -> Estimate | None:
     """Return the value of one system for everyone."""
-    for e in estimates_of(result, info):
-        if e.system == system and e.label == label and not e.group and e.kind == "level":
-            return e
-    return None
+    return result.one(key_of_metric(info), system=system, label=label, group="", kind="level")
 
 
 def contrast(

@@ -201,7 +201,9 @@ class PopularityShift(Analysis):
 
 def _shift(found: LabelTests, w: int, metric: str, about: dict[str, Any]) -> Estimate:
     if found.reason[w]:
-        return Estimate.undefined(metric=metric, reason=str(found.reason[w]), **about)
+        return Estimate.undefined(
+            reason_code="no-labels", metric=metric, reason=str(found.reason[w]), **about
+        )
     ends = (float(found.low[w]), float(found.high[w]))
     there = np.isfinite(ends).all()
     how = "all arrangements" if found.exact[w] else f"{int(found.permutations[w]):,} permutations"
@@ -223,7 +225,9 @@ def _shift(found: LabelTests, w: int, metric: str, about: dict[str, Any]) -> Est
 def _delta(found: LabelTests, w: int, about: dict[str, Any]) -> Estimate:
     metric = "popularity shift (Cliff's delta)"
     if found.reason[w]:
-        return Estimate.undefined(metric=metric, reason=str(found.reason[w]), **about)
+        return Estimate.undefined(
+            reason_code="no-labels", metric=metric, reason=str(found.reason[w]), **about
+        )
     ends = (float(found.delta_low[w]), float(found.delta_high[w]))
     there = np.isfinite(ends).all()
     return Estimate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ombud.metrics.engine.matters import MATTERS
+from ombud.metrics.engine.comparisons import MATTERS
 from ombud.report.blocks import Block, Cell, Column, Section, Table, paragraph
 from ombud.report.display import count, joined
 from ombud.report.findings import EstimateSet, Kind, Sign, by_sign, key_of_metric

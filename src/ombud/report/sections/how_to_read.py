@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ombud.audits.result import Result
-from ombud.metrics.engine.matters import Matters
+from ombud.metrics.engine.comparisons import Matters
 from ombud.registry import section
 from ombud.report.blocks import Definitions, Paragraph, Section, paragraph
 

@@ -89,7 +89,7 @@ def test_planted_parameters_are_recovered(made: Make, changes: dict[str, object]
 
 
 @pytest.mark.parametrize(
-    ("systems", "users"), [(6, 300), pytest.param(20, 800, marks=pytest.mark.slow)]
+    ("systems", "users"), [(6, 200), pytest.param(20, 800, marks=pytest.mark.slow)]
 )
 def test_many_systems(made: Make, rng: np.random.Generator, systems: int, users: int) -> None:
     slopes = np.linspace(0.1, 1.2, systems)
@@ -114,7 +114,7 @@ def test_a_spread_that_is_almost_none_converges() -> None:
 
 def test_wide_tastes_take_finer_nodes_rather_than_integrals_one_by_one() -> None:
     rng = np.random.default_rng(3)
-    users, slope = 2000, 1.7
+    users, slope = 1000, 1.7
     taste = rng.normal(-0.7, 2.5, users)
     count = rng.integers(5, 60, users)
     own = rng.binomial(count, 1 / (1 + np.exp(-taste)))
@@ -161,8 +161,8 @@ def test_predictions_follow_the_model(fit: PropagationFit, rng: np.random.Genera
 
 
 def test_data_of_the_model_fit_and_two_peaks_do_not(made: Make, rng: np.random.Generator) -> None:
-    counts = made(rng, 300)
-    peaks = rng.random(300) < 0.5
+    counts = made(rng, 150)
+    peaks = rng.random(150) < 0.5
     size = counts["list_known"][:, 1]
     counts["list_count"][:, 1] = np.where(peaks, size, rng.binomial(size, 0.3))
     fit = fit_propagation(**counts, systems=["line", "peaks"], draws=512)

@@ -179,7 +179,5 @@ def test_every_fault_of_the_counts_is_named() -> None:
         Counts.check([3], [2])
     with pytest.raises(DataError, match="no profile holds"):
         Counts.check([0], [0])
-    with pytest.raises(DataError, match="no list of b holds"):
-        Counts.check([1], [2], [[1, 0]], [[2, 0]], ["a", "b"])
     with pytest.raises(DataError, match="same name"):
         Counts.check([1], [2], [[1, 1]], [[2, 2]], ["a", "a"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,10 +90,6 @@ class Counts:
             faults.append(f"{len(given)} names for {k.shape[-1]} systems")
         elif len(set(given)) != len(given):
             faults.append("two systems have the same name")
-        if not faults:
-            empty = [name for a, name in enumerate(given) if not (r[:, a] > 0).any()]
-            if empty:
-                faults.append(f"no list of {', '.join(empty)} holds an item of known identity")
         o = _offsets("offset", offset, n, faults)
         lists = _offsets("list_offset", list_offset, r, faults)
         if faults:
@@ -110,6 +106,16 @@ class Counts:
         none = np.zeros((len(rows), 0))
         often = times.astype(np.float64)
         return Counts(rows[:, 1], rows[:, 0], none, none, (), often, rows[:, 2], none)
+
+    def only(self, systems: list[int]) -> Counts:
+        """Return the profiles with the lists of some systems."""
+        return replace(
+            self,
+            list_count=self.list_count[:, systems],
+            list_known=self.list_known[:, systems],
+            names=tuple(self.names[a] for a in systems),
+            list_offset=self.list_offset[:, systems],
+        )
 
     def rows(self, chosen: NDArray[Any] | list[int]) -> Counts:
         """Return some of the rows."""

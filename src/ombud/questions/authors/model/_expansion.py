@@ -23,6 +23,8 @@ from ombud.stats.statistics import Floats
 
 # Numbers of one array while multiplying (16 MiB in 32 bits).
 _HELD = 2**22
+# Points further from the middle than this, in standard deviations, are integrated.
+_FAR = 7.0
 
 Singles = NDArray[np.float32]
 
@@ -97,6 +99,30 @@ def _system(region: Region, a: int, systems: int) -> tuple[float, float, float, 
     return float(pivot), level, float(np.sqrt(max(cover[1, 1], 1e-12))), cover
 
 
+def outside(points: Floats, region: Region) -> NDArray[np.bool_]:
+    """Return which points are so far away that no polynomial was made for them."""
+    systems = len(region.variances)
+    far = np.zeros(len(points), dtype=bool)
+    for a in range(systems):
+        pivot, level, tilt, _ = _system(region, a, systems)
+        low, high = region.variances[a]
+        steep = points[:, 2 + systems + a] - region.middle[2 + systems + a]
+        up = points[:, 2 + a] - region.middle[2 + a] + pivot * steep
+        size = (np.exp(2 * points[:, 2 + 2 * systems + a]) - (low + high) / 2) / (high - low) * 2
+        far |= (np.abs(up) > _FAR * level) | (np.abs(steep) > _FAR * tilt) | (size > 2)
+    return far
+
+
+def expansion_work(counts: Counts, points: int, nodes: Nodes, degree: int) -> int:
+    """Return how many evaluations of an integrand `expanded` is worth.
+
+    A point at a node takes a matrix product and an exponential in 32 bits: about half of one.
+    """
+    basis = _basis(degree)
+    grid = len(basis.along) * len(basis.across) * nodes.lists
+    return len(counts.count) * nodes.users * (counts.systems * grid + points // 2)
+
+
 def expanded(counts: Counts, points: Floats, region: Region, nodes: Nodes, degree: int) -> Floats:
     """Return the marginal log likelihood at each point.
 
@@ -158,7 +184,7 @@ def _coefficients(
     basis: _Basis,
 ) -> tuple[Floats, Singles]:
     """Return users x nodes log integrands in the middle, and how they move with the features."""
-    t, _, base = user_nodes(part, at, nodes.users)
+    t, _, base = user_nodes(part, at, nodes.users, nodes.split)
     along, across, monomials = basis.along, basis.across, basis.monomials
     found = np.empty((*t.shape, 2 + len(scales) * len(monomials)), dtype=np.float32)
     found[..., 0], found[..., 1] = t * t, t
@@ -171,7 +197,8 @@ def _coefficients(
         k = part.list_count[:, a, None, None, None]
         r = part.list_known[:, a, None, None, None]
         m = np.broadcast_to(m, (*t.shape, len(along), len(across)))
-        values = list_integral(k, r, m, np.broadcast_to(v, m.shape), nodes.lists, 0).value
+        v = np.broadcast_to(v, m.shape)
+        values = list_integral(k, r, m, v, nodes.lists, 0, nodes.split).value
         terms = values.reshape(*t.shape, -1) @ basis.solve.T
         base += terms[..., 0]
         column = 2 + a * len(monomials)

@@ -3,7 +3,8 @@
 A normal approximation at the mode proposes, the posterior weighs. Where a standard deviation is
 not far from zero its posterior on the log scale has a long left tail that no normal density
 follows; along such directions the proposal follows the posterior itself, read off a line of points.
-When the weights are still uneven, the proposal is fitted to the weighted draws and tried again.
+When the weights are still uneven, the proposal is fitted to the weighted draws, more are made from
+it, and all draws are weighed as coming from the mixture of all proposals so far: none is lost.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
-from scipy.special import gammaln, logsumexp, ndtr
+from scipy.linalg import solve_triangular
+from scipy.special import gammaln, logsumexp, ndtr, ndtri
 
 from ombud.questions.authors.model._counts import Counts
-from ombud.questions.authors.model._expansion import Region, expanded
-from ombud.questions.authors.model._kernel import Nodes, log_likelihoods
+from ombud.questions.authors.model._expansion import Region, expanded, expansion_work, outside
+from ombud.questions.authors.model._kernel import Exhausted, Nodes, Work, log_likelihoods
 from ombud.questions.authors.model._target import Mode, find_mode, log_prior
 from ombud.questions.authors.model.priors import Priors
 from ombud.stats.statistics import Floats
@@ -66,8 +68,11 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
     ----------
     Vehtari, Simpson, Gelman, Yao and Gabry (2024), Pareto smoothed importance sampling, JMLR.
     """
-    logs = logs - logs.max()
     n = len(logs)
+    if not np.isfinite(logs.max()):
+        # Not one draw has any weight: nothing is known, and k-hat says so.
+        return np.full(n, 1 / n), np.inf
+    logs = logs - logs.max()
     tail = int(np.ceil(min(0.2 * n, 3 * np.sqrt(n))))
     order = np.argsort(logs, kind="stable")
     largest = order[n - tail :]
@@ -90,20 +95,20 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
 
 # Sets of draws that are made independently of one another, as chains are.
 _SETS = 4
-# Weights this even are enough; else the proposal is fitted again.
-_ENOUGH = 0.1
-_ROUNDS = 4
-# Where fewer draws than this are effective, or the tail of their weights looks heavy, as many are
-# made from the best proposal as give the wanted number, at least four times and at most so many
-# times as many: a fit with less than 400 is refused.
-_FEW, _WANTED, _LONGER = 500, 800, 8
+# Draws this effective are enough; else the proposal is fitted again, at most so often.
+_WANTED, _ROUNDS = 800, 8
+# Where so few are effective after so many rounds, further ones do not help.
+_HOPELESS, _HOPELESS_ROUNDS = 40, 3
 # Log standard deviations less certain than this follow the posterior itself.
 _SKEWED = 0.12
 _HEAVY = 0.7
+# Up to so many directions a proposal has heavy tails.
+_FEW_DIMENSIONS = 6
 # How much flatter than the posterior a proposal along one of them is; with only the mean beside it
 # there is no other parameter whose weights would suffer.
 _FLATTER, _FLATTER_ALONE = 0.9, 0.6
-_CHECKED_POINTS = 12
+# Points at which integrals are checked: so many at first, at most, and effective ones.
+_CHECKED_POINTS, _MOST_CHECKED, _EFFECTIVE_CHECKS = 32, 128, 16
 _CHECKED_USERS = 800
 # Degrees of the polynomials that are tried in turn, the error that is small enough (nats), and to
 # which part of it a higher degree should bring it.
@@ -111,15 +116,18 @@ _CHECKED_USERS = 800
 _DEGREES = {4: 2000, 6: 200, 8: 0, 10: 0}
 _TOLERATED = 0.05
 _GAIN = 0.25
-# At most so many points are integrated one by one.
-_EXACT_DRAWS = 2048
+# So many points are integrated one by one in each round; fewer where the budget ends, but not
+# fewer than the second number.
+_EXACT_DRAWS, _FEWEST_DRAWS = 1024, 256
 # Nodes for the draws and for the way to the mode, tried in turn. Lists at 0 and at 1 beside others
-# make a residual so wide that few nodes do not suffice.
+# make a residual so wide that symmetric rules do not suffice, however many nodes they have.
 _LEVELS = (
     (Nodes(9, 7), Nodes(7, 5)),
-    (Nodes(19, 15), Nodes(15, 11)),
-    (Nodes(39, 41), Nodes(25, 31)),
+    (Nodes(12, 12, True), Nodes(20, 20, True)),
+    (Nodes(20, 20, True), Nodes(30, 30, True)),
 )
+# So many points tell whether polynomials can follow an integrand that symmetric rules cannot.
+_PROBES = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +152,8 @@ class Drawn:
         Of the polynomials by which the likelihood was computed; 0 if it was integrated at each.
     rounds
         How often the proposal was fitted.
+    stopped
+        Whether the budget ended before enough draws were effective.
     """
 
     points: Floats
@@ -154,6 +164,7 @@ class Drawn:
     worst_error: float
     degree: int
     rounds: int
+    stopped: bool = False
 
     @property
     def even(self) -> float:
@@ -171,6 +182,8 @@ class _Marginal:
 
     @classmethod
     def through(cls, places: Floats, logs: Floats, flatter: float) -> _Marginal:
+        there = np.isfinite(logs)
+        places, logs = places[there], logs[there]
         step = (places[-1] - places[0]) / 800
         # Both ends go on as straight lines of the log density until nothing is left.
         left = max((logs[1] - logs[0]) / (places[1] - places[0]), 0.5)
@@ -197,8 +210,14 @@ class _Marginal:
         # Between two points the quantile is linear, so the density is flat there.
         cell = np.clip(np.searchsorted(self.grid, at, side="right") - 1, 0, len(self.grid) - 2)
         mass = np.diff(self.cumulated)[cell]
+        inside = (at >= self.grid[0]) & (at <= self.grid[-1])
         with np.errstate(divide="ignore"):
-            return np.log(mass / np.diff(self.grid)[cell])
+            return np.where(inside, np.log(mass / np.diff(self.grid)[cell]), -np.inf)
+
+    def normal(self, at: Floats) -> Floats:
+        """Return the standard normal values that `quantile` would turn into these."""
+        share = np.interp(at, self.grid, self.cumulated)
+        return ndtri(np.clip(share, 1e-300, 1 - 1e-16))
 
     def sd(self) -> tuple[float, float]:
         """Return mean and standard deviation."""
@@ -206,6 +225,75 @@ class _Marginal:
         mass = np.diff(self.cumulated)
         mean = float(mass @ centres)
         return mean, float(np.sqrt(mass @ (centres - mean) ** 2))
+
+
+@dataclass(frozen=True, slots=True)
+class _Straight:
+    """Coordinates (mu, log sigma, c, h, log v), in which the posterior is closer to normal.
+
+    Lists say where they stand for an average user, c = b + s mu, better than b. And what profiles
+    and lists have in common fixes s sigma**p rather than s, with p between 1 (lists follow profiles
+    closely) and 2 (they hardly do): where sigma is small, slopes are steep and their spread is
+    wide, until their prior holds them. With D = log sigma - log sigma at the mode, information I
+    about s there and prior precision P, s has the mean s0 (P + I) e**(p D) / (P + I e**(2 p D)) and
+    the standard deviation sqrt((P + I) / (P + I e**(2 p D))) times that at the mode; h takes out
+    both.
+
+    Parameters
+    ----------
+    log_sd, slope
+        Of the mode.
+    power, information, precision
+        p and I of each system, and P.
+    """
+
+    log_sd: float
+    slope: Floats
+    power: Floats
+    information: Floats
+    precision: float
+
+    @classmethod
+    def at(cls, mode: Mode, priors: Priors) -> _Straight:
+        systems = (len(mode.point) - 2) // 3
+        steep = np.arange(2 + systems, 2 + 2 * systems)
+        slope, v = mode.point[steep], np.exp(mode.point[steep + systems])
+        shared = np.exp(2 * mode.point[1]) * slope**2
+        left = np.diag(mode.cover)[steep] - mode.cover[steep, 1] ** 2 / mode.cover[1, 1]
+        precision = priors.slope_sd**-2.0
+        information = np.maximum(1 / np.maximum(left, 1e-12) - precision, 0.0)
+        power = 1 + v**2 / np.maximum(v**2 + shared, 1e-300)
+        return cls(float(mode.point[1]), slope, power, information, precision)
+
+    def _line(self, log_sd: Floats) -> tuple[Floats, Floats]:
+        """Return mean and relative standard deviation of the slopes at each log sigma."""
+        grown = np.exp(np.clip(self.power * (log_sd[:, None] - self.log_sd), -100, 100))
+        whole = self.precision + self.information
+        now = self.precision + self.information * grown**2
+        return self.slope * whole * grown / now, np.sqrt(whole / now)
+
+    def back(self, straight: Floats) -> tuple[Floats, Floats]:
+        """Return points of the model, and the log of the volume element there."""
+        systems = len(self.slope)
+        points = straight.copy()
+        middle, scale = self._line(straight[:, 1])
+        level, steep = slice(2, 2 + systems), slice(2 + systems, 2 + 2 * systems)
+        points[:, steep] = middle + scale * (straight[:, steep] - self.slope)
+        points[:, level] = straight[:, level] - points[:, steep] * straight[:, :1]
+        return points, np.log(scale).sum(axis=1)
+
+    def forward(self, mode: Mode) -> tuple[Floats, Floats]:
+        """Return the mode and its covariance in these coordinates."""
+        systems = len(self.slope)
+        turn = np.eye(len(mode.point))
+        middle = mode.point.copy()
+        part = (self.precision - self.information) / (self.precision + self.information)
+        for a in range(systems):
+            level, steep = 2 + a, 2 + systems + a
+            middle[level] += self.slope[a] * mode.point[0]
+            turn[level, 0], turn[level, steep] = self.slope[a], mode.point[0]
+            turn[steep, 1] = -self.slope[a] * self.power[a] * part[a]
+        return middle, turn @ mode.cover @ turn.T
 
 
 def _felt(away: Floats, which: NDArray[np.intp], dimensions: int) -> Floats:
@@ -219,13 +307,34 @@ def _felt(away: Floats, which: NDArray[np.intp], dimensions: int) -> Floats:
     return np.where((which > 1) | (dimensions == 2), saturating, away)
 
 
+def _root(cover: Floats) -> Floats:
+    """Return the Cholesky factor; of what is not quite positive definite, with a little added."""
+    cover = (cover + cover.T) / 2
+    scale = np.sqrt(np.maximum(np.diag(cover), 1e-20))
+    unit = np.eye(len(cover))
+    for little in (0.0, 1e-10, 1e-7, 1e-4, 1e-1, 10.0):
+        try:
+            root = np.linalg.cholesky(cover / np.outer(scale, scale) + little * unit)
+        except np.linalg.LinAlgError:
+            continue
+        return scale[:, None] * root
+    return np.diag(scale)
+
+
 class _Proposal:
     """Skewed directions by their own densities, joined as normals; the rest a Student t."""
 
     def __init__(
-        self, middle: Floats, cover: Floats, marginals: dict[int, _Marginal] | None = None
+        self,
+        straight: _Straight,
+        middle: Floats,
+        cover: Floats,
+        plain: tuple[Floats, Floats],
+        marginals: dict[int, _Marginal] | None = None,
     ) -> None:
-        self.middle, self.cover = middle, cover
+        self.straight, self.middle, self.cover = straight, middle, cover
+        # The same in the coordinates of the model.
+        self.plain = plain
         self.marginals = marginals or {}
         self.own = np.array(sorted(self.marginals), dtype=np.intp)
         self.rest = np.setdiff1d(np.arange(len(middle)), self.own)
@@ -234,70 +343,94 @@ class _Proposal:
         across = cover[np.ix_(self.rest, self.own)]
         self.pull = np.linalg.solve(own, across.T).T if len(self.own) else across
         left = cover[np.ix_(self.rest, self.rest)] - self.pull @ across.T
-        self.root = np.linalg.cholesky((left + left.T) / 2)
+        self.root = _root(left)
         self.correlation = own / np.outer(self.sds[self.own], self.sds[self.own])
         # In few dimensions heavy tails cost little, and a mean whose spread grows needs them.
-        self.df = 5.0 if len(self.rest) <= 2 else max(20.0, 1.0 * len(middle))
+        self.df = 5.0 if len(self.rest) <= _FEW_DIMENSIONS else max(20.0, 1.0 * len(middle))
 
-    def draw(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Return points and their log density."""
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        """Return points."""
         points = np.empty((count, len(self.middle)))
-        logs = np.zeros(count)
         if len(self.own):
-            root = np.linalg.cholesky(self.correlation)
-            e = rng.standard_normal((count, len(self.own)))
-            z = e @ root.T
+            z = rng.standard_normal((count, len(self.own))) @ _root(self.correlation).T
+            for i, j in enumerate(self.own):
+                points[:, j] = self.marginals[int(j)].quantile(ndtr(z[:, i]))
+        e = rng.standard_normal((count, len(self.rest)))
+        e /= np.sqrt(rng.chisquare(self.df, count) / self.df)[:, None]
+        points[:, self.rest] = self._centres(points) + e @ self.root.T
+        return points
+
+    def log_density(self, points: Floats) -> Floats:
+        """Return the log density of points, also of those that come from elsewhere."""
+        logs = np.zeros(len(points))
+        if len(self.own):
+            root = _root(self.correlation)
+            densities = [self.marginals[int(j)] for j in self.own]
+            z = np.stack(
+                [one.normal(points[:, j]) for j, one in zip(self.own, densities, strict=True)],
+                axis=1,
+            )
+            e = solve_triangular(root, z.T, lower=True).T
             logs += -0.5 * (e**2).sum(axis=1) + 0.5 * (z**2).sum(axis=1)
             logs -= float(np.log(np.diag(root)).sum())
-            for i, j in enumerate(self.own):
-                density = self.marginals[int(j)]
-                points[:, j] = density.quantile(ndtr(z[:, i]))
-                logs += density.log_density(points[:, j])
+            for j, one in zip(self.own, densities, strict=True):
+                logs += one.log_density(points[:, j])
         d = len(self.rest)
-        if d:
-            e = rng.standard_normal((count, d))
-            e /= np.sqrt(rng.chisquare(self.df, count) / self.df)[:, None]
-            shift = (
-                _felt(points[:, self.own] - self.middle[self.own], self.own, len(self.middle))
-                @ self.pull.T
-            )
-            points[:, self.rest] = self.middle[self.rest] + shift + e @ self.root.T
-            logs += -0.5 * (self.df + d) * np.log1p((e**2).sum(axis=1) / self.df)
-            logs += float(
-                gammaln((self.df + d) / 2)
-                - gammaln(self.df / 2)
-                - 0.5 * d * np.log(self.df * np.pi)
-                - np.log(np.diag(self.root)).sum()
-            )
-        return points, logs
+        away = points[:, self.rest] - self._centres(points)
+        e = solve_triangular(self.root, away.T, lower=True).T
+        logs += -0.5 * (self.df + d) * np.log1p((e**2).sum(axis=1) / self.df)
+        return logs + float(
+            gammaln((self.df + d) / 2)
+            - gammaln(self.df / 2)
+            - 0.5 * d * np.log(self.df * np.pi)
+            - np.log(np.diag(self.root)).sum()
+        )
+
+    def _centres(self, points: Floats) -> Floats:
+        """Return where the rest is expected, given the skewed directions."""
+        away = points[:, self.own] - self.middle[self.own]
+        return self.middle[self.rest] + _felt(away, self.own, len(self.middle)) @ self.pull.T
 
     def region(self, systems: int) -> Region:
         """Return where the draws lie."""
         low, high = ndtr(-4.0), ndtr(4.0)
+        middle, cover = self.plain
         variances = np.empty((systems, 2))
         for a in range(systems):
             j = 2 + 2 * systems + a
             if j in self.marginals:
                 ends = self.marginals[j].quantile(np.array([low, high]))
             else:
-                ends = self.middle[j] + 4 * self.sds[j] * np.array([-1.0, 1.0])
+                ends = middle[j] + 4 * np.sqrt(cover[j, j]) * np.array([-1.0, 1.0])
             variances[a] = np.exp(2 * ends)
-        return Region(self.middle, self.cover, variances)
+        return Region(middle, cover, variances)
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What is drawn from, and with how many nodes."""
+    """What is drawn from, with how many nodes, and the budget."""
 
     counts: Counts
     priors: Priors
     nodes: Nodes
+    work: Work
+
+    def integrals(self, points: Floats, some: Counts, nodes: Nodes | None = None) -> Floats:
+        """Return the log likelihood of some of the users, integrated at each point."""
+        nodes = self.nodes if nodes is None else nodes
+        self.work.spend(len(points) * nodes.work(some))
+        return log_likelihoods(some, points, nodes)
 
     def values(self, points: Floats, region: Region, degree: int, some: Counts) -> Floats:
         """Return the log likelihood of some of the users at each point."""
-        if degree:
-            return expanded(some, points, region, self.nodes, degree)
-        return log_likelihoods(some, points, self.nodes)
+        far = outside(points, region) if degree else np.ones(len(points), dtype=bool)
+        if far.all():
+            return self.integrals(points, some)
+        found = np.empty(len(points))
+        found[far] = self.integrals(points[far], some)
+        self.work.spend(expansion_work(some, int((~far).sum()), self.nodes, degree))
+        found[~far] = expanded(some, points[~far], region, self.nodes, degree)
+        return found
 
     def some_users(self, rng: np.random.Generator) -> tuple[Counts, float]:
         """Return users on which errors are measured, and how many times as many there are."""
@@ -309,9 +442,12 @@ class _Target:
 
 
 def draw(
-    counts: Counts, priors: Priors, draws: int, rng: np.random.Generator
-) -> tuple[Drawn, Mode]:
+    counts: Counts, priors: Priors, draws: int, rng: np.random.Generator, work: Work
+) -> tuple[Drawn | None, Mode]:
     """Return weighted draws from the posterior, and its mode.
+
+    There are no draws when the mode was not found. `Exhausted` is raised when the budget ends
+    before the first draws.
 
     Parameters
     ----------
@@ -323,39 +459,93 @@ def draw(
         How many, in four independent sets.
     rng
         Source of randomness.
+    work
+        The budget.
     """
-    target, mode = _settled(counts, priors, rng)
-    marginals = _skewed(target, mode)
-    first = _Proposal(mode.point, mode.cover, marginals)
+    target, mode = _settled(counts, priors, rng, work)
+    if not mode.reached:
+        return None, mode
+    straight = _Straight.at(mode, priors)
+    marginals = _skewed(target, mode, straight)
+    first = _Proposal(straight, *straight.forward(mode), (mode.point, mode.cover), marginals)
     users = counts.times.sum()
     ways = [degree for degree, fewest in _DEGREES.items() if users >= fewest]
-    if not counts.systems:
-        # Nodes that stay where they are cannot follow a sigma that may be almost zero.
-        ways = [] if 1 in marginals else ways[:1]
-    best = np.inf
+    if 1 in marginals:
+        # Nodes that stay where they are cannot follow a sigma that is not certain: where it is
+        # small they miss the peaks, and the tail that has them (steep slopes) would be cut off.
+        ways = []
+    elif not counts.systems:
+        ways = ways[:1]
+    best: Drawn | None = None
     for degree in [*ways, 0]:
-        found = _weighted(target, first, draws, degree, rng)
-        if degree and found.error > max(_TOLERATED, _GAIN * best):
-            # A higher degree hardly helps: it is the nodes, which stay where the mode wants them.
-            target = replace(target, nodes=target.nodes.finer())
-            found = _weighted(target, first, draws, degree, rng)
+        # Polynomials may not spend what integrating a set of draws one by one would need.
+        reserve = 1.2 * _EXACT_DRAWS * target.nodes.work(counts) if degree else 0.0
+        if degree and work.left < 1.2 * reserve:
+            continue
+        own = work.part(1 - reserve / max(work.left, 1.0))
+        try:
+            found = _tried(replace(target, work=own), first, draws, degree, best, rng)
+        except Exhausted:
+            continue
+        if found is None:
+            continue
+        best = found if best is None or found.error < best.error or not degree else best
         if found.error <= _TOLERATED and found.khat < _HEAVY:
-            break
-        best = min(best, found.error)
-    return found, mode
+            return found, mode
+    if best is None:
+        raise Exhausted
+    return best, mode
 
 
-def _settled(counts: Counts, priors: Priors, rng: np.random.Generator) -> tuple[_Target, Mode]:
+def _tried(
+    target: _Target,
+    first: _Proposal,
+    draws: int,
+    degree: int,
+    best: Drawn | None,
+    rng: np.random.Generator,
+) -> Drawn | None:
+    """Draw by polynomials of one degree or by integrals; None if polynomials cannot follow."""
+    if degree and target.nodes.split and not _follows(target, first, degree, rng):
+        return None
+    found = _weighted(target, first, draws, degree, rng)
+    least = np.inf if best is None else best.error
+    if found.error > (max(_TOLERATED, _GAIN * least) if degree else _TOLERATED):
+        # A higher degree hardly helps: it is the nodes, which stay where the mode wants them.
+        # Without polynomials it is their number.
+        target = replace(target, nodes=target.nodes.finer())
+        try:
+            finer = _weighted(target, first, draws, degree, rng)
+        except Exhausted:
+            return found
+        found = finer if finer.error < found.error else found
+    return found
+
+
+def _follows(target: _Target, proposal: _Proposal, degree: int, rng: np.random.Generator) -> bool:
+    """Return whether polynomials come close to the integrals at a few points."""
+    points, _ = proposal.straight.back(proposal.draw(_PROBES, rng))
+    part, times = target.some_users(rng)
+    near = target.values(points, proposal.region(target.counts.systems), degree, part)
+    away = (near - target.integrals(points, part)) * times
+    return bool(np.median(np.abs(away - np.median(away))) <= _TOLERATED)
+
+
+def _settled(
+    counts: Counts, priors: Priors, rng: np.random.Generator, work: Work
+) -> tuple[_Target, Mode]:
     """Find the mode with as few nodes as suffice around it."""
+    start = None
     for nodes, coarse in _LEVELS:
-        target = _Target(counts, priors, nodes)
-        mode = find_mode(counts, priors, coarse)
+        target = _Target(counts, priors, nodes, work)
+        mode = find_mode(counts, priors, coarse, work, start)
         if not mode.reached:
             continue
-        points = rng.multivariate_normal(mode.point, mode.cover, _CHECKED_POINTS)
+        start = mode.point
+        # Wider than the posterior, because its tails must be right as well.
+        points = rng.multivariate_normal(mode.point, 2 * mode.cover, _CHECKED_POINTS // 2)
         part, times = target.some_users(rng)
-        away = log_likelihoods(part, points, nodes)
-        away -= log_likelihoods(part, points, nodes.doubled())
+        away = target.integrals(points, part) - target.integrals(points, part, nodes.doubled())
         if times * away.std(ddof=1) <= _TOLERATED:
             break
     return target, mode
@@ -364,86 +554,162 @@ def _settled(counts: Counts, priors: Priors, rng: np.random.Generator) -> tuple[
 def _weighted(
     target: _Target, proposal: _Proposal, draws: int, degree: int, rng: np.random.Generator
 ) -> Drawn:
-    """Draw and weigh; refit the proposal while the weights are uneven; measure the error."""
-    size = (draws if degree else min(draws, _EXACT_DRAWS)) // _SETS * _SETS
-    best = found = _once(target, proposal, size, degree, rng)
-    source = proposal
-    while best.even < _ENOUGH and found.error <= _TOLERATED and found.rounds < _ROUNDS:
-        proposal = _refitted(found.points, found.weights)
-        found = replace(_once(target, proposal, size, degree, rng), rounds=found.rounds + 1)
-        if found.even > best.even and found.error <= _TOLERATED:
-            best, source = found, proposal
-    effective = best.even * size
-    if (effective < _FEW or not best.khat < _HEAVY) and best.error <= _TOLERATED:
-        times = min(_LONGER, max(4, int(np.ceil(_WANTED / effective))))
-        longer = _once(target, source, times * size, degree, rng)
-        best = replace(longer, rounds=found.rounds + 1)
-    return best
+    """Draw and weigh; while too few draws are effective, refit the proposal and add to them."""
+    most = (draws if degree else min(draws, _EXACT_DRAWS)) // _SETS * _SETS
+    proposals: list[_Proposal] = []
+    sizes: list[int] = []
+    straight = proposal.straight
+    drawn, values = np.empty((0, len(proposal.middle))), np.empty(0)
+    sets = np.empty(0, dtype=np.int64)
+    weights, khat, error, worst = np.empty(0), np.inf, np.inf, np.inf
+    stopped = False
+    # What the check of integrals costs at least is kept back for it.
+    each = target.nodes.doubled().work(target.counts) + target.nodes.work(target.counts)
+    checks = _CHECKED_POINTS * each
+    while True:
+        size = most
+        if not degree:
+            afforded = (target.work.left - checks) / target.nodes.work(target.counts)
+            size = int(min(most, max(afforded, 0))) // _SETS * _SETS
+        try:
+            if size < min(most, _FEWEST_DRAWS):
+                raise Exhausted
+            region = proposal.region(target.counts.systems)
+            more = proposal.draw(size, rng)
+            new, volume = straight.back(more)
+            found = target.values(new, region, degree, target.counts)
+        except Exhausted:
+            if not proposals:
+                raise
+            stopped = True
+            break
+        proposals.append(proposal)
+        sizes.append(size)
+        found = found + log_prior(new, target.priors)[0] + volume
+        drawn = np.concatenate([drawn, more])
+        values = np.concatenate([values, np.where(np.isfinite(found), found, -np.inf)])
+        sets = np.concatenate([sets, np.arange(size, dtype=np.int64) * _SETS // size])
+        # As if each draw came from all proposals, in proportion to how many it made.
+        mixed = logsumexp(
+            [one.log_density(drawn) for one in proposals], axis=0, b=np.array(sizes)[:, None]
+        )
+        weights, khat = smooth_weights(values - mixed)
+        if degree:
+            # Each round has polynomials of its own: all of them must hold.
+            now = _check(target, new, (values - mixed)[-size:], region, degree, rng)
+            error, worst = now if len(sizes) == 1 else (max(error, now[0]), max(worst, now[1]))
+            if not error <= _TOLERATED:
+                break
+        effective = 1 / float((weights**2).sum())
+        enough = effective >= _WANTED and khat < _HEAVY
+        hopeless = effective < _HOPELESS and len(proposals) >= _HOPELESS_ROUNDS
+        if enough or hopeless or len(proposals) == _ROUNDS:
+            break
+        proposal = _refitted(straight, drawn, weights)
+    points, _ = straight.back(drawn)
+    if not degree:
+        error, worst = _check(target, points, values - mixed, region, degree, rng)
+    return Drawn(points, weights, sets, khat, error, worst, degree, len(proposals), stopped)
 
 
-def _once(
-    target: _Target, proposal: _Proposal, size: int, degree: int, rng: np.random.Generator
-) -> Drawn:
-    """Draw from one proposal and weigh."""
-    region = proposal.region(target.counts.systems)
-    points, proposed = proposal.draw(size, rng)
-    values = target.values(points, region, degree, target.counts)
-    logs = values + log_prior(points, target.priors)[0] - proposed
-    weights, khat = smooth_weights(np.where(np.isfinite(logs), logs, -np.inf))
-    error, worst = _check(target, points, weights, region, degree, rng)
-    sets = np.arange(size, dtype=np.int64) * _SETS // size
-    return Drawn(points, weights, sets, khat, error, worst, degree, 1)
-
-
-def _skewed(target: _Target, mode: Mode) -> dict[int, _Marginal]:
+def _skewed(target: _Target, mode: Mode, straight: _Straight) -> dict[int, _Marginal]:
     """Return densities along the log standard deviations that are not certain."""
     systems = target.counts.systems
-    sds = np.sqrt(np.diag(mode.cover))
+    middle, cover = straight.forward(mode)
+    sds = np.sqrt(np.diag(cover))
     found = {}
     for j in [1, *range(2 + 2 * systems, 2 + 3 * systems)]:
         if sds[j] < _SKEWED:
             continue
-        direction = mode.cover[:, j] / mode.cover[j, j]
+        direction = cover[:, j] / cover[j, j]
         # Left, where the tail is long, further than right.
         places = np.concatenate([-np.geomspace(8, 0.5, 7), [0.0], np.linspace(0.5, 4.5, 9)])
         places = places * min(sds[j], 0.75)
-        points = mode.point + _felt(places[:, None], np.array([j]), len(mode.point)) * direction
-        points[:, j] = mode.point[j] + places
-        logs = log_likelihoods(target.counts, points, target.nodes)
-        logs += log_prior(points, target.priors)[0]
+        line = middle + _felt(places[:, None], np.array([j]), len(middle)) * direction
+        line[:, j] = middle[j] + places
+        points, volume = straight.back(line)
+        logs = target.integrals(points, target.counts)
+        logs += log_prior(points, target.priors)[0] + volume
+        if np.isfinite(logs).sum() < 3:
+            continue
         found[j] = _Marginal.through(points[:, j], logs, _FLATTER if systems else _FLATTER_ALONE)
     return found
 
 
-def _refitted(points: Floats, weights: Floats) -> _Proposal:
+def _refitted(straight: _Straight, drawn: Floats, weights: Floats) -> _Proposal:
     """Return a proposal with the weighted mean and covariance, wider by a fifth."""
     # Flattened until enough draws stand behind the covariance.
-    wanted, power = 3 * points.shape[1], 1.0
-    logs = np.log(np.maximum(weights, 1e-300))
-    flat = weights
+    flat = _flattened(np.log(np.maximum(weights, 1e-300)), 3 * drawn.shape[1])
+
+    def moments(values: Floats) -> tuple[Floats, Floats]:
+        middle = flat @ values
+        away = values - middle
+        cover = 1.2 * (away * flat[:, None]).T @ away
+        cover[np.diag_indices_from(cover)] *= 1 + 1e-9
+        return middle, cover
+
+    return _Proposal(straight, *moments(drawn), moments(straight.back(drawn)[0]))
+
+
+def _flattened(logs: Floats, wanted: float) -> Floats:
+    """Return normalized weights, raised to a power below 1 until enough of them count."""
+    power = 1.0
+    flat: Floats = np.exp(logs - logsumexp(logs))
     while 1 / float((flat**2).sum()) < wanted and power > 0.01:
         power *= 0.8
         flat = np.exp(power * logs - logsumexp(power * logs))
-    middle = flat @ points
-    away = points - middle
-    cover = 1.2 * (away * flat[:, None]).T @ away
-    cover[np.diag_indices_from(cover)] *= 1 + 1e-9
-    return _Proposal(middle, cover)
+    return flat
 
 
 def _check(
     target: _Target,
     points: Floats,
-    weights: Floats,
+    logs: Floats,
     region: Region,
     degree: int,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Compare with twice as many nodes, put where each point wants them, on some users."""
-    chosen = points[rng.choice(len(points), _CHECKED_POINTS, p=weights)]
+    """Compare with twice as many nodes, placed anew at each point, on some users.
+
+    Points are taken from the proposal, whatever their weights: an error that takes a point's
+    weight away would hide it from a choice by weights. Errors are weighed as the finer integrals
+    would have it. A second figure weighs them by the weights in use, which shows points that have
+    weight by error alone; the larger one counts.
+
+    Parameters
+    ----------
+    target
+        What is drawn from.
+    points, logs
+        Draws, and their log weights in use.
+    region, degree
+        By which polynomials the log likelihood was computed, if any.
+    rng
+        Source of randomness.
+    """
     part, times = target.some_users(rng)
-    away = target.values(chosen, region, degree, part)
-    away -= log_likelihoods(part, chosen, target.nodes.doubled())
-    # A constant is no error: weights are relative.
-    away = (away - away.mean()) * times
-    return float(away.std(ddof=1)), float(np.abs(away).max())
+    order = rng.permutation(np.flatnonzero(np.isfinite(logs)))
+    lacking, own = np.empty(0), np.empty(0)
+    while len(lacking) < min(_MOST_CHECKED, len(order)):
+        more = points[order[len(lacking) : len(lacking) + _CHECKED_POINTS]]
+        try:
+            away = target.integrals(more, part, target.nodes.doubled())
+            away = (away - target.values(more, region, degree, part)) * times
+        except Exhausted:
+            break
+        lacking = np.concatenate([lacking, away])
+        if not np.isfinite(lacking).all():
+            return np.inf, np.inf
+        own = logs[order[: len(lacking)]]
+        finer = np.exp(own + lacking - logsumexp(own + lacking))
+        if 1 / float((finer**2).sum()) >= _EFFECTIVE_CHECKS:
+            break
+    if not len(lacking):
+        return np.inf, np.inf
+    errors, felt = [], np.zeros(len(lacking), dtype=bool)
+    for found in (own + lacking, own):
+        share = _flattened(found, _EFFECTIVE_CHECKS / 2)
+        # A constant is no error: weights are relative.
+        errors.append(float(np.sqrt(share @ (lacking - share @ lacking) ** 2)))
+        felt |= share > 0.01 * share.max()
+    return max(errors), float(np.ptp(lacking[felt]))

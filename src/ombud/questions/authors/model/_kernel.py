@@ -2,7 +2,9 @@
 
 A user's log odds t and the log odds x of each of their lists are one-dimensional integrals inside
 one another. Both integrands are log-concave (a binomial likelihood times a normal density, and
-convolutions of such), hence have one peak; Gauss-Hermite nodes are put around it.
+convolutions of such), hence have one peak; Gauss-Hermite nodes are put around it. A count at 0 or
+at its maximum beside a wide normal density is a step times a bell: no symmetric rule fits that, and
+Gauss-Legendre nodes are put on either side of the peak, as far as the integrand reaches there.
 
 Everything is held in the units of the normal densities, t = mu + sigma zeta and
 x = b + s t + v delta, so that nothing is divided by a standard deviation that may be almost zero.
@@ -21,21 +23,79 @@ from ombud.stats.statistics import Floats
 # Numbers of one array while integrating (512 KiB): what stays in a core's cache.
 _HELD = 2**16
 _ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
+# Split rules end where the logarithm of the integrand is so far below its peak.
+_DROP = 8.0
+
+
+class Exhausted(Exception):
+    """The budget of integrand evaluations is spent."""
+
+
+class Work:
+    """Count evaluations of integrands against a budget.
+
+    Work is counted, not timed: whether a fit ends early depends on the data alone, never on how
+    busy the machine is.
+
+    Parameters
+    ----------
+    limit
+        The largest number of evaluations.
+    parent
+        A budget that this one is a part of; both are charged.
+    """
+
+    def __init__(self, limit: float, parent: Work | None = None) -> None:
+        self.limit, self.parent, self.spent = limit, parent, 0.0
+
+    @property
+    def left(self) -> float:
+        """How many evaluations are left."""
+        return self.limit - self.spent
+
+    def part(self, share: float) -> Work:
+        """Return a budget that may spend a share of what is left."""
+        return Work(share * self.left, self)
+
+    def spend(self, evaluations: float) -> None:
+        """Charge evaluations before they are made; raise `Exhausted` if they exceed the budget."""
+        if evaluations > self.left:
+            raise Exhausted
+        self.spent += evaluations
+        if self.parent is not None:
+            self.parent.spend(evaluations)
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """How many nodes the integral over users and the one over each list have."""
+    """How many nodes the integral over users and the one over each list have.
+
+    Parameters
+    ----------
+    users, lists
+        How many; even numbers where they are split.
+    split
+        Whether either side of a peak has its own, as far as the integrand reaches there.
+    """
 
     users: int = 11
     lists: int = 9
+    split: bool = False
+
+    def work(self, counts: Counts) -> int:
+        """Return how many evaluations of an integrand one point of the parameters takes."""
+        return len(counts.count) * self.users * max(1, counts.systems * self.lists)
 
     def doubled(self) -> Nodes:
         """Return about twice as many, for a check."""
+        if self.split:
+            return Nodes(2 * self.users, 2 * self.lists, True)
         return Nodes(2 * self.users + 1, 2 * self.lists + 1)
 
     def finer(self) -> Nodes:
         """Return about a third more."""
+        if self.split:
+            return Nodes(self.users // 4 * 2 + self.users, self.lists // 6 * 2 + self.lists, True)
         return Nodes(self.users + self.users // 2, self.lists + self.lists // 3)
 
 
@@ -68,11 +128,26 @@ def _hermite(count: int) -> tuple[Floats, Floats]:
     return nodes, np.log(weights) + nodes**2 / 2
 
 
+@lru_cache
+def _legendre(count: int) -> tuple[Floats, Floats]:
+    """Return nodes on (-1, 0) and on (0, 1), half of them each, and log weights."""
+    nodes, weights = np.polynomial.legendre.leggauss(count // 2)
+    right, logs = (nodes + 1) / 2, np.log(weights / 2)
+    return np.concatenate([-right[::-1], right]), np.concatenate([logs[::-1], logs])
+
+
 def _logistic(x: Floats) -> tuple[Floats, Floats]:
     """Return log(1 + exp(x)) and the derivative of it."""
     small = np.exp(-np.abs(x))
     share = 1 / (1 + small)
     return np.maximum(x, 0) + np.log(1 + small), np.where(x >= 0, share, small * share)
+
+
+def _share(x: Floats) -> Floats:
+    """Return the logistic function."""
+    small = np.exp(-np.abs(x))
+    found: Floats = np.where(x >= 0, 1.0, small) / (1 + small)
+    return found
 
 
 def peaks(counts: Counts, at: Parameters, steps: int = 60) -> tuple[Floats, Floats]:
@@ -90,7 +165,7 @@ def peaks(counts: Counts, at: Parameters, steps: int = 60) -> tuple[Floats, Floa
     variance = at.spread**2
     for step in range(steps):
         x = counts.list_offset + at.intercept + s * t[:, None] + v * delta
-        p, q = _logistic(counts.offset + t)[1], _logistic(x)[1]
+        p, q = _share(counts.offset + t), _share(x)
         weight = r * q * (1 - q)
         slack = 1 / (1 + v**2 * weight)
         pull = k - r * q
@@ -115,15 +190,59 @@ def peaks(counts: Counts, at: Parameters, steps: int = 60) -> tuple[Floats, Floa
     return t, at.spread / np.sqrt(width)
 
 
-def user_nodes(counts: Counts, at: Parameters, count: int) -> tuple[Floats, Floats, Floats]:
+def _user_reach(
+    counts: Counts, at: Parameters, centre: Floats, width: Floats
+) -> tuple[Floats, Floats]:
+    """Return how far to the left and to the right of its peak each user's integrand reaches.
+
+    With every x at its best for the t in question: this places nodes, and need not be exact.
+    """
+    k, r = counts.list_count, counts.list_known
+    # No integrand is wider than the normal density of t.
+    widest = np.sqrt(2 * _DROP) * at.spread + np.zeros_like(centre)
+
+    def log_integrand(t: Floats) -> tuple[Floats, Floats]:
+        odds = counts.offset + t
+        soft, p = _logistic(odds)
+        z = (t - at.mean) / at.spread
+        middle = counts.list_offset + at.intercept + at.slope * t[:, None]
+        delta, _ = _list_peak(k, r, middle, np.broadcast_to(at.residual, middle.shape))
+        x = middle + at.residual * delta
+        softs, q = _logistic(x)
+        value = counts.count * odds - counts.known * soft - 0.5 * z * z
+        value = value + (k * x - r * softs - 0.5 * delta**2).sum(axis=1)
+        slope = counts.count - counts.known * p - z / at.spread
+        return value, slope + (at.slope * (k - r * q)).sum(axis=1)
+
+    top, _ = log_integrand(centre)
+    found = []
+    for side in (-1.0, 1.0):
+        away = np.minimum(width * np.sqrt(2 * _DROP), widest)
+        for _ in range(3):
+            value, slope = log_integrand(centre + side * away)
+            short = top - value - _DROP
+            away = np.clip(away - short / np.maximum(-side * slope, 1e-9), 0.2 * away, widest)
+        found.append(away)
+    return found[0], found[1]
+
+
+def user_nodes(
+    counts: Counts, at: Parameters, count: int, split: bool = False
+) -> tuple[Floats, Floats, Floats]:
     """Return users x nodes: t, the same in units of sigma, and log weights.
 
     The weights hold the likelihood of the profile and the density of t.
     """
     centre, width = peaks(counts, at)
-    nodes, logs = _hermite(count)
-    t = centre[:, None] + width[:, None] * nodes
-    weights = logs + np.log(width)[:, None]
+    if split:
+        nodes, logs = _legendre(count)
+        left, right = _user_reach(counts, at, centre, width)
+        reach = np.where(nodes < 0, left[:, None], right[:, None])
+    else:
+        nodes, logs = _hermite(count)
+        reach = width[:, None]
+    t = centre[:, None] + reach * nodes
+    weights = logs + np.log(reach)
     odds = counts.offset[:, None] + t
     weights = weights + counts.count[:, None] * odds - counts.known[:, None] * _logistic(odds)[0]
     z = (t - at.mean[:, None]) / at.spread[:, None]
@@ -146,8 +265,67 @@ class Integral:
     twice_log_sd: Floats
 
 
+def _list_peak(k: Floats, r: Floats, middle: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """Return where a list's integrand peaks, in units of v from the middle, and how wide it is.
+
+    Newton's method between two ends that close in: a step beyond them is halved instead, so that
+    the peak is found however far the middle is from the counts and however wide v.
+    """
+    # Begin where a normal likelihood with the same mean and curvature would put the peak.
+    odds = (k + 0.5) / (r - k + 0.5)
+    precision = (r + 1) * odds / (1 + odds) ** 2
+    low, high = -v * (r - k) + 0 * middle, v * k + 0 * middle
+    delta = v * precision / (1 + v**2 * precision) * (np.log(odds) - middle)
+    delta = np.clip(delta, low, high)
+    for _ in range(40):
+        p = _share(middle + v * delta)
+        bend = 1 + v**2 * r * p * (1 - p)
+        up = v * (k - r * p) - delta
+        low, high = np.where(up > 0, delta, low), np.where(up > 0, high, delta)
+        then = delta + up / bend
+        beyond = (then < low) | (then > high)
+        if beyond.any():
+            then = np.where(beyond, (low + high) / 2, then)
+        furthest = float((np.abs(then - delta) * np.sqrt(bend)).max(initial=0.0))
+        delta = then
+        # The peak only places the nodes: a part of the width is near enough.
+        if furthest < 0.1:
+            break
+    return delta, 1 / np.sqrt(bend)
+
+
+def _list_reach(
+    k: Floats, r: Floats, middle: Floats, v: Floats, delta: Floats, width: Floats
+) -> tuple[Floats, Floats]:
+    """Return how far a list's integrand reaches to the left and to the right of its peak."""
+
+    def log_integrand(z: Floats) -> tuple[Floats, Floats]:
+        x = middle + v * z
+        soft, p = _logistic(x)
+        return k * x - r * soft - 0.5 * z * z, v * (k - r * p) - z
+
+    top, _ = log_integrand(delta)
+    # It is convex how far the logarithm falls, and at least half the square of the distance.
+    widest = float(np.sqrt(2 * _DROP))
+    found = []
+    for side in (-1.0, 1.0):
+        away = widest * width
+        for _ in range(2):
+            value, slope = log_integrand(delta + side * away)
+            short = top - value - _DROP
+            away = np.clip(away - short / np.maximum(-side * slope, 1e-9), 0.2 * away, widest)
+        found.append(away)
+    return found[0], found[1]
+
+
 def list_integral(
-    k: Floats, r: Floats, middle: Floats, residual: float | Floats, count: int, order: int
+    k: Floats,
+    r: Floats,
+    middle: Floats,
+    residual: float | Floats,
+    count: int,
+    order: int,
+    split: bool = False,
 ) -> Integral:
     """Integrate a binomial likelihood, without its coefficient, over x ~ Normal(middle, residual).
 
@@ -161,28 +339,20 @@ def list_integral(
         Nodes.
     order
         Of the derivatives wanted: 0, 1 or 2.
+    split
+        Whether either side of the peak has its own nodes.
     """
     v = np.asarray(residual, dtype=np.float64)
-    # Begin where a normal likelihood with the same mean and curvature would put the peak.
-    odds = (k + 0.5) / (r - k + 0.5)
-    precision = (r + 1) * odds / (1 + odds) ** 2
-    delta = v * precision / (1 + v**2 * precision) * (np.log(odds) - middle)
-    for step in range(12):
-        _, p = _logistic(middle + v * delta)
-        bend = 1 + v**2 * r * p * (1 - p)
-        if step == 11:
-            break
-        move = (v * (k - r * p) - delta) / bend
-        furthest = float(np.abs(move).max(initial=0.0))
-        if furthest * float(v.max()) > 2:
-            move *= np.minimum(1, 2 / np.maximum(np.abs(v * move), 1e-300))
-        delta += move
-        # The peak only places the nodes: a part of the width is near enough.
-        if furthest < 0.1:
-            break
-    width = 1 / np.sqrt(bend)
-    nodes, logs = _hermite(count)
-    z = delta[..., None] + width[..., None] * nodes
+    delta, width = _list_peak(k, r, middle, v)
+    if split:
+        nodes, logs = _legendre(count)
+        left, right = _list_reach(k, r, middle, v, delta, width)
+        reach = np.where(nodes < 0, left[..., None], right[..., None])
+        logs = logs + np.log(reach)
+    else:
+        nodes, logs = _hermite(count)
+        reach = width[..., None]
+    z = delta[..., None] + reach * nodes
     x = middle[..., None] + v[..., None] * z
     small = np.exp(-np.abs(x))
     softplus = np.log(1 + small)
@@ -195,7 +365,7 @@ def list_integral(
     e += logs
     np.exp(e, out=e)
     total = e.sum(axis=-1)
-    value = top + np.log(total * width / _ROOT_TWO_PI)
+    value = top + np.log((total if split else total * width) / _ROOT_TWO_PI)
     none = np.zeros(0)
     if not order:
         return Integral(value, none, none, none, none, none)
@@ -244,7 +414,7 @@ def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int) -> L
     """
     at = Parameters.unpack(point)
     size = len(point)
-    t, z, logs = user_nodes(counts, at, nodes.users)
+    t, z, logs = user_nodes(counts, at, nodes.users, nodes.split)
     total = 0.0
     gradient = np.zeros(size)
     hessian = np.zeros((size, size) if order > 1 else (0, 0))
@@ -260,6 +430,7 @@ def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int) -> L
                 at.residual[:, a, None],
                 nodes.lists,
                 order,
+                nodes.split,
             )
             for a in range(counts.systems)
         ]
@@ -301,11 +472,12 @@ def log_likelihoods(counts: Counts, points: Floats, nodes: Nodes) -> Floats:
         # Pairs of a point and a user, point by point.
         which, user = np.divmod(np.arange(start, min(start + step, users * len(points))), users)
         part, at = counts.rows(user), Parameters.unpack(points[which])
-        t, _, log = user_nodes(part, at, nodes.users)
+        t, _, log = user_nodes(part, at, nodes.users, nodes.split)
         for a in range(counts.systems):
             k, r = part.list_count[:, a, None], part.list_known[:, a, None]
             middle = part.list_offset[:, a, None] + at.middle(a, t)
-            log = log + list_integral(k, r, middle, at.residual[:, a, None], nodes.lists, 0).value
+            v = at.residual[:, a, None]
+            log = log + list_integral(k, r, middle, v, nodes.lists, 0, nodes.split).value
         top = log.max(axis=1)
         found = part.times * (top + np.log(np.exp(log - top[:, None]).sum(axis=1)))
         total += np.bincount(which, weights=found, minlength=len(points))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ombud.questions.authors.model._counts import Counts
-from ombud.questions.authors.model._kernel import Likelihood, Nodes, log_likelihood
+from ombud.questions.authors.model._kernel import Likelihood, Nodes, Work, log_likelihood
 from ombud.questions.authors.model.priors import Priors
 from ombud.stats.statistics import Floats
 
@@ -15,7 +15,7 @@ _ROUNDS = 60
 # How far from the mode, as half the squared distance in posterior standard deviations.
 _NEAR = 1e-3
 # Beyond these a normal density on the log scale is no help, and the numbers are no longer safe.
-_BOUNDS = {"centre": (-30.0, 30.0), "log sd": (-12.0, 4.0), "slope": (-100.0, 100.0)}
+_BOUNDS = {"centre": (-300.0, 300.0), "log sd": (-12.0, 7.0), "slope": (-1000.0, 1000.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,9 @@ def starting_point(counts: Counts) -> Floats:
     intercept, slope, residual = [], [], []
     for a in range(counts.systems):
         there = often * (counts.list_known[:, a] > 0)
+        if not there.any():
+            # Only users without a profile have a list.
+            there = counts.times * (counts.list_known[:, a] > 0)
         x = _log_odds(counts.list_count[:, a], counts.list_known[:, a])
         x = x - counts.list_offset[:, a]
         level, own = np.average(x, weights=there), np.average(t, weights=there)
@@ -86,15 +89,20 @@ def _log_odds(count: Floats, known: Floats) -> Floats:
     return np.log((count + 0.5) / (known - count + 0.5))
 
 
-def find_mode(counts: Counts, priors: Priors, nodes: Nodes) -> Mode:
+def find_mode(
+    counts: Counts, priors: Priors, nodes: Nodes, work: Work, start: Floats | None = None
+) -> Mode:
     """Climb to the mode by Newton's method, with the curvature there.
 
     Steps are shortened (Levenberg's way) until they lead uphill.
     """
+    # Derivatives take about as long again as the values.
+    each = 2 * nodes.work(counts)
     systems = counts.systems
     keys = ["centre", "log sd", *["centre"] * systems, *["slope"] * systems]
     low, high = np.array([_BOUNDS[key] for key in [*keys, *["log sd"] * systems]]).T
-    point = np.clip(starting_point(counts), low, high)
+    point = np.clip(starting_point(counts) if start is None else start, low, high)
+    work.spend(each)
     now = _posterior(counts, point, priors, nodes)
     damping, rounds, left = 0.01, 0, np.inf
     cover, definite = _inverse(now.hessian)
@@ -113,6 +121,7 @@ def find_mode(counts: Counts, priors: Priors, nodes: Nodes) -> Mode:
         step *= min(1.0, 1 / float(np.abs(step[1]).max(initial=0.5)))
         step *= min(1.0, 1 / float(np.abs(step[2 + 2 * systems :]).max(initial=0.5)))
         tried = np.clip(point + step, low, high)
+        work.spend(each)
         then = _posterior(counts, tried, priors, nodes)
         # Close to the mode the coarse integrals are less exact than their gradients.
         nearer = left < 1 and float(then.gradient @ cover @ then.gradient) < left

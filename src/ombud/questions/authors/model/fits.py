@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from importlib.util import find_spec
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from ombud.errors import require
 from ombud.questions.authors.model._counts import Counts
 from ombud.questions.authors.model._importance import draw
+from ombud.questions.authors.model._kernel import Exhausted, Work
 from ombud.questions.authors.model.posterior import Diagnostics, NotConvergedError, Posterior
 from ombud.questions.authors.model.predictive import Misfit, Predictive, measure_misfit, predict
 from ombud.questions.authors.model.priors import Priors
@@ -20,6 +24,17 @@ from ombud.stats.statistics import Floats
 
 SPREAD_FLOOR = 0.05
 """A standard deviation of log odds whose interval reaches below this is not told from 0."""
+
+# Evaluations of integrands that a fit may spend: a constant, and so many for each list. For 300
+# users and 2 systems these are about 10 CPU seconds on one core of a server.
+_EVALUATIONS, _EVALUATIONS_PER_LIST = 4e7, 1.2e5
+# The share of them for the fit of all systems, when others may have to be fitted apart.
+_JOINT_SHARE = 0.7
+# Fewer profiles or lists with both identities than this do not tell how wide log odds spread.
+_FEWEST_MIXED = 5
+# A system with both identities in a smaller share of its lists is fitted apart.
+_MIXED_SHARE = 0.1
+_FEW_USERS = 20
 
 _METHOD = "posterior, collapsed importance sampling"
 _REPLICATES = 500
@@ -53,7 +68,9 @@ class _Fit:
         reason = about.pop("why_not", "") or self.reason
         if values is None or reason:
             about = {key: value for key, value in about.items() if key != "null"}
-            return Estimate.undefined(metric=metric, reason=reason, n=n, **about)
+            return Estimate.undefined(
+                reason_code="not-estimable", metric=metric, reason=reason, n=n, **about
+            )
         posterior = self.posterior
         return Estimate(
             metric=metric,
@@ -121,13 +138,40 @@ class PropagationFit(_Fit):
         Why there is no answer; empty when there is one.
     profile
         The fit to profiles alone, to be shown beside this one.
+    apart
+        Fits of systems that could not be fitted with the others, one system each; each has
+        numbers or its own reason.
+    apart_because
+        For a fit of one system apart from others: why.
+    order
+        Names of all systems, in the order of the data.
     """
 
     profile: ProfileFit
+    apart: tuple[PropagationFit, ...] = ()
+    apart_because: str = ""
+    order: tuple[str, ...] = ()
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Names of all systems, those fitted apart included."""
+        return self.order or self.counts.names
+
+    @property
+    def parts(self) -> tuple[PropagationFit, ...]:
+        """The joint fit and the fits apart, as far as they have systems."""
+        return tuple(fit for fit in (self, *self.apart) if fit.counts.systems)
+
+    def part(self, system: str) -> PropagationFit:
+        """Return the fit that a system belongs to: this one or one of those apart."""
+        for fit in self.parts:
+            if system in fit.counts.names:
+                return fit
+        raise ValueError(f"no system is named {system!r}; there are {', '.join(self.systems)}")
 
     def misfit(self, system: str) -> Misfit | None:
         """How far a system's lists are from what is predicted; None without an answer."""
-        return next((one for one in self.misfits if one.system == system), None)
+        return next((m for m in self.part(system).misfits if m.system == system), None)
 
     @property
     def spread_reason(self) -> str:
@@ -143,37 +187,32 @@ class PropagationFit(_Fit):
         says, and `details` has the misfit and P(s > 1).
         """
         found = _profile_estimates(self, "joint fit", self.misfits[0] if self.misfits else None)
-        there = (self.counts.list_known > 0).sum(axis=0)
-        draws = None if self.drawn is None or self.reason else self.drawn
-        for a, system in enumerate(self.counts.names):
-            n = int(there[a])
-            about: dict[str, Any] = {"system": system, "why_not": self.spread_reason}
-            slope = intercept = residual = None
-            if draws is not None:
-                misfit = self.misfit(system)
-                assert misfit is not None
-                slope, intercept, residual = (
-                    draws.slope[:, a],
-                    draws.intercept[:, a],
-                    draws.residual[:, a],
-                )
-                about["note"] = misfit.words
-                about["details"] = {"misfit": misfit.to_dict()}
-                above = {"above_one": draws.average(slope > 1)}
-                found.append(
-                    self._estimate(
-                        "slope", slope, n, **about | {"details": about["details"] | above}
-                    )
-                )
-                even = 1 / (1 + np.exp(-intercept))
-                found.append(self._estimate("intercept", intercept, n, **about))
-                found.append(self._estimate("balance-for-an-even-profile", even, n, **about))
-                found.append(self._residual(system, residual, n))
-            else:
-                for name in ("slope", "intercept", "balance-for-an-even-profile"):
-                    found.append(self._estimate(name, None, n, **about))
-                found.append(self._estimate("residual-sd", None, n, system=system))
+        for system in self.systems:
+            found += self.part(system)._system_estimates(system)
         return found
+
+    def _system_estimates(self, system: str) -> list[Estimate]:
+        """Return slope, intercept, balance for an even profile and residual of one system."""
+        a = self.counts.names.index(system)
+        n = int((self.counts.list_known[:, a] > 0).sum())
+        about: dict[str, Any] = {"system": system, "why_not": self.spread_reason}
+        if self.drawn is None or self.reason:
+            names = ("slope", "intercept", "balance-for-an-even-profile")
+            found = [self._estimate(name, None, n, **about) for name in names]
+            return [*found, self._estimate("residual-sd", None, n, system=system)]
+        misfit = self.misfit(system)
+        assert misfit is not None
+        slope, intercept = self.drawn.slope[:, a], self.drawn.intercept[:, a]
+        about["note"] = "; ".join(filter(None, (misfit.words, self.apart_because)))
+        about["details"] = {"misfit": misfit.to_dict()}
+        above = about["details"] | {"above_one": self.drawn.average(slope > 1)}
+        even = 1 / (1 + np.exp(-intercept))
+        return [
+            self._estimate("slope", slope, n, **about | {"details": above}),
+            self._estimate("intercept", intercept, n, **about),
+            self._estimate("balance-for-an-even-profile", even, n, **about),
+            self._residual(system, self.drawn.residual[:, a], n),
+        ]
 
     def _residual(self, system: str, values: Floats, n: int) -> Estimate:
         """Return the residual standard deviation, and whether it can be told from 0."""
@@ -187,25 +226,29 @@ class PropagationFit(_Fit):
     def differences(self) -> list[Estimate]:
         """Return the differences of slopes and of intercepts between every two systems."""
         found = []
-        there = self.counts.list_known > 0
-        draws = None if self.drawn is None or self.reason else self.drawn
-        for a, b in combinations(range(self.counts.systems), 2):
-            n = int((there[:, a] & there[:, b]).sum())
+        for one, other in combinations(self.systems, 2):
+            fits = self.part(one), self.part(other)
+            a, b = fits[0].counts.names.index(one), fits[1].counts.names.index(other)
+            there = [fit.counts.list_known[:, i] > 0 for fit, i in zip(fits, (a, b), strict=True)]
+            reason = fits[0].spread_reason or fits[1].spread_reason
+            if not reason and fits[0] is not fits[1]:
+                # Draws of two fits are no joint draws: how they vary together is not known.
+                reason = fits[0].apart_because or fits[1].apart_because
             for name in ("slope", "intercept"):
                 values = None
-                if draws is not None:
-                    both = getattr(draws, name)
+                if not reason and fits[0].drawn is not None:
+                    both = getattr(fits[0].drawn, name)
                     values = both[:, a] - both[:, b]
                 found.append(
                     self._estimate(
                         f"{name}-difference",
                         values,
-                        n,
+                        int((there[0] & there[1]).sum()),
                         kind="gap",
                         null=0.0,
-                        system=self.counts.names[a],
-                        against=self.counts.names[b],
-                        why_not=self.spread_reason,
+                        system=one,
+                        against=other,
+                        why_not=reason,
                     )
                 )
         return found
@@ -226,14 +269,15 @@ class PropagationFit(_Fit):
         -------
         3 x shares.
         """
-        if self.spread_reason:
-            raise NotConvergedError(self.spread_reason)
+        fit = self.part(system)
+        if fit.spread_reason:
+            raise NotConvergedError(fit.spread_reason)
         wanted = np.asarray(shares, dtype=np.float64)
         if not np.all((wanted > 0) & (wanted < 1)):
             raise ValueError("shares must be above 0 and below 1")
-        a = self.counts.names.index(system)
+        a = fit.counts.names.index(system)
         odds = np.log(wanted / (1 - wanted))
-        posterior = self.posterior
+        posterior = fit.posterior
         found = np.empty((3, len(wanted)))
         for i, t in enumerate(odds):
             x = posterior.intercept[:, a] + posterior.slope[:, a] * t
@@ -284,7 +328,7 @@ def fit_profiles(
     priors = Priors() if priors is None else priors
     rng = np.random.default_rng(0) if rng is None else rng
     counts = Counts.check(count, known, offset=offset)
-    return _profile_fit(counts, priors, draws, rng)
+    return _profile_fit(counts, priors, draws, rng, Work(_budget(counts)))
 
 
 def fit_propagation(
@@ -298,6 +342,7 @@ def fit_propagation(
     list_offset: ArrayLike | None = None,
     priors: Priors | None = None,
     draws: int = 4096,
+    budget: float | None = None,
     rng: np.random.Generator | None = None,
 ) -> PropagationFit:
     r"""Fit how the balance of profiles propagates into the lists of all systems at once.
@@ -312,6 +357,9 @@ def fit_propagation(
     each system and is drawn by importance sampling. The numerical error is measured and stands in
     the diagnostics. Users are the independent units. The slope is undefined when users do not
     differ measurably. It says how lists vary with profiles, not why.
+
+    Each system has numbers or its own reason. If hardly any list of a system holds both identities,
+    the system is fitted apart from the others, and so is a system that prevents the joint fit.
 
     Parameters
     ----------
@@ -329,6 +377,9 @@ def fit_propagation(
         Default: Normal(0, 10) for mu, b and s, Exponential(0.1) for all standard deviations.
     draws
         How many draws from the posterior; up to eight times as many where few are effective.
+    budget
+        The largest number of evaluations of integrands, for all fits together; one that needs more
+        is refused. Default: 40 million and 120,000 for each user and system.
     rng
         Source of randomness.
 
@@ -355,32 +406,148 @@ def fit_propagation(
     counts = Counts.check(count, known, list_count, list_known, systems, offset, list_offset)
     if not counts.systems:
         raise ValueError("there is no system; fit_profiles fits profiles alone")
-    profile = _profile_fit(counts, priors, draws, rng)
+    work = Work(_budget(counts) if budget is None else budget)
+    profile = _profile_fit(counts, priors, draws, rng, work.part(0.5))
     if profile.spread_reason:
         # Without spread the slopes run away along a ridge: there is nothing to be drawn.
         return PropagationFit(counts, priors, None, None, (), profile.spread_reason, profile)
-    drawn, diagnostics, reason = _draws(counts, priors, draws, rng)
-    misfits = () if reason else measure_misfit(counts, drawn, _REPLICATES, rng)
-    return PropagationFit(counts, priors, drawn, diagnostics, misfits, reason, profile)
+
+    def fit(systems: list[int], part: Work, because: str = "") -> PropagationFit:
+        some = counts.only(systems)
+        drawn, diagnostics, reason = _draws(some, priors, draws, rng, part)
+        misfits = measure_misfit(some, drawn, _REPLICATES, rng) if drawn and not reason else ()
+        return PropagationFit(
+            some, priors, drawn, diagnostics, misfits, reason, profile, apart_because=because
+        )
+
+    refused, sparse = _list_reasons(counts)
+    together = [a for a in range(counts.systems) if a not in refused and a not in sparse]
+    if not together and len(sparse) == 1:
+        together, sparse = [*sparse], {}
+    alone = {}
+    for a, why in refused.items():
+        alone[a] = PropagationFit(counts.only([a]), priors, None, None, (), why, profile)
+    reason = "; ".join(f"{counts.names[a]}: {why}" for a, why in (refused | sparse).items())
+    joint = PropagationFit(counts.only([]), priors, None, None, (), reason, profile)
+    if together:
+        more = len(together) > 1 or sparse
+        joint = fit(together, work.part(_JOINT_SHARE if more else 1.0))
+    if joint.reason and len(together) > 1:
+        # One of them may be what prevents the fit: it must not take the others with it.
+        because = "fitted apart from other systems, because the joint fit failed"
+        singles = {}
+        for left, a in enumerate(together):
+            singles[a] = fit([a], work.part(1 / (len(together) + 1 + len(sparse) - left)), because)
+        good = [a for a in together if not singles[a].reason]
+        if 1 < len(good) < len(together):
+            again = fit(good, work.part(1 / (1 + len(sparse))))
+            if not again.reason:
+                joint, singles = again, {a: singles[a] for a in together if a not in good}
+        if joint.reason:
+            joint = replace(joint, counts=counts.only([]), drawn=None, misfits=())
+        alone |= singles
+    for left, (a, why) in enumerate(sparse.items()):
+        alone[a] = fit([a], work.part(1 / (len(sparse) - left)), f"fitted apart: {why}")
+    return replace(joint, apart=tuple(alone[a] for a in sorted(alone)), order=counts.names)
+
+
+def _budget(counts: Counts) -> float:
+    return _EVALUATIONS + _EVALUATIONS_PER_LIST * len(counts.count) * max(1, counts.systems)
+
+
+def _list_reasons(counts: Counts) -> tuple[dict[int, str], dict[int, str]]:
+    """Return why systems have no slope, and why others are better fitted apart."""
+    refused, sparse = {}, {}
+    for a in range(counts.systems):
+        k, r = counts.list_count[:, a], counts.list_known[:, a]
+        lists, mixed = int((r > 0).sum()), int(((k > 0) & (k < r)).sum())
+        if not lists:
+            refused[a] = "no list holds an item of known identity"
+        elif not (k > 0).any() or not (k < r).any():
+            refused[a] = "all lists hold one identity only"
+        elif not mixed:
+            refused[a] = (
+                f"none of the {lists} lists holds both identities, so the data determine the ratio "
+                "of the slope to the residual spread, but not the slope"
+            )
+        elif mixed < _FEWEST_MIXED:
+            refused[a] = (
+                f"only {mixed} of the {lists} lists hold both identities; at least "
+                f"{_FEWEST_MIXED} are needed to estimate a slope"
+            )
+        elif mixed < _MIXED_SHARE * lists:
+            sparse[a] = f"only {mixed} of the {lists} lists hold both identities"
+    return refused, sparse
+
+
+def _profile_reason(counts: Counts) -> str:
+    """Return why profiles do not tell how users differ; empty when they may."""
+    y, n = counts.count, counts.known
+    users, mixed = int((n > 0).sum()), int(((y > 0) & (y < n)).sum())
+    if not (y > 0).any() or not (y < n).any():
+        return "all profiles hold one identity only"
+    if not mixed:
+        return (
+            f"no user has both identities in their profile ({users} users), so the spread between "
+            "users cannot be estimated"
+        )
+    if mixed < _FEWEST_MIXED:
+        return (
+            f"only {mixed} of {users} users have both identities in their profile; at least "
+            f"{_FEWEST_MIXED} are needed"
+        )
+    return ""
 
 
 def _profile_fit(
-    counts: Counts, priors: Priors, draws: int, rng: np.random.Generator
+    counts: Counts, priors: Priors, draws: int, rng: np.random.Generator, work: Work
 ) -> ProfileFit:
     alone = Counts.check(counts.count, counts.known, offset=counts.offset)
-    drawn, diagnostics, reason = _draws(alone.profiles(), priors, draws, rng)
-    misfits = () if reason else measure_misfit(alone, drawn, _REPLICATES, rng)
+    reason = _profile_reason(alone)
+    if reason:
+        return ProfileFit(alone, priors, None, None, (), reason)
+    drawn, diagnostics, reason = _draws(alone.profiles(), priors, draws, rng, work)
+    misfits = measure_misfit(alone, drawn, _REPLICATES, rng) if drawn and not reason else ()
     return ProfileFit(alone, priors, drawn, diagnostics, misfits, reason)
 
 
 def _draws(
-    counts: Counts, priors: Priors, draws: int, rng: np.random.Generator
-) -> tuple[Posterior, Diagnostics, str]:
-    drawn, mode = draw(counts, priors, draws, rng)
+    counts: Counts, priors: Priors, draws: int, rng: np.random.Generator, work: Work
+) -> tuple[Posterior | None, Diagnostics | None, str]:
+    try:
+        drawn, mode = draw(counts, priors, draws, rng, work)
+    except Exhausted:
+        limit = f"{work.limit / 1e6:.3g} million evaluations of integrands"
+        return None, None, _failure(counts, f"the budget of {limit} was spent")
+    if drawn is None:
+        return None, None, _failure(counts, "the highest point of the posterior was not found")
     posterior = Posterior.of(drawn, counts.names)
     diagnostics = Diagnostics.of(drawn, posterior, mode.reached)
-    reason = "" if diagnostics.converged else "did not converge: " + "; ".join(diagnostics.problems)
-    return posterior, diagnostics, reason
+    if diagnostics.converged:
+        return posterior, diagnostics, ""
+    return posterior, diagnostics, _failure(counts, "; ".join(diagnostics.problems))
+
+
+def _failure(counts: Counts, problem: str) -> str:
+    """Return why there is no answer: what the data lack, as far as that is known, comes first."""
+    lacking = []
+    users = int(counts.times[counts.known > 0].sum())
+    if users < _FEW_USERS:
+        lacking.append(f"{users} users")
+    for what, k, r in (
+        ("profiles", counts.count[:, None], counts.known[:, None]),
+        ("lists", counts.list_count, counts.list_known),
+    ):
+        times = np.broadcast_to(counts.times[:, None], k.shape)
+        there, mixed = int(times[r > 0].sum()), int(times[(k > 0) & (k < r)].sum())
+        if mixed < _MIXED_SHARE * there:
+            lacking.append(f"only {mixed} of {there} {what} hold both identities")
+    known = float(counts.times @ counts.known) / users
+    if known < 2:
+        lacking.append(f"profiles hold {known:.1f} items of known identity on average")
+    if not lacking:
+        return f"the fit to {users} users did not converge: {problem}"
+    return "; ".join([*lacking, f"the fit did not converge: {problem}"])
 
 
 def _no_spread(posterior: Posterior) -> str:
@@ -409,3 +576,81 @@ def _profile_estimates(fit: _Fit, which: str, misfit: Misfit | None) -> list[Est
         about |= {"note": misfit.words, "details": {"misfit": misfit.to_dict()}}
     names = ("mean-log-odds", "spread", "share-of-an-average-profile")
     return [fit._estimate(name, v, n, **about) for name, v in zip(names, values, strict=True)]
+
+
+# Draws for ArviZ.
+
+
+def to_arviz(fit: ProfileFit | PropagationFit, *, rng: np.random.Generator | None = None) -> Any:
+    """Return the draws as ArviZ holds them: a DataTree, or InferenceData before ArviZ 1.
+
+    The four independent sets of draws become chains; within each, draws are resampled by their
+    weights, so that all count the same. Groups: ``posterior`` and ``observed_data``.
+
+    Parameters
+    ----------
+    fit
+        One that converged.
+    rng
+        Source of randomness for the resampling.
+    """
+    posterior = fit.posterior
+    if find_spec("arviz_base") is None:
+        require("arviz", "bayes")
+    rng = np.random.default_rng(0) if rng is None else rng
+    chains = []
+    for one in np.unique(posterior.sets):
+        rows = np.flatnonzero(posterior.sets == one)
+        weights = posterior.weights[rows]
+        steps = (np.arange(len(rows)) + rng.random()) / len(rows)
+        picked = np.searchsorted(np.cumsum(weights) / weights.sum(), steps)
+        chains.append(rng.permutation(rows[np.minimum(picked, len(rows) - 1)]))
+    index = np.stack(chains)
+    names = {"mean": posterior.mean, "spread": posterior.spread}
+    observed: dict[str, Any] = {"count": fit.counts.count, "known": fit.counts.known}
+    dims = {"count": ["user"], "known": ["user"]}
+    coords: dict[str, Any] = {"user": np.arange(len(fit.counts.count))}
+    if fit.counts.systems:
+        names |= {
+            "intercept": posterior.intercept,
+            "slope": posterior.slope,
+            "residual": posterior.residual,
+        }
+        observed |= {"list_count": fit.counts.list_count, "list_known": fit.counts.list_known}
+        dims |= {name: ["system"] for name in ("intercept", "slope", "residual")}
+        dims |= {name: ["user", "system"] for name in ("list_count", "list_known")}
+        coords["system"] = list(fit.counts.names)
+    draws = {name: values[index] for name, values in names.items()}
+    groups = {"posterior": draws, "observed_data": observed}
+    if find_spec("arviz_base") is not None:
+        from arviz_base import from_dict
+
+        return from_dict(groups, coords=coords, dims=dims)
+    import arviz
+
+    return arviz.from_dict(**groups, coords=coords, dims=dims)
+
+
+# A placebo attribute: what the model says when there is nothing to find.
+
+
+def placebo_codes(items: Iterable[object], seed: int = 0) -> NDArray[np.int8]:
+    """Return 0 or 1 for each item: the parity of a hash of its id.
+
+    An item keeps its code whatever else is in the data; another seed gives another placebo.
+
+    Parameters
+    ----------
+    items
+        Their ids, as they print.
+    seed
+        Which placebo.
+
+    Examples
+    --------
+    >>> placebo_codes(["a", "b", "c", "d", "e"]).tolist() == placebo_codes("abcde").tolist()
+    True
+    """
+    key = f"ombud placebo {seed}".encode()
+    found = [blake2b(str(item).encode(), digest_size=1, key=key).digest()[0] & 1 for item in items]
+    return np.array(found, dtype=np.int8)

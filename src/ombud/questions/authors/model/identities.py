@@ -55,6 +55,7 @@ class Split:
             ]
         return [
             Estimate.undefined(
+                reason_code="too-few-units",
                 metric="slope",
                 key="propagation/slope",
                 reason=self.reason,
@@ -104,6 +105,9 @@ class IdentityFit:
         for split in self.splits:
             if split.fit is None:
                 raise NotConvergedError(f"{split.identity}: {split.reason}")
+            if split.fit.apart:
+                names = ", ".join(name for fit in split.fit.apart for name in fit.counts.names)
+                raise NotConvergedError(f"{split.identity}: no joint fit with {names}")
             found = split.fit.predict(draws, rng=rng)
             profile.append(left * found.profile_smoothed)
             lists.append(left_lists * found.smoothed)
@@ -195,8 +199,6 @@ def fit_identities(
         among = [g, *others]
         reason = _too_few(y[:, g], y[:, others].sum(axis=1))
         lists = k[:, :, among].sum(axis=2)
-        if not reason and not (lists > 0).any(axis=0).all():
-            reason = "not enough data: the lists of a system hold none of these identities"
         fit = None
         if not reason:
             whole = y[:, among].sum(axis=1)

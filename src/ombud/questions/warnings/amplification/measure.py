@@ -14,7 +14,13 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.base import Notes, Outputs, Rows
+from ombud.metrics.denominators import (
+    label_details,
+    label_tallies,
+    never_no,
+    users_without_labels,
+)
 from ombud.metrics.engine.label_uncertainty import LabelDraws
 from ombud.metrics.history import history_matrix, places
 from ombud.questions.warnings.amplification.options import Options
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
 # Numbers of one array of a chunk (32 MiB), and of the draws that are kept (512 MiB).
 _CHUNK = 2**22
 _KEPT = 2**27
+# Shares that differ by less are the same share.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +48,8 @@ class Measured:
     columns: dict[str, Floats]
     labels: tuple[str, ...]
     exclusions: tuple[Exclusion, ...]
-    notes: dict[str, str]
-    details: dict[str, dict[str, Any]]
+    notes: Mapping[str, str]
+    details: Mapping[str, Mapping[str, Any]]
     shared: LabelDraws | None
     tallies: dict[str, Floats]
 
@@ -57,7 +65,15 @@ class Measured:
             details=self.details,
             shared=self.shared,
             tallies=self.tallies,
+            events=_differing(self.columns),
         )
+
+
+def _differing(columns: Mapping[str, Floats]) -> NDArray[np.bool_]:
+    """Return for whom lists and history differ."""
+    if "list" in columns:
+        return np.abs(columns["list"] - columns["history"]) > _ROUNDING
+    return np.abs(columns["value"]) > _ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +112,12 @@ def measure(
     sides = _sides(asked, outputs, data)
     if asked.votes == "probability" or sides.labels.errors is not None:
         columns, touched, shared = _by_votes(asked, sides, over_labels)
+        counted: dict[str, Floats] = {}
     else:
         states = sides.labels.padded
         items = tuple(carried(states, asked.unknown, side) for side in ("list", "history"))
-        columns, touched = _values(asked, sides, items, over_labels)
+        counted = {}
+        columns, touched = _values(asked, sides, items, over_labels, counted)
         shared = None
     exclusions = sides.exclusions
     if over_labels:
@@ -109,18 +127,22 @@ def measure(
             exclusions += (Exclusion("amplification", "users", lacking, reason, len(sides.ids)),)
     names = ("",) if over_labels else sides.labels.names
     tallies = {"touched": touched.astype(np.float64), "short": np.array([float(sides.short)])}
-    notes, details = tell(asked, tallies, names, over_labels=over_labels)
-    return Measured(sides.ids, columns, names, exclusions, notes, details, shared, tallies)
+    tallies |= counted
+    noted = notes_of(asked, tallies, names, over_labels=over_labels)
+    exclusions += noted.exclusions
+    return Measured(
+        sides.ids, columns, names, exclusions, noted.by_label, noted.details, shared, tallies
+    )
 
 
-def tell(
+def notes_of(
     asked: Options,
     tallies: Mapping[str, Floats],
     labels: tuple[str, ...],
     *,
     over_labels: bool = False,
-) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """Return notes and details from how often smoothing was needed, and how many lists are short.
+) -> Notes:
+    """Return how often smoothing was needed, how many lists are short, and who is excluded.
 
     Parameters
     ----------
@@ -135,7 +157,9 @@ def tell(
     """
     touched, short = tallies["touched"].astype(np.int64), int(tallies["short"][0])
     notes = _notes(asked, short, touched, labels, over_labels)
-    return notes, _details(asked, short, touched, labels, over_labels)
+    details = _details(asked, short, touched, labels, over_labels)
+    details = {w: details[w] | label_details(tallies, at) for at, w in enumerate(labels)}
+    return Notes(notes, details, users_without_labels(tallies))
 
 
 def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
@@ -203,20 +227,36 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
 
 
 def _values(
-    asked: Options, sides: _Sides, items: tuple[Carried, ...], over_labels: bool
+    asked: Options,
+    sides: _Sides,
+    items: tuple[Carried, ...],
+    over_labels: bool,
+    counted: dict[str, Floats] | None = None,
 ) -> tuple[dict[str, Floats], NDArray[np.int64]]:
     """Return the columns of the statistic, and how many users smoothing touched, by label.
 
     The second row of the counts is for lists (log ratios only), the third is of defined pairs.
+    Denominators are added to `counted`, where it is given and unknown labels are not bounds.
     """
     n, w = len(sides.ids), len(sides.labels.names)
+    never = np.zeros(w, dtype=np.bool_)
+    if counted is not None and asked.unknown == "exclude":
+        never = never_no(sides.labels)
+    looked_at = _looked_at(sides.labels)
     columns = {name: np.empty((n, 1 if over_labels else w)) for name in asked.statistic.columns}
     touched = np.zeros((3, w), dtype=np.int64)
     for part in sides.chunks(w):
         result = tally(sides.lists[part], items[0])
         past = tally(sides.history[part], items[1])
+        both = np.isnan(result.share) | np.isnan(past.share) | never
+        if counted is not None and asked.unknown in {"exclude", "no"}:
+            shares = {"list": result.share, "history": past.share}
+            known = {
+                "list": tally(sides.lists[part], looked_at).share,
+                "history": tally(sides.history[part], looked_at).share,
+            }
+            _count(asked, sides.labels, ~both, shares, known, over_labels, counted)
         if asked.form == "ratio-of-means":
-            both = np.isnan(result.share) | np.isnan(past.share)
             values = {
                 "list": np.where(both, np.nan, result.share),
                 "history": np.where(both, np.nan, past.share),
@@ -228,14 +268,41 @@ def _values(
             if asked.form == "log-ratio" or asked.smoothing == "additive":
                 above, lacking = smoothed(result, asked.smoothing, sides.after_last[part])
                 touched[1] += np.count_nonzero(lacking & ~np.isnan(past.share), axis=0)
-            defined = ~np.isnan(result.share) & ~np.isnan(past.share)
+            defined = ~both
             touched[0] += np.count_nonzero(absent & defined, axis=0)
             touched[2] += np.count_nonzero(defined, axis=0)
             ratio = above / below
-            values = {"value": np.log(ratio) if asked.form == "log-ratio" else ratio - 1}
+            value = np.log(ratio) if asked.form == "log-ratio" else ratio - 1
+            values = {"value": np.where(never, np.nan, value)}
         for name, value in values.items():
             columns[name][part] = _mean_over_labels(value) if over_labels else value
     return columns, touched
+
+
+def _looked_at(labels: Labels) -> Carried:
+    """Return which items the data labels; one column where that is the same for every label."""
+    labeled = labels.labeled
+    alike = bool((labeled == labeled[:, :1]).all())
+    return Carried((labeled[:, :1] if alike else labeled).astype(np.uint8), None)
+
+
+def _count(
+    asked: Options,
+    labels: Labels,
+    defined: NDArray[np.bool_],
+    shares: Mapping[str, Floats],
+    known: Mapping[str, Floats],
+    over_labels: bool,
+    counted: dict[str, Floats],
+) -> None:
+    """Add the denominators of some users."""
+    known = {side: np.broadcast_to(share, defined.shape) for side, share in known.items()}
+    if over_labels:
+        shares = {s: _mean_over_labels(np.where(defined, v, np.nan)) for s, v in shares.items()}
+        known = {side: share.mean(axis=1, keepdims=True) for side, share in known.items()}
+        defined = np.asarray(defined.any(axis=1, keepdims=True))
+    for name, values in label_tallies(labels, asked.unknown, defined, shares, known).items():
+        counted[name] = counted[name] + values if name in counted else values
 
 
 def _mean_over_labels(values: Floats) -> Floats:

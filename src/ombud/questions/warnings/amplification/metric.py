@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ombud.metrics.base import Notes, Outputs, Rows
-from ombud.questions.warnings.amplification.measure import Measured, measure, tell
+from ombud.questions.warnings.amplification.measure import Measured, measure, notes_of
 from ombud.questions.warnings.amplification.options import Options
 from ombud.registry import metric
 from ombud.stats.statistics import Floats
@@ -99,7 +99,7 @@ class Amplification(Options):
 
     def notes(self, tallies: Mapping[str, Floats], labels: tuple[str, ...]) -> Notes:
         """Return how many histories were smoothed, and how many lists are short."""
-        return Notes(*tell(self, tallies, labels))
+        return notes_of(self, tallies, labels)
 
 
 @metric("amplification-user")
@@ -137,4 +137,4 @@ class UserAmplification(Options):
 
     def notes(self, tallies: Mapping[str, Floats], labels: tuple[str, ...]) -> Notes:
         """Return how many histories were smoothed, and how many lists are short."""
-        return Notes(*tell(self, tallies, labels, over_labels=True))
+        return notes_of(self, tallies, labels, over_labels=True)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, options_of
+from ombud.metrics.denominators import DECLARED, coverage_of
 from ombud.metrics.engine.comparisons import Needs
 from ombud.metrics.history import History, Weighting
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
+from ombud.stats.estimate import Estimate, TippingPoint
 from ombud.stats.statistics import Floats, Mean, Median, OfSums, Statistic
+from ombud.stats.tipping import ratio_tipping
 
 Form = Literal["log-ratio", "mean", "median", "ratio-of-means"]
 """How one number is made of many users."""
@@ -99,13 +103,22 @@ class Options(Metric):
 
     @property
     def title(self) -> str:
-        """The name as printed, with every choice that is not the default."""
+        """The name as printed: its choices, and what counts where labels are unknown."""
+        counted = "unlabeled as no" if self.unknown == "no" else f"unknown {self.unknown}"
+        return self._named("" if self.unknown == "exclude" else counted)
+
+    @property
+    def seed_name(self) -> str:
+        """The first title, in which unlabeled items as *no* went without saying."""
+        return self._named("" if self.unknown == "no" else f"unknown {self.unknown}")
+
+    def _named(self, unknown: str) -> str:
         chosen = {
             "whole history": self.history == "all",
             self.smoothing: self.smoothing != "imaginary-item",
             self.form: self.form != "mean",
             self.weighting: self.weighting != "share",
-            f"unknown {self.unknown}": self.unknown != "no",
+            unknown: bool(unknown),
             "votes as probabilities": self.votes == "probability",
         }
         text = [word for word, said in chosen.items() if said]
@@ -134,6 +147,26 @@ class Options(Metric):
         if self.form != "ratio-of-means":
             return None
         return Needs("history", 5, "with the label in their history")
+
+    @property
+    def sides(self) -> tuple[str, str] | None:
+        """Mean shares in lists and in histories, where the number is made of them."""
+        return ("list", "history") if self.form == "ratio-of-means" else None
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """A list can hold none of a label, which is -1; a logarithm has no bound."""
+        return (-math.inf if self.form == "log-ratio" else -1.0, math.inf)
+
+    def tipping(self, estimate: Estimate, lowest: float, highest: float) -> TippingPoint | None:
+        """Return what unlabeled items would have to be like to reverse an amplification."""
+        known = coverage_of(estimate.details)
+        if known is None or estimate.interval is None or self.unknown not in {"exclude", "no"}:
+            return None
+        low, high = estimate.interval
+        ends = (math.exp(low), math.exp(high)) if self.form == "log-ratio" else (1 + low, 1 + high)
+        decides = estimate.details.get("unlabeled") != DECLARED
+        return ratio_tipping(ends, known, lowest=lowest, highest=highest, decides=decides)
 
     @property
     def spread(self) -> bool:

@@ -1,0 +1,167 @@
+"""What a share of labels is a share of: how many items are labeled, and who has none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ombud.data.exclusions import Exclusion
+from ombud.data.labels import Labels, LabelState
+from ombud.stats.statistics import Floats
+from ombud.stats.tipping import LabelCoverage
+
+DECLARED = "declared no"
+"""What `details` say of unlabeled items where the data declares that they carry no label."""
+
+_NEVER_NO = (
+    "no item is known not to carry this label, so its share cannot be computed; set [data] "
+    'unlabeled = "no" if every item was looked at, or add rows that say no'
+)
+_SIDES = {"list": "recommended", "history": "history"}
+_WORDS = {"list": "the list", "history": "the history"}
+
+
+def never_no(labels: Labels) -> NDArray[np.bool_]:
+    """Return which labels no item is known not to carry: among known items, their share is 1."""
+    return np.asarray(~(labels.padded == LabelState.NO).any(axis=0))
+
+
+def labeled_share(lists: sparse.csr_array, labeled: NDArray[np.bool_]) -> Floats:
+    """Return lists x labels: which share of each list's items is labeled.
+
+    Parameters
+    ----------
+    lists
+        Lists x items; whatever is stored counts as one item.
+    labeled
+        Items x labels.
+    """
+    # Most often an item is looked at for every label or for none.
+    alike = labeled.shape[1] > 1 and bool((labeled == labeled[:, :1]).all())
+    wanted = (labeled[:, :1] if alike else labeled).astype(np.float32)
+    ones = sparse.csr_array(
+        (np.ones(lists.nnz, dtype=np.float32), lists.indices, lists.indptr), shape=lists.shape
+    )
+    counted = np.asarray(ones @ wanted, dtype=np.float64)
+    share = counted / np.maximum(np.diff(lists.indptr), 1)[:, None]
+    return np.broadcast_to(share, (share.shape[0], labeled.shape[1]))
+
+
+def label_tallies(
+    labels: Labels,
+    unknown: str,
+    defined: NDArray[np.bool_],
+    shares: Mapping[str, Floats],
+    labeled: Mapping[str, Floats],
+) -> dict[str, Floats]:
+    """Return sums over users that `label_details` and `users_without_labels` are made of.
+
+    Parameters
+    ----------
+    labels
+        The labels.
+    unknown
+        How the metric counts unknown labels.
+    defined
+        Users x labels: who has a number.
+    shares, labeled
+        By side, ``list`` and ``history``: users x labels, the share with the label, and the share
+        that is labeled.
+    """
+    tallies: dict[str, Floats] = {
+        "users": defined.sum(axis=0).astype(np.float64),
+        "measured": np.array([float(len(defined))]),
+        "as no": np.array([float(unknown == "no" or labels.unlabeled == "no")]),
+        "declared": np.array([float(labels.unlabeled == "no")]),
+    }
+    if unknown == "exclude":
+        says = ~never_no(labels)
+        whole = defined.shape[1] == len(says)  # else one number is made of all labels
+        tallies["says no"] = np.asarray(says if whole else [says.any()], dtype=np.float64)
+    lacking = np.zeros(defined.shape, dtype=np.bool_)
+    for side, share in shares.items():
+        tallies[side] = np.where(defined, share, 0.0).sum(axis=0)
+    for side, share in labeled.items():
+        tallies[f"labeled {side}"] = np.where(defined, share, 0.0).sum(axis=0)
+        without = ~defined & ~lacking & (share == 0)
+        tallies[f"without {side}"] = without.sum(axis=0).astype(np.float64)
+        lacking |= without
+    return tallies
+
+
+def label_details(tallies: Mapping[str, Floats], at: int) -> dict[str, Any]:
+    """Return the denominators of one label as plain values, and why there is no number.
+
+    Parameters
+    ----------
+    tallies
+        As `label_tallies` returns them, summed over blocks of users.
+    at
+        The place of the label.
+    """
+    details: dict[str, Any] = {}
+    if "users" not in tallies:
+        return details
+    if "says no" in tallies and not tallies["says no"][at]:
+        return {"undefined": _NEVER_NO}
+    users = float(tallies["users"][at])
+    if not users:
+        return details
+    details |= {side: float(tallies[side][at]) / users for side in _SIDES if side in tallies}
+    labeled = {
+        f"labeled_{word}": float(tallies[f"labeled {side}"][at]) / users
+        for side, word in _SIDES.items()
+        if f"labeled {side}" in tallies
+    }
+    if any(share < 1 for share in labeled.values()):
+        meaning = "no" if tallies["as no"][0] else "unknown"
+        details |= labeled | {"unlabeled": DECLARED if tallies["declared"][0] else meaning}
+    for side, word in _SIDES.items():
+        count = int(tallies.get(f"without {side}", np.zeros(at + 1))[at])
+        if count:
+            details[f"users_without_labeled_{word}"] = count
+    return details
+
+
+def users_without_labels(tallies: Mapping[str, Floats]) -> tuple[Exclusion, ...]:
+    """Return users who are excluded because none of their items is labeled."""
+    found = []
+    for side, words in _WORDS.items():
+        counts = tallies.get(f"without {side}", np.zeros(1))
+        most = int(counts.max(initial=0))
+        if not most:
+            continue
+        reason = f"no item of {words} is labeled"
+        if (counts != most).any():
+            reason += ", for the label with the most such users; each number states its own count"
+        of = int(tallies["measured"][0])
+        found.append(Exclusion("users", "users", most, reason, of, f"unlabeled/{side}"))
+    return tuple(found)
+
+
+def coverage_of(details: Mapping[str, Any]) -> LabelCoverage | None:
+    """Return rates among labeled items and labeled shares from the details of an estimate.
+
+    None where every item is labeled, or nothing is.
+    """
+    names = ("labeled_recommended", "labeled_history", "list", "history")
+    given = [value for name in names if isinstance(value := details.get(name), float)]
+    if len(given) < len(names):
+        return None
+    shares, rates = given[:2], given[2:]
+    assumed = 1.0 if details.get("unlabeled") == "unknown" else 0.0
+    if not assumed:  # a share of all items; that among labeled items is larger
+        if not all(shares):
+            return None
+        rates = [min(rate / share, 1.0) for rate, share in zip(rates, shares, strict=True)]
+    return LabelCoverage(
+        recommended=rates[0],
+        history=rates[1],
+        labeled_recommended=min(shares[0], 1.0),
+        labeled_history=min(shares[1], 1.0),
+        assumed=assumed,
+    )

@@ -1,0 +1,188 @@
+"""How different unlabeled items would have to be for a difference or a ratio to reverse.
+
+The assumption behind a share among labeled items is that unlabeled items carry the label as often.
+Let r be the rate of the label among unlabeled recommended items divided by the rate among labeled
+ones, and h the same for histories. What is estimated then moves with r and h, and the points where
+it loses its direction say how far the assumption carries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ombud.stats.estimate import TippingPoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelCoverage:
+    """How often labeled items carry a label, and how many items are labeled, on both sides.
+
+    Parameters
+    ----------
+    recommended, history
+        The rate of the label among labeled items, as the metric counts it.
+    labeled_recommended, labeled_history
+        Which share of the items is labeled, counted in the same way.
+    assumed
+        The ratio r = h that the estimate itself assumes: 1 where unlabeled items do not count,
+        0 where they count as *no*.
+    """
+
+    recommended: float
+    history: float
+    labeled_recommended: float
+    labeled_history: float
+    assumed: float = 1.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every item is labeled."""
+        return self.labeled_recommended >= 1 and self.labeled_history >= 1
+
+    def gap(self, gap: float, r: float, h: float) -> float:
+        """Return what a gap becomes under other rates among unlabeled items."""
+        moved = self.slope_recommended * (r - self.assumed)
+        return gap + moved - self.slope_history * (h - self.assumed)
+
+    def ratio(self, ratio: float, r: float, h: float) -> float:
+        """Return what a ratio of shares becomes under other rates among unlabeled items."""
+        up = _weight(self.labeled_recommended, r) / _weight(self.labeled_recommended, self.assumed)
+        down = _weight(self.labeled_history, h) / _weight(self.labeled_history, self.assumed)
+        return ratio * up / down
+
+    @property
+    def slope_recommended(self) -> float:
+        """How fast the share in lists grows with r."""
+        return self.recommended * (1 - self.labeled_recommended)
+
+    @property
+    def slope_history(self) -> float:
+        """How fast the share in histories grows with h."""
+        return self.history * (1 - self.labeled_history)
+
+    def possible(self, point: float | None, *, recommended: bool) -> float | None:
+        """Return a ratio of rates, or None where it needs a rate below 0 or above 1."""
+        rate = self.recommended if recommended else self.history
+        return point if point is not None and point >= 0 and point * rate <= 1 else None
+
+    def corner(self, ratio: float, *, recommended: bool) -> float:
+        """Return an end of the plausible range, cut where the rate would be above 1."""
+        rate = self.recommended if recommended else self.history
+        return ratio if ratio * rate <= 1 else 1 / rate
+
+
+def gap_tipping(
+    interval: tuple[float, float],
+    coverage: LabelCoverage,
+    *,
+    lowest: float = 0.5,
+    highest: float = 2.0,
+    decides: bool = True,
+) -> TippingPoint | None:
+    """Return the tipping point of a share in lists minus a share in histories.
+
+    Parameters
+    ----------
+    interval
+        The confidence interval of the gap.
+    coverage
+        Rates and labeled shares of both sides.
+    lowest, highest
+        The range of r and h that is plausible.
+    decides
+        Whether a reversal within that range decides the verdict.
+
+    Returns
+    -------
+    None where the interval contains 0, so that there is no direction to lose, and where every
+    item is labeled.
+
+    Examples
+    --------
+    >>> coverage = LabelCoverage(
+    ...     recommended=0.25, history=0.2, labeled_recommended=0.6, labeled_history=0.8
+    ... )
+    >>> point = gap_tipping((0.05, 0.1), coverage)
+    >>> point.recommended, round(point.history, 2), point.reverses
+    (0.5, 2.25, True)
+    """
+    low, high = interval
+    if coverage.is_complete or low <= 0 <= high:
+        return None
+    nearest = low if low > 0 else high
+    up, down = coverage.slope_recommended, coverage.slope_history
+    r = coverage.assumed - nearest / up if up > 0 else None
+    h = coverage.assumed + nearest / down if down > 0 else None
+    reached = coverage.gap(nearest, *_worst(coverage, lowest, highest, increase=low > 0))
+    return _point(coverage, r, h, (lowest, highest), reached * nearest < 0, decides)
+
+
+def ratio_tipping(
+    interval: tuple[float, float],
+    coverage: LabelCoverage,
+    *,
+    lowest: float = 0.5,
+    highest: float = 2.0,
+    decides: bool = True,
+) -> TippingPoint | None:
+    """Return the tipping point of a share in lists divided by a share in histories.
+
+    As `gap_tipping`; 1 means no effect.
+
+    Examples
+    --------
+    >>> coverage = LabelCoverage(
+    ...     recommended=0.25, history=0.2, labeled_recommended=0.6, labeled_history=0.8
+    ... )
+    >>> point = ratio_tipping((1.25, 1.5), coverage)
+    >>> round(point.recommended, 6), round(point.history, 6)
+    (0.5, 2.25)
+    """
+    low, high = interval
+    if coverage.is_complete or low <= 1 <= high:
+        return None
+    nearest = max(low if low > 1 else high, 0.0)
+    listed, past = coverage.labeled_recommended, coverage.labeled_history
+    if not _weight(listed, coverage.assumed) or not _weight(past, coverage.assumed):
+        return None  # nothing is labeled, so there is no rate to compare with
+    r = h = None
+    if listed < 1 and nearest > 0:
+        r = (_weight(listed, coverage.assumed) / nearest - listed) / (1 - listed)
+    if past < 1:
+        h = (_weight(past, coverage.assumed) * nearest - past) / (1 - past)
+    reached = coverage.ratio(nearest, *_worst(coverage, lowest, highest, increase=low > 1))
+    reverses = (reached - 1) * (nearest - 1) < 0
+    return _point(coverage, r, h, (lowest, highest), reverses, decides)
+
+
+def _weight(labeled: float, ratio: float) -> float:
+    """Return a share relative to the rate among labeled items, at a ratio of rates."""
+    return labeled + (1 - labeled) * ratio
+
+
+def _worst(
+    coverage: LabelCoverage, lowest: float, highest: float, *, increase: bool
+) -> tuple[float, float]:
+    """Return the corner of the plausible range that works hardest against a direction."""
+    r, h = (lowest, highest) if increase else (highest, lowest)
+    return coverage.corner(r, recommended=True), coverage.corner(h, recommended=False)
+
+
+def _point(
+    coverage: LabelCoverage,
+    r: float | None,
+    h: float | None,
+    plausible: tuple[float, float],
+    reverses: bool,
+    decides: bool,
+) -> TippingPoint:
+    return TippingPoint(
+        recommended=coverage.possible(r, recommended=True),
+        history=coverage.possible(h, recommended=False),
+        labeled_recommended=coverage.labeled_recommended,
+        labeled_history=coverage.labeled_history,
+        lowest=plausible[0],
+        highest=plausible[1],
+        reverses=reverses,
+        decides=decides,
+    )

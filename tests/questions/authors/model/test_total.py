@@ -1,0 +1,203 @@
+"""Every system has numbers or its own reason: polarized lists, budgets, failed fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ombud.questions.authors.model import PropagationFit, _expansion, _kernel, fit_propagation, fits
+from ombud.questions.authors.model._counts import Counts
+from ombud.questions.authors.model._importance import _check
+from ombud.questions.authors.model._kernel import Exhausted, Nodes, Work
+from ombud.questions.authors.model._target import starting_point
+
+Make = Callable[..., Any]
+
+
+def polarized(made: Make, mixed: int, users: int = 80) -> dict[str, Any]:
+    """Two ordinary systems, and one whose lists hold one identity each, but for a few."""
+    rng = np.random.default_rng(3)
+    counts = made(rng, users, b=(-0.2, 0.0, 0.1), s=(0.5, 1.0, 1.1), v=(0.5, 0.5, 0.5))
+    share = counts["count"] / counts["known"] + rng.normal(0, 0.1, users)
+    size = counts["list_known"][:, 1]
+    counts["list_count"][:, 1] = np.where(share > np.median(share), size, 0)
+    counts["list_count"][:mixed, 1] = size[:mixed] // 3
+    return dict(counts)
+
+
+def without(counts: dict[str, Any], system: int) -> dict[str, Any]:
+    return counts | {
+        name: np.delete(counts[name], system, axis=1) for name in ("list_count", "list_known")
+    }
+
+
+def slopes(fit: PropagationFit) -> dict[str, Any]:
+    return {e.system: e for e in fit.estimates() if e.key == "propagation/slope"}
+
+
+@pytest.mark.parametrize("mixed", [0, 6])
+def test_a_polarized_system_does_not_touch_the_others(made: Make, mixed: int) -> None:
+    counts = polarized(made, mixed)
+    rng = np.random.default_rng
+    fit = fit_propagation(**counts, systems=["a", "polar", "c"], rng=rng(1))
+    plain = fit_propagation(**without(counts, 1), systems=["a", "c"], rng=rng(1))
+    found, alone = slopes(fit), slopes(plain)
+    assert list(found) == ["a", "polar", "c"]
+    for system in ("a", "c"):
+        assert found[system].value == alone[system].value
+        assert found[system].interval == alone[system].interval
+    polar = found["polar"]
+    if mixed:
+        note = "fitted apart: only 6 of the 80 lists hold both identities"
+        assert note in polar.note if polar.is_defined else "only 6 of" in polar.reason
+    else:
+        assert polar.reason.startswith("none of the 80 lists holds both identities")
+    gaps = {(e.system, e.against): e for e in fit.differences() if "slope" in e.key}
+    assert gaps["a", "c"].is_defined
+    assert not gaps["a", "polar"].is_defined and "both identities" in gaps["a", "polar"].reason
+    assert fit.part("polar") is not fit and fit.part("c") is fit
+    assert fit.predict(50).smoothed.shape == (50, 2)
+    with pytest.raises(ValueError, match="no system is named 'd'"):
+        fit.part("d")
+
+
+def test_reasons_are_those_of_the_data(made: Make) -> None:
+    counts = polarized(made, 0)
+    whole = {"systems": ["a", "b", "c"], "budget": 1.0}
+    # A budget of one evaluation: these reasons need no fit at all.
+    pure = counts | {"count": np.where(counts["count"] * 2 > counts["known"], counts["known"], 0)}
+    assert "no user has both identities" in fit_propagation(**pure, **whole).reason
+    some = {name: values[:4] for name, values in counts.items()}
+    assert "of 4 users have both identities" in fit_propagation(**some, **whole).reason
+    nobody = counts | {"count": np.zeros_like(counts["count"])}
+    assert fit_propagation(**nobody, **whole).reason == "all profiles hold one identity only"
+    # Each system for itself; the profiles are fitted.
+    lists = counts["list_count"].copy()
+    known = counts["list_known"].copy()
+    lists[:, 0], known[:, 0], lists[:, 2] = 0, 0, known[:, 2]
+    fit = fit_propagation(
+        counts["count"], counts["known"], lists, known, ["empty", "polar", "full"]
+    )
+    reasons = {system: e.reason for system, e in slopes(fit).items()}
+    assert reasons["empty"] == "no list holds an item of known identity"
+    assert "the ratio of the slope to the residual spread" in reasons["polar"]
+    assert reasons["full"] == "all lists hold one identity only"
+    assert "polar: none of the 80 lists" in fit.reason
+    assert all(e.is_defined for e in fit.profile.estimates())
+    assert not any(e.is_defined for e in fit.differences())
+
+
+@pytest.mark.parametrize("budget", [1e3, 1e6, 4e6])
+def test_no_more_is_evaluated_than_the_budget(
+    made: Make, monkeypatch: pytest.MonkeyPatch, budget: float
+) -> None:
+    made_of = _kernel.list_integral
+    spent = [0]
+
+    def counted(k: Any, r: Any, middle: Any, v: Any, count: int, *rest: Any, **more: Any) -> Any:
+        spent[0] += np.broadcast(k, middle, v).size * count
+        return made_of(k, r, middle, v, count, *rest, **more)
+
+    monkeypatch.setattr(_kernel, "list_integral", counted)
+    monkeypatch.setattr(_expansion, "list_integral", counted)
+    counts = polarized(made, 6, users=60)
+    fit = fit_propagation(**counts, systems=["a", "polar", "c"], budget=budget)
+    assert spent[0] <= budget
+    for e in slopes(fit).values():
+        assert e.is_defined or e.reason
+    if budget < 2e6:
+        assert "budget" in fit.reason
+        assert all("budget" in e.reason for e in slopes(fit).values())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_raises_and_every_number_or_its_reason_is_there(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    users, systems = int(rng.integers(1, 40)), int(rng.integers(1, 4))
+
+    def some(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        known = rng.integers(0, rng.choice([2, 5, 60]), shape)
+        share = rng.choice([0.0, 0.01, 0.5, 1.0], shape[-1:] if len(shape) > 1 else ())
+        pure = rng.random(shape) < rng.choice([0.0, 0.9, 1.0])
+        count = rng.binomial(known, share)
+        return np.where(pure, np.where(rng.random(shape) < 0.5, known, 0), count), known
+
+    count, known = some((users,))
+    known[0] = max(known[0], 1)
+    lists, size = some((users, systems))
+    names = [str(a) for a in range(systems)]
+    fit = fit_propagation(count, known, lists, size, names, budget=3e5)
+    found = [*fit.estimates(), *fit.differences(), *fit.profile.estimates()]
+    assert len(found) == 6 + 4 * systems + systems * (systems - 1)
+    for e in found:
+        assert e.is_defined or e.reason
+        # What the data lack comes first, or how many users there were.
+        assert e.is_defined or not e.reason.startswith("the fit did not converge")
+
+
+def test_a_system_with_lists_of_users_without_a_profile_has_a_starting_point(made: Make) -> None:
+    counts = made(np.random.default_rng(5), 30)
+    counts["known"][:10] = counts["count"][:10] = 0
+    counts["list_known"][10:, 1] = counts["list_count"][10:, 1] = 0
+    assert np.isfinite(starting_point(Counts.check(**counts))).all()
+
+
+def test_a_part_of_a_budget_charges_the_whole() -> None:
+    whole = Work(100)
+    part = whole.part(0.5)
+    part.spend(30)
+    assert (part.left, whole.left) == (20, 70)
+    with pytest.raises(Exhausted):
+        part.spend(21)
+    assert whole.left == 70
+
+
+def test_a_system_that_prevents_the_joint_fit_is_found(
+    made: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draws = fits._draws
+
+    def failing(counts: Any, *rest: Any) -> Any:
+        return (None, None, "cannot be") if "bad" in counts.names else draws(counts, *rest)
+
+    monkeypatch.setattr(fits, "_draws", failing)
+    counts = made(np.random.default_rng(4), 50, b=(0.0,) * 3, s=(0.5, 0.9, 1.1), v=(0.5,) * 3)
+    fit = fit_propagation(**counts, systems=["a", "bad", "c"])
+    found = slopes(fit)
+    assert found["bad"].reason == "cannot be"
+    assert found["a"].is_defined and found["c"].is_defined
+    assert not fit.reason and fit.counts.names == ("a", "c")
+    # Without any joint fit each system still has its own.
+    monkeypatch.setattr(
+        fits, "_draws", lambda c, *r: (None, None, "no") if c.systems > 1 else draws(c, *r)
+    )
+    fit = fit_propagation(**counts, systems=["a", "bad", "c"])
+    assert all(e.is_defined and "joint fit failed" in e.note for e in slopes(fit).values())
+    assert fit.reason == "no" and not fit.counts.systems
+    assert fit.curve("a", [0.2, 0.8]).shape == (3, 2)
+
+
+def test_the_check_sees_points_whose_weight_an_error_took_away() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((400, 2))
+    exact = np.zeros(400)
+    lost = points[:, 0] > 0.5
+
+    def values(at: np.ndarray, *_: Any) -> np.ndarray:
+        # Integrals that miss the peaks in a third of the posterior.
+        return np.where(at[:, 0] > 0.5, -40.0, 0.0)
+
+    target: Any = SimpleNamespace(
+        nodes=Nodes(),
+        values=values,
+        integrals=lambda at, *_: np.zeros(len(at)),
+        some_users=lambda _: (None, 1.0),
+    )
+    faulty = np.where(lost, exact - 40, exact)
+    assert _check(target, points, faulty, None, 0, rng)[0] > 10  # type: ignore[arg-type]
+    target.values = lambda at, *_: np.zeros(len(at))
+    assert _check(target, points, exact, None, 0, rng) == (0.0, 0.0)  # type: ignore[arg-type]
