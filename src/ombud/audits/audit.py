@@ -9,12 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
+from ombud import registry
 from ombud.audits.analysis import Analysis
 from ombud.audits.backends.base import Answers, Backend, Run
 from ombud.audits.backends.memory import MemoryBackend, systems_for
 from ombud.audits.backends.spark import SparkBackend
 from ombud.audits.backends.stream import StreamBackend, refuse_whole
 from ombud.audits.collect import System
+from ombud.audits.families import in_families
 from ombud.audits.faults import check_names, old_names, refuse_unused
 from ombud.audits.load import load_data, load_system, what_systems_are
 from ombud.audits.plan import AboutPlan, DataPlan, ExpectPlan, Plan, StatisticsPlan
@@ -269,6 +271,7 @@ class Audit:
             provenance=self._provenance(started),
             folder=None if folder is None else Path(folder),
         )
+        result = in_families(result, registry.get("verdict", "families")(result))
         return result if store is None else store.finish(result)
 
     def _provenance(self, started: str) -> dict[str, Any]:

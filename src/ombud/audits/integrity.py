@@ -13,7 +13,7 @@ from ombud.files import hash_file, inside, is_plain_file, read_json, write_json
 REPORTS = "reports.json"
 """Names the reports that were written into a result folder, each with its hash."""
 
-_SINGLE = ("plan.toml", "run.json", "estimates.json", "held_out.parquet")
+_SINGLE = ("plan.toml", "run.json", "estimates.json", "verdict.json", "held_out.parquet")
 _FOLDERS = ("outputs", "predictions", "rows", "tables", "inputs", "repeats")
 
 

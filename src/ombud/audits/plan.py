@@ -41,6 +41,7 @@ from ombud.data.labels import Unlabeled
 from ombud.data.lake import is_remote
 from ombud.data.tables import TABLES
 from ombud.errors import OmbudError, PlanError
+from ombud.files import is_plain_file
 
 PLAN_SCHEMA = 1
 """The version of the plan's form that this ombud writes, and the newest it reads."""
@@ -68,10 +69,23 @@ class AboutPlan(_Strict):
     """Which version of the system."""
     period: str | None = Field(default=None, max_length=200)
     """The time that the data is from."""
+    data: str | None = Field(default=None, max_length=200)
+    """What the data is, in a few words, such as "simulated data"."""
     purpose: str | None = Field(default=None, max_length=1000)
     """What the audit is for."""
     contact: str | None = Field(default=None, max_length=200)
     """Whom to ask about it."""
+
+
+class DisplayPlan(_Strict):
+    """What readers see in place of keys: ``[display.groups] "age=18-24" = "students"``."""
+
+    systems: dict[str, str] = Field(default_factory=dict)
+    """By the name of a system: its display name."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """By label: its display name."""
+    groups: dict[str, str] = Field(default_factory=dict)
+    """By group, such as ``age=18-24``: who is in it, as a plural noun."""
 
 
 class ExpectPlan(_Strict):
@@ -137,6 +151,10 @@ class DataPlan(_Strict):
     """File with `id` and a column per attribute of the texts, or in long form `id` and `group`."""
     columns: dict[str, dict[str, str]] = Field(default_factory=dict)
     """``[data.columns.TABLE]``: by the name above, the column's name in the file of that table."""
+    reading: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """``[data.reading.TABLE]``: how its file is written (`separator`, `decimal`, `dates`, ...)."""
+    form: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By table, the columns its file had when the plan was written: the result names changes."""
 
     _old_names: tuple[str, ...] = PrivateAttr(default=())
 
@@ -255,6 +273,8 @@ class Plan(_Expecting):
     """Who audits whom, and what for."""
     expect: dict[str, ExpectPlan] = Field(default_factory=dict)
     """By name (a few words, for the report's first screen): a `limit` and its `reason`."""
+    display: DisplayPlan = DisplayPlan()
+    """Names that the report shows in place of keys."""
     preset: str | None = None
     """A registered preset that fills in what the plan leaves open."""
     options: dict[str, Any] = Field(default_factory=dict)
@@ -312,14 +332,10 @@ class Plan(_Expecting):
 
     def relative_to(self, folder: Path) -> Self:
         """Return the plan with its paths made absolute from a folder."""
-        from ombud.audits.plan import absolute_paths
-
         return cast(Self, absolute_paths(self, folder))
 
     def portable(self, folder: Path) -> Self:
         """Return the plan with paths relative to a folder, and no home folder in them."""
-        from ombud.audits.plan import portable_paths
-
         return cast(Self, portable_paths(self, folder))
 
     def to_toml(self) -> str:
@@ -344,6 +360,8 @@ _M = TypeVar("_M", bound=BaseModel)
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Read a TOML file that a person wrote, with an error that says what it should be."""
+    if path.exists() and not is_plain_file(path) and not path.is_dir():
+        raise PlanError(f"{path} is not a regular file")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

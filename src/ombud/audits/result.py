@@ -8,6 +8,7 @@
     rows/<metric>/<system>.parquet   what was measured on each unit
     groups/<unit>.parquet        who belongs to which group
     estimates.json               every number of the report, with its uncertainty
+    verdict.json                 the answer to each question, in words and as data
     provenance.json              versions, seeds, hashes (of all the above too), times; written last
     inputs/*.parquet             the data, when it did not come from files
 
@@ -28,6 +29,7 @@ from typing import Any, Self, TypeVar, get_type_hints
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from ombud import registry
 from ombud.audits.integrity import (
     DEEPEST,
     Integrity,
@@ -122,6 +124,9 @@ class Result:
         Where it is stored, or None.
     integrity
         Whether the files it was read from are those that the audit wrote; None if it was not read.
+    verdict
+        What ``verdict.json`` holds; None where nothing is stored, as in results of older versions:
+        `verdicts` then computes it.
     """
 
     plan: Plan
@@ -133,6 +138,7 @@ class Result:
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     folder: Path | None = None
     integrity: Integrity | None = None
+    verdict: Mapping[str, Any] | None = None
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -224,6 +230,19 @@ class Result:
             for info in self._by_name.get(name, ())
             if all(info.spec.get(option) == value for option, value in options.items())
         )
+
+    @cached_property
+    def verdicts(self) -> tuple[Mapping[str, Any], ...]:
+        """The verdict of each question as plain values, as stored or else computed now."""
+        found = self.verdict
+        if found is None:
+            found = registry.get("verdict", "ombud")(self)
+        return tuple(found["verdicts"])
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The answer to each question: yes, no clear evidence, mixed or cannot tell."""
+        return tuple(str(one["answer"]) for one in self.verdicts)
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per estimate."""
@@ -374,6 +393,10 @@ class Result:
                 "plan.toml",
                 *(f"tables/{n}.parquet" for n in content["tables"]),
             ]
+            verdict = None
+            if (folder / "verdict.json").exists():
+                read.append("verdict.json")
+                verdict = _checked_verdict(folder / "verdict.json")
             return cls(
                 plan=Plan.load(folder / "plan.toml"),
                 estimates=tuple(_checked(Estimate.from_dict(e)) for e in content["estimates"]),
@@ -387,6 +410,7 @@ class Result:
                 },
                 folder=folder,
                 integrity=read_integrity(folder, provenance, read),
+                verdict=verdict,
             )
         except (KeyError, OSError, RecursionError, TypeError, ValueError) as error:
             raise ResultError(f"{folder / 'estimates.json'} is damaged: {error}") from None
@@ -394,6 +418,19 @@ class Result:
 
 _SHOWN = 10
 """Rows that a notebook shows."""
+
+
+def _checked_verdict(path: Path) -> dict[str, Any]:
+    """Return what ``verdict.json`` holds; refuse what has not its form."""
+    content = read_json(path)
+    _check_version(path, content)
+    found = content.get("verdicts")
+    whole = isinstance(found, list) and all(
+        isinstance(one, dict) and isinstance(one.get("answer"), str) for one in found
+    )
+    if not whole:
+        raise ResultError(f"{path} is damaged: verdicts must be a list, each with an answer")
+    return content
 
 
 def _number(value: float | None, interval: tuple[float, float] | None, reason: str) -> str:

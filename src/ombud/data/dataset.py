@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ombud.data.card import Card
-from ombud.data.exclusions import Exclusion
+from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.groups import Grouping
 from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
@@ -61,6 +61,11 @@ class Dataset:
         for table in (self.interactions, self.labels, self.texts):
             if table is not None:
                 result += table.exclusions
+        if self.labels is not None:
+            result += near_identical("labels", self.labels.names)
+        for groups in (self.users, self.text_groups):
+            if groups is not None:
+                result += near_identical("groups", groups.names)
         if self.interactions is not None and self.labels is not None:
             result += self._unmatched_labels(self.interactions, self.labels)
         if self.interactions is not None and self.items is not None:

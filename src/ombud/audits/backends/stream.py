@@ -213,6 +213,7 @@ class BlockBackend(ABC):
             threshold=data.threshold,
             strict=data.strict,
             columns={n: c for n, c in data.columns.items() if n in small},
+            reading={n: r for n, r in data.reading.items() if n in small},
         )
         read = read_tables(small, options)
         return UserBlockAudit(

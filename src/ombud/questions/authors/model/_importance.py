@@ -97,6 +97,8 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
 _SETS = 4
 # Draws this effective are enough; else the proposal is fitted again, at most so often.
 _WANTED, _ROUNDS = 800, 8
+# Where so few are effective after so many rounds, further ones do not help.
+_HOPELESS, _HOPELESS_ROUNDS = 40, 3
 # Log standard deviations less certain than this follow the posterior itself.
 _SKEWED = 0.12
 _HEAVY = 0.7
@@ -480,7 +482,7 @@ def draw(
         reserve = 1.2 * _EXACT_DRAWS * target.nodes.work(counts) if degree else 0.0
         if degree and work.left < 1.2 * reserve:
             continue
-        own = work.part(1 - reserve / work.left)
+        own = work.part(1 - reserve / max(work.left, 1.0))
         try:
             found = _tried(replace(target, work=own), first, draws, degree, best, rng)
         except Exhausted:
@@ -562,7 +564,8 @@ def _weighted(
     weights, khat, error, worst = np.empty(0), np.inf, np.inf, np.inf
     stopped = False
     # What the check of integrals costs at least is kept back for it.
-    checks = _CHECKED_POINTS * target.nodes.doubled().work(target.counts)
+    each = target.nodes.doubled().work(target.counts) + target.nodes.work(target.counts)
+    checks = _CHECKED_POINTS * each
     while True:
         size = most
         if not degree:
@@ -597,8 +600,10 @@ def _weighted(
             error, worst = now if len(sizes) == 1 else (max(error, now[0]), max(worst, now[1]))
             if not error <= _TOLERATED:
                 break
-        enough = 1 / float((weights**2).sum()) >= _WANTED and khat < _HEAVY
-        if enough or len(proposals) == _ROUNDS:
+        effective = 1 / float((weights**2).sum())
+        enough = effective >= _WANTED and khat < _HEAVY
+        hopeless = effective < _HOPELESS and len(proposals) >= _HOPELESS_ROUNDS
+        if enough or hopeless or len(proposals) == _ROUNDS:
             break
         proposal = _refitted(straight, drawn, weights)
     points, _ = straight.back(drawn)
