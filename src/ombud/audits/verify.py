@@ -147,7 +147,12 @@ def _entry_state(archive: ZipFile, entries: list[ZipInfo], said: dict[str, Any])
 
 State: TypeAlias = Literal["intact", "changed", "missing", "not reachable", "not recorded"]
 _BAD = ("changed", "missing")
-_KINDS = {"plan.toml": "plan", "run.json": "run", "estimates.json": "estimates"}
+_KINDS = {
+    "plan.toml": "plan",
+    "run.json": "run",
+    "estimates.json": "estimates",
+    "verdict.json": "verdict",
+}
 
 
 @dataclass(frozen=True)
