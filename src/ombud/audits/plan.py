@@ -332,14 +332,10 @@ class Plan(_Expecting):
 
     def relative_to(self, folder: Path) -> Self:
         """Return the plan with its paths made absolute from a folder."""
-        from ombud.audits.plan import absolute_paths
-
         return cast(Self, absolute_paths(self, folder))
 
     def portable(self, folder: Path) -> Self:
         """Return the plan with paths relative to a folder, and no home folder in them."""
-        from ombud.audits.plan import portable_paths
-
         return cast(Self, portable_paths(self, folder))
 
     def to_toml(self) -> str:
