@@ -17,7 +17,7 @@ from ombud.audits.backends.spark import SparkBackend
 from ombud.audits.backends.stream import StreamBackend, refuse_whole
 from ombud.audits.collect import System
 from ombud.audits.faults import check_names, old_names, refuse_unused
-from ombud.audits.load import load_data, load_system, what_systems_are
+from ombud.audits.load import load_data, load_metrics, load_system, what_systems_are
 from ombud.audits.plan import AboutPlan, DataPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.audits.presets import complete
 from ombud.audits.provenance import input_hashes, now, versions
@@ -28,7 +28,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.data.tables import TABLES, write_table
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, spec_of
+from ombud.metrics.base import spec_of
 from ombud.metrics.engine.comparisons import check_measures, declare
 from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.estimator import Settings
@@ -58,7 +58,7 @@ class Audit:
         report should use. A function of users and a length, or of texts, will do
         (`ombud.systems.OwnRecommender`, `ombud.systems.OwnModerator`).
     metrics
-        What to measure.
+        What to measure: metrics, or their registered names, such as ``"share-gap"``.
     by
         Groups of users (or of texts), or the names of the data's attributes to compare by;
         default, all groups of the data. An empty list compares none.
@@ -91,7 +91,7 @@ class Audit:
 
     data: Dataset | None
     systems: Mapping[str, Any] | Sequence[Any]
-    metrics: Sequence[Metric]
+    metrics: Sequence[Any]
     by: Grouping | Sequence[str] | None = None
     seed: int = 0
     sample: int | None = None
@@ -110,6 +110,11 @@ class Audit:
             if len(named) < len(self.systems):
                 raise PlanError("two systems have the same name; give them names in a mapping")
             self.systems = named
+        if any(isinstance(one, str | Mapping) for one in self.metrics):
+            specs = ({"name": m} if isinstance(m, str) else m for m in self.metrics)
+            self.metrics = [
+                load_metrics((dict(one),))[0] if isinstance(one, Mapping) else one for one in specs
+            ]
         self._declared()  # its faults come before any system is asked
         if not self.systems:
             raise PlanError("an audit needs at least one system")

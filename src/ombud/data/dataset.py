@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +56,19 @@ class Dataset:
     test: Interactions | None = None
     items: Items | None = None
     audited: Ids | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in _TABLES.items():
+            value = getattr(self, name)
+            if value is None or isinstance(value, kind):
+                continue
+            if isinstance(value, str | Path | Mapping) or hasattr(value, "columns"):
+                from ombud.data.tables import read_table_file
+
+                object.__setattr__(self, name, read_table_file(name, value))
+            else:
+                fault = f"a {type(value).__name__} is not {kind.__name__}, a path or a frame"
+                raise DataError(name, [fault])
 
     @property
     def exclusions(self) -> tuple[Exclusion, ...]:
@@ -109,6 +125,17 @@ class Dataset:
             )
         reason = "they carry labels but occur in no history (used only if recommended)"
         return [Exclusion("labels", "items", absent, reason, len(labels.items))]
+
+
+_TABLES: dict[str, type[Any]] = {
+    "interactions": Interactions,
+    "test": Interactions,
+    "labels": Labels,
+    "texts": Texts,
+    "users": Grouping,
+    "text_groups": Grouping,
+    "items": Items,
+}
 
 
 def _unmatched_groups(groups: Grouping, ids: Ids, what: str, absent: str) -> list[Exclusion]:

@@ -132,7 +132,7 @@ class Finding:
             "sentence": plain(self.sentence),
             "evidence": plain(self.evidence),
             "value": e.value,
-            "interval": None if e.interval is None else list(e.interval),
+            "interval": e.to_dict()["interval"],
             "n": e.n,
             "events": e.events,
             "levels": [{"name": one.name, "value": one.value} for one in self.levels],
