@@ -17,8 +17,8 @@ from ombud.audits.load import load_data
 from ombud.audits.presets import complete
 from ombud.audits.rescore import rescore
 from ombud.errors import PlanError
-from ombud.questions.authors import authors
 from ombud.questions.authors.all_creators import ALL_CREATORS
+from ombud.questions.authors.section import authors
 from ombud.report.blocks import tables_in
 from ombud.report.findings import estimates_of
 

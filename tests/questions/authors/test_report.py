@@ -8,14 +8,9 @@ import polars as pl
 import pytest
 
 from ombud.audits import Result
-from ombud.questions.authors import (
-    authors,
-    authors_further,
-    authors_lists,
-    authors_propagation,
-    authors_reranking,
-)
-from ombud.questions.authors.appendix import accuracy_figure
+from ombud.questions.authors.appendix import accuracy_figure, authors_further
+from ombud.questions.authors.propagation_section import authors_propagation
+from ombud.questions.authors.section import authors, authors_lists, authors_reranking
 from ombud.report import Report
 from ombud.report.blocks import Figure, Section, figures_in, tables_in
 from ombud.report.model import plain
