@@ -176,13 +176,9 @@ def growth(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def black_box(options: Mapping[str, Any]) -> dict[str, Any]:
     """Share of the white box's reach that lists of 100 attain, at some questions per target."""
-    from ombud.probes import (
-        AskedModel,
-        BlackBoxReachability,
-        EditSpace,
-        Questions,
-        Reachability,
-    )
+    from ombud.probes import BlackBoxReachability, EditSpace, Reachability
+    from ombud.probes.blackbox.questions import Questions
+    from ombud.probes.blackbox.systems import AskedModel
     from ombud.probes.models import open_box
     from ombud.systems.recommenders import ExplicitALS
 

@@ -118,7 +118,8 @@ def tuned(folder: Path) -> Any:
 def questions(folder: Path, in_flight: str = "leave") -> list[Any]:
     """Histories that a black box is asked about, two at a time."""
     from ombud.data.ids import Vocabulary
-    from ombud.probes import FunctionSystem, History, Questions
+    from ombud.probes import FunctionSystem, History
+    from ombud.probes.blackbox.questions import Questions
 
     def answer(history: Any, n: int) -> list[int]:
         log(folder, "-".join(map(str, sorted(history))))

@@ -30,7 +30,7 @@ from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.data.splits import per_user
 from ombud.errors import AuditedSystemError, DataError, ResultError
-from ombud.metrics.accuracy import NDCG
+from ombud.metrics.accuracy.ranking import NDCG
 from ombud.metrics.base import Outputs, Rows
 from ombud.systems.recommenders.adapters import SparkALS
 from ombud.systems.recommenders.adapters.spark import spark_session

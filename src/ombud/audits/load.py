@@ -14,10 +14,13 @@ from ombud.audits.plan import DataPlan, Plan
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import MappedFile, open_frame
 from ombud.data.items import LABEL, LABEL_WORDS
+from ombud.data.reading import Reading
 from ombud.data.splits import split
 from ombud.data.tables import TABLES, TableOptions, read_tables
-from ombud.errors import DataError, PlanError, RegistryError
+from ombud.errors import DataError, OmbudError, PlanError, RegistryError
 from ombud.files import hash_file
 from ombud.metrics.base import Metric
 from ombud.registry import hint
@@ -124,6 +127,8 @@ def _load_files(plan: Plan, known: Mapping[str, str]) -> Dataset:
         by=plan.by,
         by_item=tuple(name for name in plan.by_item if name != LABEL),
         columns=asked.columns,
+        reading=asked.reading,
+        unread=_unread(plan),
     )
     tables = read_tables(paths, options)
     if "test" in tables and "interactions" not in tables:
@@ -138,10 +143,59 @@ def _load_files(plan: Plan, known: Mapping[str, str]) -> Dataset:
         Path(path).name: known.get(f"data.{name}") or hash_file(Path(path))
         for name, path in paths.items()
     }
+    changed = _changed_forms(plan)
+    main = "interactions" if "interactions" in tables else "texts" if "texts" in tables else ""
+    if main and changed:
+        table = tables[main]
+        tables[main] = replace(table, exclusions=(*table.exclusions, *changed))
     card = Card(name="files", title=", ".join(hashes), hashes=hashes, unknowns=unknowns)
     data = Dataset(**tables, card=card)
     _check_matches(data, asked)
     return data
+
+
+def _changed_forms(plan: Plan) -> list[Exclusion]:
+    """Return in what files differ from those that the plan was written for."""
+    found = []
+    for table, before in plan.data.form.items():
+        path = getattr(plan.data, table, None)
+        if path is None or not before:
+            continue
+        reading = plan.data.reading.get(table, {})
+        plain = {k: v for k, v in reading.items() if k in {"separator", "encoding", "names"}}
+        file = MappedFile(path, reading=Reading.from_dict(plain, f"[data.reading.{table}]"))
+        now = open_frame(file)[0].collect_schema().names()
+        new = [name for name in now if name not in before]
+        gone = [name for name in before if name not in now]
+        parts = [f"new columns: {', '.join(new)}"] if new else []
+        parts += [f"missing columns: {', '.join(gone)}"] if gone else []
+        if parts:
+            text = f"it differs from the file that the plan was written for ({'; '.join(parts)})"
+            found.append(Exclusion(Path(path).name, "", 0, text, key="warning/changed-form"))
+    return found
+
+
+def _unread(plan: Plan) -> tuple[str, ...]:
+    """Return the columns of the interactions that nothing in a plan reads."""
+    if plan.preset or plan.analyses or plan.split:
+        return ()
+    known = registry.names("recommender")
+    kinds = [str(config.get("type")) for config in plan.systems.values()]
+    trained = any(
+        kind not in known or getattr(registry.get("recommender", kind), "trainable", True)
+        for kind in kinds
+    )
+    try:
+        metrics = load_metrics(plan.metrics)
+    except OmbudError:  # the error comes when metrics are loaded
+        return ()
+    if trained:
+        return ()
+    rated = plan.data.rating_scale is not None or plan.data.duplicates in {"mean", "median"}
+    for metric in metrics:
+        rated |= metric.reads == "predictions" or getattr(metric, "history", "") == "relevant"
+        rated |= getattr(metric, "relevance", "") == "top-quartile"
+    return (*(() if rated else ("rating",)), *(() if plan.data.duplicates == "last" else ("time",)))
 
 
 def _check_matches(data: Dataset, asked: DataPlan) -> None:
@@ -212,6 +266,13 @@ def load_system(
         )
     if of == "moderator" and "name" in signature(registry.get(of, kind)).parameters:
         options.setdefault("name", name)  # messages then use the name that the plan uses
+    known_options = signature(registry.get(of, kind)).parameters
+    for given, wanted in (("url", "base_url"), ("base_url", "url")):
+        # One key for the address of any service; `base_url` is the older name.
+        if given in options and given not in known_options and wanted in known_options:
+            if wanted in options:
+                raise PlanError(f"system {name!r}: url and base_url are the same; remove one")
+            options[wanted] = options.pop(given)
     made: Recommender | Moderator = registry.create(of, kind, options)
     return made
 

@@ -146,7 +146,7 @@ def watch(
     from ombud.audits.monitor import results_in
     from ombud.audits.monitor import watch as watch_results
     from ombud.files import write_text
-    from ombud.report.watching import watch_pages
+    from ombud.report.watching import watch_page
 
     loaded = results_in(folder)
     _say_edits(loaded)
@@ -154,8 +154,7 @@ def watch(
         loaded, false_alarms=false_alarms, reference=reference, same_units=same_units
     )
     page = to or folder / "watch.html"
-    for name, text in watch_pages(series, page=page.name).items():
-        write_text(page.with_name(name), text)
+    write_text(page, watch_page(series))
     _show_series(series, as_json)
     if not as_json:
         say(f"page: {page}")

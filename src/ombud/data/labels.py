@@ -16,7 +16,7 @@ from ombud.data.frames import Column, Frame, first_rows, read_table
 from ombud.data.ids import Vocabulary
 from ombud.data.label_errors import LabelErrors, Transport
 from ombud.errors import DataError, PlanError
-from ombud.taxonomy.loading import refused_anywhere
+from ombud.taxonomy.model import refused_anywhere
 
 # The sum of both sides must fit 32 bits.
 _MOST_VOTES = 2**30

@@ -25,7 +25,8 @@ from ombud.link.isbn import extract_isbns, isbn_text, isbn_texts
 from ombud.link.items import cluster_tables, largest_clusters, read_exclusions
 from ombud.link.names import placeholders
 from ombud.link.problems import Problems
-from ombud.link.readers import READERS, ReaderOptions
+from ombud.link.readers import READERS
+from ombud.link.readers.base import ReaderOptions
 from ombud.link.resolution import (
     count_reversed,
     creator_shares,

@@ -174,4 +174,5 @@ def count_items(
             (ones[: len(entries)], entries, some - some[0]), shape=(len(some) - 1, len(words))
         )
         counts[first : first + step] = part @ words
-    return counts.view(small)[:, :labels]
+    result: NDArray[np.unsignedinteger[Any]] = counts.view(small)
+    return result[:, :labels]

@@ -327,6 +327,8 @@ def _measure(
     context: dict[str, NDArray[np.float64]] = {}
     if part == "gap":
         context = {"lists": sides["history"] + shares, "history": sides["history"]}
+        if labels.errors is None and not all((share == 1).all() for share in known.values()):
+            context |= {f"labeled_{_WORDS[side]}": share for side, share in known.items()}
     noted = asked.notes(tallies, labels.names)
     return Rows(
         unit="user",
@@ -340,6 +342,9 @@ def _measure(
         context=context,
         events=np.abs(shares) > _ROUNDING if part == "gap" else None,
     )
+
+
+_WORDS = {"list": "recommended", "history": "history"}
 
 
 def _needs(data: Dataset) -> tuple[Interactions, Labels]:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.probes.edits import Edit, Edits, EditSpace, History, Singles
-from ombud.probes.models import ClosedForm, TrainedBox, closed_form, open_box
+from ombud.probes.models import open_box
 from ombud.probes.models.base import WhiteBox
+from ombud.probes.models.retrained import ClosedForm, TrainedBox, closed_form
 from ombud.probes.outcomes import (
     FrozenOutcome,
     InTopK,

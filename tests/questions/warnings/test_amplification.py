@@ -18,9 +18,9 @@ from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
 from ombud.questions.warnings.amplification import Amplification, UserAmplification
 from ombud.registry import create
-from ombud.worlds import Amplification as Planted
 from ombud.worlds import WorldSpec, build_world
 from ombud.worlds.recommenders import PlantedRecommender
+from ombud.worlds.spec import Amplification as Planted
 
 YES, NO, DISPUTED, UNKNOWN = 1, 0, -1, -2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -160,7 +161,9 @@ def measure_texts(
             dtype=np.float64,
         )
     }
-    exclusions += left_out(tallies, needed)
+    if among == "all" and needed == "decision":
+        tallies[AGREEMENT] = agreement(decisions, texts)
+    exclusions += [*left_out(tallies, needed), *contradictions(tallies)]
     clusters = None if texts.clusters is None else texts.clusters[kept]
     measured = (total[kept] / count[kept])[:, None]
     labels: tuple[str, ...] = ("",)
@@ -176,6 +179,7 @@ def measure_texts(
         clusters=clusters,
         exclusions=tuple(exclusions),
         notes=sizes_told(tallies, labels),
+        details=cannot_tell(tallies, labels),
         tallies=tallies,
         events=None if needed == "score" else measured,
     )
@@ -194,6 +198,78 @@ def left_out(tallies: Mapping[str, NDArray[np.float64]], needed: str) -> list[Ex
     words = ", ".join(f"{count:,} {word}" for count, word in parts if count)
     reason = f"no {needed} ({words})" if words else f"no {needed}"
     return [Exclusion("texts", "texts", lacking, reason, of, LACKING)]
+
+
+AGREEMENT = "agreement"
+"""The tally of decisions by label: acceptable, to be flagged, unlabeled; each allowed, flagged."""
+
+_MOST_FLAGGED = 0.95
+_WORSE = -3.0
+_FEWEST = 10
+
+
+def agreement(decisions: Decisions, texts: Texts) -> NDArray[np.float64]:
+    """Return how many texts of each label were allowed and flagged, by most of their decisions."""
+    index = Vocabulary(texts.ids).codes(decisions.ids)
+    flags = was_flagged(decisions)
+    counted = (index >= 0) & ~np.isnan(flags)
+    total = np.bincount(index[counted], weights=flags[counted], minlength=len(texts))
+    count = np.bincount(index[counted], minlength=len(texts))
+    there = count > 0
+    flagged = total[there] > count[there] / 2
+    kind = np.where(texts.truth[there] < 0, 2, texts.truth[there]).astype(np.int64)
+    return np.bincount(2 * kind + flagged, minlength=6).astype(np.float64)
+
+
+def contradictions(tallies: Mapping[str, NDArray[np.float64]]) -> list[Exclusion]:
+    """Return that decisions agree with labels less often than chance, and what turns them round.
+
+    Reported where texts to be flagged are flagged less often than acceptable ones by more than
+    three standard errors.
+    """
+    if AGREEMENT not in tallies:
+        return []
+    (good_allowed, good_flagged, bad_allowed, bad_flagged) = tallies[AGREEMENT][:4]
+    good, bad = good_allowed + good_flagged, bad_allowed + bad_flagged
+    if min(good, bad) < _FEWEST:
+        return []
+    rate = (good_flagged + bad_flagged) / (good + bad)
+    error = math.sqrt(rate * (1 - rate) * (1 / good + 1 / bad))
+    if not error or (bad_flagged / bad - good_flagged / good) / error > _WORSE:
+        return []
+    wrong, every = int(good_flagged + bad_allowed), int(good + bad)
+    chance = (rate * bad + (1 - rate) * good) / (good + bad)
+    reason = (
+        f"they contradict the labels: {1 - wrong / every:.0%} agree, {chance:.0%} would by chance. "
+        "If labels or decisions are the other way round, state which values mean yes: "
+        "--yes-values, or yes = [...] under [data.reading.texts]"
+    )
+    key = "warning/worse-than-chance"
+    return [Exclusion("decisions", "decisions", wrong, reason, every, key)]
+
+
+def cannot_tell(
+    tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]
+) -> dict[str, dict[str, Any]]:
+    """Return why rates cannot be told where (almost) only flagged texts are labeled.
+
+    A label that was given because a text was flagged says nothing about the texts that were not.
+    """
+    if AGREEMENT not in tallies:
+        return {}
+    allowed, flagged = tallies[AGREEMENT][:4].reshape(2, 2).sum(axis=0)
+    others, others_flagged = tallies[AGREEMENT][4:]
+    labeled, rest = allowed + flagged, others + others_flagged
+    if min(labeled, rest) < _FEWEST or flagged / labeled < _MOST_FLAGGED:
+        return {}
+    if others_flagged / rest >= _MOST_FLAGGED:
+        return {}  # nearly everything is flagged, labeled or not
+    reason = (
+        f"almost only flagged texts are labeled ({int(flagged):,} of {int(labeled):,} labeled "
+        f"texts were flagged, {int(others_flagged):,} of {int(rest):,} others): label a random "
+        "sample"
+    )
+    return {label: {"undefined": reason} for label in labels}
 
 
 def sizes_told(
@@ -289,8 +365,12 @@ class TextMetric(Metric):
 
     def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
         """Return how many texts there are beside the clusters, and how many have no value."""
-        lost = tuple(left_out(tallies, self.needed)) if LACKING in tallies else ()
-        return Notes(sizes_told(tallies, labels), exclusions=lost)
+        lost = left_out(tallies, self.needed) if LACKING in tallies else []
+        return Notes(
+            sizes_told(tallies, labels),
+            cannot_tell(tallies, labels),
+            (*lost, *contradictions(tallies)),
+        )
 
     @property
     def happened(self) -> str:

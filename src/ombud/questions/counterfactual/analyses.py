@@ -16,9 +16,11 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
-from ombud.probes import EDIT_KINDS, AskedModel, EditKind, Fields, HttpHistorySystem, SwapKind
+from ombud.probes import HttpHistorySystem
 from ombud.probes.attainable import Attainable, ListMetric, intra_list_diversity
-from ombud.probes.edits import History
+from ombud.probes.blackbox.systems import AskedModel, Fields
+from ombud.probes.edits import EDIT_KINDS, EditKind, History
+from ombud.probes.others import SwapKind
 from ombud.probes.outcomes import FrozenOutcome
 from ombud.probes.summaries import attainable_summary
 from ombud.questions.counterfactual.asking import asked_reach

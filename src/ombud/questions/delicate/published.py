@@ -17,7 +17,7 @@ from ombud.errors import DataError
 from ombud.questions.delicate.detection import Confusion, f1_statistic
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats import estimate
+from ombud.stats.bootstrap.resample import estimate
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion
 from ombud.taxonomy.resources import parse_commented_csv

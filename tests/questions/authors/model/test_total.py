@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 from ombud.questions.authors.model import PropagationFit, _expansion, _kernel, fit_propagation, fits
+from ombud.questions.authors.model._counts import Counts
 from ombud.questions.authors.model._importance import _check
 from ombud.questions.authors.model._kernel import Exhausted, Nodes, Work
+from ombud.questions.authors.model._target import starting_point
 
 Make = Callable[..., Any]
 
 
-def polarized(made: Make, mixed: int, users: int = 80, seed: int = 3) -> dict[str, Any]:
+def polarized(made: Make, mixed: int, users: int = 80) -> dict[str, Any]:
     """Two ordinary systems, and one whose lists hold one identity each, but for a few."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(3)
     counts = made(rng, users, b=(-0.2, 0.0, 0.1), s=(0.5, 1.0, 1.1), v=(0.5, 0.5, 0.5))
     share = counts["count"] / counts["known"] + rng.normal(0, 0.1, users)
     size = counts["list_known"][:, 1]
@@ -50,13 +52,13 @@ def test_a_polarized_system_does_not_touch_the_others(made: Make, mixed: int) ->
         assert found[system].interval == alone[system].interval
     polar = found["polar"]
     if mixed:
-        note = "fitted apart: only 6 of 80 lists hold both identities"
-        assert note in polar.note if polar.is_defined else "only 6 of 80 lists" in polar.reason
+        note = "fitted apart: only 6 of the 80 lists hold both identities"
+        assert note in polar.note if polar.is_defined else "only 6 of" in polar.reason
     else:
-        assert polar.reason.startswith("none of 80 lists hold both identities")
+        assert polar.reason.startswith("none of the 80 lists holds both identities")
     gaps = {(e.system, e.against): e for e in fit.differences() if "slope" in e.key}
     assert gaps["a", "c"].is_defined
-    assert not gaps["a", "polar"].is_defined and "lists hold both" in gaps["a", "polar"].reason
+    assert not gaps["a", "polar"].is_defined and "both identities" in gaps["a", "polar"].reason
     assert fit.part("polar") is not fit and fit.part("c") is fit
     assert fit.predict(50).smoothed.shape == (50, 2)
     with pytest.raises(ValueError, match="no system is named 'd'"):
@@ -82,9 +84,9 @@ def test_reasons_are_those_of_the_data(made: Make) -> None:
     )
     reasons = {system: e.reason for system, e in slopes(fit).items()}
     assert reasons["empty"] == "no list holds an item of known identity"
-    assert "fix the ratio of the slope to the residual" in reasons["polar"]
+    assert "the ratio of the slope to the residual spread" in reasons["polar"]
     assert reasons["full"] == "all lists hold one identity only"
-    assert "polar: none of 80 lists" in fit.reason
+    assert "polar: none of the 80 lists" in fit.reason
     assert all(e.is_defined for e in fit.profile.estimates())
     assert not any(e.is_defined for e in fit.differences())
 
@@ -110,6 +112,38 @@ def test_no_more_is_evaluated_than_the_budget(
     if budget < 2e6:
         assert "budget" in fit.reason
         assert all("budget" in e.reason for e in slopes(fit).values())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_raises_and_every_number_or_its_reason_is_there(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    users, systems = int(rng.integers(1, 40)), int(rng.integers(1, 4))
+
+    def some(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        known = rng.integers(0, rng.choice([2, 5, 60]), shape)
+        share = rng.choice([0.0, 0.01, 0.5, 1.0], shape[-1:] if len(shape) > 1 else ())
+        pure = rng.random(shape) < rng.choice([0.0, 0.9, 1.0])
+        count = rng.binomial(known, share)
+        return np.where(pure, np.where(rng.random(shape) < 0.5, known, 0), count), known
+
+    count, known = some((users,))
+    known[0] = max(known[0], 1)
+    lists, size = some((users, systems))
+    names = [str(a) for a in range(systems)]
+    fit = fit_propagation(count, known, lists, size, names, budget=3e5)
+    found = [*fit.estimates(), *fit.differences(), *fit.profile.estimates()]
+    assert len(found) == 6 + 4 * systems + systems * (systems - 1)
+    for e in found:
+        assert e.is_defined or e.reason
+        # What the data lack comes first, or how many users there were.
+        assert e.is_defined or not e.reason.startswith("the fit did not converge")
+
+
+def test_a_system_with_lists_of_users_without_a_profile_has_a_starting_point(made: Make) -> None:
+    counts = made(np.random.default_rng(5), 30)
+    counts["known"][:10] = counts["count"][:10] = 0
+    counts["list_known"][10:, 1] = counts["list_count"][10:, 1] = 0
+    assert np.isfinite(starting_point(Counts.check(**counts))).all()
 
 
 def test_a_part_of_a_budget_charges_the_whole() -> None:

@@ -97,6 +97,8 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
 _SETS = 4
 # Draws this effective are enough; else the proposal is fitted again, at most so often.
 _WANTED, _ROUNDS = 800, 8
+# Where so few are effective after so many rounds, further ones do not help.
+_HOPELESS, _HOPELESS_ROUNDS = 40, 3
 # Log standard deviations less certain than this follow the posterior itself.
 _SKEWED = 0.12
 _HEAVY = 0.7
@@ -476,11 +478,11 @@ def draw(
         ways = ways[:1]
     best: Drawn | None = None
     for degree in [*ways, 0]:
-        # Polynomials may not spend what integrating a set of draws one by one would need.
-        reserve = 1.2 * _EXACT_DRAWS * target.nodes.work(counts) if degree else 0.0
-        if degree and work.left < 1.2 * reserve:
-            continue
-        own = work.part(1 - reserve / work.left)
+        # Polynomials leave half of the budget, or what it takes to integrate a set of draws one by
+        # one, for the case that they do not suffice.
+        exact = 1.2 * _EXACT_DRAWS * target.nodes.work(counts)
+        reserve = min(0.5, exact / max(work.left, 1.0)) if degree else 0.0
+        own = work.part(1 - reserve)
         try:
             found = _tried(replace(target, work=own), first, draws, degree, best, rng)
         except Exhausted:
@@ -540,8 +542,7 @@ def _settled(
         if not mode.reached:
             continue
         start = mode.point
-        # Wider than the posterior, because its tails must be right as well.
-        points = rng.multivariate_normal(mode.point, 2 * mode.cover, _CHECKED_POINTS // 2)
+        points = rng.multivariate_normal(mode.point, mode.cover, _CHECKED_POINTS // 2)
         part, times = target.some_users(rng)
         away = target.integrals(points, part) - target.integrals(points, part, nodes.doubled())
         if times * away.std(ddof=1) <= _TOLERATED:
@@ -562,7 +563,8 @@ def _weighted(
     weights, khat, error, worst = np.empty(0), np.inf, np.inf, np.inf
     stopped = False
     # What the check of integrals costs at least is kept back for it.
-    checks = _CHECKED_POINTS * target.nodes.doubled().work(target.counts)
+    each = target.nodes.doubled().work(target.counts) + target.nodes.work(target.counts)
+    checks = _CHECKED_POINTS * each
     while True:
         size = most
         if not degree:
@@ -597,8 +599,10 @@ def _weighted(
             error, worst = now if len(sizes) == 1 else (max(error, now[0]), max(worst, now[1]))
             if not error <= _TOLERATED:
                 break
-        enough = 1 / float((weights**2).sum()) >= _WANTED and khat < _HEAVY
-        if enough or len(proposals) == _ROUNDS:
+        effective = 1 / float((weights**2).sum())
+        enough = effective >= _WANTED and khat < _HEAVY
+        hopeless = effective < _HOPELESS and len(proposals) >= _HOPELESS_ROUNDS
+        if enough or hopeless or len(proposals) == _ROUNDS:
             break
         proposal = _refitted(straight, drawn, weights)
     points, _ = straight.back(drawn)

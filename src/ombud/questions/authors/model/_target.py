@@ -69,6 +69,9 @@ def starting_point(counts: Counts) -> Floats:
     intercept, slope, residual = [], [], []
     for a in range(counts.systems):
         there = often * (counts.list_known[:, a] > 0)
+        if not there.any():
+            # Only users without a profile have a list.
+            there = counts.times * (counts.list_known[:, a] > 0)
         x = _log_odds(counts.list_count[:, a], counts.list_known[:, a])
         x = x - counts.list_offset[:, a]
         level, own = np.average(x, weights=there), np.average(t, weights=there)

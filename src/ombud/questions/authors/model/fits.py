@@ -27,9 +27,9 @@ SPREAD_FLOOR = 0.05
 
 # Evaluations of integrands that a fit may spend: a constant, and so many for each list. For 300
 # users and 2 systems these are about 10 CPU seconds on one core of a server.
-_EVALUATIONS, _EVALUATIONS_PER_LIST = 6e7, 1.5e5
+_EVALUATIONS, _EVALUATIONS_PER_LIST = 4.5e7, 1.2e5
 # The share of them for the fit of all systems, when others may have to be fitted apart.
-_JOINT_SHARE = 0.7
+_JOINT_SHARE = 0.55
 # Fewer profiles or lists with both identities than this do not tell how wide log odds spread.
 _FEWEST_MIXED = 5
 # A system with both identities in a smaller share of its lists is fitted apart.
@@ -379,7 +379,7 @@ def fit_propagation(
         How many draws from the posterior; up to eight times as many where few are effective.
     budget
         The largest number of evaluations of integrands, for all fits together; one that needs more
-        is refused. Default: 60 million and 150,000 for each user and system.
+        is refused. Default: 45 million and 120,000 for each user and system.
     rng
         Source of randomness.
 
@@ -427,7 +427,7 @@ def fit_propagation(
     alone = {}
     for a, why in refused.items():
         alone[a] = PropagationFit(counts.only([a]), priors, None, None, (), why, profile)
-    reason = "; ".join(f"{counts.names[a]}: {why}" for a, why in refused.items())
+    reason = "; ".join(f"{counts.names[a]}: {why}" for a, why in (refused | sparse).items())
     joint = PropagationFit(counts.only([]), priors, None, None, (), reason, profile)
     if together:
         more = len(together) > 1 or sparse
@@ -436,8 +436,10 @@ def fit_propagation(
         # One of them may be what prevents the fit: it must not take the others with it.
         because = "fitted apart from other systems, because the joint fit failed"
         singles = {}
-        for left, a in enumerate(together):
-            singles[a] = fit([a], work.part(1 / (len(together) + 1 + len(sparse) - left)), because)
+        # A second joint fit, without those that fail, takes about as much as one or two alone.
+        after = len(sparse) + (2 if len(together) > 2 else 0)
+        for done, a in enumerate(together):
+            singles[a] = fit([a], work.part(1 / (len(together) - done + after)), because)
         good = [a for a in together if not singles[a].reason]
         if 1 < len(good) < len(together):
             again = fit(good, work.part(1 / (1 + len(sparse))))
@@ -465,14 +467,18 @@ def _list_reasons(counts: Counts) -> tuple[dict[int, str], dict[int, str]]:
             refused[a] = "no list holds an item of known identity"
         elif not (k > 0).any() or not (k < r).any():
             refused[a] = "all lists hold one identity only"
+        elif not mixed:
+            refused[a] = (
+                f"none of the {lists} lists holds both identities, so the data determine the ratio "
+                "of the slope to the residual spread, but not the slope"
+            )
         elif mixed < _FEWEST_MIXED:
             refused[a] = (
-                f"{mixed or 'none'} of {lists} lists {'holds' if mixed == 1 else 'hold'} both "
-                f"identities ({_FEWEST_MIXED} are needed): such lists fix the ratio of the slope "
-                "to the residual, but not the slope"
+                f"only {mixed} of the {lists} lists hold both identities; at least "
+                f"{_FEWEST_MIXED} are needed to estimate a slope"
             )
         elif mixed < _MIXED_SHARE * lists:
-            sparse[a] = f"only {mixed} of {lists} lists hold both identities"
+            sparse[a] = f"only {mixed} of the {lists} lists hold both identities"
     return refused, sparse
 
 
@@ -484,13 +490,13 @@ def _profile_reason(counts: Counts) -> str:
         return "all profiles hold one identity only"
     if not mixed:
         return (
-            f"no user has both identities in their profile ({users} users): how far users differ "
-            "cannot be measured"
+            f"no user has both identities in their profile ({users} users), so the spread between "
+            "users cannot be estimated"
         )
     if mixed < _FEWEST_MIXED:
         return (
-            f"only {mixed} of {users} users {'has' if mixed == 1 else 'have'} both identities in "
-            f"their profile; {_FEWEST_MIXED} are needed"
+            f"only {mixed} of {users} users have both identities in their profile; at least "
+            f"{_FEWEST_MIXED} are needed"
         )
     return ""
 
@@ -536,11 +542,13 @@ def _failure(counts: Counts, problem: str) -> str:
     ):
         times = np.broadcast_to(counts.times[:, None], k.shape)
         there, mixed = int(times[r > 0].sum()), int(times[(k > 0) & (k < r)].sum())
-        if mixed < _MIXED_SHARE * there:
+        if mixed < 2.5 * _MIXED_SHARE * there:
             lacking.append(f"only {mixed} of {there} {what} hold both identities")
     known = float(counts.times @ counts.known) / users
     if known < 2:
         lacking.append(f"profiles hold {known:.1f} items of known identity on average")
+    if not lacking:
+        return f"the fit to {users} users did not converge: {problem}"
     return "; ".join([*lacking, f"the fit did not converge: {problem}"])
 
 

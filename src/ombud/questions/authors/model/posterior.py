@@ -175,8 +175,6 @@ class Diagnostics:
             name: _between(values, drawn.weights, drawn.sets) for name, values in columns.items()
         }
         problems = []
-        if drawn.stopped:
-            problems.append("the budget of integrand evaluations was spent")
         if not at_mode:
             problems.append("the highest point of the posterior was not found")
         if not drawn.khat < _LARGEST_KHAT:
@@ -190,10 +188,14 @@ class Diagnostics:
         most = max(rhat.values())
         if not most <= _LARGEST_RHAT:
             problems.append(f"independent sets of draws differ (R-hat {most:.3f})")
-        if not drawn.error <= _LARGEST_ERROR:
+        if not np.isfinite(drawn.error):
+            problems.append("the integrals could not be checked")
+        elif not drawn.error <= _LARGEST_ERROR:
             problems.append(
                 f"the integrals are off by {drawn.error:.2g} nats, {_LARGEST_ERROR} is tolerated"
             )
+        if problems and drawn.stopped:
+            problems.append("the budget of integrand evaluations was spent")
         return cls(
             len(drawn.weights),
             drawn.khat,

@@ -331,7 +331,8 @@ def _shares_of_items(lists: sparse.csr_array) -> Floats:
     """Return for each item the sum over lists of its weight in a list of weight one."""
     whole = np.asarray(lists.sum(axis=1), dtype=np.float64)
     shares = lists.data / np.repeat(whole, np.diff(lists.indptr))
-    return np.bincount(lists.indices, weights=shares, minlength=lists.shape[1])
+    sums = np.bincount(lists.indices, weights=shares, minlength=lists.shape[1])
+    return sums.astype(np.float64, copy=False)
 
 
 def _count(

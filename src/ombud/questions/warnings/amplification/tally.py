@@ -151,13 +151,13 @@ def tally(lists: sparse.csr_array, items: Carried) -> Tally:
             places = count_items(lists, items.counted, labels)
         return Tally(carrying, places, places)
     degree = items.degree.astype(lists.dtype, copy=False)
-    carrying = _product(lists, degree)[:, :labels]
+    weighed = _product(lists, degree)[:, :labels]
     if items.counted is None:
         places = lengths[:, None]
-        return Tally(carrying, np.asarray(lists.sum(axis=1), np.float64)[:, None], places)
+        return Tally(weighed, np.asarray(lists.sum(axis=1), np.float64)[:, None], places)
     weight = _product(lists, items.counted.astype(degree.dtype, copy=False))[:, :labels]
     ones = _with_data(lists, np.ones(lists.nnz, dtype=np.float32))
-    return Tally(carrying, weight, _product(ones, items.counted.astype(np.float32))[:, :labels])
+    return Tally(weighed, weight, _product(ones, items.counted.astype(np.float32))[:, :labels])
 
 
 def smoothed(
