@@ -215,7 +215,7 @@ def main() -> None:
                 say("the CPU time is used up")
                 break
             copy = source / mutation.path.relative_to(ROOT / "src")
-            whole = mutation.path.read_bytes()
+            whole = copy.read_bytes()
             broken = whole[: mutation.start] + mutation.new.encode() + whole[mutation.end :]
             tests = tests_of(mutation.path, asked.files)
             copy.write_bytes(broken)
