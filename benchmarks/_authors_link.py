@@ -60,7 +60,7 @@ def isbns_in(options: Mapping[str, Any]) -> int:
 
 
 def clustering_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
-    from ombud.link import bipartite_components
+    from ombud.link.clusters import bipartite_components
 
     isbn, record = edges_of(options)
     left = isbn.astype(np.int32)
@@ -139,7 +139,8 @@ def write_marc(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain_ombud(path: str, every: bool) -> Iterator[Any]:
-    from ombud.link import Problems, read_marc
+    from ombud.link.marc import read_marc
+    from ombud.link.problems import Problems
 
     tags = None if every else frozenset(LINK_TAGS)
     for record in read_marc(path, Problems(), tags=tags):
@@ -249,7 +250,7 @@ def huge_edges(options: Mapping[str, Any]) -> dict[str, Any]:
     """Cluster the edges alone, without works."""
     import pyarrow.parquet as pq
 
-    from ombud.link import Clusterer
+    from ombud.link.clusters import Clusterer
 
     file = pq.ParquetFile(Path(options["path"]) / "isbns.parquet")
     started = time.process_time()

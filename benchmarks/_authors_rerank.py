@@ -49,7 +49,7 @@ def digest(order: np.ndarray) -> int:
 
 
 def rerank_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
-    from ombud.systems.rerankers import choose_by_quota
+    from ombud.systems.rerankers.quota import choose_by_quota
 
     found: dict[str, Any] = {"cpu": 0.0}
     # Compiled, or read from numba's cache, before anything is timed.

@@ -25,7 +25,7 @@ def ratings_of(ratings: int) -> np.ndarray:
 
 def agreement_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
     """Every level of measurement, with its interval."""
-    from ombud.stats import alpha_estimate
+    from ombud.stats.agreement import alpha_estimate
 
     values = ratings_of(options["ratings"])
     started = time.process_time()

@@ -45,7 +45,8 @@ def study(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.audits import Audit, Plan
     from ombud.audits.backends.base import Run
     from ombud.audits.backends.memory import MemoryBackend
-    from ombud.audits.load import load_analyses, load_metrics, load_system
+    from ombud.audits.faults import check_names
+    from ombud.audits.load import load_system
     from ombud.audits.presets import Preset, complete
     from ombud.data.dataset import Dataset
     from ombud.data.items import Items
@@ -102,11 +103,12 @@ def study(options: Mapping[str, Any]) -> dict[str, Any]:
     preset: Preset = create("preset", "authors")
     data = preset.prepare(plan, data)
     lap("samples")
+    metrics, analyses = check_names(plan)
     audit = Audit(
         data,
         {name: load_system(name, config) for name, config in plan.systems.items()},  # type: ignore[misc]
-        load_metrics(plan.metrics),
-        analyses=load_analyses(plan.analyses),
+        metrics,
+        analyses=analyses,
         plan=plan,
     )
     store = None if folder is None else audit.open(folder)

@@ -117,7 +117,8 @@ def permutation_scipy(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_file(options: Mapping[str, Any]) -> dict[str, Any]:
-    from ombud.worlds import large_world, write_interactions
+    from ombud.worlds import large_world
+    from ombud.worlds.large import write_interactions
 
     world = large_world(interactions=options["rows"], seed=SEED, ratings=True)
     write_interactions(world, options["path"])

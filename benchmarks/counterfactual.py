@@ -98,7 +98,7 @@ def reach_cvxpy(options: Mapping[str, Any]) -> dict[str, Any]:
 def single_edits(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.probes.edits import EditSpace
     from ombud.probes.models import open_box
-    from ombud.probes.singles import single_reach
+    from ombud.probes.reachability import single_reach
 
     made = data(options)
     box = open_box(factor_model(made, options["factors"]))
@@ -150,7 +150,7 @@ def growth(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.data.interactions import Interactions
     from ombud.probes.edits import EditSpace, History
     from ombud.probes.models import open_box
-    from ombud.probes.singles import single_reach
+    from ombud.probes.reachability import single_reach
 
     result: dict[str, Any] = {}
     rng = np.random.default_rng(SEED)
@@ -176,13 +176,9 @@ def growth(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def black_box(options: Mapping[str, Any]) -> dict[str, Any]:
     """Share of the white box's reach that lists of 100 attain, at some questions per target."""
-    from ombud.probes import (
-        AskedModel,
-        BlackBoxReachability,
-        EditSpace,
-        Questions,
-        Reachability,
-    )
+    from ombud.probes import BlackBoxReachability, EditSpace, Reachability
+    from ombud.probes.blackbox.questions import Questions
+    from ombud.probes.blackbox.systems import AskedModel
     from ombud.probes.models import open_box
     from ombud.systems.recommenders import ExplicitALS
 

@@ -62,7 +62,8 @@ def split(options: Mapping[str, Any]) -> tuple[list[str], np.ndarray, list[str],
 
 
 def score_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
-    from ombud.systems.detectors import Head, NgramDetector, f1_score
+    from ombud.systems.detectors import Head, NgramDetector
+    from ombud.systems.detectors.heads import f1_score
 
     train, labels, test, truth = split(options)
     detector = NgramDetector(head=Head(kind="binary", classes=2, cut=1)).fit(train, labels)
@@ -78,7 +79,7 @@ def score_sklearn(options: Mapping[str, Any]) -> dict[str, Any]:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline, make_union
 
-    from ombud.systems.detectors import f1_score
+    from ombud.systems.detectors.heads import f1_score
 
     train, labels, test, truth = split(options)
     common = {"min_df": 2, "sublinear_tf": True}

@@ -27,7 +27,8 @@ import numpy as np
 
 from ombud.data.texts import Texts
 from ombud.http.client import Client
-from ombud.systems.moderators import HttpModerator, OpenAIModeration, RunSettings, Service
+from ombud.systems.moderators import HttpModerator, OpenAIModeration, RunSettings
+from ombud.systems.moderators.service import Service
 
 STUB = Path(__file__).parent.parent / "tests" / "systems" / "moderators" / "stub_service.py"
 LATENCY = 0.02

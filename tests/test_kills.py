@@ -118,7 +118,8 @@ def tuned(folder: Path) -> Any:
 def questions(folder: Path, in_flight: str = "leave") -> list[Any]:
     """Histories that a black box is asked about, two at a time."""
     from ombud.data.ids import Vocabulary
-    from ombud.probes import FunctionSystem, History, Questions
+    from ombud.probes import FunctionSystem, History
+    from ombud.probes.blackbox.questions import Questions
 
     def answer(history: Any, n: int) -> list[int]:
         log(folder, "-".join(map(str, sorted(history))))
@@ -158,8 +159,7 @@ def link(folder: Path) -> None:
 
 
 def source(folder: Path) -> None:
-    from ombud.text.sourced_folder import write_sourced
-    from ombud.text.sourcing import Sourcing, source_texts
+    from ombud.text.sourcing import Sourcing, source_texts, write_sourced
 
     with (folder / "corpus.txt").open("w") as out:
         for n in range(3000):

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from _filling import now_of, project, rate, rater
 
-from ombud.app import AppError, ConflictError, NotAllowedError, Project
+from ombud.app import Project
+from ombud.app.errors import AppError, ConflictError, NotAllowedError
 from ombud.app.judging import (
     acceptance,
     adjudicate,

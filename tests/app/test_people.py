@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from _filling import project
 
-from ombud.app import AppError, NotAllowedError
+from ombud.app.errors import AppError, NotAllowedError
 from ombud.app.people import accept, find_invited, invitations, invite, leave, revoke, session_of
 
 

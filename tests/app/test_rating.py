@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from _filling import fill, now_of, project, rate, rater
 
-from ombud.app import ConflictError, NotAllowedError, Project, ProjectSettings
+from ombud.app import Project, ProjectSettings
 from ombud.app.clicks import act
+from ombud.app.errors import ConflictError, NotAllowedError
 from ombud.app.judging import open_round
 from ombud.app.people import person_named
 from ombud.app.rating_queue import Progress, next_task

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ombud.audits import Audit, Result
-from ombud.audits.compare import compare
+from ombud.audits.compare import compare, stands
 from ombud.audits.monitor import results_in, watch
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
@@ -18,10 +18,11 @@ from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import ResultError
 from ombud.metrics import FalsePositiveRate
+from ombud.metrics.base import Rows
 from ombud.metrics.engine.changes import estimate_changes
 from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression import PooledSuppression, Suppression
-from ombud.report.watching import watch_lines, watch_pages
+from ombud.report.watching import watch_lines, watch_page
 from ombud.stats.paired import mcnemar
 from ombud.systems import RecordedDecisions
 
@@ -169,10 +170,8 @@ def test_a_series_alarms_where_something_changed(series: Path) -> None:
     lines = watch_lines(found)
     assert "changed beyond chance" in lines[0]
     assert "at most 0.01" in lines[0]
-    pages = watch_pages(found)
-    assert list(pages) == ["watch-appendix.html", "watch.html"]
-    assert "false-positive rate, mine, b" in pages["watch.html"]
-    assert "false-positive rate, mine, c" in pages["watch-appendix.html"]
+    page = watch_page(found)
+    assert "false-positive rate, mine, b" in page and "false-positive rate, mine, c" in page
     calm = watch(results_in(series)[:2])
     assert not calm.alarms
     assert "nothing changed beyond chance" in watch_lines(calm)[0]
@@ -221,3 +220,26 @@ def test_alarms_are_no_more_frequent_than_stated() -> None:
         alarms += bool((adjust(p, "holm") < rate).any())
     # Two standard errors of 60 runs are 0.10.
     assert alarms / runs <= rate + 0.1
+
+
+def test_a_group_does_not_change_because_the_whole_does() -> None:
+    """Only the texts of one of seven groups are decided otherwise; the ratios of all seven move."""
+    n, groups = 700, 7
+    ids = np.arange(n)
+    before = (ids % 4 == 0).astype(float)[:, None]
+    after = before.copy()
+    after[:100:12] = after[4:100:12] = 0  # group 0 is flagged less
+    members = (ids[:, None] // 100) == np.arange(groups)
+    names = tuple(f"g{g}" for g in range(groups))
+    grouping = Grouping(Vocabulary(ids), names, members, ("group",) * groups)
+    rows = [Rows("text", ids, {"value": values}) for values in (before, after)]
+    found = {e.group: e for e in estimate_changes(Suppression(), *rows, grouping, Settings())}
+    shared = after.mean() / before.mean()
+    for g, name in enumerate(names):
+        own = after[members[:, g]].mean() / before[members[:, g]].mean()
+        e = found[name]
+        assert e.value == pytest.approx(own / shared)
+        assert e.details["own_change"] == pytest.approx(own)
+        assert e.details["shared_change"] == pytest.approx(shared)
+        assert stands(e) is (g == 0)
+    assert "own rate did not change" in found["g3"].note

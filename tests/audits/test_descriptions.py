@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from ombud import registry
-from ombud.audits.metric_docs import metric_info
+from ombud.audits.backends.base import metric_info
 from ombud.errors import OmbudError
 
 # What an option of this name makes of a number, a description that leaves it open does not tell.

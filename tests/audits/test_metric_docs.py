@@ -6,7 +6,7 @@ from inspect import getdoc
 
 import pytest
 
-from ombud.audits.metric_docs import describe_metric
+from ombud.audits.backends.base import describe_metric
 from ombud.metrics import HistoryShare, LabelShare, ShareGap
 
 

@@ -18,13 +18,13 @@ from ombud.audits import Audit, Plan
 from ombud.audits.backends.base import Run
 from ombud.audits.backends.spark import (
     _AGAIN,
+    ExecutorWatch,
     SparkBackend,
     _merged,
     _parts,
     java_fault,
     spark_fault,
 )
-from ombud.audits.backends.spark_watch import ExecutorWatch
 from ombud.errors import AuditedSystemError, DataError, MissingExtraError, PlanError
 from ombud.systems.recommenders.adapters.spark import spark_error
 
@@ -165,7 +165,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         "_SAY_AGAIN": 60,
         "_GIVE_UP_AFTER": 0.2,
     }.items():
-        monkeypatch.setattr(f"ombud.audits.backends.spark_watch.{name}", seconds)
+        monkeypatch.setattr(f"ombud.audits.backends.spark.{name}", seconds)
 
 
 @pytest.mark.usefixtures("impatient")

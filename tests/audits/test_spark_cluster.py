@@ -24,14 +24,13 @@ from _texts_lake import plan_of_texts, same, write_texts
 
 import ombud
 from ombud.audits import Audit, Plan, Result
-from ombud.audits.backends.spark import java_fault
-from ombud.audits.backends.spark_watch import _OF_JOBS, ExecutorWatch
+from ombud.audits.backends.spark import _OF_JOBS, ExecutorWatch, java_fault
 from ombud.data.frames import Column, read_table
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.data.splits import per_user
 from ombud.errors import AuditedSystemError, DataError, ResultError
-from ombud.metrics.accuracy import NDCG
+from ombud.metrics.accuracy.ranking import NDCG
 from ombud.metrics.base import Outputs, Rows
 from ombud.systems.recommenders.adapters import SparkALS
 from ombud.systems.recommenders.adapters.spark import spark_session

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ombud.data.kcore import CorePass, k_core
-from ombud.data.pseudonyms import pseudonymous_order, take
+from ombud.data.sources._build import pseudonymous_order, take
 
 
 def matrix(pairs: set[tuple[int, int]], users: int, items: int) -> sparse.csr_array:

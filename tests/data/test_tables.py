@@ -214,11 +214,14 @@ def test_more_groups_than_sense() -> None:
 
 
 def test_ids_of_two_kinds_in_two_tables() -> None:
-    data = Dataset(
-        Interactions.from_arrays([1], [1]), Labels.from_applied({"item": ["1"], "label": ["a"]})
-    )
-    with pytest.raises(DataError, match="ids are string in one table and int64 in another|cast"):
-        _ = data.exclusions
+    histories = Interactions.from_arrays([1], [1])
+    data = Dataset(histories, Labels.from_applied({"item": ["1"], "label": ["a"]}))
+    assert data.exclusions == ()
+    assert data.labels is not None
+    assert data.labels.aligned(histories.items).tolist() == [[LabelState.YES]]
+    padded = Dataset(histories, Labels.from_applied({"item": ["01"], "label": ["a"]}))
+    with pytest.raises(DataError, match="'01' of one table may be '1' of another"):
+        _ = padded.exclusions
 
 
 def test_what_does_not_fit_together_is_counted() -> None:

@@ -21,7 +21,8 @@ import pytest
 from ombud.data.decisions import Outcome
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError
-from ombud.systems.moderators import HttpModerator, RunSettings, RunStoppedError
+from ombud.http.dispatch import RunStoppedError
+from ombud.systems.moderators import HttpModerator, RunSettings
 from ombud.systems.recommenders.adapters import HttpRecommender
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ombud.data.labels import LabelState
 from ombud.errors import DataError, ResultError
-from ombud.link import OUTCOMES, LinkFolder, LinkOptions, ReaderOptions, build_links
-from ombud.link.resolution import settle
+from ombud.link import LinkFolder, LinkOptions, build_links
+from ombud.link.readers.base import ReaderOptions
+from ombud.link.resolution import OUTCOMES, settle
 from ombud.link.sources import goodbooks, linked
 from ombud.questions.authors.creators import creators_of
 from ombud.systems.rerankers import NewCreators

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.link import Clusterer, bipartite_components, isbn_text, splitting_isbns
 from ombud.link import _kernels as kernels
+from ombud.link.clusters import Clusterer, bipartite_components, splitting_isbns
+from ombud.link.isbn import isbn_text
 
 EDGES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 9)), max_size=40)
 

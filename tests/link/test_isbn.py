@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.link import extract_isbns, isbn_key, isbn_text
-from ombud.link.isbn import isbn_texts
+from ombud.link.isbn import extract_isbns, isbn_key, isbn_text, isbn_texts
 
 
 def found(text: str) -> list[str]:

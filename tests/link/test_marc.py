@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.link import MarcRecord, Problems, ReaderOptions, extract_isbns, isbn_key, read_marc
-from ombud.link._marc8 import decode_marc8
+from ombud.link.isbn import extract_isbns, isbn_key
+from ombud.link.marc import MarcRecord, decode_marc8, read_marc
 from ombud.link.names import name_variants
+from ombud.link.problems import Problems
+from ombud.link.readers.base import ReaderOptions
 from ombud.link.readers.library import authority_row, book_row
 
 

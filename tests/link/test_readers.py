@@ -18,8 +18,10 @@ import polars as pl
 import pytest
 
 from ombud.errors import DataError
-from ombud.link import READERS, Batch, Problems, ReaderOptions
 from ombud.link._streams import lines_in_blocks
+from ombud.link.problems import Problems
+from ombud.link.readers import READERS
+from ombud.link.readers.base import Batch, ReaderOptions
 
 NAMES = ReaderOptions(platform_authors=True)
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from ombud.errors import DataError
-from ombud.link import read_mapping
+from ombud.link.vocabulary import read_mapping
 
 
 def codes(values: list[str], vocabulary: str = "", attribute: str = "gender") -> list[str | None]:

@@ -15,8 +15,8 @@ from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.accuracy import F1, MRR, NDCG, HitRate, Precision, Recall
 from ombud.metrics.accuracy.held_out import relevant_part
+from ombud.metrics.accuracy.ranking import F1, MRR, NDCG, HitRate, Precision, Recall
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
 from ombud.registry import create

@@ -15,7 +15,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
 from ombud.data.predictions import Predictions
 from ombud.errors import AuditedSystemError, PlanError
-from ombud.metrics.accuracy import MAE, RMSE
+from ombud.metrics.accuracy.ratings import MAE, RMSE
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
 

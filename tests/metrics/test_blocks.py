@@ -18,7 +18,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics import Gini, LabelShare, MedianScore, ShareGap
-from ombud.metrics.accuracy import F1, NDCG
+from ombud.metrics.accuracy.ranking import F1, NDCG
 from ombud.metrics.base import Metric
 from ombud.metrics.calibration import Miscalibration
 from ombud.metrics.engine.blocks import BlockSums, block_fault

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-from ombud.probes import Attainable, EditSpace, intra_list_diversity
+from ombud.probes import EditSpace
+from ombud.probes.attainable import Attainable, intra_list_diversity
 from ombud.probes.outcomes import FrozenOutcome
 
 pytest.importorskip("numba")

@@ -17,17 +17,16 @@ import pytest
 
 from ombud.data.ids import Vocabulary
 from ombud.errors import AuditedSystemError, PlanError, ResultError
-from ombud.probes.blackbox import (
+from ombud.probes.blackbox.http import HttpHistorySystem
+from ombud.probes.blackbox.questions import Questions
+from ombud.probes.blackbox.reach import BlackBoxReachability, same_answers
+from ombud.probes.blackbox.systems import (
     AskedModel,
-    BlackBoxReachability,
     Fields,
     FunctionSystem,
     HistorySystem,
-    HttpHistorySystem,
-    Questions,
-    same_answers,
+    TryAgainError,
 )
-from ombud.probes.blackbox.systems import TryAgainError
 from ombud.probes.edits import EditSpace, History
 from ombud.probes.models import open_box
 from ombud.probes.reachability import Reachability

@@ -12,16 +12,16 @@ import pytest
 from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.probes.edits import Edit, EditSpace, History, rows_of
-from ombud.probes.models import TrainedBox, closed_form, open_box
+from ombud.probes.models import open_box
+from ombud.probes.models.retrained import TrainedBox, closed_form
 from ombud.probes.outcomes import (
     FrozenOutcome,
     RetrainedOutcome,
     frozen_consistency,
     score_histories,
 )
-from ombud.probes.reachability import Reachability
+from ombud.probes.reachability import Reachability, single_reach
 from ombud.probes.search import Objective, beam, exhaustive
-from ombud.probes.singles import single_reach
 from ombud.systems.recommenders import BPR, EASE, ExplicitALS, ImplicitALS
 
 pytest.importorskip("numba")

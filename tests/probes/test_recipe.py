@@ -10,16 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.errors import AuditedSystemError, DataError, PlanError
-from ombud.probes import (
-    Bracket,
-    BudgetSpentError,
-    Edit,
-    EditSpace,
-    History,
-    QueryBudget,
-    Recipe,
-    consistency,
-)
+from ombud.probes import Edit, EditSpace, History, QueryBudget
+from ombud.probes.blackbox.questions import BudgetSpentError
+from ombud.probes.consistency import consistency
+from ombud.probes.recipe import Bracket, Recipe
 
 HISTORY = History.of([4, 1, 2], [3.0, 5.0, 1.0])
 

@@ -16,7 +16,6 @@ from ombud.questions.authors import appendix as authors_appendix
 from ombud.questions.authors import figures as authors
 from ombud.questions.counterfactual import figures as counterfactual
 from ombud.questions.delicate import figures as delicate
-from ombud.questions.suppression import figures as suppression
 from ombud.questions.warnings import charts as warnings
 from ombud.report.blocks import Figure
 from ombud.report.charts import interval_chart
@@ -164,10 +163,6 @@ CHARTS: dict[str, Callable[[], Spec]] = {
     "escapes": lambda: spec_of(
         counterfactual.curves_figure(escapes(), name="x", table="t", title=NAMES[1])
     ),
-    "dots": lambda: spec_of(suppression.dots_figure(grid(), name="x", table="t")),
-    "dots by family": lambda: spec_of(suppression.dots_figure(families(), name="x", table="t")),
-    "heat": lambda: spec_of(suppression.heat_figure(grid(), name="x", table="t")),
-    "scores": lambda: spec_of(suppression.scores_figure(quantiles(), name="x", shown_in="t")),
     "thresholds": lambda: spec_of(
         delicate.curve_figure(thresholds(), NAMES, name="x", shown_in="t")
     ),
@@ -189,7 +184,7 @@ def test_a_chart_is_valid_and_can_be_drawn(name: str) -> None:
     assert width is not None and int(width[1]) > 250
 
 
-@pytest.mark.parametrize("name", ["intervals, label chosen", "dots by family", "map", "scores"])
+@pytest.mark.parametrize("name", ["intervals, label chosen", "map"])
 def test_a_chart_does_not_depend_on_others_or_on_altairs_settings(name: str) -> None:
     first = CHARTS[name]()
     with alt.theme.enable("dark"), alt.data_transformers.enable("csv", consolidate_datasets=True):

@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ombud.stats import (
-    Sample,
-    alpha_estimate,
-    alpha_sample,
-    codes,
-    krippendorff_alpha,
-    resample,
-)
+from ombud.stats import Sample, krippendorff_alpha, resample
+from ombud.stats.agreement import alpha_estimate, alpha_sample, codes
 
 NAN = np.nan
 # Krippendorff (2011), section C: four observers, twelve units, missing values.

@@ -8,19 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from ombud.stats import (
-    Custom,
-    Mean,
-    Median,
-    OfSums,
-    RatioOfSums,
-    Sample,
-    estimate,
-    resample,
-)
-from ombud.stats.bootstrap import _counts as counts_module
-from ombud.stats.bootstrap._counts import Counts
-from ombud.stats.statistics import as_rows
+from ombud.stats import Custom, Mean, Median, RatioOfSums, Sample, resample
+from ombud.stats.bootstrap import _design as counts_module
+from ombud.stats.bootstrap._design import Counts
+from ombud.stats.bootstrap.resample import estimate
+from ombud.stats.statistics import OfSums, as_rows
 
 
 def fresh() -> np.random.Generator:

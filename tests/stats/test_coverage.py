@@ -12,7 +12,8 @@ import os
 import numpy as np
 import pytest
 
-from ombud.stats import Median, Quantile, RatioOfSums, Replicates, Sample, resample
+from ombud.stats import Median, Quantile, RatioOfSums, Sample, resample
+from ombud.stats.bootstrap.replicates import Replicates
 
 pytestmark = pytest.mark.simulation
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from ombud.stats import resample_crossed
+from ombud.stats.crossed import resample_crossed
 
 
 def test_a_mean_and_its_groups_by_hand(rng) -> None:

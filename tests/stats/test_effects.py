@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from ombud.stats import cliffs_delta, welch
+from ombud.stats.effects import cliffs_delta, welch
 
 
 def test_welch_equals_scipy(rng) -> None:

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ombud.stats import cohen_kappa, kappa_error, kappa_estimate
+from ombud.stats import cohen_kappa
+from ombud.stats.kappa import kappa_error, kappa_estimate
 
 LEVELS = {"none": None, "linear": "linear", "quadratic": "quadratic"}
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.stats import relative_loss
+from ombud.stats.losses import relative_loss
 
 
 def test_by_hand() -> None:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from ombud.stats import mean_estimate, mean_interval, median_estimate, median_interval
+from ombud.stats import mean_estimate
+from ombud.stats.means import mean_interval, median_estimate, median_interval
 
 
 def test_means_equal_scipy_column_by_column(rng) -> None:

@@ -6,13 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from ombud.stats import (
+from ombud.stats import paired_mean_estimate, paired_proportion_estimate
+from ombud.stats.paired import (
     PairedCounts,
     mcnemar,
     paired_counts,
-    paired_mean_estimate,
     paired_mean_interval,
-    paired_proportion_estimate,
     paired_proportion_interval,
 )
 

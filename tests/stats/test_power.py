@@ -10,15 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.power import NormalIndPower
 
-from ombud.stats import (
-    Estimate,
-    power_of,
-    smallest_effect,
-    standard_error,
-    units_for_half_width,
-    units_for_power,
-    wilson,
-)
+from ombud.stats import Estimate, smallest_effect, units_for_power
+from ombud.stats.power import power_of, standard_error, units_for_half_width
+from ombud.stats.proportions import wilson
 
 
 def test_units_for_a_share_are_the_textbook_numbers() -> None:

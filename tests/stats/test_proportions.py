@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, fisher_exact
 
-from ombud.stats import exact, proportion, wilson
-from ombud.stats.proportions import exact_difference, fisher
+from ombud.stats import proportion
+from ombud.stats.proportions import exact, exact_difference, fisher, wilson
 
 METHODS = {"wilson": wilson, "exact": exact}
 

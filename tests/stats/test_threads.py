@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ombud.stats import OfSums, Sample, resample
-from ombud.stats.bootstrap._threads import one_thread
+from ombud.stats import Sample, resample
+from ombud.stats.bootstrap._design import one_thread
+from ombud.stats.statistics import OfSums
 
 
 def threads() -> set[int]:

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ombud.taxonomy import (
-    Taxonomy,
-    TaxonomyLabel,
-    load_taxonomy,
-    spelling_key,
-    taxonomy_names,
-    taxonomy_page,
-)
+from ombud.taxonomy import Taxonomy, load_taxonomy, taxonomy_names, taxonomy_page
+from ombud.taxonomy.model import TaxonomyLabel
+from ombud.taxonomy.resources import spelling_key
 
 
 @pytest.mark.parametrize("key", taxonomy_names())

@@ -10,16 +10,15 @@ import pytest
 from ombud.errors import DataError, RegistryError
 from ombud.taxonomy import (
     Dictionary,
-    DictionaryTerm,
     dictionary_names,
-    is_refused,
     load_crosswalk,
     load_dictionary,
-    load_scale,
     load_taxonomy,
     load_terms,
-    read_dictionary,
 )
+from ombud.taxonomy.dictionary import DictionaryTerm, read_dictionary
+from ombud.taxonomy.model import load_scale
+from ombud.taxonomy.resources import is_refused
 
 # Table 6 of the paper, without the words that offend.
 PAPER = {

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ombud.errors import RegistryError
-from ombud.taxonomy import is_refused, load_taxonomy, spelling_key, taxonomy_names
+from ombud.taxonomy import load_taxonomy, taxonomy_names
+from ombud.taxonomy.resources import is_refused, spelling_key
 
 PUBLISHED = {
     "warnings-ddd@1": 137,

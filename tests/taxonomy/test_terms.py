@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from ombud.errors import DataError, RegistryError
-from ombud.taxonomy import load_taxonomy, load_terms, read_terms, term_list_names
+from ombud.taxonomy import load_taxonomy, load_terms, term_list_names
+from ombud.taxonomy.terms import read_terms
 
 
 @pytest.mark.parametrize("key", term_list_names())

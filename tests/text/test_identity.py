@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.errors import DataError
-from ombud.taxonomy import TermList, load_terms, read_terms
-from ombud.text import TagDifference, tag_identities
+from ombud.taxonomy import TermList, load_terms
+from ombud.taxonomy.terms import read_terms
+from ombud.text import tag_identities
+from ombud.text.identity import TagDifference
 
 TERMS = read_terms(
     pl.DataFrame(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ombud.text.language import detect_languages
+from ombud.text.folding import detect_languages
 
 pytest.importorskip("py3langid", reason="the extra 'language' is not installed")
 

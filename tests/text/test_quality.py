@@ -14,7 +14,8 @@ from sklearn.metrics import confusion_matrix
 from statsmodels.stats.proportion import proportion_confint
 
 from ombud.errors import DataError
-from ombud.taxonomy import load_terms, read_terms
+from ombud.taxonomy import load_terms
+from ombud.taxonomy.terms import read_terms
 from ombud.text import IdentityTags, tag_identities, tag_quality
 
 TERMS = read_terms(pl.DataFrame({"group": ["cats", "dogs"], "term": ["tom", "rex"]}))

@@ -13,12 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ombud.errors import DataError, PlanError
-from ombud.taxonomy import Dictionary, DictionaryTerm
+from ombud.taxonomy import Dictionary
+from ombud.taxonomy.dictionary import DictionaryTerm
 from ombud.text.domains import DomainKinds, read_domains
-from ombud.text.pages import assign_splits
 from ombud.text.reservoir import Reservoir, water_fill
-from ombud.text.sourced_folder import pilot_ids, write_sourced
-from ombud.text.sourcing import Sourced, Sourcing, source_texts
+from ombud.text.sourcing import (
+    Sourced,
+    Sourcing,
+    assign_splits,
+    pilot_ids,
+    source_texts,
+    write_sourced,
+)
 
 WORDS = [f"w{i}" for i in range(5000)]
 TERMS = Dictionary(

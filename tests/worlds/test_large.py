@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ombud.data import Interactions
 from ombud.errors import PlanError
-from ombud.worlds import large_world, write_interactions
+from ombud.worlds import large_world
+from ombud.worlds.large import write_interactions
 
 
 @given(

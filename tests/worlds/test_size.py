@@ -14,8 +14,10 @@ from ombud.audits.plan import StatisticsPlan
 from ombud.cli import app
 from ombud.errors import PlanError
 from ombud.metrics import ShareGap
-from ombud.stats import Estimate, standard_error
-from ombud.worlds import Needed, size, small_world
+from ombud.stats import Estimate
+from ombud.stats.power import standard_error
+from ombud.worlds import size, small_world
+from ombud.worlds.size import Needed
 
 GAP = Plan(metrics=({"name": "share-gap", "k": 10},))
 RATE = Plan(metrics=({"name": "false-positive-rate"},))

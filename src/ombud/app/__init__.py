@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from ombud.app.errors import AppError, ConflictError, NotAllowedError, NotStoredError
 from ombud.app.project import Project
-from ombud.app.settings import ProjectSettings, Support, Topic
+from ombud.app.settings import ProjectSettings
 
-__all__ = [
-    "AppError",
-    "ConflictError",
-    "NotAllowedError",
-    "NotStoredError",
-    "Project",
-    "ProjectSettings",
-    "Support",
-    "Topic",
-]
+__all__ = ["Project", "ProjectSettings"]

@@ -243,7 +243,7 @@ def feedback(db: sqlite3.Connection, person: int) -> list[tuple[Vote, str, str, 
         "WHERE a.person = ? AND r.accepted = 0 ORDER BY a.attempt DESC, r.created",
         (person,),
     )
-    from ombud.text.masking import mask
+    from ombud.text.folding import mask
 
     return [
         (

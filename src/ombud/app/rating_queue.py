@@ -259,7 +259,7 @@ def _task(db: sqlite3.Connection, settings: ProjectSettings, row: sqlite3.Row) -
 
 
 def _covered(text: str, spans: Sequence[Sequence[int]], settings: ProjectSettings) -> str:
-    from ombud.text.masking import mask
+    from ombud.text.folding import mask
 
     if settings.mask == "text":
         return ""

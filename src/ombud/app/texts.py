@@ -13,13 +13,14 @@ import polars as pl
 from ombud.app.settings import ProjectSettings
 from ombud.data.frames import first_rows, open_frame
 from ombud.errors import DataError
-from ombud.taxonomy import Term, load_terms, read_terms
+from ombud.taxonomy import load_terms
 from ombud.taxonomy.dictionary import (
     Dictionary,
     dictionary_names,
     load_dictionary,
     read_dictionary,
 )
+from ombud.taxonomy.terms import Term, read_terms
 from ombud.text.matching import TermMatcher
 
 LONGEST_TEXT = 100_000

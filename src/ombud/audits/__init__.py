@@ -5,8 +5,7 @@ from ombud.audits.audit import Audit
 from ombud.audits.expectations import Expectation, Gate
 from ombud.audits.gate import Condition
 from ombud.audits.plan import AboutPlan, ExpectPlan, Plan
-from ombud.audits.result import MetricInfo, Result
-from ombud.audits.tidy import TIDY_COLUMNS, tidy_frame
+from ombud.audits.result import TIDY_COLUMNS, MetricInfo, Result, tidy_frame
 from ombud.audits.verify import Verification, verify
 
 __all__ = [

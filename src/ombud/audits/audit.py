@@ -9,28 +9,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
+from ombud import registry
 from ombud.audits.analysis import Analysis
 from ombud.audits.backends.base import Answers, Backend, Run
 from ombud.audits.backends.memory import MemoryBackend, systems_for
 from ombud.audits.backends.spark import SparkBackend
 from ombud.audits.backends.stream import StreamBackend, refuse_whole
 from ombud.audits.collect import System
-from ombud.audits.faults import check_names
-from ombud.audits.inputs import data_plan, store_data, store_held_out
-from ombud.audits.load import load_analyses, load_data, load_metrics, load_system, what_systems_are
-from ombud.audits.plan import AboutPlan, ExpectPlan, Plan, StatisticsPlan
+from ombud.audits.families import in_families
+from ombud.audits.faults import check_names, old_names, refuse_unused
+from ombud.audits.load import load_data, load_metrics, load_system, what_systems_are
+from ombud.audits.plan import AboutPlan, DataPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.audits.presets import complete
-from ombud.audits.provenance import now, versions
+from ombud.audits.provenance import input_hashes, now, versions
 from ombud.audits.repeats import check_repeats
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder
-from ombud.audits.unused import old_names, refuse_unused
 from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
+from ombud.data.tables import TABLES, write_table
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, spec_of
+from ombud.metrics.base import spec_of
+from ombud.metrics.engine.comparisons import check_measures, declare
 from ombud.metrics.engine.estimator import Settings
-from ombud.metrics.engine.matters import check_measures, declare
 from ombud.registry import hint
 from ombud.systems.base import Progress
 from ombud.systems.own import as_system, name_of
@@ -56,7 +57,7 @@ class Audit:
         report should use. A function of users and a length, or of texts, will do
         (`ombud.systems.OwnRecommender`, `ombud.systems.OwnModerator`).
     metrics
-        What to measure.
+        What to measure: metrics, or their registered names, such as ``"share-gap"``.
     by
         Groups of users (or of texts), or the names of the data's attributes to compare by;
         default, all groups of the data. An empty list compares none.
@@ -89,7 +90,7 @@ class Audit:
 
     data: Dataset | None
     systems: Mapping[str, Any] | Sequence[Any]
-    metrics: Sequence[Metric]
+    metrics: Sequence[Any]
     by: Grouping | Sequence[str] | None = None
     seed: int = 0
     sample: int | None = None
@@ -108,6 +109,11 @@ class Audit:
             if len(named) < len(self.systems):
                 raise PlanError("two systems have the same name; give them names in a mapping")
             self.systems = named
+        if any(isinstance(one, str | Mapping) for one in self.metrics):
+            specs = ({"name": m} if isinstance(m, str) else m for m in self.metrics)
+            self.metrics = [
+                load_metrics((dict(one),))[0] if isinstance(one, Mapping) else one for one in specs
+            ]
         self._declared()  # its faults come before any system is asked
         if not self.systems:
             raise PlanError("an audit needs at least one system")
@@ -176,27 +182,26 @@ class Audit:
         plan = complete(plan)
         data, chosen = None, dict[str, Any](plan.systems)
         analyses: Sequence[Analysis] = ()
+        files: Mapping[str, str] = {}
         if plan.engine.type == "memory":
-            check_names(plan, systems=systems is None)
+            metrics, analyses = check_names(plan, systems=systems is None)
             check_repeats(plan)
-            data = load_data(plan)
+            files = input_hashes(plan)
+            data = load_data(plan, files)
             refuse_unused(plan, data)
-            metrics = load_metrics(plan.metrics)
             of = what_systems_are(metrics, data)
             chosen = (
                 {n: load_system(n, s, of) for n, s in plan.systems.items()}
                 if systems is None
                 else dict(systems)
             )
-            analyses = load_analyses(plan.analyses)
         else:
             if plan.engine.type == "spark":
                 SparkBackend.check()
             # What is named from the working directory must be found, hashed and stored as it is.
             plan = plan.relative_to(Path())
-            check_names(plan)
-            refuse_whole(plan)
-            metrics = load_metrics(plan.metrics)
+            metrics, _ = check_names(plan)
+            refuse_whole(plan, metrics)
         made = cls(
             data,
             chosen,
@@ -212,6 +217,8 @@ class Audit:
         )
         if plan.engine.type == "spark":
             made.backend = SparkBackend(plan, tuple(metrics), frames or {}, session)
+        elif plan.engine.type == "memory":
+            made.backend = MemoryBackend(made, files)
         return made
 
     @property
@@ -269,6 +276,7 @@ class Audit:
             provenance=self._provenance(started),
             folder=None if folder is None else Path(folder),
         )
+        result = in_families(result, registry.get("verdict", "families")(result))
         return result if store is None else store.finish(result)
 
     def _provenance(self, started: str) -> dict[str, Any]:
@@ -349,3 +357,32 @@ def _without_pace(plan: dict[str, Any]) -> dict[str, Any]:
         if isinstance(config.get("run"), dict) and config["run"].get("repeats", 1) != 1:
             systems[name]["run"] = {"repeats": config["run"]["repeats"]}  # these are other answers
     return {**plan, "systems": systems}
+
+
+# Data that came from memory is stored with the result, so that it can be measured again.
+
+
+HELD_OUT = "held_out.parquet"
+"""What a plan's split held out, in a result folder; all the rest was trained on."""
+
+
+def data_plan(data: Dataset) -> DataPlan:
+    """Return the part of a plan that names the stored tables."""
+    told = {name: f"inputs/{name}.parquet" for name in TABLES if getattr(data, name) is not None}
+    if data.labels is not None and data.labels.unlabeled == "no":
+        told["unlabeled"] = "no"
+    return DataPlan().model_copy(update=told)
+
+
+def store_data(data: Dataset, folder: Path) -> None:
+    """Store the tables of a data set in a result folder, unless they are there."""
+    for name in TABLES:
+        path = folder / "inputs" / f"{name}.parquet"
+        if not path.exists():
+            write_table(name, data, path)
+
+
+def store_held_out(data: Dataset, folder: Path) -> None:
+    """Store what was held out, so that others can measure on the same part."""
+    if data.test is not None and not (folder / HELD_OUT).exists():
+        write_table("test", data, folder / HELD_OUT)

@@ -1,60 +1,91 @@
-"""What a table holds, by the names of its columns: a proposal that a person can correct."""
+"""Recognize what a table holds, by its columns and values: a proposal to be corrected."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Literal
 
+import narwhals as nw
 import polars as pl
 
-from ombud.data.frames import open_frame
+from ombud.data.frames import Frame, MappedFile, open_frame, unreadable
+from ombud.data.reading import ENDINGS, MISSING, NO, YES, Reading, file_type
 from ombud.data.tables import TABLES
 from ombud.errors import DataError, PlanError
+from ombud.systems.saved_outputs import ALLOWED, FLAGGED
 
 ROLES = (*TABLES, "recommendations", "decisions")
-"""What a file can be: a table of a data set, or what a system answered."""
+"""What a file can be: a table of a data set, or what a system returned."""
 
-_MEANS: dict[str, tuple[str, ...]] = {
-    "user": (
-        "user", "userid", "uid", "customer", "customerid", "member", "memberid", "viewer",
-        "viewerid", "reader", "readerid", "account", "accountid", "visitor", "visitorid",
-        "person", "personid", "profile", "profileid", "listener",
-    ),
-    "item": (
-        "item", "itemid", "iid", "movie", "movieid", "film", "filmid", "product", "productid",
-        "asin", "isbn", "book", "bookid", "track", "trackid", "song", "songid", "video",
-        "videoid", "article", "articleid", "work", "workid", "show", "showid", "game", "gameid",
-    ),
-    "rating": ("rating", "stars", "rate", "grade", "ratingvalue", "userrating"),
-    "time": ("time", "timestamp", "date", "datetime", "createdat", "ts", "ratedat", "eventtime"),
-    "rank": ("rank", "position", "pos", "place", "slot"),
-    "score": ("score", "probability", "prob", "confidence", "toxicity", "predictedrating"),
-    "label": ("label", "tag", "warning", "topic", "genre", "keyword", "trigger", "category"),
-    "yes": ("yes", "yesvotes", "yessum", "votesyes", "upvotes", "numyes"),
-    "no": ("no", "novotes", "nosum", "votesno", "downvotes", "numno"),
-    "present": ("present", "applies", "ispresent", "haslabel"),
-    "state": ("state",),
-    "text": (
-        "text", "comment", "commenttext", "body", "message", "post", "sentence", "tweet",
-        "utterance", "content", "synopsis",
-    ),
-    "truth": (
-        "label", "toxic", "istoxic", "hate", "hateful", "ishate", "harmful", "truth", "target",
-        "shouldflag", "abusive", "offensive", "delicate", "goldlabel",
-    ),
-    "id": ("id", "textid", "commentid", "postid", "docid", "messageid", "tweetid", "uuid"),
-    "outcome": ("outcome", "decision"),
-    "flagged": ("flagged", "flag", "isflagged", "blocked", "removed", "predicted", "prediction"),
-    "group": ("group",),
-    "attribute": ("attribute",),
-    "cluster": ("cluster", "template", "thread", "threadid"),
-    "family": ("family",),
-    "set": ("set", "dataset"),
-    "repeat": ("repeat",),
-    "categories": ("categories",),
-}  # fmt: skip
+_ROWS = 5_000
+_MOST_WORDS = 12
+_MOST_SYSTEMS = 20
+
+# Words without accents, spaces and capitals, the most specific first; German, French and Spanish
+# are there for the columns that people have.
+_MEANS: dict[str, str] = {
+    "user": "user uid customer member viewer reader account visitor person profile listener "
+    "subscriber client patron player student watcher benutzer nutzer kunde mitglied leser konto "
+    "utilisateur abonne usager membre lecteur usuario cliente",
+    "item": "item iid movie film product asin isbn book track song video article work show game "
+    "title series episode media clip podcast recipe content doc artikel produkt buch titel werk "
+    "livre produit oeuvre contenu libro pelicula producto",
+    "rating": "rating stars rate grade ratingvalue userrating bewertung sterne note etoiles "
+    "calificacion stern",
+    "time": "time timestamp date datetime createdat ts ratedat eventtime created watchedat when "
+    "day datum zeit zeitpunkt zeitstempel uhrzeit horodatage heure fecha viewedat",
+    "rank": "rank position pos place slot ranking order rang platz rango ordre",
+    "score": "score probability prob proba confidence toxicity predictedrating likelihood "
+    "relevance prediction toxicityscore wahrscheinlichkeit wert punkte punktzahl probabilite "
+    "puntuacion",
+    "label": "label labels tag tags warning warnings topic genre genres keyword keywords trigger "
+    "triggers category advisory advisories descriptor contentwarning contentwarnings theme themes "
+    "warnung warnungen schlagwort schlagworte thema kategorie etikett inhaltswarnung "
+    "avertissement avertissements etiquette categorie motcle etiqueta",
+    "yes": "yes yesvotes yessum votesyes upvotes numyes ja oui jastimmen",
+    "no": "no novotes nosum votesno downvotes numno nein non neinstimmen",
+    "present": "present applies ispresent haslabel value vorhanden",
+    "state": "state",
+    "text": "text comment commenttext body message post sentence tweet utterance content synopsis "
+    "prompt review kommentar beitrag nachricht inhalt satz texte commentaire comentario texto",
+    "truth": "label truth groundtruth goldlabel gold toxic istoxic hate hateful ishate harmful "
+    "target shouldflag abusive offensive delicate isharmful annotation annotated actual expected "
+    "human humanlabel reference giftig hass schaedlich schadlich toxique haineux verite class",
+    "id": "id textid commentid postid docid messageid tweetid uuid sampleid rowid key nr nummer "
+    "kennung identifiant customid",
+    "outcome": "outcome decision verdict action result status entscheidung ergebnis decisions",
+    "flagged": "flagged flag isflagged blocked removed predicted predictedlabel pred moderated "
+    "hidden deleted rejected modelflag entfernt geloscht gesperrt markiert gemeldet supprime "
+    "signale bloque marcado",
+    "group": "group gruppe groupe",
+    "attribute": "attribute",
+    "cluster": "cluster template thread threadid",
+    "family": "family",
+    "set": "set dataset",
+    "repeat": "repeat",
+    "categories": "categories",
+    "system": "system model algorithm algo recommender moderator variant arm modell modele systeme",
+    "annotator": "annotator rater worker annotatorid judge coder reviewer bewerter annotateur",
+    "items": "items recommendations recs recommended recommendeditems topk list itemids itemlist "
+    "toplist empfehlungen recommandations",
+}
+_WORDS = {meaning: tuple(words.split()) for meaning, words in _MEANS.items()}
+# What a name may have besides its meaning: user_id, KundenNr, member_no.
+_PLAIN = (
+    "id", "ids", "no", "nr", "num", "number", "nummer", "key", "code", "ref", "uuid", "idx",
+    "index", "identifier", "identifiant", "kennung", "fk", "pk", "the", "original", "raw", "my",
+)  # fmt: skip
+# Names that are an id only where nothing else is: a title, or the content of a text.
+_WEAK = ("title", "titel", "content", "contenu", "inhalt", "show", "series", "work", "media", "doc")
+_GROUPS = (
+    "identity", "identities", "gender", "sex", "race", "ethnicity", "religion", "dialect",
+    "language", "lang", "age", "agegroup", "orientation", "disability", "nationality", "country",
+    "region", "geschlecht", "alter", "sprache", "genre_auteur", "langue", "group", "gruppe",
+)  # fmt: skip
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "recommendations": ("user", "item", "rank", "score"),
@@ -79,140 +110,500 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "items": ("item",),
 }
 _HELD_OUT = ("test", "heldout", "holdout")
-_ANSWERS = ("rec", "shown", "served", "toplist")
-_PEOPLE = ("user", "customer", "people", "member", "reader", "viewer", "profile")
-_THINGS = ("item", "movie", "film", "book", "product", "catalog", "work", "track", "show")
+_RETURNED = ("rec", "shown", "served", "toplist", "empfehl", "output", "pred", "run", "slate")
+_PEOPLE = ("user", "customer", "people", "member", "reader", "viewer", "profile", "nutzer", "kunde")
+_THINGS = ("item", "movie", "film", "book", "product", "catalog", "work", "track", "show", "title")
+_TAGS = ("label", "tag", "warn", "advis", "trigger", "keyword", "genre", "topic")
+Profile = Literal["empty", "flag", "list", "number", "text", "time", "whole", "word"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something that a file does not tell.
+
+    Parameters
+    ----------
+    text
+        What is asked, in one sentence.
+    flag
+        The option that answers it, such as ``--map user=COLUMN``.
+    proposal
+        What ``--yes`` takes; empty if there is none.
+    """
+
+    text: str
+    flag: str
+    proposal: str = ""
+
+    def __str__(self) -> str:
+        proposed = f" (--yes takes {self.proposal})" if self.proposal else ""
+        return f"{self.text} Answer with {self.flag}{proposed}"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What somebody said about files.
+
+    Parameters
+    ----------
+    columns
+        By ombud's name, the name in the file: ``{"user": "member_no"}``, or for one role
+        ``{"labels.item": "title"}``.
+    yes_values
+        Words that mean that a text is, or should be, flagged, or that a label applies.
+    reading
+        By role, how its file is written.
+    unlabeled
+        What an item means that no row of the labels mentions.
+    threshold
+        From which score on a text is flagged.
+    accept
+        Whether proposals are accepted.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    yes_values: tuple[str, ...] = ()
+    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unlabeled: Literal["no", "unknown"] | None = None
+    threshold: float | None = None
+    accept: bool = False
 
 
 @dataclass(frozen=True)
 class FileRole:
-    """What a file seems to hold.
+    """What a file (or frame) seems to hold.
 
     Parameters
     ----------
     path
-        The file.
+        The file; of a frame, a name for messages.
     role
         One of `ROLES`.
     columns
         By ombud's name, the name in the file.
     others
         The remaining columns: attributes, or not used.
+    reading
+        How it is written, as a plan states it under ``[data.reading.TABLE]``.
+    systems
+        The systems whose outputs the file holds, and the column that names them.
+    assumed
+        What a person should look at.
+    questions
+        What the file does not tell.
+    frame
+        The table itself, if it is not a file.
     """
 
     path: Path
     role: str
     columns: Mapping[str, str]
     others: tuple[str, ...]
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    systems: tuple[str, tuple[str, ...]] = ("", ())
+    assumed: tuple[str, ...] = ()
+    questions: tuple[Question, ...] = ()
+    frame: Any = None
 
     @property
     def renamed(self) -> dict[str, str]:
         """The columns whose name in the file is another."""
         return {ours: theirs for ours, theirs in self.columns.items() if ours != theirs}
 
+    @property
+    def source(self) -> Frame:
+        """The table as `ombud.data` reads it: in ombud's names, and in long form."""
+        reading = Reading.from_dict(self.reading, f"[data.reading.{self.role}]")
+        table = self.path if self.frame is None else self.frame
+        return MappedFile(table, dict(self.columns), reading=reading)
 
-def read_role(path: Path, role: str | None = None) -> FileRole:
-    """Return what a file seems to hold, by its header and the types of its columns.
+
+def read_role(
+    path: Path | str, role: str | None = None, answers: Answers | None = None, frame: Any = None
+) -> FileRole:
+    """Return what a table seems to hold, by its header and its first rows.
 
     Parameters
     ----------
     path
-        A Parquet, CSV, TSV or JSONL file.
+        The file; of a frame, its name in messages.
     role
         What it holds, where somebody has said so.
+    answers
+        What else somebody said.
+    frame
+        A frame instead of a file.
 
     Raises
     ------
-    PlanError
-        If its columns tell nothing, or not what they were said to be.
+    DataError
+        If it cannot be read.
     """
-    lazy, _ = open_frame(path)
+    path, answers = Path(path), answers or Answers()
+    table = path if frame is None else frame
+    reading = dict(answers.reading.get(role or "", {}))
+    chosen_reading = Reading.from_dict(reading, "--read")
+    lazy, _ = open_frame(MappedFile(table, {}, reading=replace(chosen_reading, items=(), labels=(),
+                                    split="", where=(), votes=False)))  # fmt: skip
     try:
-        schema: pl.Schema = lazy.to_native().collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(path.name, [f"its header cannot be read: {str(error)[:200]}"]) from None
-    found = _meanings(schema, path)
-    chosen = role or _role(found, schema, path)
+        rows: pl.DataFrame = lazy.head(_ROWS).collect(backend="polars").to_native()
+    except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
+        raise DataError(path.name, [unreadable(error)]) from None
+    profiles = {name: _profile(rows[name]) for name in rows.columns}
+    found = _meanings(profiles, path, role, answers.columns)
+    wide = _wide_lists(rows.columns) if "user" in found else ()
+    chosen = role or _role(found, profiles, path, wide)
+    questions: list[Question] = []
+    assumed: list[str] = []
     if chosen is None:
-        raise PlanError(
-            f"{path.name}: its columns ({', '.join(schema.names()[:12])}) do not tell what it "
-            f"holds; say it, as in interactions={path} (one of {', '.join(ROLES)})"
+        shown = ", ".join(rows.columns[:12])
+        asked = Question(
+            f"{path.name}: what does it hold? Its columns ({shown}) do not tell.",
+            f"--as ROLE={path} (one of {', '.join(r.replace('_', '-') for r in ROLES)})",
         )
-    missing = [one for one in _NEEDED[chosen] if one not in found]
-    if missing:
-        raise PlanError(
-            f"{path.name} has no column for {' and '.join(missing)} of {chosen} "
-            f"(found: {', '.join(schema.names()[:12])})"
+        return FileRole(path, "", {}, tuple(rows.columns), questions=(asked,), frame=frame)
+    own = _own(chosen, found)
+    if chosen == "recommendations" and "item" not in own:
+        _find_lists(own, found, wide, reading, profiles, assumed, path)
+    if chosen == "labels":
+        _find_labels(own, found, rows, profiles, reading, assumed, path)
+    if chosen == "decisions" and "id" not in own and "text" in found:
+        own["id"] = found["text"]
+        assumed.append(f"{path.name}: decisions are matched with texts by the text itself")
+    missing = [one for one in _NEEDED[chosen] if one not in own and not reading.get("items")
+               and not (one == "label" and reading.get("labels"))]  # fmt: skip
+    for one in missing:
+        free = [name for name in rows.columns if name not in own.values()]
+        questions.append(
+            Question(
+                f"{path.name}: which column is the {one} of the {chosen.replace('_', ' ')}? "
+                f"Columns: {', '.join(free[:12])}.",
+                f"--map {one}=COLUMN",
+            )
         )
-    own = {ours: found[ours] for ours in _COLUMNS[chosen] if ours in found}
-    if chosen == "texts" and "truth" in own:
-        own = {("label" if ours == "truth" else ours): theirs for ours, theirs in own.items()}
-    if len(set(own.values())) < len(own):  # one column for two meanings: the first stands
-        own = {ours: theirs for ours, theirs in own.items() if ours == _first(own, theirs)}
-    others = tuple(name for name in schema.names() if name not in own.values())
-    return FileRole(path, chosen, own, others)
+    flags = {"texts": ("label",), "decisions": ("flagged", "outcome"), "labels": ("present",)}
+    for ours in flags.get(chosen, ()):
+        if ours in own:
+            _find_words(own, ours, rows[own[ours]], reading, answers, assumed, questions, path)
+    systems = ("", ())
+    if chosen in {"recommendations", "decisions"} and found.get("system"):
+        names = rows[found["system"]].drop_nulls().cast(pl.String).str.strip_chars()
+        values = tuple(names.unique(maintain_order=True).to_list())
+        if 1 <= len(values) <= _MOST_SYSTEMS and found["system"] not in own.values():
+            systems = (found["system"], values)
+    if "annotator" in found and chosen in {"texts", "labels"}:
+        reading["votes"] = True
+        assumed.append(f"{path.name}: several rows about one thing are votes of annotators")
+    others = tuple(name for name in rows.columns if name not in own.values())
+    return FileRole(
+        path, chosen, own, others, reading, systems, tuple(assumed), tuple(questions), frame
+    )
 
 
-def _first(own: Mapping[str, str], theirs: str) -> str:
-    return next(ours for ours, name in own.items() if name == theirs)
+def _own(role: str, found: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of a role; one column has one meaning."""
+    own: dict[str, str] = {}
+    for ours in _COLUMNS[role]:
+        if ours in found and found[ours] not in own.values():
+            own[ours] = found[ours]
+    if role == "texts" and "truth" in own:
+        own["label"] = own.pop("truth")
+    return own
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+def _find_lists(
+    own: dict[str, str],
+    found: Mapping[str, str],
+    wide: Sequence[str],
+    reading: dict[str, Any],
+    profiles: Mapping[str, Profile],
+    assumed: list[str],
+    path: Path,
+) -> None:
+    """Find lists that are in one row per user."""
+    if len(wide) > 1:
+        reading["items"] = list(wide)
+        assumed.append(f"{path.name}: {wide[0]} to {wide[-1]} are one list per row, best first")
+    elif "items" in found:
+        reading["items"] = [found["items"]]
+        assumed.append(f"{path.name}: column {found['items']!r} holds the whole list, best first")
+    if reading.get("items"):
+        for ours in ("rank", *(("score",) if profiles.get(own.get("score", "")) != "list" else ())):
+            own.pop(ours, None)
 
 
-def _meanings(schema: pl.Schema, path: Path) -> dict[str, str]:
+def _find_labels(
+    own: dict[str, str],
+    found: Mapping[str, str],
+    rows: pl.DataFrame,
+    profiles: Mapping[str, Profile],
+    reading: dict[str, Any],
+    assumed: list[str],
+    path: Path,
+) -> None:
+    """Find labels that are columns, and several labels in one cell."""
+    if "label" not in own or profiles[own["label"]] == "flag":
+        flags = [n for n, p in profiles.items() if p == "flag" and n != own.get("item")]
+        if flags and "labels" not in reading:
+            for ours in ("label", "yes", "no", "present", "state"):
+                own.pop(ours, None)
+            reading["labels"] = flags
+            assumed.append(f"{path.name}: the columns {', '.join(flags[:6])} are labels, one each")
+        return
+    if reading.get("split"):
+        return
+    if profiles[own["label"]] == "list":
+        reading["split"] = "|"
+        return
+    cells = rows[own["label"]].drop_nulls().cast(pl.String)
+    for mark in ("|", ";", ","):
+        several = cells.str.contains(mark, literal=True)
+        if not several.any():
+            continue
+        parts = cells.str.split(mark).explode().str.strip_chars(" []\"'")
+        # Labels come again in other cells; the parts of one long name do not.
+        if several.mean() > 0.02 and parts.n_unique() < max(parts.len() / 2, 3):  # type: ignore[operator]
+            reading["split"] = mark
+            assumed.append(f"{path.name}: {mark!r} separates several labels in one cell")
+            return
+
+
+def _find_words(
+    own: dict[str, str],
+    ours: str,
+    values: pl.Series,
+    reading: dict[str, Any],
+    answers: Answers,
+    assumed: list[str],
+    questions: list[Question],
+    path: Path,
+) -> None:
+    """Find which words of a column mean yes."""
+    known = {*YES, *NO, *MISSING}
+    if values.dtype != pl.String:
+        return
+    words = set(values.drop_nulls().str.strip_chars().str.to_lowercase().unique().to_list())
+    if ours == "outcome":
+        if words <= {"allowed", "flagged", "refused", "error", "unparseable"}:
+            return
+        own["flagged"] = own.pop("outcome")
+    if words <= known or reading.get("yes"):
+        return
+    open_words = words - set(MISSING)
+    theirs = own.get(ours, own.get("flagged", ours))
+    if answers.yes_values and {word.strip().lower() for word in answers.yes_values} & words:
+        reading["yes"] = list(answers.yes_values)
+        return
+    plain = {word: _joined(word) for word in open_words}
+    yes = sorted(w for w, p in plain.items() if w in FLAGGED or p in FLAGGED or w in YES)
+    no = {w for w, p in plain.items() if w in ALLOWED or p in ALLOWED or w in NO}
+    no |= {w for w in open_words if w.startswith(("not ", "non-", "non ", "no ", "not-", "nicht "))}
+    yes = [word for word in yes if word not in no]
+    if len(open_words) > _MOST_WORDS:
+        own.pop(ours, None)
+        own.pop("flagged", None)
+        return
+    if yes and set(yes) | no == open_words:
+        reading["yes"] = yes
+        shown = ", ".join(map(repr, yes))
+        assumed.append(f"{path.name}: {shown} in column {theirs!r} means yes, other words no")
+        return
+    shown = ", ".join(map(repr, sorted(open_words)))
+    questions.append(
+        Question(
+            f"{path.name}: which words of column {theirs!r} mean that a text is flagged or a label "
+            f"applies? Found: {shown}.",
+            "--yes-values WORD,WORD",
+            ",".join(yes),
+        )
+    )
+    if yes and answers.accept:
+        reading["yes"] = yes
+
+
+def _tokens(name: str) -> list[str]:
+    """Return the words of a name: ``KundenNr`` and ``kunden_nr`` are two."""
+    text = unicodedata.normalize("NFKD", name)
+    text = "".join(c for c in text if not unicodedata.combining(c))
+    text = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", text)
+    return [word for word in re.split(r"[^a-z0-9]+", text.lower()) if word]
+
+
+def _joined(name: str) -> str:
+    return "".join(_tokens(name))
+
+
+def _spellings(name: str) -> list[str]:
+    """Return what a name may mean, the whole of it first."""
+    tokens = _tokens(name)
+    bare = [word for word in tokens if word not in _PLAIN]
+    made = ["".join(tokens), "".join(bare)]
+    singular = [word.removesuffix("s").removesuffix("n") for word in made]
+    return [word for word in dict.fromkeys([*made, *singular]) if word]
+
+
+def _meanings(
+    profiles: Mapping[str, Profile], path: Path, role: str | None, told: Mapping[str, str]
+) -> dict[str, str]:
     """Return the column for each meaning; the spelling that stands first in the list wins."""
     found: dict[str, str] = {}
-    plain: dict[str, str] = {}
-    for name in schema.names():
-        plain.setdefault(_plain(name), name)
-    for meaning, words in _MEANS.items():
-        for word in words:
-            if word in plain and _fits(meaning, schema[plain[word]]):
-                found[meaning] = plain[word]
-                break
-    stem = _plain(path.stem)
+    spelled = {name: _spellings(name) for name in profiles}
+    for depth in (0, 1):
+        for meaning, words in _WORDS.items():
+            if meaning in found:
+                continue
+            for word in words:
+                if depth == 0 and meaning == "item" and word in _WEAK:
+                    continue
+                named = [
+                    n for n, spellings in spelled.items()
+                    if (spellings[:1] == [word] if depth == 0 else word in spellings)
+                    and _fits(meaning, profiles[n])
+                    and (depth == 0 or n not in found.values())
+                ]  # fmt: skip
+                if named:
+                    found[meaning] = named[0]
+                    break
+    for meaning in ("user", "item"):  # one word of a name is enough where no name is better
+        if meaning not in found:
+            named = [n for n in profiles if set(_tokens(n)) & set(_WORDS[meaning])
+                     and n not in found.values() and _fits(meaning, profiles[n])]  # fmt: skip
+            if len(named) == 1:
+                found[meaning] = named[0]
+    stem = _joined(path.stem)
     for meaning, words in (("user", _PEOPLE), ("item", _THINGS)):
         # users.csv may call the user "id".
-        if meaning not in found and "id" in found and any(word in stem for word in words):
+        if meaning not in found and "id" in found and any(word in stem for word in map(str, words)):
             found[meaning] = found["id"]
+    for ours, theirs in told.items():
+        part, dot, meaning = ours.rpartition(".")
+        if (not dot or part.replace("-", "_") == role) and theirs in profiles:
+            for other in [m for m, n in found.items() if n == theirs]:
+                del found[other]
+            found["truth" if meaning == "label" and profiles[theirs] != "word" else meaning] = (
+                theirs
+            )
+            if meaning == "label":
+                found["label"] = found["truth"] = theirs
     return found
 
 
-def _fits(meaning: str, dtype: pl.DataType) -> bool:
-    """Whether a column of this type can have a meaning that its name suggests."""
-    if meaning in {"text", "label", "outcome", "family", "set", "categories"}:
-        return dtype in {pl.String, pl.Categorical} or isinstance(dtype, pl.Enum)
-    if meaning in {"truth", "flagged", "present"}:
-        return dtype == pl.Boolean or dtype.is_integer()
+def _profile(values: pl.Series) -> Profile:
+    """Return what kind of values a column has."""
+    dtype = values.dtype
+    if isinstance(dtype, pl.List | pl.Array | pl.Struct):
+        return "list"
+    some = values.drop_nulls()
+    if not len(some):
+        return "empty"
+    if dtype == pl.Boolean:
+        return "flag"
+    if dtype.is_integer():
+        return "flag" if some.is_in([0, 1]).all() else "whole"
+    if dtype.is_float():
+        known = some.fill_nan(None).drop_nulls()
+        if known.is_in([0.0, 1.0]).all():
+            return "flag"
+        return "whole" if (known == known.round()).all() else "number"
+    if dtype.is_temporal():
+        return "time"
+    words = some.cast(pl.String).str.strip_chars()
+    lower = words.str.to_lowercase()
+    kept = words.filter(~lower.is_in(list(MISSING)))
+    if not len(kept):
+        return "empty"
+    if lower.is_in([*YES, *NO, *MISSING]).all():
+        return "flag"
+    if kept.str.contains(r"^[+-]?\d+(\.0+)?$").all():
+        return "whole"
+    if kept.str.contains(r"^[+-]?[\d.,' \u00a0]*\d ?%?$").all():
+        return "number"
+    if kept.str.contains(r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ,].*)?$").all():
+        return "time"
+    if kept.str.starts_with("[").all():
+        return "list"
+    long = kept.str.len_chars().mean()
+    return "text" if isinstance(long, float) and long > 25 else "word"
+
+
+def _fits(meaning: str, profile: Profile) -> bool:
+    """Whether a column of these values can have a meaning that its name suggests."""
+    if meaning == "text":
+        return profile in {"text", "word"}
+    if meaning == "label":
+        return profile in {"text", "word", "list"}
+    if meaning in {"family", "set", "categories", "system", "annotator"}:
+        return profile not in {"list", "number", "time"}
+    if meaning == "items":
+        return profile in {"list", "text", "word"}
+    if meaning in {"truth", "flagged", "present", "outcome"}:
+        return profile in {"flag", "whole", "word"}
     if meaning in {"rating", "score"}:
-        return dtype.is_numeric()
+        return profile in {"whole", "number", "flag", "empty"}
     if meaning in {"rank", "yes", "no", "state", "repeat"}:
-        return dtype.is_integer()
-    return True
+        return profile in {"whole", "flag"}
+    if meaning == "time":
+        return profile in {"time", "whole", "number", "word", "text", "empty"}
+    return profile not in {"list", "empty"}
 
 
-def _role(found: Mapping[str, str], schema: pl.Schema, path: Path) -> str | None:
-    stem = _plain(f"{path.parent.name} {path.stem}")
+def _wide_lists(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns ``rec1`` to ``rec10`` of a list, in order."""
+    numbered: dict[str, dict[int, str]] = {}
+    for name in columns:
+        cut = re.fullmatch(r"(.*?)[ _.#-]?(\d{1,4})", name.strip())
+        if cut:
+            numbered.setdefault(cut[1].lower(), {})[int(cut[2])] = name
+    for places in numbered.values():
+        order = sorted(places)
+        if len(order) > 1 and order[0] in {0, 1} and order == list(range(order[0], order[-1] + 1)):
+            return tuple(places[place] for place in order)
+    return ()
+
+
+def _role(
+    found: Mapping[str, str], profiles: Mapping[str, Profile], path: Path, wide: Sequence[str]
+) -> str | None:
+    stem = _joined(f"{path.parent.name} {path.stem}")
+    own_stem = _joined(path.stem)
     user, item = "user" in found, "item" in found
+    if (
+        user
+        and (len(wide) > 1 or "items" in found)
+        and (not item or found.get("items") == found.get("item"))
+    ):
+        return "recommendations"
     if user and item and found["user"] != found["item"]:
         scored = "score" in found and "rating" not in found
-        if "rank" in found or (scored and any(word in stem for word in _ANSWERS)):
+        if "rank" in found or (scored and any(word in stem for word in _RETURNED)):
             return "recommendations"
-        return "test" if any(word in _plain(path.stem) for word in _HELD_OUT) else "interactions"
+        return "test" if any(word in own_stem for word in _HELD_OUT) else "interactions"
+    if user and "rank" in found and not item:
+        return "recommendations"
     if "text" in found and not user:
         return "texts"
-    if item and "label" in found:
+    flags = [n for n, p in profiles.items() if p == "flag" and n != found.get("item")]
+    if item and "label" in found and found["label"] != found["item"]:
+        return "labels"
+    if (
+        item
+        and (len(flags) > 1 or (flags and any(word in own_stem for word in _TAGS)))
+        and (len(flags) == len(profiles) - 1 or any(word in own_stem for word in _TAGS))
+    ):
         return "labels"
     if "id" in found and found["id"] not in (found.get("user"), found.get("item")):
         if any(name in found for name in ("outcome", "flagged", "score")):
             return "decisions"
         if not user and not item:
-            return "text_groups" if len(schema) > 1 else None
-    if user and len(schema) > 1:
+            return "text_groups" if len(profiles) > 1 else None
+    if user and len(profiles) > 1:
         return "users"
-    return "items" if item and len(schema) > 1 else None
+    return "items" if item and len(profiles) > 1 else None
+
+
+def group_columns(role: FileRole) -> list[str]:
+    """Return the columns of texts that name groups of people."""
+    return [name for name in role.others if _joined(name) in _GROUPS]
 
 
 def named_role(word: str) -> tuple[str | None, Path]:
@@ -227,9 +618,13 @@ def named_role(word: str) -> tuple[str | None, Path]:
     role, equals, rest = word.partition("=")
     if equals and role.replace("-", "_") in ROLES and not Path(word).exists():
         return role.replace("-", "_"), Path(rest)
+    if equals and not Path(word).exists():
+        known = ", ".join(one.replace("_", "-") for one in ROLES)
+        raise PlanError(f"{word}: {role!r} is not what a file can hold; one of {known}")
     return None, Path(word)
 
 
-def files_in(folder: Path, endings: Sequence[str]) -> list[Path]:
+def files_in(folder: Path) -> list[Path]:
     """Return the tables that lie in a folder, by name."""
-    return sorted(p for p in folder.iterdir() if p.is_file() and p.suffix.lower() in endings)
+    found = (p for p in folder.iterdir() if p.is_file() and file_type(p)[0] in ENDINGS)
+    return sorted(p for p in found if p.suffix.lower() != ".txt" or "requirements" not in p.name)

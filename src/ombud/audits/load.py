@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
 from ombud import registry
-from ombud.audits.analysis import Analysis
+from ombud.audits.faults import build_all
 from ombud.audits.plan import DataPlan, Plan
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
+from ombud.data.frames import MappedFile, open_frame
 from ombud.data.items import LABEL, LABEL_WORDS
+from ombud.data.reading import Reading
 from ombud.data.splits import split
 from ombud.data.tables import TABLES, TableOptions, read_tables
 from ombud.errors import DataError, OmbudError, PlanError, RegistryError
@@ -24,12 +27,19 @@ from ombud.registry import hint
 from ombud.systems.base import Moderator, Recommender
 
 
-def load_data(plan: Plan) -> Dataset:
+def load_data(plan: Plan, hashes: Mapping[str, str] | None = None) -> Dataset:
     """Read the data that a plan names, let its preset prepare it, and split it if it says so.
 
     The faults of all files come in one error.
+
+    Parameters
+    ----------
+    plan
+        What to read.
+    hashes
+        Hashes of files that are known, as `ombud.audits.provenance.input_hashes` gives them.
     """
-    data = _by_item(prepared(plan, _load(plan)), plan)
+    data = _by_item(prepared(plan, _crossed(_load(plan, hashes or {}), plan)), plan)
     return _split(data, plan) if plan.split else data
 
 
@@ -43,7 +53,7 @@ def _split(data: Dataset, plan: Plan) -> Dataset:
     return replace(data, interactions=train, test=cut.test)
 
 
-def _load(plan: Plan) -> Dataset:
+def _load(plan: Plan, hashes: Mapping[str, str]) -> Dataset:
     if plan.data.source is not None:
         _check_only_source(plan)
         kind = "source" if plan.data.source in registry.names("source") else "world"
@@ -54,7 +64,7 @@ def _load(plan: Plan) -> Dataset:
         if plan.data.unlabeled == "no" and data.labels is not None:
             data = replace(data, labels=data.labels.with_unlabeled("no"))
         return _grouped(data, plan)
-    return _load_files(plan)
+    return _load_files(plan, hashes)
 
 
 def _check_only_source(plan: Plan) -> None:
@@ -89,14 +99,22 @@ def _grouped(data: Dataset, plan: Plan) -> Dataset:
             continue
         wanted = groups.attributes if plan.by is None else plan.by
         by = [w for w in wanted if w in groups.attributes]
-        chosen = groups.select(by) if by else None
-        if chosen is not None and plan.intersections:
-            chosen = chosen.with_intersections()
-        result[name] = chosen
+        result[name] = groups.select(by) if by else None
     return replace(data, users=result["users"], text_groups=result["text_groups"])
 
 
-def _load_files(plan: Plan) -> Dataset:
+def _crossed(data: Dataset, plan: Plan) -> Dataset:
+    """Return the data with pairs of groups too, where the plan asks for intersections."""
+    if not plan.intersections:
+        return data
+    users, texts = (
+        None if groups is None else groups.with_intersections()
+        for groups in (data.users, data.text_groups)
+    )
+    return replace(data, users=users, text_groups=texts)
+
+
+def _load_files(plan: Plan, known: Mapping[str, str]) -> Dataset:
     asked = plan.data
     paths = {name: path for name in TABLES if (path := getattr(asked, name)) is not None}
     options = TableOptions(
@@ -107,9 +125,10 @@ def _load_files(plan: Plan) -> Dataset:
         threshold=asked.threshold,
         strict=asked.strict,
         by=plan.by,
-        intersections=plan.intersections,
         by_item=tuple(name for name in plan.by_item if name != LABEL),
         columns=asked.columns,
+        reading=asked.reading,
+        unread=_unread(plan),
     )
     tables = read_tables(paths, options)
     if "test" in tables and "interactions" not in tables:
@@ -120,11 +139,63 @@ def _load_files(plan: Plan) -> Dataset:
     if unused:
         raise PlanError(f"by = [] compares no groups, but [data] names {', '.join(unused)}")
     unknowns = tables["labels"].rule if "labels" in tables else ""
-    hashes = {Path(path).name: hash_file(Path(path)) for path in paths.values()}
+    hashes = {
+        Path(path).name: known.get(f"data.{name}") or hash_file(Path(path))
+        for name, path in paths.items()
+    }
+    changed = _changed_forms(plan)
+    main = "interactions" if "interactions" in tables else "texts" if "texts" in tables else ""
+    if main and changed:
+        table = tables[main]
+        tables[main] = replace(table, exclusions=(*table.exclusions, *changed))
     card = Card(name="files", title=", ".join(hashes), hashes=hashes, unknowns=unknowns)
     data = Dataset(**tables, card=card)
     _check_matches(data, asked)
     return data
+
+
+def _changed_forms(plan: Plan) -> list[Exclusion]:
+    """Return in what files differ from those that the plan was written for."""
+    found = []
+    for table, before in plan.data.form.items():
+        path = getattr(plan.data, table, None)
+        if path is None or not before:
+            continue
+        reading = plan.data.reading.get(table, {})
+        plain = {k: v for k, v in reading.items() if k in {"separator", "encoding", "names"}}
+        file = MappedFile(path, reading=Reading.from_dict(plain, f"[data.reading.{table}]"))
+        now = open_frame(file)[0].collect_schema().names()
+        new = [name for name in now if name not in before]
+        gone = [name for name in before if name not in now]
+        parts = [f"new columns: {', '.join(new)}"] if new else []
+        parts += [f"missing columns: {', '.join(gone)}"] if gone else []
+        if parts:
+            text = f"it differs from the file that the plan was written for ({'; '.join(parts)})"
+            found.append(Exclusion(Path(path).name, "", 0, text, key="warning/changed-form"))
+    return found
+
+
+def _unread(plan: Plan) -> tuple[str, ...]:
+    """Return the columns of the interactions that nothing in a plan reads."""
+    if plan.preset or plan.analyses or plan.split:
+        return ()
+    known = registry.names("recommender")
+    kinds = [str(config.get("type")) for config in plan.systems.values()]
+    trained = any(
+        kind not in known or getattr(registry.get("recommender", kind), "trainable", True)
+        for kind in kinds
+    )
+    try:
+        metrics = load_metrics(plan.metrics)
+    except OmbudError:  # the error comes when metrics are loaded
+        return ()
+    if trained:
+        return ()
+    rated = plan.data.rating_scale is not None or plan.data.duplicates in {"mean", "median"}
+    for metric in metrics:
+        rated |= metric.reads == "predictions" or getattr(metric, "history", "") == "relevant"
+        rated |= getattr(metric, "relevance", "") == "top-quartile"
+    return (*(() if rated else ("rating",)), *(() if plan.data.duplicates == "last" else ("time",)))
 
 
 def _check_matches(data: Dataset, asked: DataPlan) -> None:
@@ -195,6 +266,13 @@ def load_system(
         )
     if of == "moderator" and "name" in signature(registry.get(of, kind)).parameters:
         options.setdefault("name", name)  # messages then use the name that the plan uses
+    known_options = signature(registry.get(of, kind)).parameters
+    for given, wanted in (("url", "base_url"), ("base_url", "url")):
+        # One key for the address of any service; `base_url` is the older name.
+        if given in options and given not in known_options and wanted in known_options:
+            if wanted in options:
+                raise PlanError(f"system {name!r}: url and base_url are the same; remove one")
+            options[wanted] = options.pop(given)
     made: Recommender | Moderator = registry.create(of, kind, options)
     return made
 
@@ -213,27 +291,8 @@ def what_systems_are(
 
 def load_metrics(specs: tuple[dict[str, Any], ...]) -> tuple[Metric, ...]:
     """Build metrics from their part of a plan; all faults in one error."""
-    return _load_all("metric", specs)
-
-
-def load_analyses(specs: tuple[dict[str, Any], ...]) -> tuple[Analysis, ...]:
-    """Build analyses from their part of a plan; all faults in one error."""
-    return _load_all("analysis", specs)
-
-
-def _load_all(kind: str, specs: tuple[dict[str, Any], ...]) -> tuple[Any, ...]:
-    made: list[Any] = []
     faults: list[str] = []
-    for spec in specs:
-        options = dict(spec)
-        name = options.pop("name", None)
-        if name is None:
-            faults.append(f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} has no name: {spec}")
-            continue
-        try:
-            made.append(registry.create(kind, name, options))
-        except OmbudError as error:
-            faults.append(str(error))
+    metrics = build_all("metric", specs, faults)
     if faults:
         raise PlanError("\n".join(faults))
-    return tuple(made)
+    return metrics

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, cast
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import tomli_w
 from pydantic import (
@@ -20,10 +34,14 @@ from pydantic import (
     model_validator,
 )
 
+from ombud import registry
 from ombud.audits.gate import Condition
 from ombud.data.items import LABEL, LABEL_WORDS
 from ombud.data.labels import Unlabeled
-from ombud.errors import PlanError
+from ombud.data.lake import is_remote
+from ombud.data.tables import TABLES
+from ombud.errors import OmbudError, PlanError
+from ombud.files import is_plain_file
 
 PLAN_SCHEMA = 1
 """The version of the plan's form that this ombud writes, and the newest it reads."""
@@ -51,10 +69,23 @@ class AboutPlan(_Strict):
     """Which version of the system."""
     period: str | None = Field(default=None, max_length=200)
     """The time that the data is from."""
+    data: str | None = Field(default=None, max_length=200)
+    """What the data is, in a few words, such as "simulated data"."""
     purpose: str | None = Field(default=None, max_length=1000)
     """What the audit is for."""
     contact: str | None = Field(default=None, max_length=200)
     """Whom to ask about it."""
+
+
+class DisplayPlan(_Strict):
+    """What readers see in place of keys: ``[display.groups] "age=18-24" = "students"``."""
+
+    systems: dict[str, str] = Field(default_factory=dict)
+    """By the name of a system: its display name."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """By label: its display name."""
+    groups: dict[str, str] = Field(default_factory=dict)
+    """By group, such as ``age=18-24``: who is in it, as a plural noun."""
 
 
 class ExpectPlan(_Strict):
@@ -120,6 +151,10 @@ class DataPlan(_Strict):
     """File with `id` and a column per attribute of the texts, or in long form `id` and `group`."""
     columns: dict[str, dict[str, str]] = Field(default_factory=dict)
     """``[data.columns.TABLE]``: by the name above, the column's name in the file of that table."""
+    reading: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """``[data.reading.TABLE]``: how its file is written (`separator`, `decimal`, `dates`, ...)."""
+    form: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By table, the columns its file had when the plan was written: the result names changes."""
 
     _old_names: tuple[str, ...] = PrivateAttr(default=())
 
@@ -238,6 +273,8 @@ class Plan(_Expecting):
     """Who audits whom, and what for."""
     expect: dict[str, ExpectPlan] = Field(default_factory=dict)
     """By name (a few words, for the report's first screen): a `limit` and its `reason`."""
+    display: DisplayPlan = DisplayPlan()
+    """Names that the report shows in place of keys."""
     preset: str | None = None
     """A registered preset that fills in what the plan leaves open."""
     options: dict[str, Any] = Field(default_factory=dict)
@@ -295,20 +332,14 @@ class Plan(_Expecting):
 
     def relative_to(self, folder: Path) -> Self:
         """Return the plan with its paths made absolute from a folder."""
-        from ombud.audits.paths import absolute_paths
-
         return cast(Self, absolute_paths(self, folder))
 
     def portable(self, folder: Path) -> Self:
         """Return the plan with paths relative to a folder, and no home folder in them."""
-        from ombud.audits.paths import portable_paths
-
         return cast(Self, portable_paths(self, folder))
 
     def to_toml(self) -> str:
         """Return the plan as TOML text."""
-        from ombud.audits.faults import numbers_that_are_none
-
         if found := numbers_that_are_none(self.model_dump()):
             told = ", ".join(f"{place} is {value}" for place, value in found.items())
             raise PlanError(f"a plan holds finite numbers; {told}")
@@ -329,6 +360,8 @@ _M = TypeVar("_M", bound=BaseModel)
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Read a TOML file that a person wrote, with an error that says what it should be."""
+    if path.exists() and not is_plain_file(path) and not path.is_dir():
+        raise PlanError(f"{path} is not a regular file")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -347,8 +380,6 @@ def checked(form: type[_M], content: dict[str, Any], source: str) -> _M:
             f"{source} has schema version {version}; this ombud reads up to {PLAN_SCHEMA}. "
             "Install a newer ombud: pip install --upgrade ombud"
         )
-    from ombud.audits.faults import form_faults, numbers_that_are_none
-
     found = numbers_that_are_none(content)
     faults = [
         f"{place}: {value} is no number that can be computed with" for place, value in found.items()
@@ -361,3 +392,167 @@ def checked(form: type[_M], content: dict[str, Any], source: str) -> _M:
         count = f"{len(faults)} fault{'s' if len(faults) != 1 else ''}"
         raise PlanError("\n".join([f"{source}: {count}", *(f"  - {f}" for f in faults)]))
     return made
+
+
+# Which values of a plan are paths: those whose argument is typed as one.
+
+
+Change = Callable[[str], str]
+
+
+def _is_path(hint: Any) -> bool:
+    if get_origin(hint) in (Union, UnionType):
+        return any(_is_path(part) for part in get_args(hint) if part is not NoneType)
+    return isinstance(hint, type) and issubclass(hint, Path)
+
+
+def _is_file(value: object) -> bool:
+    # A mapping or a list of terms may also be named: "tmdb-to-ao3@1" is no file.
+    return isinstance(value, str) and value != "" and not ("@" in value and not Path(value).suffix)
+
+
+def _changed(kinds: tuple[str, ...], name: object, part: Mapping[str, Any], change: Change) -> Any:
+    """Return the arguments of a registered thing with its paths changed, however deep."""
+    hints: dict[str, Any] = {}
+    for kind in kinds:
+        try:
+            hints = registry.argument_types(kind, str(name))
+            break
+        except OmbudError:  # the fault is told when the thing is built
+            continue
+    return {key: _value(hints.get(key), value, change) for key, value in part.items()}
+
+
+def _value(hint: Any, value: Any, change: Change) -> Any:
+    if isinstance(value, Mapping):
+        if "source" in value and "type" not in value:  # a part of several sources
+            return _changed(("source",), value["source"], value, change)
+        named = value.get("type", value.get("name"))
+        return _changed(("recommender", "moderator"), named, value, change)
+    if isinstance(value, list | tuple):
+        return [_value(None, one, change) if isinstance(one, Mapping) else one for one in value]
+    return change(value) if _is_path(hint) and _is_file(value) else value
+
+
+def change_paths(plan: Plan, change: Change) -> Plan:
+    """Return the plan with every path in it changed.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    change
+        From a path to what stands in its place.
+    """
+    given = {name: getattr(plan.data, name) for name in TABLES}
+    tables = {name: change(path) for name, path in given.items() if path is not None}
+    options = _changed(("source", "world"), plan.data.source, plan.data.options, change)
+    data = plan.data.model_copy(update={**tables, "options": options})
+    systems = {
+        name: _changed(("recommender", "moderator"), config.get("type"), config, change)
+        for name, config in plan.systems.items()
+    }
+    return plan.model_copy(
+        update={
+            "data": data,
+            "systems": systems,
+            "metrics": _specs("metric", plan.metrics, change),
+            "analyses": _specs("analysis", plan.analyses, change),
+            "options": _changed(("preset",), plan.preset, plan.options, change),
+        }
+    )
+
+
+def _specs(
+    kind: str, specs: tuple[dict[str, Any], ...], change: Change
+) -> tuple[dict[str, Any], ...]:
+    return tuple(_changed((kind,), spec.get("name"), spec, change) for spec in specs)
+
+
+def absolute_paths(plan: Plan, folder: Path) -> Plan:
+    """Return the plan with its paths made absolute from a folder; ``~`` is the reader's home."""
+
+    def absolute(path: str) -> str:
+        if is_remote(path):
+            return path
+        try:
+            return str((folder / Path(path).expanduser()).resolve())
+        except (OSError, RuntimeError, ValueError) as error:  # no such home; a NUL in the name
+            raise PlanError(f"{path[:80]!r} cannot be a path: {error}") from None
+
+    return change_paths(plan, absolute)
+
+
+def portable_paths(plan: Plan, folder: Path) -> Plan:
+    """Return the plan with paths relative to a folder, without the home folder of its writer.
+
+    What lies beside the folder is named from there, so both can be moved together; what lies
+    elsewhere under the home folder begins with ``~``.
+    """
+    here, home = folder.resolve(), Path.home().resolve()
+
+    def portable(path: str) -> str:
+        file = Path(path)
+        if not file.is_absolute():
+            return path
+        shared = Path(os.path.commonpath([here, file]))
+        if shared != Path(shared.anchor) and shared not in (home, *home.parents):
+            return Path(os.path.relpath(file, here)).as_posix()
+        return f"~/{file.relative_to(home).as_posix()}" if file.is_relative_to(home) else path
+
+    return change_paths(plan, portable)
+
+
+# What is wrong with the form of a plan, each fault with what was probably meant.
+
+
+def form_faults(model: type[BaseModel], error: ValidationError) -> list[str]:
+    """Return one line for each fault in the form of a plan."""
+    lines = []
+    for one in error.errors():
+        where = [str(part) for part in one["loc"]]
+        if one["type"] == "extra_forbidden":
+            lines.append(_unknown_key(model, where))
+        else:
+            said = one["msg"].removeprefix("Value error, ")
+            lines.append(f"{'.'.join(where) or 'plan'}: {said}")
+    return lines
+
+
+def numbers_that_are_none(content: Any) -> dict[str, float]:
+    """Return every ``inf`` and ``nan`` in nested values, however deep, by its place."""
+    found: dict[str, float] = {}
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), content)]
+    while waiting:
+        place, part = waiting.pop()
+        if isinstance(part, float) and not isfinite(part):
+            found[".".join(place)] = part
+        elif isinstance(part, dict):
+            waiting += [((*place, str(key)), value) for key, value in part.items()]
+        elif isinstance(part, list | tuple):
+            waiting += [((*place, str(at)), value) for at, value in enumerate(part)]
+    return dict(reversed(found.items()))
+
+
+def _unknown_key(model: type[BaseModel], where: list[str]) -> str:
+    *path, key = where
+    inside: Any = model
+    named = False
+    for part in path:
+        if named:  # the part is a name that the plan gives, such as that of an expectation
+            named = False
+            continue
+        field = getattr(inside, "model_fields", {}).get(part)
+        inside = None if field is None else _model(field.annotation)
+        named = field is not None and get_origin(field.annotation) is dict
+    known = list(getattr(inside, "model_fields", {}))
+    place = f"[{'.'.join(path)}]" if path else "the plan"
+    near = get_close_matches(key, known, n=1)
+    meant = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
+    return f"{place} has no key {key!r}; {meant}"
+
+
+def _model(annotation: Any) -> Any:
+    return next(
+        (a for a in (annotation, *get_args(annotation)) if hasattr(a, "model_fields")), None
+    )

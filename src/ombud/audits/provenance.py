@@ -84,55 +84,66 @@ def fingerprint_system(system: Recommender | Moderator) -> str:
     return ""
 
 
-def fingerprint_data(data: Dataset) -> str:
-    """Return a hash of the content of a data set, whatever it was read from."""
-    parts: list[Any] = []
-    for table in (data.interactions, data.test):
-        if table is not None:
-            parts += [table.users.ids, table.items.ids]
-            parts += [table.matrix.indptr, table.matrix.indices, table.matrix.data]
-    if data.labels is not None:
-        parts += [data.labels.items.ids, np.array(data.labels.names), data.labels.states]
-        parts += [v for v in (data.labels.yes, data.labels.no) if v is not None]
-        if data.labels.unlabeled == "no":
-            parts.append(data.labels.labeled)
-    if data.texts is not None:
-        parts += [data.texts.ids, data.texts.texts, data.texts.truth]
-        given = data.texts
-        shared = (given.clusters, given.families, given.sets, given.languages, given.yes, given.no)
-        parts += [column for column in shared if column is not None]
-    for groups in (data.users, data.text_groups):
-        if groups is not None:
-            parts += [groups.units.ids, np.array(groups.names), groups.members]
-    if data.items is not None:
-        parts.append(data.items.items.ids)
-        for name in data.items.attributes:
-            parts += [np.array([name]), data.items.values[name], data.items.status[name]]
-    if data.audited is not None:
-        parts.append(np.asarray(data.audited))
-    return _digest(parts)
+def fingerprint_data(data: Dataset) -> tuple[str, dict[str, str]]:
+    """Return a hash of the content of a data set, whatever it was read from, and one of each table.
 
-
-def fingerprint_parts(data: Dataset) -> dict[str, str]:
-    """Return a hash of each part of a data set, so that it can be said which of them differ.
-
-    ``texts`` and ``interactions`` are the units themselves: what is measured on them can be paired
-    only where these are the same.
+    Those of tables say which of them differ. ``texts`` and ``interactions`` are the units
+    themselves: what is measured on them can be paired only where these are the same.
     """
-    result = {}
-    for name in ("interactions", "test", "labels", "texts", "users", "text_groups", "items"):
-        part = getattr(data, name)
-        if part is not None:
-            result[name] = fingerprint_data(Dataset(**{name: part}))
-    return result
+    whole, tables = blake2b(digest_size=16), {}
+    for name, arrays in _arrays_of(data).items():
+        table = blake2b(digest_size=16)
+        for array in arrays:
+            for piece in _bytes_of(array):
+                whole.update(piece)
+                table.update(piece)
+        tables[name] = table.hexdigest()
+    if data.audited is not None:
+        for piece in _bytes_of(np.asarray(data.audited)):
+            whole.update(piece)
+    return whole.hexdigest(), tables
 
 
-def _digest(parts: list[NDArray[Any]]) -> str:
+def _arrays_of(data: Dataset) -> dict[str, list[NDArray[Any]]]:
+    """Return what makes each table what it is; in the order in which all are hashed."""
+    tables: dict[str, list[Any]] = {}
+    for name, table in (("interactions", data.interactions), ("test", data.test)):
+        if table is not None:
+            tables[name] = [table.users.ids, table.items.ids]
+            tables[name] += [table.matrix.indptr, table.matrix.indices, table.matrix.data]
+    if data.labels is not None:
+        labels = data.labels
+        tables["labels"] = [labels.items.ids, np.array(labels.names), labels.states]
+        tables["labels"] += [v for v in (labels.yes, labels.no) if v is not None]
+        if labels.unlabeled == "no":
+            tables["labels"].append(labels.labeled)
+    if data.texts is not None:
+        texts = data.texts
+        tables["texts"] = [texts.ids, texts.texts, texts.truth]
+        shared = (texts.clusters, texts.families, texts.sets, texts.languages, texts.yes, texts.no)
+        tables["texts"] += [column for column in shared if column is not None]
+    for name, groups in (("users", data.users), ("text_groups", data.text_groups)):
+        if groups is not None:
+            tables[name] = [groups.units.ids, np.array(groups.names), groups.members]
+    if data.items is not None:
+        items = data.items
+        tables["items"] = [items.items.ids]
+        for name in items.attributes:
+            tables["items"] += [np.array([name]), items.values[name], items.status[name]]
+    return tables
+
+
+def _bytes_of(array: NDArray[Any]) -> list[Any]:
+    if array.dtype.kind in "OU":
+        content: Any = "\x1f".join(map(str, array.tolist())).encode("utf-8", "surrogatepass")
+    else:
+        content = np.ascontiguousarray(array).data
+    return [content, str(array.shape).encode()]
+
+
+def _digest(arrays: list[NDArray[Any]]) -> str:
     digest = blake2b(digest_size=16)
-    for part in parts:
-        if part.dtype.kind in "OU":
-            digest.update("\x1f".join(map(str, part.tolist())).encode("utf-8", "surrogatepass"))
-        else:
-            digest.update(np.ascontiguousarray(part).data)
-        digest.update(str(part.shape).encode())
+    for array in arrays:
+        for piece in _bytes_of(array):
+            digest.update(piece)
     return digest.hexdigest()

@@ -8,6 +8,7 @@
     rows/<metric>/<system>.parquet   what was measured on each unit
     groups/<unit>.parquet        who belongs to which group
     estimates.json               every number of the report, with its uncertainty
+    verdict.json                 the answer to each question, in words and as data
     provenance.json              versions, seeds, hashes (of all the above too), times; written last
     inputs/*.parquet             the data, when it did not come from files
 
@@ -16,31 +17,34 @@ Nothing in the folder is ever executed: it is read as TOML, JSON and Parquet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_type_hints
+from typing import Any, Self, TypeVar, get_type_hints
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from ombud.audits.integrity import Integrity, read_integrity
+from ombud import registry
+from ombud.audits.integrity import (
+    DEEPEST,
+    Integrity,
+    check_provenance,
+    is_deeper,
+    read_integrity,
+)
 from ombud.audits.plan import Plan
-from ombud.audits.tidy import tidy_frame
+from ombud.audits.verify import Verification, verify
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
 from ombud.errors import MissingExtraError, PlanError, ResultError
 from ombud.files import inside, read_json, read_parquet, write_atomically, write_parquet
 from ombud.stats.estimate import Estimate
-
-if TYPE_CHECKING:
-    from ombud.audits.verify import Verification
-
-
-_DEEPEST = 50
+from ombud.stats.power import smallest_effect
 
 RESULT_SCHEMA = 1
 """The version of the folder's form that this ombud writes, and the newest it reads."""
@@ -120,6 +124,9 @@ class Result:
         Where it is stored, or None.
     integrity
         Whether the files it was read from are those that the audit wrote; None if it was not read.
+    verdict
+        What ``verdict.json`` holds; None where nothing is stored, as in results of older versions:
+        `verdicts` then computes it.
     """
 
     plan: Plan
@@ -131,6 +138,7 @@ class Result:
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     folder: Path | None = None
     integrity: Integrity | None = None
+    verdict: Mapping[str, Any] | None = None
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -222,6 +230,19 @@ class Result:
             for info in self._by_name.get(name, ())
             if all(info.spec.get(option) == value for option, value in options.items())
         )
+
+    @cached_property
+    def verdicts(self) -> tuple[Mapping[str, Any], ...]:
+        """The verdict of each question as plain values, as stored or else computed now."""
+        found = self.verdict
+        if found is None:
+            found = registry.get("verdict", "ombud")(self)
+        return tuple(found["verdicts"])
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The answer to each question: yes, no clear evidence, mixed or cannot tell."""
+        return tuple(str(one["answer"]) for one in self.verdicts)
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per estimate."""
@@ -329,8 +350,6 @@ class Result:
         ResultError
             If the result is not stored, or holds no hashes.
         """
-        from ombud.audits.verify import verify
-
         if self.folder is None:
             raise ResultError("only a stored result can be verified; give run() a folder")
         return verify(self.folder)
@@ -374,6 +393,10 @@ class Result:
                 "plan.toml",
                 *(f"tables/{n}.parquet" for n in content["tables"]),
             ]
+            verdict = None
+            if (folder / "verdict.json").exists():
+                read.append("verdict.json")
+                verdict = _checked_verdict(folder / "verdict.json")
             return cls(
                 plan=Plan.load(folder / "plan.toml"),
                 estimates=tuple(_checked(Estimate.from_dict(e)) for e in content["estimates"]),
@@ -387,6 +410,7 @@ class Result:
                 },
                 folder=folder,
                 integrity=read_integrity(folder, provenance, read),
+                verdict=verdict,
             )
         except (KeyError, OSError, RecursionError, TypeError, ValueError) as error:
             raise ResultError(f"{folder / 'estimates.json'} is damaged: {error}") from None
@@ -394,6 +418,19 @@ class Result:
 
 _SHOWN = 10
 """Rows that a notebook shows."""
+
+
+def _checked_verdict(path: Path) -> dict[str, Any]:
+    """Return what ``verdict.json`` holds; refuse what has not its form."""
+    content = read_json(path)
+    _check_version(path, content)
+    found = content.get("verdicts")
+    whole = isinstance(found, list) and all(
+        isinstance(one, dict) and isinstance(one.get("answer"), str) for one in found
+    )
+    if not whole:
+        raise ResultError(f"{path} is damaged: verdicts must be a list, each with an answer")
+    return content
 
 
 def _number(value: float | None, interval: tuple[float, float] | None, reason: str) -> str:
@@ -440,26 +477,92 @@ def _checked(record: _T) -> _T:
         p = getattr(record, name, None)
         if p is not None and not 0 <= p <= 1:
             raise ValueError(f"{type(record).__name__}: {name}: {p:g} is no probability")
-    if _is_deeper(getattr(record, "spec", None), _DEEPEST):
-        raise ValueError(f"a spec is nested more than {_DEEPEST} deep")
+    if is_deeper(getattr(record, "spec", None), DEEPEST):
+        raise ValueError(f"a spec is nested more than {DEEPEST} deep")
     return record
 
 
-def check_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
-    """Refuse a provenance whose parts are not of the form that ombud writes."""
-    versions = provenance.get("versions", {})
-    if not (isinstance(versions, dict) and all(isinstance(v, str) for v in versions.values())):
-        raise ResultError(f"{path} is damaged: versions must name packages, each with a word")
-    for part in ("files", "inputs"):
-        hashes = provenance.get(part, {})
-        if not (isinstance(hashes, dict) and all(isinstance(v, str) for v in hashes.values())):
-            raise ResultError(f"{path} is damaged: {part} must name files, each with its hash")
-    if _is_deeper(provenance, _DEEPEST):
-        raise ResultError(f"{path} is damaged: it is nested more than {_DEEPEST} deep")
+# Every estimate as one row with plain columns, for other programs.
 
 
-def _is_deeper(value: Any, limit: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    parts = value.values() if isinstance(value, dict) else value
-    return limit == 0 or any(_is_deeper(part, limit - 1) for part in parts)
+_DETAILS = "details."
+
+TIDY_COLUMNS: dict[str, tuple[type[pl.DataType], str]] = {
+    "key": (pl.String, "What is measured, for programs: stable where `metric` is wording."),
+    "metric": (pl.String, "The metric as printed."),
+    "kind": (pl.String, "`level`, `gap` (a difference) or `ratio`."),
+    "system": (pl.String, "The audited system; empty for all."),
+    "label": (pl.String, "The content label; empty for all."),
+    "group": (pl.String, "The group of users or texts; empty for all."),
+    "against": (pl.String, "What a gap or a ratio is compared with."),
+    "value": (pl.Float64, "The number; missing when it is undefined."),
+    "low": (pl.Float64, "The lower end of the interval; missing without one."),
+    "high": (pl.Float64, "The upper end."),
+    "level": (pl.Float64, "The coverage that the interval aims at."),
+    "method": (pl.String, "How the interval was made, or why there is none."),
+    "n": (pl.Int64, "How many independent units stand behind the number."),
+    "unit": (pl.String, "What those units are."),
+    "null": (pl.Float64, "The value that would mean no difference, where there is one."),
+    "p_value": (pl.Float64, "The two-sided p-value of `null`."),
+    "p_adjusted": (pl.Float64, "The same after correction for many comparisons."),
+    "correction": (pl.String, "The correction, and the size of its family."),
+    "family": (pl.String, "The question whose comparisons it is one of; empty for all others."),
+    "smallest_effect": (pl.Float64, "What would have been found with a chance of 80%."),
+    "undefined_replicates": (pl.Int64, "In how many replicates the number did not exist."),
+    "events": (pl.Int64, "How many events it rests on, where the metric counts them."),
+    "reason": (pl.String, "Why there is no number."),
+    "reason_code": (pl.String, "The same as a code; see `ombud.stats.estimate.REASONS`."),
+    "note": (pl.String, "What a reader must know beside the number."),
+}
+"""The columns that every table of estimates has, with their type and meaning.
+
+What an estimate is made of (`Estimate.details`) follows in columns that begin with ``details.``:
+numbers, truth values and words as they are, lists and tables as JSON.
+"""
+
+
+def tidy_frame(estimates: Sequence[Estimate]) -> pl.DataFrame:
+    """Return one row an estimate, in plain columns: `TIDY_COLUMNS`, then ``details.*``.
+
+    Examples
+    --------
+    >>> e = Estimate(
+    ...     metric="share@10", value=0.25, interval=(0.2, 0.3), method="wilson", n=99,
+    ...     details={"history": 0.2},
+    ... )
+    >>> tidy_frame([e]).select("metric", "low", "details.history").rows()
+    [('share@10', 0.2, 0.2)]
+    """
+    rows = [_row(estimate) for estimate in estimates]
+    fixed = [
+        pl.Series(name, [row[name] for row in rows], dtype=dtype)
+        for name, (dtype, _) in TIDY_COLUMNS.items()
+    ]
+    names = sorted({name for estimate in estimates for name in estimate.details})
+    found = [
+        _column(f"{_DETAILS}{name}", [estimate.details.get(name) for estimate in estimates])
+        for name in names
+    ]
+    return pl.DataFrame([*fixed, *found])
+
+
+def _row(estimate: Estimate) -> Mapping[str, Any]:
+    low, high = estimate.interval if estimate.interval is not None else (None, None)
+    own = {name: getattr(estimate, name, None) for name in TIDY_COLUMNS}
+    return own | {"low": low, "high": high, "smallest_effect": smallest_effect(estimate)}
+
+
+def _column(name: str, values: Sequence[Any]) -> pl.Series:
+    """Return values as one column of their own type, or of JSON where they have none in common."""
+    given = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in given):
+        return pl.Series(name, values, dtype=pl.Boolean)
+    numbers = not any(isinstance(value, bool) for value in given)
+    if numbers and all(isinstance(v, int) and -(2**63) <= v < 2**63 for v in given):
+        return pl.Series(name, values, dtype=pl.Int64)
+    if numbers and all(isinstance(value, int | float) for value in given):
+        return pl.Series(name, values, dtype=pl.Float64, strict=False)
+    if all(isinstance(value, str) for value in given):
+        return pl.Series(name, values, dtype=pl.String)
+    told = [None if v is None else json.dumps(v, sort_keys=True, default=str) for v in values]
+    return pl.Series(name, told, dtype=pl.String)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,15 +13,23 @@ import tomli_w
 
 from ombud.audits.audit import Audit
 from ombud.audits.expectations import Gate
-from ombud.audits.headers import FileRole, files_in, named_role, read_role
+from ombud.audits.headers import (
+    ROLES,
+    Answers,
+    FileRole,
+    Question,
+    files_in,
+    group_columns,
+    named_role,
+    read_role,
+)
 from ombud.audits.load import load_metrics
 from ombud.audits.plan import ExpectPlan, Plan
-from ombud.data.frames import MappedFile, open_frame
+from ombud.data.frames import open_frame
+from ombud.data.labels import Labels, LabelState
+from ombud.data.reading import ENDINGS, MISSING, noting
 from ombud.errors import OmbudError, PlanError
 from ombud.files import write_text
-
-ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
-"""The files that are looked at where none are named."""
 
 _MOST_VALUES = 20
 _LENGTH = 10
@@ -38,6 +46,8 @@ class Start:
         What each file seems to hold.
     folder
         Where the plan will lie; its paths are relative to it.
+    answers
+        What somebody said about the files.
 
     Examples
     --------
@@ -53,13 +63,21 @@ class Start:
 
     roles: Sequence[FileRole]
     folder: Path
+    answers: Answers = field(default_factory=Answers)
     assumed: list[str] = field(default_factory=list)
     """What a person should look at, one sentence each."""
     unused: list[str] = field(default_factory=list)
     """Files and columns that the plan does not use, and why."""
+    asked: list[Question] = field(default_factory=list)
+    """What the plan had to assume and a person should decide."""
 
     @classmethod
-    def from_files(cls, files: Sequence[Path | str] = (), folder: Path | str = ".") -> Self:
+    def from_files(
+        cls,
+        files: Sequence[Path | str] = (),
+        folder: Path | str = ".",
+        answers: Answers | None = None,
+    ) -> Self:
         """Read the headers of some files and propose a plan for them.
 
         Parameters
@@ -69,11 +87,13 @@ class Start:
             folder.
         folder
             Where plan and gate will be written.
+        answers
+            What somebody said about the files.
         """
-        folder = Path(folder)
+        folder, answers = Path(folder), answers or Answers()
         named = [named_role(str(file)) for file in files]
         if not named:
-            named = [(None, path) for path in files_in(folder, ENDINGS)] if folder.is_dir() else []
+            named = [(None, path) for path in files_in(folder)] if folder.is_dir() else []
         if not named:
             raise PlanError(
                 f"there is no table in {folder} ({', '.join(ENDINGS)}); name files, as in: ombud "
@@ -82,12 +102,30 @@ class Start:
         roles, faults = [], []
         for role, path in named:
             try:
-                roles.append(read_role(path, role))
+                roles.append(read_role(path, role, answers))
             except OmbudError as error:
                 faults.append(str(error))
         if faults:
             raise PlanError("\n".join(faults))
-        return cls(roles, folder)
+        said = {path for role, path in named if role is not None}
+        return cls(_resolved(roles, said, answers), folder, answers)
+
+    def questions(self) -> list[Question]:
+        """Return everything that the files do not tell, as far as nobody answered it."""
+        found = [question for role in self.roles for question in role.questions]
+        found += _several(self.roles)
+        if found:
+            self.asked.clear()
+            for role in self.roles:
+                if role.role == "labels" and not role.questions:
+                    self._label_options(role)
+        else:
+            try:
+                self.plan()
+            except PlanError as error:
+                found.append(Question(str(error), "the column or file that is missing"))
+        found += self.asked
+        return [q for q in found if not (self.answers.accept and q.proposal)]
 
     def write(self) -> tuple[Path, Path]:
         """Write ``plan.toml`` and ``gate.toml``, once the plan has read its data.
@@ -105,8 +143,9 @@ class Start:
                     "with --folder, or move it away"
                 )
         plan, gate = self.plan(), self.gate()
-        Audit.from_plan(Plan.from_dict(plan).relative_to(self.folder))  # its faults come now
-        heads = [_comment(f"Assumed, to be looked at: {text}") for text in self.assumed]
+        with noting():
+            Audit.from_plan(Plan.from_dict(plan).relative_to(self.folder))  # its faults come now
+        heads = [_comment(f"Assumed, please check: {text}") for text in self.assumed]
         heads += [_comment(f"Not used: {text}") for text in self.unused]
         first = "# Written by ombud init; every setting: docs/plan.md. Run it: ombud run plan.toml"
         plan_text = "\n".join([first, *heads, "", tomli_w.dumps(plan)])
@@ -118,8 +157,13 @@ class Start:
 
     def plan(self) -> dict[str, Any]:
         """Return the plan as plain values."""
-        self.assumed.clear()
+        self.assumed[:] = [text for role in self.roles for text in role.assumed]
         self.unused.clear()
+        self.asked.clear()
+        open_questions = [q for role in self.roles for q in role.questions if not q.proposal]
+        open_questions += _several(self.roles)
+        if open_questions:
+            raise PlanError("\n".join(map(str, open_questions)))
         by_role = self._by_role()
         if "interactions" in by_role:
             return self._recommender_plan(by_role)
@@ -143,13 +187,6 @@ class Start:
         by_role: dict[str, list[FileRole]] = {}
         for role in self.roles:
             by_role.setdefault(role.role, []).append(role)
-        for name, some in by_role.items():
-            if len(some) > 1 and name not in {"recommendations", "decisions"}:
-                files = ", ".join(str(one.path) for one in some)
-                raise PlanError(
-                    f"several files look like {name}: {files}; name the one that is meant, and "
-                    f"say what the others hold, as in test={some[-1].path}"
-                )
         return by_role
 
     def _recommender_plan(self, by_role: Mapping[str, list[FileRole]]) -> dict[str, Any]:
@@ -183,8 +220,9 @@ class Start:
         systems = self._moderators(by_role.get("decisions", []))
         if "label" not in texts.columns:
             raise PlanError(
-                f"{texts.path.name} does not say which texts should be flagged, and a moderator is "
-                "measured by that; give it a column 'label' (1 = should be flagged)"
+                f"{texts.path.name} has no column that says which texts should be flagged. Add a "
+                "column 'label' (1 = should be flagged), or name yours: --map label=COLUMN, or "
+                '[data.columns.texts] label = "COLUMN"'
             )
         metrics = [{"name": "false-positive-rate"}, {"name": "undecided-share"}]
         self._leave_out(
@@ -204,6 +242,17 @@ class Start:
             role.role: role.renamed for role in self.roles if role.role in data and role.renamed
         }
         held = data | ({"columns": columns} if columns else {})
+        readings = {r.role: dict(r.reading) for r in self.roles if r.role in data and r.reading}
+        held |= {"reading": readings} if readings else {}
+        held["form"] = {
+            r.role: [*r.columns.values(), *r.others] for r in self.roles if r.role in data
+        }
+        preset = _preset(data, extra)
+        if preset:
+            self.assumed.append(
+                f'no preset is used; preset = "{preset}" at the top of the plan adds what that '
+                f"question needs (ombud describe {preset})"
+            )
         return {"title": title, **extra, "data": held, "systems": systems, "metrics": metrics}
 
     def _data(self, by_role: Mapping[str, list[FileRole]], names: Sequence[str]) -> dict[str, Any]:
@@ -224,9 +273,10 @@ class Start:
         if pairs:
             options["duplicates"] = "last"
             self.assumed.append("some users have an item more than once: the last row counts")
-        if "rating" in role.columns:
-            missing = frame.select(pl.col("rating").is_null().any()).collect().item()
-            if missing:
+        if "rating" in role.columns and not any(r.role == "recommendations" for r in self.roles):
+            word = pl.col("rating").cast(pl.String).str.strip_chars().str.to_lowercase()
+            empty = (word.is_null() | word.is_in(list(MISSING))).any()
+            if frame.select(empty).collect().item():
                 options["missing"] = "drop"
                 self.assumed.append("rows without a rating are left out")
         return options
@@ -234,10 +284,22 @@ class Start:
     def _label_options(self, role: FileRole) -> dict[str, Any]:
         if {"yes", "no"} & set(role.columns) or "state" in role.columns:
             return {}
-        if "present" in role.columns:
-            some = _frame(role, ("present",)).select((~pl.col("present").cast(bool)).any())
-            if some.collect().item():
+        if role.reading.get("votes"):
+            return {}
+        if "present" in role.columns or role.reading.get("labels"):
+            known = Labels.from_applied(role.source).states
+            if (known == LabelState.NO).any():
                 return {}
+        if self.answers.unlabeled is not None:
+            return {"unlabeled": self.answers.unlabeled}
+        self.asked.append(
+            Question(
+                f"{role.path.name} only states which labels apply. Was every item looked at for "
+                "every label, so that all other items count as no?",
+                "--unlabeled no (every item was looked at) or --unlabeled unknown",
+                "--unlabeled unknown: no share can be computed then",
+            )
+        )
         self.assumed.append(
             f'{role.path.name} only states which labels apply. unlabeled = "unknown" means that a '
             "missing row says nothing: shares cannot be computed then. Write unlabeled = "
@@ -279,7 +341,7 @@ class Start:
 
     def _few_values(self, role: FileRole) -> list[str]:
         """Return the columns that make groups: words or numbers of which there are few."""
-        lazy = pl.LazyFrame(open_frame(role.path)[0].collect().to_native())
+        lazy = pl.LazyFrame(open_frame(role.source)[0].collect().to_native())
         schema = lazy.collect_schema()
         kept = []
         for name in role.others:
@@ -311,9 +373,10 @@ class Start:
         for role in roles:
             if "rank" not in role.columns and "score" not in role.columns:
                 self.assumed.append(f"{role.path.name} has no rank: lists are in the order of rows")
-            systems[_name(role.path, systems)] = self._recorded(role)
-            longest = _frame(role, ("user",)).group_by("user").len().select(pl.col("len").max())
-            lengths.append(int(longest.collect().item()))
+            systems |= self._recorded(role, systems)
+            lists: pl.LazyFrame = open_frame(role.source)[0].to_native().select("user")
+            longest = lists.group_by("user").len().select(pl.col("len").max())
+            lengths.append(max(1, int(longest.collect().item()) // max(1, len(role.systems[1]))))
         return systems, min(_LENGTH, *lengths)
 
     def _moderators(self, roles: Sequence[FileRole]) -> dict[str, Any]:
@@ -325,16 +388,96 @@ class Start:
             return {"word list": {"type": "keyword", "builtin": "terms-identity@1"}}
         systems: dict[str, Any] = {}
         for role in roles:
-            config = self._recorded(role)
+            made = self._recorded(role, systems)
             if not {"outcome", "flagged"} & set(role.columns):
-                config["threshold"] = 0.5
-                self.assumed.append(f"{role.path.name} has scores only: 0.5 and more is flagged")
-            systems[_name(role.path, systems)] = config
+                threshold = self.answers.threshold
+                if threshold is None:
+                    threshold = 0.5
+                    self.asked.append(
+                        Question(
+                            f"{role.path.name} has scores only: from which score on is a text "
+                            "flagged?",
+                            "--threshold NUMBER",
+                            "--threshold 0.5",
+                        )
+                    )
+                    self.assumed.append(
+                        f"{role.path.name} has scores only: 0.5 and more is flagged"
+                    )
+                made = {name: config | {"threshold": threshold} for name, config in made.items()}
+            systems |= made
         return systems
 
-    def _recorded(self, role: FileRole) -> dict[str, Any]:
+    def _recorded(self, role: FileRole, taken: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the systems whose outputs a file holds: one, or one for each value of a column."""
         config: dict[str, Any] = {"type": "recorded", "path": self._named(role.path)}
-        return config | ({"columns": dict(role.columns)} if role.renamed else {})
+        if role.renamed:
+            config["columns"] = dict(role.columns)
+        column, names = role.systems
+        if not column:
+            reading = {"reading": dict(role.reading)} if role.reading else {}
+            return {_name(role.path.stem, taken): config | reading}
+        made: dict[str, Any] = {}
+        for name in names:
+            reading = {"reading": {**role.reading, "where": {column: name}}}
+            made[_name(name, {**taken, **made})] = config | reading
+        self.assumed.append(f"{role.path.name}: column {column!r} names {len(names)} systems")
+        return made
+
+
+def _resolved(roles: Sequence[FileRole], said: set[Path], answers: Answers) -> list[FileRole]:
+    """Return the roles of files that are better told together than one by one."""
+    made = list(roles)
+    histories = [role for role in made if role.role == "interactions"]
+    if len(histories) > 1:
+        # Of several tables of users and items, those with scores are what systems returned.
+        for role in histories:
+            if role.path not in said and "rating" not in role.columns:
+                again = read_role(role.path, "recommendations", answers, role.frame)
+                if "score" in again.columns:
+                    made[made.index(role)] = again
+    for role in [one for one in made if one.role == "texts"]:
+        decided = read_role(role.path, "decisions", answers, role.frame)
+        kept = {k: v for k, v in decided.columns.items() if v != role.columns.get("label")}
+        given = {"outcome", "flagged", "score"} & set(kept)
+        if given and "id" in kept and not any(one.role == "decisions" for one in made):
+            made.append(replace(decided, columns=kept, questions=_about(decided, kept)))
+        named = group_columns(role)
+        if named and "id" in role.columns and not any(o.role == "text_groups" for o in made):
+            columns = {"id": role.columns["id"]}
+            made.append(FileRole(role.path, "text_groups", columns, tuple(named), frame=role.frame))
+    return made
+
+
+def _about(role: FileRole, kept: Mapping[str, str]) -> tuple[Question, ...]:
+    return tuple(
+        q for q in role.questions if any(repr(theirs) in q.text for theirs in kept.values())
+    )
+
+
+def _several(roles: Sequence[FileRole]) -> list[Question]:
+    """Return a question for each table that several files seem to hold."""
+    found = []
+    for name in ROLES:
+        some = [role for role in roles if role.role == name]
+        if len(some) > 1 and name not in {"recommendations", "decisions"}:
+            files = ", ".join(str(one.path) for one in some)
+            found.append(
+                Question(
+                    f"several files look like {name}: {files}. What does each of them hold?",
+                    f"--as {'test' if name == 'interactions' else name}={some[-1].path}",
+                )
+            )
+    return found
+
+
+def _preset(data: Mapping[str, Any], extra: Mapping[str, Any]) -> str:
+    """Return the preset whose question these tables can answer, if any."""
+    if "texts" in data:
+        return "suppression"
+    if any("gender" in name or name == "creator" for name in extra.get("by_item", ())):
+        return "authors"
+    return "warnings" if "labels" in data else ""
 
 
 _LIMITS = {
@@ -353,14 +496,14 @@ def _comment(text: str) -> str:
 
 
 def _frame(role: FileRole, columns: Sequence[str]) -> pl.LazyFrame:
-    lazy, _ = open_frame(MappedFile(role.path, role.columns))
+    lazy, _ = open_frame(role.source)
     native: pl.LazyFrame = lazy.to_native()
     return native.select([name for name in columns if name in role.columns])
 
 
-def _name(path: Path, taken: Mapping[str, Any]) -> str:
+def _name(given: str, taken: Mapping[str, Any]) -> str:
     """Return the name of a system from that of its file, as names of systems are written."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._+-") else "-" for c in path.stem)
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._+-") else "-" for c in given)
     name = plain.lstrip(" ._+-") or "system"
     number = 2
     while name in taken:

@@ -32,6 +32,10 @@ COMMANDS = {
     "run": CommandLine(
         "audits:run", "Run the audit that a plan describes; a stopped run goes on where it was."
     ),
+    "audit": CommandLine(
+        "audit:audit",
+        "Audit your files: recognize them, write a plan, run it, and print the result.",
+    ),
     "init": CommandLine(
         "init:init",
         "Write a first plan and gate for your files, from their headers; nothing is overwritten.",

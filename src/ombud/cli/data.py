@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from inspect import getdoc
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ombud import registry
-from ombud.cli import data_build, data_get
-from ombud.cli.console import JsonOption, console, print_json, reports_errors, say
+from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
+from ombud.errors import DataError
 from ombud.report.display import visible
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
+
 
 app = typer.Typer(
     help="Fetch, build, list and describe data sets, and check files.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-
-app.command()(data_get.get)
-app.command("ask-ddd")(data_get.ask_ddd)
-app.add_typer(data_build.build_app, name="build")
 
 
 class Form(StrEnum):
@@ -113,3 +113,212 @@ def check(
     say(visible(f"{path.name}: {table!r}"))
     for text in left_out:
         say(f"  {visible(text)}")
+
+
+# Fetch published data sets, and ask Does the Dog Die.
+
+
+@reports_errors
+def get(
+    name: Annotated[str, typer.Argument(help="What to fetch; 'ombud data get list' names all.")],
+    to: Annotated[Path, typer.Option("--to", help="The folder to fetch into.")] = Path("data"),
+    accept_licence: Annotated[
+        bool, typer.Option("--accept-licence", help="You have read the terms and accept them.")
+    ] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Fetch a published data set: checked, and going on where it was stopped.
+
+    \b
+    Examples:
+      ombud data get list
+      ombud data get movielens-25m --to downloads --accept-licence
+    """
+    from ombud.data.downloads import download_names, get_download
+    from ombud.http.download import fetch
+
+    if name == "list":
+        known = [get_download(one) for one in download_names()]
+        if as_json:
+            print_json({one.name: asdict(one) for one in known})
+        for one in known if not as_json else []:
+            say(f"{one.name}: {one.title}")
+        return
+    wanted = get_download(name)
+    if not accept_licence:
+        raise DataError(
+            name,
+            [
+                f"licence: {wanted.licence}",
+                f"read it at {wanted.terms}, and give --accept-licence if you accept it",
+            ],
+        )
+    with progress_bar() as progress:
+        fetched = [fetch(remote, to, progress=progress) for remote in wanted.files]
+    if as_json:
+        print_json([asdict(one) for one in fetched])
+        return
+    for file in fetched:
+        say(f"{file.path}: {file.size:,} bytes")
+        say(f"  sha256 {file.sha256}")
+        say(f"  checked: {file.check}")
+    say(f"next: {wanted.use}")
+
+
+@reports_errors
+def ask_ddd(
+    movielens: Annotated[
+        Path, typer.Option("--movielens", help="A MovieLens folder or archive with links.csv.")
+    ],
+    to: Annotated[Path, typer.Option("--to", help="The file of replies, .sqlite.")],
+    per_second: Annotated[float, typer.Option(help="Requests a second at most.")] = 1.0,
+    first: Annotated[int | None, typer.Option(help="Only the first so many movies.")] = None,
+    address: Annotated[str | None, typer.Option(help="Another address of the service.")] = None,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Ask Does the Dog Die for the votes on each movie; stopped, it goes on where it was.
+
+    The key is read from the environment variable OMBUD_DDD_KEY. Ask the site for permission
+    before asking about many movies.
+
+    \b
+    Example:
+      ombud data ask-ddd --movielens ml-latest-small --to ddd.sqlite --first 100
+    """
+    from ombud.data.sources.ddd_api import ADDRESS, collect
+    from ombud.data.sources.movielens import locate, read_links
+
+    with locate(movielens) as files:
+        links = read_links(files)
+    with progress_bar() as progress:
+        done = collect(
+            links.head(first) if first is not None else links,
+            to,
+            address=address or ADDRESS,
+            per_second=per_second,
+            progress=progress,
+        )
+    if as_json:
+        print_json(asdict(done))
+        return
+    text = f"{done.found:,} of {done.movies:,} movies found, {done.absent:,} absent there, "
+    text += f"{done.unlinked:,} without an IMDb id; {done.requests:,} requests made"
+    say(text)
+
+
+# Build data sets from the files in which they were published.
+
+
+build_app = typer.Typer(
+    help="Build a data set: interactions.parquet, labels.parquet and card.json.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_ToOption = typer.Option("--to", help="The folder to write; it appears when it is complete.")
+_MinimumOption = typer.Option(
+    min=0, help="Keep users and items with at least so many interactions."
+)
+_PassesOption = typer.Option(
+    min=0, help="Filter passes; 0 goes to the fixed point, 3 is what the published code makes."
+)
+_ReplaceOption = typer.Option("--replace", help="Put it in the place of an existing folder.")
+
+
+def _write(data: Dataset, to: Path, replace: bool, as_json: bool) -> None:
+    from ombud.data.sources._build import write_dataset
+
+    folder = write_dataset(data, to, replace=replace)
+    if as_json:
+        print_json(data.card.model_dump() | {"folder": str(folder)})
+        return
+    say(visible(data.card.title))
+    for name, value in data.card.facts.items():
+        shown = f"{value:,}" if isinstance(value, int) else value
+        shown = f"{value:,.6g}" if isinstance(value, float) else shown
+        say(visible(f"  {name}: {shown}"))
+    for text in data.card.dropped:
+        say(f"  {visible(text)}")
+    say(f"wrote {folder}")
+
+
+@build_app.command("ml-ddd")
+@reports_errors
+def build_ml_ddd_folder(
+    movielens: Annotated[
+        Path, typer.Option("--movielens", help="MovieLens 25M: ml-25m.zip or its folder.")
+    ],
+    votes: Annotated[
+        Path,
+        typer.Option(
+            "--votes", help="ddd_dict.pkl, or replies of the web API (.sqlite, .jsonl, .csv)."
+        ),
+    ],
+    to: Annotated[Path, _ToOption],
+    threshold: Annotated[float, typer.Option(help="The share of votes that must agree.")] = 0.75,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="More than the threshold, as in the published code."),
+    ] = False,
+    minimum: Annotated[int, _MinimumOption] = 3,
+    passes: Annotated[int, _PassesOption] = 0,
+    replace: Annotated[bool, _ReplaceOption] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Build ML-DDD: MovieLens ratings joined to the votes of Does the Dog Die.
+
+    \b
+    Example:
+      ombud data build ml-ddd --movielens ml-25m.zip --votes ddd_dict.pkl --to ml-ddd
+    """
+    from ombud.data.sources._build import Filter
+    from ombud.data.sources.ml_ddd import build_ml_ddd
+
+    data = build_ml_ddd(
+        movielens,
+        votes,
+        threshold=threshold,
+        strict=strict,
+        keep=Filter(minimum, passes or None),
+        scratch=_scratch(to, replace),
+    )
+    _write(data, to, replace, as_json)
+
+
+@build_app.command("ao3")
+@reports_errors
+def build_ao3_folder(
+    sensitivity: Annotated[Path, typer.Option("--sensitivity", help="ao3_sensitivity_table.csv")],
+    interactions: Annotated[Path, typer.Option("--interactions", help="ao3_interaction_table.csv")],
+    to: Annotated[Path, _ToOption],
+    minimum: Annotated[int, _MinimumOption] = 3,
+    passes: Annotated[int, _PassesOption] = 0,
+    replace: Annotated[bool, _ReplaceOption] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Build AO3: kudos on works, with 36 warnings; users get random pseudonyms.
+
+    \b
+    Example:
+      ombud data build ao3 --sensitivity ao3_sensitivity_table.csv \\
+        --interactions ao3_interaction_table.csv --to ao3
+    """
+    from ombud.data.sources._build import Filter
+    from ombud.data.sources.ao3 import build_ao3
+
+    keep = Filter(minimum, passes or None)
+    data = build_ao3(sensitivity, interactions, keep=keep, scratch=_scratch(to, replace))
+    _write(data, to, replace, as_json)
+
+
+def _scratch(to: Path, replace: bool) -> Path:
+    """Put temporary files beside the target, where there is room; refuse an existing target now."""
+    if to.exists() and not replace:
+        raise DataError(str(to), ["it exists; choose another folder, or give --replace"])
+    to.parent.mkdir(parents=True, exist_ok=True)
+    return to.parent
+
+
+app.command()(get)
+app.command("ask-ddd")(ask_ddd)
+app.add_typer(build_app, name="build")

@@ -7,8 +7,18 @@ from typing import Annotated
 
 import typer
 
+from ombud.cli.audit import (
+    AsOption,
+    MapOption,
+    ReadOption,
+    ThresholdOption,
+    UnlabeledOption,
+    YesValuesOption,
+    answers_from,
+    print_start,
+    with_roles,
+)
 from ombud.cli.console import JsonOption, print_json, reports_errors, say
-from ombud.report.display import visible
 
 
 @reports_errors
@@ -20,6 +30,12 @@ def init(
             metavar="[FILES]...",
         ),
     ] = None,
+    roles: Annotated[list[str] | None, AsOption] = None,
+    maps: Annotated[list[str] | None, MapOption] = None,
+    yes_values: Annotated[str | None, YesValuesOption] = None,
+    unlabeled: Annotated[str | None, UnlabeledOption] = None,
+    threshold: Annotated[float | None, ThresholdOption] = None,
+    reads: Annotated[list[str] | None, ReadOption] = None,
     folder: Annotated[
         Path, typer.Option("--folder", "-o", help="Where to write plan.toml and gate.toml.")
     ] = Path("."),
@@ -27,10 +43,9 @@ def init(
 ) -> None:
     """Write a first plan and gate for your files, from their headers; nothing is overwritten.
 
-    What each file holds, and which of its columns is the user, the item or the text, is read from
-    the names of its columns, and printed with everything that was assumed. Where that is wrong,
-    say what a file holds: interactions, test, labels, users, items, texts, text-groups,
-    recommendations or decisions. The plan has read its data once before it is written.
+    ombud recognizes what each file holds from its columns and values, and prints what it assumed.
+    Correct it with --as and --map: a file holds interactions, test, labels, users, items, texts,
+    text-groups, recommendations or decisions. ombud audit also runs the plan.
 
     \b
     Examples:
@@ -39,7 +54,8 @@ def init(
     """
     from ombud.audits.scaffold import Start
 
-    start = Start.from_files(list(files or ()), folder)
+    answers = answers_from(maps, yes_values, unlabeled, threshold, reads, accept=True)
+    start = Start.from_files(with_roles(files, roles), folder, answers)
     plan, gate = start.write()
     if as_json:
         told = {
@@ -51,13 +67,5 @@ def init(
             {"files": told, "assumed": start.assumed, "unused": start.unused, "written": written}
         )
         return
-    for role in start.roles:
-        columns = ", ".join(
-            ours if ours == theirs else f"{ours} from {theirs}"
-            for ours, theirs in role.columns.items()
-        )
-        say(visible(f"{role.path}: {role.role.replace('_', ' ')} ({columns})"))
-    for word, texts in (("assumed", start.assumed), ("not used", start.unused)):
-        for text in texts:
-            say(visible(f"{word}: {text}"))
+    print_start(start)
     say(f"wrote {plan} and {gate}; next: ombud run {plan}")

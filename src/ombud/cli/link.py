@@ -54,7 +54,7 @@ def formats(as_json: Annotated[bool, JsonOption] = False) -> None:
     Example:
       ombud link formats
     """
-    from ombud.link import READERS
+    from ombud.link.readers import READERS
 
     if as_json:
         print_json({name: reader.about for name, reader in READERS.items()})
@@ -126,7 +126,8 @@ def build(
         --read openlibrary=ol_dump_authors.txt.gz --read viaf=viaf.xml.gz \\
         --read bookcrossing=BX-CSV-Dump --to linked
     """
-    from ombud.link import LinkOptions, ReaderOptions, build_links
+    from ombud.link import LinkOptions, build_links
+    from ombud.link.readers.base import ReaderOptions
 
     inputs = [_pair(text) for text in read]
     if len(marc_field) != 4 or not marc_field[:3].isdigit():

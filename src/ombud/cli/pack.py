@@ -50,7 +50,7 @@ def pack(
       ombud verify plan.result.zip
     """
     from ombud.audits import Result
-    from ombud.audits.packed import read_manifest
+    from ombud.audits.verify import read_manifest
     from ombud.report import pack as pack_result
 
     path = pack_result(Result.load(result), to, redact=redact.value)

@@ -65,11 +65,11 @@ def source(
       ombud text source crawl/*.wet.gz --domains sites.toml --to candidates --pilot
       ombud text source crawl/*.wet.gz --domains sites.toml --to candidates
     """
-    from ombud.taxonomy import load_dictionary, read_dictionary
+    from ombud.taxonomy import load_dictionary
+    from ombud.taxonomy.dictionary import read_dictionary
     from ombud.text.documents import Columns
     from ombud.text.domains import read_domains
-    from ombud.text.sourced_folder import pilot_ids, write_sourced
-    from ombud.text.sourcing import Sourcing, source_texts
+    from ombud.text.sourcing import Sourcing, pilot_ids, source_texts, write_sourced
 
     if only and dictionary is None:
         raise PlanError("--only needs --dictionary")

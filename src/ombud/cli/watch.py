@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from ombud.cli.console import (
     FAILED_GATE,
@@ -18,7 +20,9 @@ from ombud.cli.console import (
     say_aside,
 )
 from ombud.errors import PlanError
-from ombud.report.display import count, visible
+from ombud.report.display import count, shorten, visible
+from ombud.report.format import estimate_text, p_text
+from ombud.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from ombud.audits import Result
@@ -86,7 +90,7 @@ def _say_edits(results: Sequence[Result]) -> None:
 
 
 def _show_changes(found: Comparison, before: Path, after: Path, *, show_all: bool) -> None:
-    from ombud.cli.tables import change_table
+    from ombud.cli.watch import change_table
     from ombud.report.format import estimate_text
 
     for remark in found.remarks:
@@ -142,7 +146,7 @@ def watch(
     from ombud.audits.monitor import results_in
     from ombud.audits.monitor import watch as watch_results
     from ombud.files import write_text
-    from ombud.report.watching import watch_pages
+    from ombud.report.watching import watch_page
 
     loaded = results_in(folder)
     _say_edits(loaded)
@@ -150,8 +154,7 @@ def watch(
         loaded, false_alarms=false_alarms, reference=reference, same_units=same_units
     )
     page = to or folder / "watch.html"
-    for name, text in watch_pages(series, page=page.name).items():
-        write_text(page.with_name(name), text)
+    write_text(page, watch_page(series))
     _show_series(series, as_json)
     if not as_json:
         say(f"page: {page}")
@@ -180,3 +183,46 @@ def _show_series(series: Watch, as_json: bool) -> None:
             ],
         }
     )
+
+
+# Estimates as a terminal table.
+
+
+def estimate_table(estimates: Sequence[Estimate], title: str) -> Table:
+    """Return one row per estimate; names are shown as plain text, never as markup."""
+    table = Table(title=Text(shorten(title, 100)), title_justify="left")
+    for heading in ("Measure", "System", "Label", "Group"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("Value and interval", "p, corrected", "n"):
+        table.add_column(heading, justify="right")
+    for e in estimates:
+        corrected = e.p_adjusted if e.p_adjusted is not None else e.p_value
+        cells = (
+            *(shorten(name, 40) for name in (e.metric, e.system, e.label, e.group)),
+            estimate_text(e),
+            "" if corrected is None else p_text(corrected),
+            f"{e.n:,}",
+        )
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def change_table(changes: Sequence[Estimate], title: str) -> Table:
+    """Return one row per change, with the number before and after it."""
+    table = Table(title=Text(shorten(title, 100)), title_justify="left")
+    for heading in ("Measure", "System", "Label", "Group"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("Before", "After", "Change", "p, corrected", "n"):
+        table.add_column(heading, justify="right")
+    for e in changes:
+        corrected = e.p_adjusted if e.p_adjusted is not None else e.p_value
+        sides = (e.details.get("before"), e.details.get("after"))
+        cells = (
+            *(shorten(name, 40) for name in (e.metric, e.system, e.label, e.group)),
+            *("" if side is None else f"{float(side):.4g}" for side in sides),
+            estimate_text(e),
+            "" if corrected is None else p_text(corrected),
+            f"{e.n:,}",
+        )
+        table.add_row(*(Text(cell) for cell in cells))
+    return table

@@ -10,6 +10,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.labels import Labels, LabelState
+from ombud.data.reading import Reading
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 
@@ -26,6 +27,7 @@ __all__ = [
     "Labels",
     "MappedFile",
     "Outcome",
+    "Reading",
     "Recommendations",
     "Texts",
     "Vocabulary",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ombud.data.card import Card
-from ombud.data.exclusions import Exclusion
+from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.groups import Grouping
 from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
@@ -54,6 +57,19 @@ class Dataset:
     items: Items | None = None
     audited: Ids | None = None
 
+    def __post_init__(self) -> None:
+        for name, kind in _TABLES.items():
+            value = getattr(self, name)
+            if value is None or isinstance(value, kind):
+                continue
+            if isinstance(value, str | Path | Mapping) or hasattr(value, "columns"):
+                from ombud.data.tables import read_table_file
+
+                object.__setattr__(self, name, read_table_file(name, value))
+            else:
+                fault = f"a {type(value).__name__} is not {kind.__name__}, a path or a frame"
+                raise DataError(name, [fault])
+
     @property
     def exclusions(self) -> tuple[Exclusion, ...]:
         """Everything left out while reading, and everything that does not fit together."""
@@ -61,6 +77,11 @@ class Dataset:
         for table in (self.interactions, self.labels, self.texts):
             if table is not None:
                 result += table.exclusions
+        if self.labels is not None:
+            result += near_identical("labels", self.labels.names)
+        for groups in (self.users, self.text_groups):
+            if groups is not None:
+                result += near_identical("groups", groups.names)
         if self.interactions is not None and self.labels is not None:
             result += self._unmatched_labels(self.interactions, self.labels)
         if self.interactions is not None and self.items is not None:
@@ -104,6 +125,17 @@ class Dataset:
             )
         reason = "they carry labels but occur in no history (used only if recommended)"
         return [Exclusion("labels", "items", absent, reason, len(labels.items))]
+
+
+_TABLES: dict[str, type[Any]] = {
+    "interactions": Interactions,
+    "test": Interactions,
+    "labels": Labels,
+    "texts": Texts,
+    "users": Grouping,
+    "text_groups": Grouping,
+    "items": Items,
+}
 
 
 def _unmatched_groups(groups: Grouping, ids: Ids, what: str, absent: str) -> list[Exclusion]:

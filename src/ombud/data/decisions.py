@@ -13,7 +13,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import FLOAT32_MAX, Column, Frame, first_rows, read_table
+from ombud.data.frames import (
+    FLOAT32_MAX,
+    Column,
+    Frame,
+    MappedFile,
+    first_rows,
+    open_frame,
+    read_table,
+)
+from ombud.data.reading import note
 from ombud.errors import DataError
 
 
@@ -108,12 +117,14 @@ class Decisions:
             )
         repeats = table["repeat"].cast(pl.Int32).to_numpy() if "repeat" in table.columns else None
         names, matrix = _categories(table, name)
+        if "score" not in table.columns:
+            _note_probabilities(frame, name)
         return cls(table["id"].to_numpy(), outcomes, scores, names, matrix, repeats, version)
 
     @property
     def decided(self) -> NDArray[np.bool_]:
         """Whether a row is a decision, not a refusal or an error."""
-        return self.outcomes <= Outcome.FLAGGED
+        return self.outcomes <= Outcome.FLAGGED.value
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -145,6 +156,32 @@ class Decisions:
         return f"Decisions({counts})"
 
 
+def _note_probabilities(frame: Frame, name: str) -> None:
+    """Note a column that looks like a score and is not read as one."""
+    if isinstance(frame, MappedFile) and frame.only:
+        return
+    found = open_frame(frame)[0].collect_schema().names()
+    for column in found:
+        if column.strip().lower() in _SCORES:
+            text = f'column {column!r} is not read; if it is the score, set columns = {{score = "'
+            note(name, f'{text}{column}"}}', "assumed/ignored-score")
+
+
+_SCORES = ("probability", "prob", "proba", "confidence", "toxicity", "likelihood")
+
+
+def _refuse_contradictions(table: pl.DataFrame, outcomes: NDArray[np.int8], name: str) -> None:
+    """Refuse rows in which `outcome` and `flagged` say different things."""
+    if not {"outcome", "flagged"} <= set(table.columns):
+        return
+    flagged = table["flagged"].cast(pl.Int8).fill_null(-1).to_numpy()
+    wrong = (flagged >= 0) & (outcomes <= Outcome.FLAGGED) & (flagged != outcomes)
+    if wrong.any():
+        rows = first_rows((np.flatnonzero(wrong)[:5] + 1).tolist(), int(wrong.sum()))
+        fault = f"columns 'outcome' and 'flagged' disagree in {rows}; remove the wrong one"
+        raise DataError(name, [fault])
+
+
 def _outcomes(
     table: pl.DataFrame, scores: NDArray[np.float32], threshold: float | None, name: str
 ) -> NDArray[np.int8]:
@@ -155,7 +192,9 @@ def _outcomes(
         if bad.height:
             rows = first_rows(bad["row"].head(5).to_list(), bad.height)
             raise DataError(name, [f"column 'outcome' is none of {', '.join(known)} in {rows}"])
-        return text.replace_strict(known, return_dtype=pl.Int8).to_numpy()
+        outcomes = text.replace_strict(known, return_dtype=pl.Int8).to_numpy()
+        _refuse_contradictions(table, outcomes, name)
+        return outcomes
     if "flagged" in table.columns:
         flagged = table["flagged"].cast(pl.Int8)
         return flagged.fill_null(int(Outcome.ERROR)).to_numpy()

@@ -7,17 +7,25 @@ needed are brought over, once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import narwhals as nw
 import polars as pl
 
+from ombud.data.reading import (
+    HALF_CHARACTER,
+    PLAIN,
+    Reading,
+    file_type,
+    note,
+    open_file,
+    reshape,
+)
+from ombud.data.values import Kind, understand
 from ombud.errors import DataError
-from ombud.files import is_plain_file
 
 FLOAT32_MAX = 3.4028234663852886e38
 """What is stored in 32 bits becomes infinite beyond this."""
@@ -25,21 +33,11 @@ FLOAT32_MAX = 3.4028234663852886e38
 Frame = Any
 """A path, a `MappedFile`, or any frame that narwhals knows."""
 
-Kind = Literal["category", "count", "flag", "id", "number", "text", "time"]
+_SETTING = "[data.reading.TABLE]"
+_TYPED = (".parquet", ".arrow", ".feather", ".jsonl", ".ndjson", ".json")
 
-# A name is a name, also with brackets and stars in it (JSON lines have no such setting).
-# Types are inferred from the whole file: one odd id, or a column's first value, may stand far down.
-_SCANNERS: dict[str, Callable[..., pl.LazyFrame]] = {
-    ".parquet": partial(pl.scan_parquet, glob=False),
-    ".csv": partial(pl.scan_csv, infer_schema_length=None, glob=False),
-    ".tsv": partial(pl.scan_csv, separator="\t", infer_schema_length=None, glob=False),
-    ".jsonl": partial(pl.scan_ndjson, infer_schema_length=None),
-    ".ndjson": partial(pl.scan_ndjson, infer_schema_length=None),
-}
-_SPELLED = (".csv", ".tsv")
 # The reader's own words can hold a whole broken file.
 _LONGEST_FAULT = 300
-_HALF = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
 
 
 @dataclass(frozen=True)
@@ -54,11 +52,17 @@ class MappedFile:
         By ombud's name, the name that the column has in the file. The others keep theirs.
     only
         Whether the other columns are left out.
+    reading
+        How the file is written, where detection should not decide.
+    setting
+        Where `reading` is set, for messages.
     """
 
     path: Frame
-    columns: Mapping[str, str]
+    columns: Mapping[str, str] = field(default_factory=dict)
     only: bool = False
+    reading: Reading = PLAIN
+    setting: str = _SETTING
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ class Column:
         The permitted range of a number, ends included.
     nullable
         Whether single values may be missing.
+    unread
+        Whether nothing reads the column: if it cannot be read, it is ignored, and that is noted.
     """
 
     name: str
@@ -87,6 +93,7 @@ class Column:
     low: float | None = None
     high: float | None = None
     nullable: bool = False
+    unread: bool = False
 
 
 def first_rows(rows: Sequence[int], total: int) -> str:
@@ -97,7 +104,7 @@ def first_rows(rows: Sequence[int], total: int) -> str:
 
 
 def open_frame(
-    frame: Frame, source: str = "", ids: Sequence[str] = ()
+    frame: Frame, source: str = "", ids: Sequence[str] = (), wanted: Sequence[str] = ()
 ) -> tuple[nw.LazyFrame[Any], str]:
     """Return a frame or file as a lazy narwhals frame, and the name to use in messages.
 
@@ -109,23 +116,40 @@ def open_frame(
         The table's name in messages; default, the file's name.
     ids
         Columns that are read as they are spelled, where the file has no types: 001 is not 1.
+    wanted
+        Columns that may be written with other capitals: ``User`` is read as ``user``.
     """
+    file = frame if isinstance(frame, MappedFile) else MappedFile(frame)
+    lazy, name = _open(file, source, ids)
+    if file.columns or file.reading.reshapes:
+        lazy = _in_our_names(lazy, file, name)
+    return (_capitals(lazy, wanted, name) if wanted else lazy), name
+
+
+def _open(file: MappedFile, source: str, ids: Sequence[str]) -> tuple[nw.LazyFrame[Any], str]:
+    frame = file.path
     if isinstance(frame, MappedFile):
-        return _open_mapped(frame, source, ids)
+        return open_frame(frame, source, ids)
     if isinstance(frame, str | Path):
-        return _open_file(Path(frame), source, ids)
+        name = source or Path(frame).name
+        spelled = tuple(file.columns.get(column, column) for column in ids)
+        try:
+            lazy = open_file(Path(frame), name, file.reading, (*spelled, *file.reading.items))
+        except pl.exceptions.PolarsError as error:
+            raise DataError(name, [unreadable(error)]) from None
+        return nw.from_native(lazy), name
     name = source or f"the {type(frame).__name__} given"
     if isinstance(frame, dict):
         try:
             frame = pl.DataFrame(frame)
         except UnicodeEncodeError:
-            raise DataError(name, [_HALF]) from None
+            raise DataError(name, [HALF_CHARACTER]) from None
         except (TypeError, pl.exceptions.PolarsError) as error:
             raise DataError(name, [f"the columns do not make a table: {error}"]) from None
     try:
         return nw.from_native(frame).lazy(), name
     except UnicodeEncodeError:
-        raise DataError(name, [_HALF]) from None
+        raise DataError(name, [HALF_CHARACTER]) from None
     except TypeError:
         fault = (
             f"a {type(frame).__name__} is not a table; give a path, or a pandas, Polars, Arrow, "
@@ -134,16 +158,13 @@ def open_frame(
         raise DataError(name, [fault]) from None
 
 
-def _open_mapped(
-    file: MappedFile, source: str, ids: Sequence[str]
-) -> tuple[nw.LazyFrame[Any], str]:
-    own = [file.columns.get(column, column) for column in ids]
-    lazy, name = open_frame(file.path, source, own)
+def _in_our_names(lazy: nw.LazyFrame[Any], file: MappedFile, name: str) -> nw.LazyFrame[Any]:
     try:
         found = lazy.collect_schema().names()
     except pl.exceptions.PolarsError as error:
         raise DataError(name, [unreadable(error)]) from None
-    absent = {ours: theirs for ours, theirs in file.columns.items() if theirs not in found}
+    theirs_of = {ours: _nearest(theirs, found, name) for ours, theirs in file.columns.items()}
+    absent = {ours: theirs for ours, theirs in theirs_of.items() if theirs not in found}
     if absent:
         names = ", ".join(found)
         raise DataError(
@@ -153,38 +174,53 @@ def _open_mapped(
                 for ours, theirs in absent.items()
             ],
         )
-    given = set(file.columns.values())
+    given = set(theirs_of.values())
     # A column that happens to have the name of another one's meaning gives way to it.
-    kept = [column for column in found if column not in given and column not in file.columns]
-    kept = [] if file.only else kept
-    renamed = [nw.col(theirs).alias(ours) for ours, theirs in file.columns.items()]
-    return lazy.select(*renamed, *kept), name
+    kept = [column for column in found if column not in given and column not in theirs_of]
+    reading = file.reading
+    if file.only:
+        shaped = {*reading.labels, *reading.items, *(column for column, _ in reading.where)}
+        kept = [column for column in kept if column in shaped]
+    renamed = [nw.col(theirs).alias(ours) for ours, theirs in theirs_of.items()]
+    lazy = lazy.select(*renamed, *kept)
+    if not reading.reshapes:
+        return lazy
+    native = lazy.to_native()
+    if not isinstance(native, pl.LazyFrame):
+        native = lazy.collect(backend="polars").to_native().lazy()
+    return nw.from_native(reshape(native, reading, name))
 
 
-def _file_of(frame: Frame) -> Path | None:
-    if isinstance(frame, MappedFile):
-        return _file_of(frame.path)
-    return Path(frame) if isinstance(frame, str | Path) else None
+def _nearest(theirs: str, found: Sequence[str], name: str) -> str:
+    """Return the column of that name, else the only one that differs in capitals and spaces."""
+    if theirs in found:
+        return theirs
+    near = [one for one in found if one.strip().casefold() == theirs.strip().casefold()]
+    if len(near) != 1:
+        return theirs
+    note(name, f"column {near[0]!r} is read as {theirs!r}", "assumed/capitals")
+    return near[0]
 
 
-def _open_file(path: Path, source: str, ids: Sequence[str]) -> tuple[nw.LazyFrame[Any], str]:
-    name = source or path.name
-    scan = _SCANNERS.get(path.suffix.lower())
-    if scan is None:
-        fault = f"files of type {path.suffix or '(none)'!r} are not read"
-        raise DataError(name, [f"{fault}; use one of {', '.join(_SCANNERS)}"])
-    if not is_plain_file(path):
-        raise DataError(name, [f"there is no file {path}"])
-    if path.stat().st_size == 0:
-        raise DataError(name, ["the file is empty (0 bytes); a table with rows was expected"])
-    if not ids or path.suffix.lower() not in _SPELLED:
-        return nw.from_native(scan(path)), name
+def _capitals(lazy: nw.LazyFrame[Any], wanted: Sequence[str], name: str) -> nw.LazyFrame[Any]:
     try:
-        present = scan(path, n_rows=0).collect_schema().names()
-    except pl.exceptions.PolarsError as error:
-        raise DataError(name, [unreadable(error)]) from None
-    spelled = {column: pl.String for column in ids if column in present}
-    return nw.from_native(scan(path, schema_overrides=spelled)), name
+        found = lazy.collect_schema().names()
+    except Exception:  # of any engine; the error comes where the frame is read
+        return lazy
+    near = {c: _nearest(c, found, name) for c in wanted if c not in found}
+    renamed = {theirs: ours for ours, theirs in near.items() if theirs in found}
+    return lazy.rename(renamed) if renamed else lazy
+
+
+def _source_of(frame: Frame) -> tuple[Path | None, Reading, str, dict[str, str]]:
+    """Return the file behind a frame, how it is read, where that is set, and its headers."""
+    if isinstance(frame, MappedFile):
+        path, reading, setting, names = _source_of(frame.path)
+        inner = frame.reading if frame.reading != PLAIN else reading
+        chosen = frame.setting if frame.setting != _SETTING else setting
+        return path, inner, chosen, names | dict(frame.columns)
+    path = Path(frame) if isinstance(frame, str | Path) else None
+    return path, PLAIN, _SETTING, {}
 
 
 def unreadable_names(found: Sequence[str]) -> list[str]:
@@ -218,7 +254,7 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         With every fault found, and the first rows of each (counted from 1).
     """
     ids = [column.name for column in columns if column.kind == "id"]
-    lazy, name = open_frame(frame, source, ids)
+    lazy, name = open_frame(frame, source, ids, [column.name for column in columns])
     try:
         result = lazy.collect_schema()
         faults = _missing(columns, result.names())
@@ -231,21 +267,39 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
         selected = lazy.select([column.name for column in present])
         table: pl.DataFrame = selected.collect(backend="polars").to_native()
     except UnicodeEncodeError:
-        raise DataError(name, [_HALF]) from None
+        raise DataError(name, [HALF_CHARACTER]) from None
     except (
         pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError, RecursionError
     ) as error:  # fmt: skip
         raise DataError(name, [unreadable(error)]) from None
+    except DataError:
+        raise
     except Exception as error:
         # DuckDB and Spark have errors of their own, and need not be there to be named.
         if lazy.implementation.is_polars():
             raise
         raise DataError(name, [unreadable(error)]) from error
-    file = _file_of(frame)
-    if file is not None and file.suffix.lower() in _SPELLED:
-        table = numbered(table, [column for column in ids if column in table.columns])
-    if present and table.height == 0:
+    file, reading, setting, headers = _source_of(frame)
+    spelled = file is not None and file_type(file)[0] not in _TYPED
+    if spelled and present:
+        table = _without_odd_rows(table, ids, headers, name)
+    for column in present:
+        made = understand(table[column.name], column.kind, reading, name, setting, spelled=spelled)
+        missing = made.values.null_count()
+        if column.unread and (made.faults or (missing and not column.nullable)):
+            table = table.drop(column.name)
+            text = "cells are empty" if not made.faults else "it cannot be read"
+            count = f"{missing:,} of {table.height:,} " if not made.faults else ""
+            note(name, f"column {column.name!r} is ignored: {count}{text}, and nothing in this "
+                 "audit reads it", "assumed/unread-column")  # fmt: skip
+        elif made.faults:
+            table = table.drop(column.name)
+            faults += made.faults
+        else:
+            table = table.with_columns(made.values.alias(column.name))
+    if present and table.height == 0 and table.width:
         faults.append("the table has no rows")
+    present = [column for column in present if column.name in table.columns]
     counts = _count_faults(table, present) if present else {}
     for column in present:
         faults += _faults_of(column, table, counts)
@@ -254,12 +308,36 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     return table.with_columns(_cast(column, table.schema[column.name]) for column in present)
 
 
+def _without_odd_rows(
+    table: pl.DataFrame, ids: Sequence[str], headers: Mapping[str, str], name: str
+) -> pl.DataFrame:
+    """Return a table without blank lines, comments and repeated headers, which are counted."""
+    words = [c for c in table.columns if table.schema[c] == pl.String]
+    first = next((c for c in ids if c in words), None)
+    if first is None or table.width == 1:
+        return table
+    others = pl.all_horizontal(pl.col(c).is_null() for c in table.columns if c != first)
+    odd = {
+        "blank lines": pl.col(first).is_null() & others,
+        "comments (# ...)": pl.col(first).str.starts_with("#") & others,
+    }
+    if len(words) == table.width:
+        odd["repeated header rows"] = pl.all_horizontal(
+            pl.col(c).str.strip_chars().str.to_lowercase() == headers.get(c, c).strip().lower()
+            for c in words
+        )
+    found = table.select(**{what: condition.fill_null(False) for what, condition in odd.items()})
+    for what in odd:
+        count = int(found[what].sum())
+        if count:
+            note(name, f"{what} are not read", "skipped-rows", count, table.height)
+    drop = found.select(pl.any_horizontal(pl.all())).to_series()
+    return table.filter(~drop) if drop.any() else table
+
+
 def numbered(table: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
     """Return ids that are spelled as whole numbers are as numbers; 007 and +7 stay text."""
-    plain = table.select(
-        pl.col(name).str.contains(r"^(0|-?[1-9][0-9]{0,17})$").fill_null(True).all() for name in ids
-    )
-    return table.with_columns(pl.col(name).cast(pl.Int64) for name in ids if plain[name][0])
+    return table.with_columns(understand(table[name], "id").values for name in ids)
 
 
 def _missing(columns: Sequence[Column], found: Sequence[str]) -> list[str]:
@@ -291,8 +369,6 @@ def _count_faults(table: pl.DataFrame, columns: Sequence[Column]) -> dict[str, i
             wanted[f"{column.name}:flag"] = (~value.is_in([0, 1])).sum()
         if column.kind == "count" and _is_wide(dtype):
             wanted[f"{column.name}:large"] = (value > _LARGEST).sum()
-        if column.kind == "time" and dtype == pl.String:
-            wanted[f"{column.name}:time"] = (value.is_not_null() & _date(value).is_null()).sum()
         if dtype.is_numeric() and column.low is not None:
             wanted[f"{column.name}:low"] = (value < column.low).sum()
         if dtype.is_numeric() and column.high is not None:
@@ -324,7 +400,6 @@ def _faults_of(column: Column, table: pl.DataFrame, counts: dict[str, int]) -> l
         "low": (lambda: value < column.low, f"below {column.low}"),
         "flag": (lambda: ~value.is_in([0, 1]), "neither 0 nor 1"),
         "large": (lambda: value > _LARGEST, f"above {_LARGEST:,}"),
-        "time": (lambda: value.is_not_null() & _date(value).is_null(), "no date (2024-12-31)"),
         "high": (lambda: (value > column.high).and_(value.is_not_nan()), f"above {column.high}"),
     }
     faults = []
@@ -359,7 +434,7 @@ def _wrong_type(column: Column, dtype: pl.DataType) -> str:
         "id": text or dtype.is_integer(),
         "number": dtype.is_numeric(),
         "text": text,
-        "time": dtype.is_numeric() or dtype in (pl.Date, pl.Datetime, pl.String),
+        "time": dtype.is_numeric() or dtype in (pl.Date, pl.Datetime),
     }[column.kind]
     if accepted or (dtype == pl.Null and column.nullable):
         return ""
@@ -372,8 +447,6 @@ def _cast(column: Column, dtype: pl.DataType) -> pl.Expr:
         # Wider numbers need not fit; they are ids, so their digits are as good.
         whole = dtype.is_integer() and not _is_wide(dtype)
         return value.cast(pl.Int64) if whole else value.cast(pl.String)
-    if column.kind == "time" and dtype == pl.String:
-        return _date(value)
     if column.kind == "number":
         return value if dtype.is_float() else value.cast(pl.Float64)
     casts = {"category": pl.String, "count": pl.Int64, "flag": pl.Boolean, "text": pl.String}
@@ -392,15 +465,3 @@ def seconds_of(times: pl.Series) -> pl.Series:
     if times.dtype.is_temporal():
         times = times.cast(pl.Datetime("us")).dt.timestamp("us") / 1e6
     return times.cast(pl.Float64)
-
-
-def _date(value: pl.Expr) -> pl.Expr:
-    """Return ISO dates and times as such, in UTC where they name a zone; null for other words."""
-    return pl.coalesce(
-        value.str.to_datetime(
-            "%+", strict=False, time_zone="UTC", time_unit="us"
-        ).dt.replace_time_zone(None),
-        value.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us"),
-        value.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us"),
-        value.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")),
-    )

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ombud.data.frames import Column, Frame, read_table
@@ -139,7 +140,8 @@ class Grouping:
         places, rows = np.nonzero(self.members.T)
         return pl.DataFrame(
             {
-                unit: self.units.take(rows),
+                # By way of Arrow, so that no member at all is still an empty column of ids.
+                unit: pl.Series(pl.from_arrow(self.units.arrow.take(pa.array(rows)))),
                 "group": np.array(self.names, dtype=object)[places],
                 "attribute": np.array(self.attributes, dtype=object)[places],
             },

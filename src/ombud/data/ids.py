@@ -31,16 +31,32 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    if _is_text(values.type) == _is_text(kind):
-        return values.cast(kind)
-    raise DataError(
-        "ids",
-        [
-            f"ids are {values.type} in one table and {kind} in another, so nothing would match; "
-            "cast one of the two columns"
-        ],
-    )
+def _alike(own: pa.Array, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return ids of two tables in one type: 17 and "17" meet, and "017" is neither.
+
+    Raises
+    ------
+    DataError
+        If ids differ in leading zeros alone: whether 017 is 17 is not ours to say.
+    """
+    if _is_text(own.type) == _is_text(wanted.type):
+        return own, wanted.cast(own.type)
+    own, wanted = own.cast(pa.string()), wanted.cast(pa.string())
+    for padded, plain in ((own, wanted), (wanted, own)):
+        zeros = padded.filter(pc.match_substring_regex(padded, "^0+[0-9]+$"))
+        if len(zeros):
+            bare = pc.replace_substring_regex(zeros, "^0+([0-9])", r"\1")
+            meets = pc.is_in(bare, value_set=plain)
+            if pc.any(meets).as_py():
+                first = zeros.filter(meets)[0].as_py()
+                raise DataError(
+                    "ids",
+                    [
+                        f"the id {first!r} of one table may be {first.lstrip('0') or '0'!r} of "
+                        "another, which has no leading zeros; write both the same way"
+                    ],
+                )
+    return own, wanted
 
 
 def _encode_whole_numbers(array: pa.Array) -> tuple[pa.Array, Codes] | None:
@@ -150,13 +166,11 @@ class Vocabulary:
 
     @classmethod
     def union(cls, named: Mapping[str, Vocabulary]) -> Self:
-        """Return all ids of several vocabularies; the names are for the error when types differ."""
-        used = {name: v for name, v in named.items() if len(v)}
-        kinds = {name: v.arrow.type for name, v in used.items()}
-        if len({_is_text(kind) for kind in kinds.values()}) > 1:
-            result = ", ".join(f"{kind} in {name}" for name, kind in kinds.items())
-            raise DataError("ids", [f"ids are {result}, so nothing would match; cast one of them"])
-        every = [v.arrow.cast(next(iter(kinds.values()))) for v in used.values()]
+        """Return all ids of several vocabularies, as texts where some are texts."""
+        used = [v for v in named.values() if len(v)]
+        kinds = [v.arrow.type for v in used]
+        kind = next((k for k in kinds if _is_text(k)), kinds[0] if kinds else None)
+        every = [v.arrow.cast(kind) for v in used]
         return cls.encode(pa.concat_arrays(every) if every else [])[0]
 
     @property
@@ -191,14 +205,15 @@ class Vocabulary:
             return np.empty(0, dtype=np.int32)
         if len(self) == 0:
             return np.full(len(wanted), -1, dtype=np.int32)
-        if wanted.type != self._arrow.type:
-            wanted = _cast(wanted, self._arrow.type)
-        if len(wanted) == len(self) and wanted.equals(self._arrow):
+        own = self._arrow
+        if wanted.type != own.type:
+            own, wanted = _alike(own, wanted)
+        if len(wanted) == len(self) and wanted.equals(own):
             return np.arange(len(self), dtype=np.int32)
-        near = _codes_of_whole_numbers(self._arrow, wanted)
+        near = _codes_of_whole_numbers(own, wanted)
         if near is not None:
             return near
-        result = pc.index_in(wanted, value_set=self._arrow)
+        result = pc.index_in(wanted, value_set=own)
         return np.array(result.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
     def take(self, codes: NDArray[np.integer[Any]]) -> NDArray[Any]:

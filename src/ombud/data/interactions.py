@@ -63,6 +63,7 @@ class Interactions:
         missing: Literal["error", "drop"] = "error",
         source: str = "",
         catalogue: Vocabulary | None = None,
+        unread: tuple[str, ...] = (),
     ) -> Self:
         """Read interactions from any frame or file with columns `user` and `item`.
 
@@ -81,13 +82,24 @@ class Interactions:
             The table's name in messages.
         catalogue
             The items of the matrix, where these rows are a part of more; default, those that occur.
+        unread
+            Columns (`rating`, `time`) that nothing in the audit reads: where cells are empty, the
+            column is ignored, and that is noted.
         """
         low, high = rating_scale if rating_scale is not None else (-_LARGEST, _LARGEST)
         columns = [
             Column("user", "id"),
             Column("item", "id"),
-            Column("rating", "number", False, low, high, nullable=missing == "drop"),
-            Column("time", "time", required=False),
+            Column(
+                "rating",
+                "number",
+                False,
+                low,
+                high,
+                nullable=missing == "drop",
+                unread="rating" in unread,
+            ),
+            Column("time", "time", required=False, unread="time" in unread),
         ]
         table = read_table(frame, columns, source)
         exclusions: list[Exclusion] = []

@@ -12,8 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import FLOAT32_MAX, Column, Frame, first_rows, read_table
+from ombud.data.frames import FLOAT32_MAX, Column, Frame, MappedFile, first_rows, read_table
 from ombud.data.ids import Ids, Vocabulary
+from ombud.data.reading import PLAIN, Reading, note
 from ombud.errors import DataError
 
 if TYPE_CHECKING:
@@ -56,18 +57,19 @@ class Recommendations:
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
         """Read lists from a frame or file with `user`, `item` and `rank` (or `score`).
 
-        `rank` counts the places of a list from 1, best first, and leaves none out: of ranks 10,
-        20, ..., 100 the first ten places are not known. Without it, lists are ordered by `score`,
-        highest first (ties by row), and without both, by row.
+        `rank` counts positions from 1 (or, if the lowest rank is 0, from 0), best first, and
+        leaves none out: of ranks 10, 20, ..., 100 the first ten are not known. Without it, lists
+        are ordered by `score`, highest first (ties by row), and without both, by row.
         """
         columns = [
             Column("user", "id"),
             Column("item", "id"),
-            Column("rank", "count", required=False, low=1),
+            Column("rank", "count", required=False, low=0),
             Column("score", "number", required=False, low=-FLOAT32_MAX, high=FLOAT32_MAX),
         ]
         table = read_table(frame, columns, source)
         name = source or (str(frame) if isinstance(frame, str) else "recommendations")
+        table = _from_first_rank(table, name, _source_reading(frame))
         if "rank" not in table.columns and "score" in table.columns:
             scored = table.select("score").with_row_index("row")
             best_first = scored.sort("score", descending=True, maintain_order=True)
@@ -95,10 +97,12 @@ class Recommendations:
         if beyond.any() or again.any() or np.count_nonzero(items >= 0) < len(rows):
             raise DataError(name, _list_faults(table.with_row_index("row", offset=1)))
         scores = None
+        exclusions: tuple[Exclusion, ...] = ()
         if "score" in table.columns:
             scores = np.full(items.shape, np.nan, dtype=np.float32)
             scores[rows, place] = table["score"].to_numpy()
-        return cls(users.ids, items, catalogue, scores)
+            exclusions = _against_rank(scores, name) if "rank" in table.columns else ()
+        return cls(users.ids, items, catalogue, scores, exclusions)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -219,6 +223,41 @@ class Recommendations:
         if self.scores is not None:
             columns["score"] = self.scores[rows, places]
         return pl.DataFrame(columns)
+
+
+def _source_reading(frame: Frame) -> Reading:
+    return frame.reading if isinstance(frame, MappedFile) else PLAIN
+
+
+def _from_first_rank(table: pl.DataFrame, name: str, reading: Reading) -> pl.DataFrame:
+    """Return a table whose ranks start with 1."""
+    if "rank" not in table.columns:
+        return table
+    lowest = table["rank"].min()
+    first = reading.first_rank if reading.first_rank is not None else lowest
+    if first == 0:
+        if reading.first_rank is None:
+            note(name, "ranks start with 0", "assumed/first-rank")
+        return table.with_columns(pl.col("rank") + 1)
+    if lowest == 0:
+        rows = table.with_row_index("row", offset=1).filter(pl.col("rank") < 1)["row"]
+        shown = first_rows(rows.head(5).to_list(), len(rows))
+        raise DataError(name, [f"column 'rank' is below 1 in {shown}"])
+    return table
+
+
+def _against_rank(scores: NDArray[np.float32], name: str) -> tuple[Exclusion, ...]:
+    """Return a warning if scores rise where ranks say that items get worse."""
+    with np.errstate(invalid="ignore"):
+        rises = (scores[:, 1:] > scores[:, :-1]).any(axis=1)
+    count = int(np.count_nonzero(rises))
+    if not count:
+        return ()
+    reason = (
+        f"in {count:,} of {len(scores):,} lists the score rises where the rank says that items get "
+        "worse; the rank decides. Remove one of the two columns if it is wrong"
+    )
+    return (Exclusion(name, "", count, reason, len(scores), "warning/score-order"),)
 
 
 def _scores_of(part: Recommendations) -> pl.Expr:

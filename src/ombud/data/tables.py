@@ -30,6 +30,7 @@ from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.labels import Labels, LabelState, Unlabeled
+from ombud.data.reading import PLAIN, Reading, noting
 from ombud.data.texts import Texts
 from ombud.errors import DataError, OmbudError, PlanError
 from ombud.files import hash_file, write_atomically, write_parquet
@@ -54,13 +55,15 @@ class TableOptions:
         The words for how stored label states came about.
     by
         The attributes of users or texts to compare by; None for all that a file has.
-    intersections
-        Whether pairs of attributes make groups too.
     by_item
         The attributes of items that are compared; of the other columns those are read that can be
         one, since a system may ask for them. Empty: all columns must be attributes.
     columns
         By table, then by ombud's name: the name of a column in the file.
+    reading
+        By table: how its file is written, where detection should not decide.
+    unread
+        Columns of the interactions that nothing in the audit reads.
     """
 
     rating_scale: tuple[float, float] | None = None
@@ -71,9 +74,10 @@ class TableOptions:
     strict: bool = False
     rule: str = "as stored"
     by: tuple[str, ...] | None = None
-    intersections: bool = False
     by_item: tuple[str, ...] = ()
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
 
 def read_labels(path: Frame, options: TableOptions) -> Labels:
@@ -124,8 +128,12 @@ def _file_name(path: Frame) -> str:
     return Path(file).name if isinstance(file, str | Path) else "the table"
 
 
+# Columns that tell the forms of a table apart.
+_FORM_COLUMNS = ("state", "yes", "no", "present", "group", "set", "user", "id")
+
+
 def _columns(path: Frame) -> list[str]:
-    lazy, name = open_frame(path)
+    lazy, name = open_frame(path, wanted=_FORM_COLUMNS)
     try:
         found = list(lazy.collect_schema().names())
     except (
@@ -151,7 +159,7 @@ def _groups(path: Frame, unit: str, options: TableOptions) -> Grouping | None:
         if options.by:
             # Attributes of the other table; one that no table has is refused later.
             grouping = grouping.select([name for name in options.by if name in grouping.attributes])
-        return grouping.with_intersections() if options.intersections else grouping
+        return grouping
     unnamed = [place for place, c in enumerate(columns, start=1) if _is_unnamed(c)]
     if unnamed and not options.by:
         fault = (
@@ -162,7 +170,7 @@ def _groups(path: Frame, unit: str, options: TableOptions) -> Grouping | None:
     by = options.by or tuple(c for c in columns if c != unit)
     if not by:
         raise DataError(_file_name(path), [f"there is no attribute beside {unit!r} to group by"])
-    return Grouping.from_frame(path, unit=unit, by=by, intersections=options.intersections)
+    return Grouping.from_frame(path, unit=unit, by=by)
 
 
 def _interactions(path: Frame, options: TableOptions) -> Interactions:
@@ -171,6 +179,7 @@ def _interactions(path: Frame, options: TableOptions) -> Interactions:
         rating_scale=options.rating_scale,
         duplicates=options.duplicates,
         missing=options.missing,
+        unread=options.unread,
     )
     if options.rating_scale is not None and not read.explicit:
         fault = "rating_scale is given, and there is no column 'rating'"
@@ -223,7 +232,17 @@ def read_tables(
         How they are read.
     """
     options = options or TableOptions()
-    paths = _mapped(paths, options.columns)
+    paths = _mapped(paths, options)
+    with noting() as notes:
+        tables = _read_all(paths, options)
+    main = next((name for name in ("interactions", "texts", "labels") if name in tables), None)
+    if main is not None and notes:
+        table = tables[main]
+        tables[main] = replace(table, exclusions=(*table.exclusions, *notes))
+    return tables
+
+
+def _read_all(paths: Mapping[str, Any], options: TableOptions) -> dict[str, Any]:
     tables: dict[str, Any] = {}
     faults: list[str] = []
     for name in TABLES:
@@ -245,27 +264,35 @@ def read_tables(
     return tables
 
 
-def _mapped(
-    paths: Mapping[str, str | Path], columns: Mapping[str, Mapping[str, str]]
-) -> dict[str, Any]:
-    """Return the files, those with names of their own for columns as such; refuse odd names."""
+def _mapped(paths: Mapping[str, str | Path], options: TableOptions) -> dict[str, Any]:
+    """Return the files with what the plan says about their columns and form; refuse odd names."""
     faults = []
-    for table, names in columns.items():
-        if table not in paths:
-            known = hint(table, paths)
-            faults.append(f"[data.columns] names {table!r}, of which there is no file; {known}")
-            continue
-        known_columns = COLUMNS[table]
-        for ours in names:
+    for part, named in (("columns", options.columns), ("reading", options.reading)):
+        for table in named:
+            if table not in paths:
+                known = hint(table, paths)
+                faults.append(f"[data.{part}] names {table!r}, of which there is no file; {known}")
+    for table, names in options.columns.items():
+        known_columns = COLUMNS.get(table, ())
+        for ours in names if table in paths else ():
             if ours not in known_columns and table not in _OPEN:
                 told = hint(ours, known_columns)
                 faults.append(f"[data.columns.{table}]: no column is called {ours!r}; {told}")
+    readings = {}
+    for table, values in options.reading.items():
+        try:
+            readings[table] = Reading.from_dict(values, f"[data.reading.{table}]")
+        except PlanError as error:
+            faults.append(str(error))
     if faults:
         raise PlanError("\n".join(faults))
-    return {
-        name: MappedFile(path, columns[name]) if columns.get(name) else path
-        for name, path in paths.items()
-    }
+    mapped: dict[str, Any] = dict(paths)
+    for name in {*options.columns, *options.reading}:
+        columns, reading = options.columns.get(name, {}), readings.get(name, PLAIN)
+        if columns or reading != PLAIN:
+            setting = f"[data.reading.{name}]"
+            mapped[name] = MappedFile(paths[name], columns, reading=reading, setting=setting)
+    return mapped
 
 
 def _wants_sets(path: Frame, options: TableOptions) -> bool:
@@ -287,8 +314,8 @@ def _with_sets(path: Frame, users: Grouping | None) -> Grouping:
 
 def _over_all(train: Interactions, test: Interactions) -> dict[str, Interactions]:
     """Put both parts over the users and items of either."""
-    users, _ = Vocabulary.encode(np.concatenate([train.users.ids, test.users.ids]))
-    items, _ = Vocabulary.encode(np.concatenate([train.items.ids, test.items.ids]))
+    users = Vocabulary.union({"interactions": train.users, "test": test.users})
+    items = Vocabulary.union({"interactions": train.items, "test": test.items})
     return {"interactions": train.over(users, items), "test": test.over(users, items)}
 
 

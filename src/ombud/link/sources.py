@@ -19,7 +19,7 @@ from ombud.data.labels import Labels
 from ombud.errors import DataError
 from ombud.link.build import LinkOptions, build_links
 from ombud.link.explain import LinkFolder
-from ombud.link.readers import ReaderOptions
+from ombud.link.readers.base import ReaderOptions
 from ombud.link.readers.platforms import read_goodbooks_genres
 from ombud.registry import source
 
@@ -33,10 +33,10 @@ _UNKNOWNS = (
 
 @source("linked")
 def linked(
-    path: str,
+    path: Path,
     ratings: str,
     feedback: Feedback = "explicit",
-    labels: str | None = None,
+    labels: Path | None = None,
     creator: bool = False,
 ) -> Dataset:
     """Ratings on linked items: a folder that ``ombud link build`` wrote.
@@ -162,8 +162,8 @@ def _labels(folder: LinkFolder, ratings: str, labels: pl.DataFrame) -> Labels:
 
 def _linked_now(
     name: str,
-    path: str,
-    authors: str | None,
+    path: Path,
+    authors: Path | None,
     feedback: Feedback,
     inferred: bool,
     labels: pl.DataFrame | None = None,
@@ -179,7 +179,7 @@ def _linked_now(
 
 @source("bookcrossing")
 def bookcrossing(
-    path: str, authors: str | None = None, feedback: Feedback = "explicit", inferred: bool = False
+    path: Path, authors: Path | None = None, feedback: Feedback = "explicit", inferred: bool = False
 ) -> Dataset:
     """BookCrossing ratings from 1 to 10, either release, editions joined by ISBN.
 
@@ -203,8 +203,8 @@ def bookcrossing(
 
 @source("goodbooks-10k")
 def goodbooks(
-    path: str,
-    authors: str | None = None,
+    path: Path,
+    authors: Path | None = None,
     feedback: Feedback = "explicit",
     inferred: bool = False,
     genres: bool = False,

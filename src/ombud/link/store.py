@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 
 from ombud.errors import ResultError
 from ombud.files import write_parquet
-from ombud.link.ids import normalised_ids
 from ombud.link.isbn import extract_isbns
 from ombud.link.problems import Problems
 from ombud.link.readers.base import RATINGS, Batch, conformed
@@ -210,3 +209,30 @@ class Store:
 
     def _add_given(self, batch: Batch) -> None:
         self._write("given", batch.frame.with_columns(source=pl.lit(batch.source)))
+
+
+# Ids of people in one form, so that two sources that write them differently still meet.
+
+
+def normalised_ids(ids: pl.Expr) -> pl.Expr:
+    """Return ids such as ``"viaf:96992551"`` in one form; missing where nothing is left.
+
+    Parameters
+    ----------
+    ids
+        A column of a scheme, a colon, and the id or an address that ends in it.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"id": ["isni:0000 0001 2136 482x", "viaf:", "openlibrary:/a/OL1A"]})
+    >>> frame.select(normalised_ids(pl.col("id"))).to_series().to_list()
+    ['isni:000000012136482X', None, 'openlibrary:OL1A']
+    """
+    scheme = ids.str.extract(r"^([^:]+):", 1).str.to_lowercase()
+    own = ids.str.extract(r"^[^:]+:(.*)$", 1).str.replace_all(r"\s", "")
+    own = own.str.replace(r"/+$", "").str.replace(r"^(?:https?:/)?/.*/", "")
+    own = own.str.replace(r"\.0$", "")
+    # A dash is part of no id here but is written in ISNI, and in old numbers of the Library.
+    own = pl.when(scheme.is_in(["isni", "lccn"])).then(own.str.replace_all("-", "")).otherwise(own)
+    own = pl.when(scheme == "lccn").then(own.str.to_lowercase()).otherwise(own.str.to_uppercase())
+    return pl.when(own.str.len_chars() > 0).then(pl.concat_str(scheme, own, separator=":"))

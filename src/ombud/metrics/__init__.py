@@ -7,7 +7,9 @@ metric whose class has a name of its own, those of plugins too, can be imported 
 from typing import Any
 
 from ombud import registry
-from ombud.metrics.accuracy import F1, MAE, MRR, NDCG, RMSE, HitRate, Precision, Recall, Relevance
+from ombud.metrics.accuracy.held_out import Relevance
+from ombud.metrics.accuracy.ranking import F1, MRR, NDCG, HitRate, Precision, Recall
+from ombud.metrics.accuracy.ratings import MAE, RMSE
 from ombud.metrics.base import Metric, Outputs, Rows, spec_of
 from ombud.metrics.calibration import Miscalibration
 from ombud.metrics.engine.estimate import estimate_metric
@@ -56,3 +58,9 @@ def __getattr__(name: str) -> Any:
     where = " and ".join(made.__module__ for made in found)
     fault = f"; {where} have one each" if found else ""
     raise AttributeError(f"module 'ombud.metrics' has no attribute {name!r}{fault}")
+
+
+def __dir__() -> list[str]:
+    """Return what stands here and every other registered metric."""
+    known = [registry.get("metric", name).__name__ for name in registry.names("metric")]
+    return sorted({*__all__, *(name for name in known if known.count(name) == 1)})

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ombud.metrics.base import Outputs, Rows
-from ombud.metrics.engine.text_metric import TextMetric
 from ombud.metrics.engine.text_rows import (
     EVENTS,
     HAPPENINGS,
     Happening,
+    TextMetric,
     measure_texts,
     was_undecided,
 )

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ombud.metrics.base import Outputs, Rows
-from ombud.metrics.engine.text_metric import TextMetric
-from ombud.metrics.engine.text_rows import max_score, measure_texts
+from ombud.metrics.engine.text_rows import TextMetric, max_score, measure_texts
 from ombud.registry import metric
 from ombud.stats.statistics import Median
 

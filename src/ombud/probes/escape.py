@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.probes.edits import Edit, Edits, EditSpace, History
-from ombud.probes.models import WhiteBox, open_box
+from ombud.probes.models import open_box
+from ombud.probes.models.base import WhiteBox
 from ombud.probes.outcomes import FrozenOutcome, RetrainedOutcome
 from ombud.probes.recipe import Fewest, Outcome, Recipe
 from ombud.probes.search import beam, exhaustive, mask, number_of_treatments, single_values
 from ombud.registry import probe
 from ombud.rng import generator
-from ombud.stats import Estimate, wilson
+from ombud.stats import Estimate
+from ombud.stats.proportions import wilson
 from ombud.systems.recommenders.model import Model
 
 _FAR = 1e30

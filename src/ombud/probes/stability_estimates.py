@@ -10,15 +10,9 @@ from numpy.typing import NDArray
 from ombud.probes.noise_floor import NoiseFloor, chance_of_any, expected_maximum
 from ombud.probes.stability import StabilityResult
 from ombud.rng import generator
-from ombud.stats import (
-    CrossedReplicates,
-    Estimate,
-    Sample,
-    proportion,
-    resample,
-    resample_crossed,
-)
-from ombud.stats import estimate as bootstrap_estimate
+from ombud.stats import Estimate, Sample, proportion, resample
+from ombud.stats.bootstrap.resample import estimate as bootstrap_estimate
+from ombud.stats.crossed import CrossedReplicates, resample_crossed
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.rng import generator
-from ombud.stats import CrossedReplicates, Estimate, Sample, proportion, resample, resample_crossed
+from ombud.stats import Estimate, Sample, proportion, resample
+from ombud.stats.crossed import CrossedReplicates, resample_crossed
 
 if TYPE_CHECKING:
     from ombud.probes.recipe import Policy

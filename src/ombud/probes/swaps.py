@@ -16,13 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, PlanError
-from ombud.stats import (
-    Estimate,
-    mcnemar,
-    mean_estimate,
-    paired_mean_estimate,
-    proportion,
-)
+from ombud.stats import Estimate, mean_estimate, paired_mean_estimate, proportion
+from ombud.stats.paired import mcnemar
 from ombud.systems.base import Moderator
 from ombud.text.geography import countries
 from ombud.text.swaps import FilledTemplates, Swapped, fill_templates

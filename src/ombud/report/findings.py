@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ombud.audits.result import Estimates, MetricInfo, Result
-from ombud.metrics.engine.matters import is_beyond
+from ombud.metrics.engine.comparisons import is_beyond
 from ombud.stats.estimate import Estimate
 
 Sign = Literal[

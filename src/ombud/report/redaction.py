@@ -7,8 +7,7 @@ from hashlib import sha256
 from pathlib import PurePath, PureWindowsPath
 from typing import Any
 
-from ombud.audits.paths import change_paths
-from ombud.audits.plan import Plan
+from ombud.audits.plan import Plan, change_paths
 
 
 def shown_plan(plan: Plan) -> dict[str, Any]:

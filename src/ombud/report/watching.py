@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ombud.audits.monitor import ControlChart, Point, Watch
-from ombud.report.appendix import table_rows
-from ombud.report.blocks import (
-    Block,
-    Bullets,
-    Cell,
-    Column,
-    Figure,
-    Note,
-    Section,
-    Table,
-    paragraph,
-)
-from ombud.report.charts import NAME_LENGTH
-from ombud.report.display import count, shorten, unique_names
+from ombud.report import svg
+from ombud.report.display import count, shorten
 from ombud.report.format import p_text
-from ombud.report.html import Page, to_appendix, to_html
+from ombud.report.html import to_html
+from ombud.report.model import Cell, Chart, Column, Page, Prose, Section, Table
 
 _DRAWN = 8
 """How many numbers are drawn: those that alarm, then those that changed most."""
-
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def said_of(series: Watch) -> str:
@@ -65,10 +50,8 @@ def watch_lines(series: Watch, *, most: int = 20) -> list[str]:
     return lines
 
 
-def watch_pages(
-    series: Watch, title: str = "What changed over time", *, page: str = "watch.html"
-) -> dict[str, str]:
-    """Return the series as HTML files by name: what alarms with charts, and every number beside it.
+def watch_page(series: Watch, title: str = "What changed over time") -> str:
+    """Return the series as one HTML file: what alarms with charts, and every number.
 
     Parameters
     ----------
@@ -76,32 +59,24 @@ def watch_pages(
         What was watched.
     title
         The title of the page.
-    page
-        The name of its file; that of every number is named after it.
     """
-    beside = f"{page.removesuffix('.html')}-appendix.html"
-    sections = _sections(series)
     about = (f"{len(series.names)} results", f"last: {shorten(series.names[-1], 80)}")
-    made = Page(title, sections, about)
-    every = Section("Every number", (_table(series),), name="every-number")
-    data = {"watch-table": table_rows(_table(series))}
-    appendix = to_appendix(Page(title, (every,), about), data, report=page)
-    return {beside: appendix, page: to_html(made, appendix=beside)}
+    return to_html(Page(title, about, (), _sections(series)))
 
 
 def _sections(series: Watch) -> tuple[Section, ...]:
-    blocks: list[Block] = [paragraph(said_of(series))]
+    blocks: list[Prose | Chart | Table] = [Prose(((said_of(series),),))]
     if series.remarks:
-        blocks.append(Note((Bullets(tuple(paragraph(f"{r}.") for r in series.remarks)),)))
+        blocks.append(Prose(tuple((f"{remark}.",) for remark in series.remarks), "Note"))
     drawn = [chart for chart in series.charts if len(_known(chart)) > 1][:_DRAWN]
     if drawn:
-        blocks.append(_figure(series, drawn))
+        blocks.append(_chart(series, drawn))
     blocks.append(_table(series))
     how = (
         f"Each result is compared with {shorten(series.names[0], 80)}, so that slow changes add up "
-        "and are seen too. Limits stand where a number would be if nothing had changed, wide "
+        "and are seen too. Limits are where a number would be if nothing had changed, wide "
         f"enough that all {series.numbers:,} numbers of a result together cross them by chance in "
-        f"at most {series.false_alarms:.0%} of the results (Holm's correction). "
+        f"at most {series.false_alarms:.0%} of the results (Holm\u2019s correction). "
     )
     how += (
         "All results are on the same texts or users, and compared in pairs."
@@ -109,8 +84,8 @@ def _sections(series: Watch) -> tuple[Section, ...]:
         else "Results on other data are compared as independent samples."
     )
     return (
-        Section("What changed", tuple(blocks), name="changed"),
-        Section("How to read it", (paragraph(how),), name="how"),
+        Section("changed", "What changed", tuple(blocks)),
+        Section("how", "How to read it", (Prose(((how,),)),)),
     )
 
 
@@ -130,8 +105,8 @@ def _limits(point: Point) -> str:
 
 def _table(series: Watch) -> Table:
     columns = (
-        Column("Number", header=True),
-        *(Column(title, "right") for title in ("Reference", "Last", "Limits", "p, corrected")),
+        Column("Number"),
+        *(Column(title, True) for title in ("Reference", "Last", "Limits", "p, corrected")),
         Column("Alarm"),
     )
     rows = []
@@ -147,66 +122,31 @@ def _table(series: Watch) -> Table:
                 Cell(_number(last), value=last.value),
                 Cell(_limits(last)),
                 Cell("" if last.p is None else p_text(last.p), value=last.p),
-                Cell(alarm or "none", "above" if last.alarm else ""),
+                Cell(alarm or "none", status="increase" if last.alarm else ""),
             )
         )
     caption = "Every number of the reference, and what became of it; alarms first."
-    return Table("watch-table", columns, tuple(rows), caption)
+    return Table("watch-table", caption, columns, tuple(rows))
 
 
-def _figure(series: Watch, charts: list[ControlChart]) -> Figure:
-    names = unique_names((name_of(chart) for chart in charts), NAME_LENGTH * 2)
-    data: list[dict[str, Any]] = []
-    results = unique_names(series.names, 24)
-    for chart in charts:
-        for point in _known(chart):
-            datum: dict[str, Any] = {
-                "chart": names[name_of(chart)],
-                "result": results[point.result],
-                "value": point.value,
-                "alarm": "alarm" if point.alarm else "within the limits",
-            }
-            if point.low is not None and point.high is not None:
-                datum |= {"low": point.low, "high": point.high}
-            data.append(datum)
-    x = {"field": "result", "type": "nominal", "sort": list(results.values()), "title": None}
-    y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}}
-    spec: dict[str, Any] = {
-        "$schema": _SCHEMA,
-        "data": {"values": data},
-        "facet": {"field": "chart", "type": "nominal", "sort": list(names.values()), "title": None},
-        "columns": 2,
-        "resolve": {"scale": {"y": "independent"}},
-        "spec": {
-            "width": 190,
-            "height": 110,
-            "encoding": {"x": x},
-            "layer": [
-                {
-                    "mark": {"type": "errorbar", "ticks": True},
-                    "encoding": {
-                        "y": {**y, "field": "low"},
-                        "y2": {"field": "high"},
-                    },
-                },
-                {"mark": "line", "encoding": {"y": y}},
-                {
-                    "mark": {"type": "point", "filled": True, "size": 60},
-                    "encoding": {
-                        "y": y,
-                        "shape": {"field": "alarm", "type": "nominal", "title": None},
-                    },
-                },
+def _chart(series: Watch, charts: list[ControlChart]) -> Chart:
+    panels = tuple(
+        svg.timeline(
+            name_of(chart),
+            [
+                (shorten(p.result, 16), p.value, p.low, p.high, p.alarm)
+                for p in chart.points
+                if p.value is not None
             ],
-        },
-    }
+        )
+        for chart in charts
+    )
     alarming = sum(chart.points[-1].alarm for chart in charts)
-    return Figure(
+    return Chart(
         "watch-chart",
-        spec,
         "Numbers over the results, with limits",
         "Bars are the limits: within them, a number differs from the reference by no more than "
         "chance brings. Those that alarm come first.",
         f"{len(charts)} numbers over {len(series.names)} results; {alarming} alarm in the last.",
-        "watch-table",
+        panels,
     )

@@ -1,212 +1,53 @@
 """Statistics on plain arrays; needs numpy and scipy alone."""
 
-from ombud.stats.agreement import (
-    Measurement,
-    alpha_estimate,
-    alpha_sample,
-    codes,
-    krippendorff_alpha,
-)
-from ombud.stats.bootstrap.binned import BINS, BinnedReplicates, bins_of, resample_bins
-from ombud.stats.bootstrap.patterns import PatternReplicates, resample_patterns
-from ombud.stats.bootstrap.replicates import (
-    Contrast,
-    How,
-    Replicates,
-    ResampledStatistic,
-    Sample,
-    Test,
-)
+from ombud.stats.agreement import krippendorff_alpha
+from ombud.stats.bootstrap.replicates import Sample
 from ombud.stats.bootstrap.resample import estimate, resample
-from ombud.stats.clustered_rates import (
-    ClusterScore,
-    RateSums,
-    cluster_score_test,
-    design_effect,
-    intracluster_correlation,
-    score_rate_ratio,
-)
-from ombud.stats.crossed import CrossedReplicates, resample_crossed
-from ombud.stats.effects import Effect, cliffs_delta, welch
-from ombud.stats.estimate import Estimate, Kind
-from ombud.stats.extremes import MOST_LOST, Extreme, Range, largest_gap, largest_ratio
-from ombud.stats.intervals import Interval, Intervals, Method, intervals_of_draws
-from ombud.stats.kappa import Weights, cohen_kappa, kappa_error, kappa_estimate, kappa_sample
-from ombud.stats.losses import FEWEST_HITS, relative_loss
-from ombud.stats.means import (
-    Located,
-    mean_estimate,
-    mean_interval,
-    median_estimate,
-    median_interval,
-)
-from ombud.stats.multiplicity import Correction, adjust, benjamini_hochberg, holm
-from ombud.stats.paired import (
-    PairedCounts,
-    mcnemar,
-    paired_counts,
-    paired_mean_estimate,
-    paired_mean_interval,
-    paired_proportion_estimate,
-    paired_proportion_interval,
-)
-from ombud.stats.permutation import (
-    NO,
-    UNKNOWN,
-    YES,
-    LabelTests,
-    SignTests,
-    label_tests,
-    sign_flip_test,
-)
-from ombud.stats.pooling import Pooled, partially_pool
-from ombud.stats.power import (
-    POWER,
-    is_ratio,
-    power_of,
-    smallest_effect,
-    standard_error,
-    units_for_half_width,
-    units_for_power,
-)
-from ombud.stats.proportions import (
-    Bounds,
-    exact,
-    exact_difference,
-    fisher,
-    proportion,
-    wilson,
-)
-from ombud.stats.ranks import RankReplicates, resample_by_pattern, resample_medians
-from ombud.stats.ratios import (
-    Against,
-    Ratios,
-    rate_ratio,
-    rate_ratio_estimate,
-    ratio_of_means,
-    ratio_of_means_estimate,
-)
-from ombud.stats.roc import auc_difference, auc_estimate, placements
+from ombud.stats.estimate import Estimate
+from ombud.stats.kappa import cohen_kappa
+from ombud.stats.means import mean_estimate
+from ombud.stats.multiplicity import adjust, benjamini_hochberg, holm
+from ombud.stats.paired import paired_mean_estimate, paired_proportion_estimate
+from ombud.stats.permutation import label_tests, sign_flip_test
+from ombud.stats.pooling import partially_pool
+from ombud.stats.power import smallest_effect, units_for_power
+from ombud.stats.proportions import proportion
+from ombud.stats.ratios import rate_ratio_estimate
 from ombud.stats.statistics import (
     Custom,
-    Floats,
     Mean,
     Median,
-    OfSums,
     Quantile,
     RatioOfSums,
     Statistic,
     WeightedMean,
-    as_rows,
 )
 
 __all__ = [
-    "BINS",
-    "FEWEST_HITS",
-    "MOST_LOST",
-    "NO",
-    "POWER",
-    "UNKNOWN",
-    "YES",
-    "Against",
-    "BinnedReplicates",
-    "Bounds",
-    "ClusterScore",
-    "Contrast",
-    "Correction",
-    "CrossedReplicates",
     "Custom",
-    "Effect",
     "Estimate",
-    "Extreme",
-    "Floats",
-    "How",
-    "Interval",
-    "Intervals",
-    "Kind",
-    "LabelTests",
-    "Located",
     "Mean",
-    "Measurement",
     "Median",
-    "Method",
-    "OfSums",
-    "PairedCounts",
-    "PatternReplicates",
-    "Pooled",
     "Quantile",
-    "Range",
-    "RankReplicates",
-    "RateSums",
     "RatioOfSums",
-    "Ratios",
-    "Replicates",
-    "ResampledStatistic",
     "Sample",
-    "SignTests",
     "Statistic",
-    "Test",
     "WeightedMean",
-    "Weights",
     "adjust",
-    "alpha_estimate",
-    "alpha_sample",
-    "as_rows",
-    "auc_difference",
-    "auc_estimate",
     "benjamini_hochberg",
-    "bins_of",
-    "cliffs_delta",
-    "cluster_score_test",
-    "codes",
     "cohen_kappa",
-    "design_effect",
     "estimate",
-    "exact",
-    "exact_difference",
-    "fisher",
     "holm",
-    "intervals_of_draws",
-    "intracluster_correlation",
-    "is_ratio",
-    "kappa_error",
-    "kappa_estimate",
-    "kappa_sample",
     "krippendorff_alpha",
     "label_tests",
-    "largest_gap",
-    "largest_ratio",
-    "mcnemar",
     "mean_estimate",
-    "mean_interval",
-    "median_estimate",
-    "median_interval",
-    "paired_counts",
     "paired_mean_estimate",
-    "paired_mean_interval",
     "paired_proportion_estimate",
-    "paired_proportion_interval",
     "partially_pool",
-    "placements",
-    "power_of",
     "proportion",
-    "rate_ratio",
     "rate_ratio_estimate",
-    "ratio_of_means",
-    "ratio_of_means_estimate",
-    "relative_loss",
     "resample",
-    "resample_bins",
-    "resample_by_pattern",
-    "resample_crossed",
-    "resample_medians",
-    "resample_patterns",
-    "score_rate_ratio",
     "sign_flip_test",
     "smallest_effect",
-    "standard_error",
-    "units_for_half_width",
     "units_for_power",
-    "welch",
-    "wilson",
 ]

@@ -2,34 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Frame, MappedFile
+from ombud.data.frames import Frame, MappedFile, open_frame
 from ombud.data.ids import Ids, Vocabulary
+from ombud.data.reading import PLAIN, Reading, noting
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.registry import hint, moderator, recommender
 from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.saved_outputs import SavedOutput, matched, read_saved
 
 _LISTS = ("user", "item", "rank", "score")
 _DECISIONS = ("id", "outcome", "flagged", "score", "repeat", "categories")
 
 
-def _mapped(frame: Frame, columns: dict[str, str], known: tuple[str, ...]) -> Frame:
-    """Return a file or frame of which only the named columns are read; as it is without names."""
+_T = TypeVar("_T", Recommendations, Decisions)
+# How LensKit, RecBole and implicit call the columns of lists.
+_TOOLS = {
+    "user": ("user_id", "userid", "qid"),
+    "item": ("item_id", "itemid", "docno", "docid"),
+    "score": ("prediction",),
+}
+
+
+def _tool_columns(frame: Frame) -> dict[str, str]:
+    """Return the columns of lists as common tools write them; empty if they are ombud's own."""
+    try:
+        found = open_frame(frame)[0].collect_schema().names()
+    except Exception:  # the error comes where the table is read
+        return {}
+    if {"user", "item"} <= {name.strip().lower() for name in found}:
+        return {}
+    made = {ours: ours for ours in _LISTS if ours in found}
+    for ours, names in _TOOLS.items():
+        theirs = next((c for c in found if c.strip().lower() in names), None)
+        if theirs is not None:
+            made.setdefault(ours, theirs)
+    return made if {"user", "item"} <= set(made) else {}
+
+
+def _read(
+    read: Callable[[Frame], _T],
+    frame: Frame,
+    columns: Mapping[str, str],
+    reading: Mapping[str, Any],
+    known: tuple[str, ...],
+) -> _T:
+    """Read a file or frame: only the named columns, and all of them if none are named."""
     for ours in columns:
         if ours not in known:
             raise PlanError(f"columns names {ours!r}; {hint(ours, known)}")
-    return MappedFile(frame, columns, only=True) if columns else frame
+    chosen = Reading.from_dict(reading, "reading")
+    if columns or chosen != PLAIN:
+        frame = MappedFile(frame, columns, bool(columns), chosen, "reading = {...} of the system")
+    notes: list[Exclusion]
+    with noting() as notes:
+        made: _T = read(frame)
+    return replace(made, exclusions=(*made.exclusions, *notes)) if notes else made
 
 
 @recommender("recorded")
@@ -48,6 +89,9 @@ class RecordedRecommendations(Recommender):
     columns
         Which columns are `user`, `item`, `rank` and `score`, where they are called otherwise:
         ``{user = "customer", item = "product"}``. Others are then not read.
+    reading
+        How the file is written, where detection should not decide (`ombud.data.Reading`):
+        ``{where = {model = "A"}}``, ``{items = ["rec1", "rec2"]}``, ``{decimal = ","}``.
 
     Examples
     --------
@@ -60,6 +104,7 @@ class RecordedRecommendations(Recommender):
     path: Path
     name: str = ""
     columns: dict[str, str] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
     _lists: Recommendations | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +128,8 @@ class RecordedRecommendations(Recommender):
         return self._lists
 
     def _read(self, frame: Frame) -> Recommendations:
-        return Recommendations.from_frame(_mapped(frame, self.columns, _LISTS))
+        columns = self.columns or _tool_columns(frame)
+        return _read(Recommendations.from_frame, frame, columns, self.reading, _LISTS)
 
     @property
     def record(self) -> Recommendations:
@@ -100,10 +146,15 @@ class RecordedRecommendations(Recommender):
 class RecordedDecisions(Moderator):
     """A file or frame of past decisions (`id` and `outcome`, `flagged` or `score`).
 
+    Also saved outputs of common tools: Hugging Face pipelines (`label` and `score`, or all labels
+    of each text), Detoxify, OpenAI moderation replies and batches, Perspective, and Azure AI
+    Content Safety. Outputs without ids are matched by the text they repeat, else by row.
+
     Parameters
     ----------
     path
-        The file (Parquet, CSV, TSV, JSONL); from Python also a frame, or `Decisions`.
+        The file (Parquet, CSV, TSV, JSON, JSONL); from Python also a frame, a list of replies, or
+        `Decisions`.
     name
         The system's name in the report; default, the file's name, or ``recorded``.
     threshold
@@ -111,6 +162,9 @@ class RecordedDecisions(Moderator):
     columns
         Which columns of the file are `id`, `flagged`, `outcome`, `score` and so on, where they are
         called otherwise: ``{id = "index", flagged = "openAI_flag"}``. Others are then not read.
+    reading
+        How the file is written, where detection should not decide (`ombud.data.Reading`):
+        ``{yes = ["removed", "hidden"]}``, ``{decimal = ","}``.
 
     Examples
     --------
@@ -124,7 +178,9 @@ class RecordedDecisions(Moderator):
     name: str = ""
     threshold: float | None = None
     columns: dict[str, str] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
     _decisions: Decisions | None = field(default=None, init=False, repr=False)
+    _saved: SavedOutput | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         given: Any = self.path
@@ -151,8 +207,16 @@ class RecordedDecisions(Moderator):
         return self._decisions
 
     def _read(self, frame: Frame) -> Decisions:
-        chosen = _mapped(frame, self.columns, _DECISIONS)
-        return Decisions.from_frame(chosen, threshold=self.threshold)
+        name = frame.name if isinstance(frame, Path) else str(self.name or "recorded")
+        chosen = Reading.from_dict(self.reading, "reading")
+        notes: list[Exclusion]
+        with noting() as notes:
+            self._saved = read_saved(frame, self.columns, chosen, self.threshold, name)
+        if self._saved is not None:
+            past = self._saved.decisions
+            return replace(past, exclusions=(*past.exclusions, *notes))
+        read = partial(Decisions.from_frame, threshold=self.threshold)
+        return _read(read, frame, self.columns, self.reading, _DECISIONS)
 
     @property
     def record(self) -> Decisions:
@@ -168,6 +232,11 @@ class RecordedDecisions(Moderator):
             If none of the recorded ids is that of a text.
         """
         past = self.decisions
+        if self._saved is not None and self._saved.key != "id":
+            notes: list[Exclusion]
+            with noting() as notes:
+                past = matched(replace(self._saved, decisions=past), texts, self.path.name)
+            past = replace(past, exclusions=(*past.exclusions, *notes))
         said, strangers, lacking = decisions_about(past, texts)
         count = len(np.unique(past.ids))
         if len(texts) and count and lacking == len(texts):
@@ -177,7 +246,7 @@ class RecordedDecisions(Moderator):
                 [f"none of its {count:,} ids is that of a text: it has {known}"],
             )
         unmatched = unmatched_decisions(self.path.name, strangers, count, lacking, len(texts))
-        return replace(said, exclusions=unmatched)
+        return replace(said, exclusions=(*past.exclusions, *unmatched))
 
 
 def decisions_about(past: Decisions, texts: Texts) -> tuple[Decisions, int, int]:

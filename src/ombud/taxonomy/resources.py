@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
+import tomllib
+import unicodedata
 from collections.abc import Iterable
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -125,3 +128,42 @@ def rows_in_words(numbers: list[int], shown: int = 10) -> str:
     listed = ", ".join(str(number) for number in numbers[:shown])
     more = f" and {len(numbers) - shown} more" if len(numbers) > shown else ""
     return f"row{'s' if len(numbers) != 1 else ''} {listed}{more}"
+
+
+# Labels that are never stored or shown: sexual content involving minors.
+
+
+_NOT_WORD = re.compile(r"[\W_]+")
+
+
+def spelling_key(name: str) -> str:
+    """Reduce a label's spelling to what two spellings of one label share.
+
+    Case, punctuation and spacing go; words stay.
+
+    Examples
+    --------
+    >>> spelling_key("Is there blood/gore?") == spelling_key("is-there-blood-gore")
+    True
+    """
+    folded = unicodedata.normalize("NFKC", name).casefold().replace("'", "").replace("\u2019", "")
+    return _NOT_WORD.sub(" ", folded).strip()
+
+
+@cache
+def _refused_spellings() -> frozenset[str]:
+    text = data_folder().joinpath("refused", "refused@1.toml").read_text(encoding="utf-8")
+    return frozenset(spelling_key(name) for name in tomllib.loads(text)["spellings"])
+
+
+def is_refused(name: str) -> bool:
+    """Say whether a label, in any taxonomy, stands for sexual content involving minors.
+
+    Loaders drop rows with such a label, count them, and name neither row nor label.
+
+    Examples
+    --------
+    >>> is_refused("blood-gore")
+    False
+    """
+    return spelling_key(name) in _refused_spellings()

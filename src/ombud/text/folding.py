@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ombud.errors import require
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Only where an iota subscript may hide in a letter must decomposition come before case-folding
@@ -83,3 +86,71 @@ def fold_offsets(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     lengths = [len(fold(text[a:b])) for a, b in zip(cuts, cuts[1:], strict=False)]
     edges = np.asarray(cuts, dtype=np.int64)
     return np.repeat(edges[:-1], lengths), np.repeat(edges[1:], lengths)
+
+
+# Mask words for display.
+
+
+def mask(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Replace all but the first character of each span by asterisks.
+
+    Spaces stay, so that lines break as before; the text keeps its length. A term
+    inside another does not show its first letter.
+
+    Parameters
+    ----------
+    text
+        The text.
+    spans
+        ``(start, end)`` positions, as `TermMatcher.match` gives them with ``spans=True``.
+
+    Examples
+    --------
+    >>> mask("He said darn it", [(8, 12)])
+    'He said d*** it'
+    >>> mask("a rotten egg", [(2, 12), (9, 12)])
+    'a r***** ***'
+    """
+    shown = list(text)
+    for start, end in spans:
+        if not 0 <= start < end <= len(text):
+            raise ValueError(
+                f"span ({start}, {end}) is not inside a text of {len(text)} characters"
+            )
+        for position in range(start + 1, end):
+            if not text[position].isspace():
+                shown[position] = "*"
+    return "".join(shown)
+
+
+# The language of texts, where no column says it.
+
+
+_FEWEST_LETTERS = 20
+
+
+def detect_languages(texts: Sequence[str], *, least: float = 0.8) -> NDArray[np.object_]:
+    """Return the language of each text as an ISO 639-1 code, None where it cannot be told.
+
+    By the package ``py3langid`` (extra ``language``): naive Bayes on byte n-grams, trained on
+    formal texts of 97 languages. Texts of fewer than 20 letters are not tried. Mixed, slangy and
+    dialectal texts are often taken for another language.
+
+    Parameters
+    ----------
+    texts
+        The texts.
+    least
+        The least probability, among all languages, for an answer.
+    """
+    require("py3langid", "language")
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    result = np.full(len(texts), None, dtype=object)
+    for index, text in enumerate(texts):
+        if sum(map(str.isalpha, text)) >= _FEWEST_LETTERS:
+            language, chance = identifier.classify(text)
+            if chance >= least:
+                result[index] = str(language)
+    return result

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError, PlanError
+from ombud.files import read_json, read_parquet, sweep, write_json, write_parquet, write_text
 from ombud.taxonomy import Dictionary, load_dictionary
 from ombud.text.dedup import NearDuplicates, content_keys
 from ombud.text.documents import Columns, Damage, Documents, read_documents
 from ombud.text.domains import DomainKinds
 from ombud.text.matching import TermMatcher
-from ombud.text.pages import assign_splits
 from ombud.text.reservoir import Reservoir, water_fill
 
 _Ints = NDArray[np.int64]
@@ -484,3 +487,130 @@ def source_texts(
         left = [f"{n:,} {what} left out: {why}" for (what, why), n in collector.left.items()]
         raise DataError("sourcing", ["no paragraph was found that could be used", *faults, *left])
     return collector.result(damage)
+
+
+# Train, validation and test parts that share no page and no near duplicates.
+
+
+def assign_splits(
+    pages: Sequence[Any],
+    *,
+    shares: Mapping[str, float],
+    repeats: Sequence[int] | NDArray[np.int64] | None = None,
+    seed: int = 0,
+) -> list[str]:
+    """Return the part of every text, so that texts that belong together are in one part.
+
+    Texts belong together when they are of one page, or when one nearly repeats the other, or by
+    any chain of these. Each such group goes to a part by a hash of its smallest page and the seed:
+    adding texts moves no other group, and shares are met on average, not exactly.
+
+    Parameters
+    ----------
+    pages
+        The page of each text.
+    shares
+        The parts and their shares, which add up to 1.
+    repeats
+        For each text the index of a text that it nearly repeats, or -1.
+    seed
+        Changes the assignment.
+
+    Examples
+    --------
+    >>> parts = assign_splits(["a", "b", "a", "c"], shares={"train": 0.5, "test": 0.5})
+    >>> parts[0] == parts[2]
+    True
+    """
+    if not shares or any(share < 0 for share in shares.values()):
+        raise PlanError("shares of splits must be zero or more, with at least one part")
+    if abs(sum(shares.values()) - 1) > 1e-6:
+        raise PlanError(f"shares of splits add up to {sum(shares.values()):g}; expected 1")
+    if not len(pages):
+        return []
+    names = [str(page) for page in pages]
+    order, codes = np.unique(np.array(names, dtype=object), return_inverse=True)
+    edges_from, edges_to = codes, codes
+    if repeats is not None:
+        given = np.asarray(repeats, dtype=np.int64)
+        linked = np.flatnonzero(given >= 0)
+        edges_from = np.concatenate((codes, codes[linked]))
+        edges_to = np.concatenate((codes, codes[given[linked]]))
+    graph = sparse.coo_array(
+        (np.ones(len(edges_from), dtype=np.int8), (edges_from, edges_to)),
+        shape=(len(order), len(order)),
+    )
+    _, group = connected_components(graph, directed=False)
+    # Pages are sorted, so the first of a group is its smallest.
+    _, smallest = np.unique(group, return_index=True)
+    edges = np.cumsum(list(shares.values()))[:-1]
+    parts = list(shares)
+    place = [_uniform(str(order[index]), seed) for index in smallest]
+    of_group = np.searchsorted(edges, place, side="right")
+    return [parts[of_group[group[code]]] for code in codes]
+
+
+def _uniform(name: str, seed: int) -> float:
+    key = f"{seed}\x1f{name}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(key, digest_size=8).digest(), "big") / 2**64
+
+
+# The folder that sourcing writes: pilot first, then the main run.
+
+
+_SEEN = ("dictionary digest", "domains digest")
+
+
+def write_sourced(folder: Path, sourced: Sourced) -> None:
+    """Write candidates, the table of wanted against found, and the facts of a run.
+
+    Parameters
+    ----------
+    folder
+        Gets ``candidates.parquet``, ``wanted_found.csv`` and, last, ``sourced.json``: a folder
+        that has the last is complete.
+    sourced
+        What was found.
+    """
+    write_parquet(folder / "candidates.parquet", sourced.candidates)
+    write_text(folder / "wanted_found.csv", sourced.table.write_csv())
+    content: dict[str, Any] = {
+        "facts": sourced.facts,
+        "damaged files": sourced.damaged,
+        "left out": [exclusion.to_dict() for exclusion in sourced.exclusions],
+        "shortfall": sourced.shortfall,
+    }
+    write_json(folder / "sourced.json", content)
+    sweep(folder)
+
+
+def pilot_ids(folder: Path, *, dictionary: str, domains: str) -> list[str]:
+    """Return the ids of a pilot's texts; refuse a pilot that was made in another way.
+
+    Parameters
+    ----------
+    folder
+        The folder of the pilot.
+    dictionary, domains
+        Digests of the dictionary and of the kinds of sites of the main run.
+
+    Raises
+    ------
+    PlanError
+        If there is no pilot, or it used another dictionary or other sites.
+    """
+    if not (folder / "sourced.json").is_file():
+        raise PlanError(
+            f"there is no pilot in {folder}. Run the same command with --pilot first and look at "
+            "its table of wanted against found; or give --no-pilot to go on without"
+        )
+    facts = read_json(folder / "sourced.json").get("facts", {})
+    now = dict(zip(_SEEN, (dictionary, domains), strict=True))
+    other = [name.removesuffix(" digest") for name in _SEEN if facts.get(name) != now[name]]
+    if other:
+        raise PlanError(
+            f"the pilot in {folder} was made with another set of: {', '.join(other)}. Run --pilot "
+            "again, or give --no-pilot"
+        )
+    frame: pl.DataFrame = read_parquet(folder / "candidates.parquet")
+    return [str(name) for name in frame["id"].to_list()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.dataset import Dataset
+from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.taxonomy.terms import ATTRIBUTES, TermList, load_terms, read_terms
+from ombud.text.folding import detect_languages
 from ombud.text.identity import IdentityTags, TagMode, tag_identities
 
 # Presets, counts and regressions all ask for the tags of one audit's texts.
@@ -227,3 +231,34 @@ def with_stated(data: Dataset) -> Dataset:
         told = "\n".join(np.unique(texts.sets[stated].astype(str)).tolist())
     facts = {**data.card.facts, STATED: told}
     return replace(data, card=data.card.model_copy(update={"facts": facts}))
+
+
+_LOOKED_AT = 2000
+_MANY = 0.1
+
+
+def other_languages(texts: Texts, language: str = "en") -> tuple[Exclusion, ...]:
+    """Return a notice of texts that are not in the language of the term lists.
+
+    By the column ``language``; without one, by detection in up to 2,000 texts where ``py3langid``
+    is installed, and only where a tenth of them or more are in another language.
+    """
+    given, of = texts.languages, len(texts)
+    how = ""
+    if given is None:
+        if importlib.util.find_spec("py3langid") is None or not of:
+            return ()
+        some = np.unique(np.linspace(0, of - 1, min(of, _LOOKED_AT)).astype(np.int64))
+        given, of = detect_languages([str(text) for text in texts.texts[some]]), len(some)
+        how = ", as detected"
+    codes = [str(code).casefold().replace("_", "-").split("-")[0] for code in given if code]
+    counts = Counter(code for code in codes if code != language)
+    other = sum(counts.values())
+    if not other or (how and other < _MANY * of):
+        return ()
+    told = ", ".join(f"{code} {count:,}" for code, count in counts.most_common(5))
+    reason = (
+        f"they are not in the language of the term lists ({language}){how}: {told}; groups that "
+        "they name are missed"
+    )
+    return (Exclusion("texts", "texts", other, reason, of, "warning/other-language"),)

@@ -25,7 +25,8 @@ from ombud.data.sources.tmdb_keywords import (
     read_keywords,
 )
 from ombud.errors import DataError
-from ombud.taxonomy import is_refused, load_taxonomy
+from ombud.taxonomy import load_taxonomy
+from ombud.taxonomy.resources import is_refused
 
 RATINGS = "userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n1,10,3.0,1260759179\n2,10,5,5\n"
 

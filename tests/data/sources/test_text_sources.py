@@ -347,7 +347,7 @@ def test_two_columns_that_cannot_be_read_are_said_in_a_sentence(
     tmp_path: Path, ending: str
 ) -> None:
     file = tmp_path / f"broken.{ending}"
-    file.write_bytes(b"text,label\nsome \xff\xfe words,1\nmore,0\n")
+    file.write_bytes(b'text,label\n"some words,1\nmore,0\n')
     with pytest.raises(DataError, match=rf"broken\.{ending}"):
         load("two-column", path=str(file))
 
@@ -358,17 +358,10 @@ def test_one_type_of_label_of_openai(tmp_path: Path) -> None:
         '{"prompt": "a", "H": 1, "S": 0}\n{"prompt": "b", "S": 1}\n{"prompt": "c", "H": 0}\n'
     )
     assert truth_of(load("openai-1680", path=str(path), label="H")) == [1, -1, 0]
-    both = load(
-        "together",
-        parts=[
-            {"source": "openai-1680", "path": str(path), "label": "H", "name": "hate"},
-            {"source": "openai-1680", "path": str(path), "label": "S", "name": "sexual"},
-        ],
-    )
-    assert both.texts is not None
-    assert both.texts.sets is not None
-    assert both.texts.sets.tolist() == ["hate"] * 3 + ["sexual"] * 3
-    assert truth_of(both) == [1, -1, 0, 0, 1, -1]
+    hate = {"source": "openai-1680", "path": str(path), "label": "H", "name": "hate"}
+    sexual = {"source": "openai-1680", "path": str(path), "label": "S", "name": "sexual"}
+    with pytest.raises(DataError, match=r"'sexual' is refused: hate has the same texts under"):
+        load("together", parts=[hate, sexual])
     with pytest.raises(OmbudError, match="label: Input should be 'any', 'H'"):
         load("openai-1680", path=str(path), label="X")
 
@@ -413,3 +406,20 @@ def test_the_compiled_file_of_the_authors(tmp_path: Path) -> None:
     assert got.scores.tolist() == pytest.approx([0.9, 0.1, 0.2, 0.3])
     with pytest.raises(DataError, match="column 'nothing', which is said to be 'id', is missing"):
         RecordedDecisions(file, columns={"id": "nothing"}).moderate(data.texts)
+
+
+def test_a_text_under_two_label_definitions_counts_once(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("id,text,label\n1,a,1\n2,b,0\n3,c,0\n")
+    two.write_text("id,text,label\n3,c,1\n2,other,1\n4,d,1\n")
+    parts = [
+        {"source": "two-column", "path": str(path), "id": "id", "name": path.stem}
+        for path in (one, two)
+    ]
+    data = load("together", parts=parts)
+    assert data.texts is not None
+    assert data.texts.texts.tolist() == ["a", "b", "c", "other", "d"]
+    assert truth_of(data) == [1, 0, 0, 1, 1]  # of c, the first label counts
+    (lost,) = [e for e in data.texts.exclusions if e.key == "warning/second-definition"]
+    assert (lost.where, lost.count, lost.of) == ("two: texts", 1, 3)
+    assert "one has the same texts under another label definition" in lost.reason

@@ -10,17 +10,15 @@ import pytest
 from ombud.audits import Result
 from ombud.questions.authors import (
     authors,
-    authors_answer,
     authors_further,
     authors_lists,
     authors_propagation,
     authors_reranking,
 )
-from ombud.questions.authors.answer import _said
 from ombud.questions.authors.appendix import accuracy_figure
-from ombud.report.answer import MOST_WORDS, word_count
+from ombud.report import Report
 from ombud.report.blocks import Figure, Section, figures_in, tables_in
-from ombud.report.summary import summary_lines
+from ombud.report.model import plain
 from ombud.stats.estimate import Estimate
 
 SECTIONS = (authors, authors_lists, authors_propagation, authors_reranking, authors_further)
@@ -50,18 +48,6 @@ def test_every_section_is_there_and_its_tables_are_named_once(
     assert bool(reranked) == (which == "three_result")
 
 
-def test_a_small_difference_and_its_baseline_are_counted_of_as_many() -> None:
-    e = Estimate(
-        metric="gap", key="balance-gap", value=0.0078, interval=(0.002, 0.013), method="bca", n=9,
-        system="ALS", label="female", null=0.0, details={"profile": 0.38},
-    )  # fmt: skip
-    assert _said(e).plain == (
-        "ALS's lists: 7.8 more of every 1,000 known places go to female; users' own profiles "
-        "have 380 (+2.0 to +13.0)."
-    )
-    assert "have 38 (+5.0 to +9.0)" in _said(e.replace(value=0.07, interval=(0.05, 0.09))).plain
-
-
 def test_identities_without_an_item_on_the_platform_are_told(authors_result: Result) -> None:
     one = next(e for e in authors_result.estimates if e.details.get("stage") == "platform")
     unmet = one.replace(label="agender", value=0.2, details={**one.details, "stage": "catalogue"})
@@ -82,26 +68,24 @@ def test_flagged_items_are_told(authors_result: Result) -> None:
     assert shown.columns[-1].title == "Flagged items" and "first authors" in shown.caption
 
 
-def test_the_answer_fits_on_one_screen(authors_result: Result) -> None:
-    answer = authors_answer(authors_result)
-    assert answer is not None and answer.figure is not None
-    assert len(answer.tested) == 1
-    shown, _ = answer.shown()
-    words = sum(word_count(f.said) for f in shown) + word_count(answer.how_sure)
-    words += word_count(answer.change) + len(answer.question.split())
-    assert words + len(answer.figure.caption.split()) <= MOST_WORDS
-    assert answer.unknown is not None and "gender" in answer.unknown.plain
-    assert f"Not known: {answer.unknown.plain}" in " ".join(summary_lines(authors_result))
+def test_the_verdict_compares_with_what_users_read(authors_result: Result) -> None:
+    report = Report(authors_result)
+    (verdict,) = report.verdicts
+    assert verdict.name == "authors" and verdict.family.tested == 1
+    for finding in verdict.findings:
+        level, other = (one.value for one in finding.levels)
+        assert level - other == pytest.approx(finding.estimate.value)
+    assert any("unknown identity" in plain(text) for text in verdict.changes)
+    assert len(report.lines()) <= 24
 
 
 def test_inferred_identities_are_named_on_every_figure(authors_result: Result) -> None:
     options = {**authors_result.plan.options, "inferred": True}
     plan = authors_result.plan.model_copy(update={"options": options})
-    result = Result(**{**vars(authors_result), "plan": plan})
+    result = replace(authors_result, plan=plan)
     drawn: list[Figure] = [f for one in parts(result) for f in figures_in(one.blocks)]
-    answer = authors_answer(result)
-    assert answer is not None and answer.figure is not None
-    for figure in [*drawn, answer.figure]:
+    assert any("inferred" in plain(t) for v in Report(result).verdicts for t in v.changes)
+    for figure in drawn:
         assert "inferred" in figure.caption
 
 
@@ -134,7 +118,7 @@ def test_further_figures_stand_in_the_appendix_with_the_numbers(authors_result: 
 
 def test_other_results_have_no_such_section(authors_result: Result) -> None:
     empty = Result(authors_result.plan, (), ())
-    assert parts(empty) == [] and authors_answer(empty) is None
+    assert parts(empty) == []
 
 
 def test_the_fit_is_told_also_where_the_model_is_not_contradicted(authors_result: Result) -> None:

@@ -21,7 +21,7 @@ from ombud.audits.rescore import rescore
 from ombud.errors import PlanError
 from ombud.metrics import Coverage
 from ombud.metrics.engine.estimator import Settings
-from ombud.probes import ReachTable
+from ombud.probes.summaries import ReachTable
 from ombud.questions.counterfactual import Counterfactual
 from ombud.questions.counterfactual.lookup import OVERLAP, find, keys_of, parts_of
 from ombud.questions.counterfactual.reach import popularity_gap

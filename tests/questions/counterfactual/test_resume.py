@@ -15,7 +15,8 @@ from two_tastes import plan_of
 
 from ombud.audits import Audit, Result
 from ombud.errors import ResultError
-from ombud.probes import Attainable, DriftIn, Escape, Reachability
+from ombud.probes import DriftIn, Escape, Reachability
+from ombud.probes.attainable import Attainable
 from ombud.probes.retraining import Retraining
 from ombud.questions.counterfactual.kept import FILE, Kept
 

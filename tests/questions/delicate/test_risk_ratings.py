@@ -18,7 +18,7 @@ from ombud.questions.delicate.risk_ratings import (
     risk_agreement,
     risk_labels,
 )
-from ombud.stats import alpha_estimate
+from ombud.stats.agreement import alpha_estimate
 
 RATINGS = st.lists(
     st.lists(st.one_of(st.integers(0, 5), st.none()), min_size=4, max_size=4),

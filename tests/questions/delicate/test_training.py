@@ -26,15 +26,9 @@ from ombud.questions.delicate import (
     published_transfer,
 )
 from ombud.report.report import Report
-from ombud.systems.detectors import (
-    Detector,
-    Head,
-    NgramDetector,
-    Scores,
-    with_other_countries,
-    with_swapped_copies,
-)
-from ombud.systems.detectors.base import windowed
+from ombud.systems.detectors import Detector, Head, NgramDetector
+from ombud.systems.detectors.base import Scores, windowed
+from ombud.systems.detectors.training_texts import with_other_countries, with_swapped_copies
 from ombud.text.windows import slide
 
 QUICK = Settings(replicates=100)

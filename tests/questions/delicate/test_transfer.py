@@ -29,9 +29,9 @@ from ombud.systems.detectors import (
     EmbeddingDetector,
     Head,
     NgramDetector,
-    Recipe,
     TransformerDetector,
 )
+from ombud.systems.detectors.transformer import Recipe
 from ombud.text.dedup import content_keys
 
 BINARY = Head(kind="binary", classes=2, cut=1)

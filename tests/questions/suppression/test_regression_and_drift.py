@@ -15,7 +15,7 @@ from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression import Drift, FlagRegression, ScoreRegression, ScoreSpread
-from ombud.questions.suppression.design_matrix import Columns, independent
+from ombud.questions.suppression.regression import Columns, independent
 from ombud.stats.estimate import Estimate
 from ombud.stats.paired import mcnemar
 

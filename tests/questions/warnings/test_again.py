@@ -27,6 +27,7 @@ from ombud.metrics.engine.estimator import Settings
 from ombud.questions.warnings.amplification import UserAmplification
 from ombud.questions.warnings.distribution import Distribution
 from ombud.report import Report
+from ombud.report.model import Chart
 from ombud.systems.recommenders import SVD, Popular
 from ombud.worlds import small_world
 
@@ -60,9 +61,13 @@ def test_a_second_training_is_that_of_a_model_that_saw_everything(folder: Path) 
     everything = replace(data, interactions=whole, test=None)
     model = SVD(**{k: v for k, v in result.plan.systems["SVD"].items() if k != "type"}).fit(whole)
     users = pl.read_parquet(folder / "outputs" / "SVD.parquet")["user"].to_numpy()
-    rows = UserAmplification(k=20).measure(model.recommend(users, 20), everything)
+    metric = UserAmplification(k=20, unknown="exclude")
+    rows = metric.measure(model.recommend(users, 20), everything)
     (e,) = result.select(
-        key="second-training/amplification-user(k=20)", system="SVD", kind="level", group=""
+        key="second-training/amplification-user(k=20,unknown=exclude)",
+        system="SVD",
+        kind="level",
+        group="",
     )
     assert e.value == pytest.approx(float(np.nanmean(rows.columns["value"])))
     assert e.metric.endswith(", trained on everything") and e.interval is not None
@@ -108,9 +113,10 @@ def test_figures_and_counts_of_the_data(folder: Path) -> None:
     assert counted["interactions of a user"] == whole.n_users
     assert counted["mean rating of an item"] == whole.n_items
     report = Report(result)
-    section = next(s for s in report.appendix if s.name == "warnings-label-counts")
-    assert len(section.blocks[0].rows) == len(data.labels.names)
-    assert {"warnings-activity", "warnings-ratings"} <= set(report.figures())
+    section = next(s for s in report.sections if s.name == "warnings-label-counts")
+    assert section.appendix and len(section.blocks[0].rows) == len(data.labels.names)
+    charts = {b.name for s in report.sections for b in s.blocks if isinstance(b, Chart)}
+    assert {"warnings-activity", "warnings-ratings"} <= charts
 
 
 def test_attributes_of_items_that_are_numbers_are_drawn() -> None:

@@ -15,7 +15,7 @@ from ombud.cli import app
 from ombud.data.dataset import Dataset
 from ombud.data.tables import write_table
 from ombud.errors import PlanError
-from ombud.questions.warnings.measured_labels import has_measured_labels
+from ombud.questions.warnings.preset import has_measured_labels
 from ombud.report.report import Report
 from ombud.systems.detectors import Head, NgramDetector
 from ombud.worlds import small_world

@@ -11,7 +11,7 @@ import pytest
 
 from ombud import registry
 from ombud.audits import Audit, Plan, Result
-from ombud.audits.histograms import bin_edges, spread_tables
+from ombud.audits.backends.memory import bin_edges, spread_tables
 from ombud.audits.load import load_data, load_metrics
 from ombud.audits.presets import complete
 from ombud.data.dataset import Dataset

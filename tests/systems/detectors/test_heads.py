@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ombud.errors import PlanError
-from ombud.systems.detectors import Head, best_threshold, f1_score
-from ombud.systems.detectors.heads import fit_linear
+from ombud.systems.detectors import Head
+from ombud.systems.detectors.heads import best_threshold, f1_score, fit_linear
 
 
 def test_multiclass_by_hand() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from ombud.data import Texts
 from ombud.errors import DataError, PlanError
-from ombud.systems.detectors import Head, Recipe, TransformerDetector, load_detector
+from ombud.systems.detectors import Head, TransformerDetector, load_detector
+from ombud.systems.detectors.transformer import Recipe
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -26,12 +26,12 @@ from ombud.errors import (
 )
 from ombud.systems.base import Moderator
 from ombud.systems.moderators import (
-    Answer,
     CallableModerator,
     HuggingFaceModerator,
     KeywordModerator,
     SklearnModerator,
 )
+from ombud.systems.moderators.answers import Answer
 
 
 def texts_of(*rows: str) -> Texts:

@@ -21,15 +21,10 @@ import pytest
 from ombud.data.decisions import Outcome
 from ombud.data.texts import Texts
 from ombud.errors import PlanError, ResultError
+from ombud.http.dispatch import RunStoppedError
 from ombud.http.pace import RateLimit
 from ombud.http.store import AnswerStore
-from ombud.systems.moderators import (
-    HttpModerator,
-    OpenAIModeration,
-    Price,
-    RunSettings,
-    RunStoppedError,
-)
+from ombud.systems.moderators import HttpModerator, OpenAIModeration, Price, RunSettings
 
 QUICK = {"backoff": 0.01, "longest_backoff": 0.05}
 

@@ -18,12 +18,13 @@ from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.data.splits import per_user
 from ombud.errors import DataError, PlanError
-from ombud.metrics.accuracy import HitRate, Recall
+from ombud.metrics.accuracy.ranking import HitRate, Recall
 from ombud.questions.warnings import AvoidLeak
 from ombud.registry import create
 from ombud.systems.base import Recommender
 from ombud.systems.recommenders import Popular
-from ombud.systems.rerankers import AvoidList, avoid
+from ombud.systems.rerankers import AvoidList
+from ombud.systems.rerankers.avoid import avoid
 from ombud.worlds import small_world
 
 UNKNOWN = ("allow", "demote", "remove")

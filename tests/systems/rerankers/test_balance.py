@@ -13,8 +13,8 @@ from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.systems.recorded import RecordedRecommendations
-from ombud.systems.rerankers import (
-    BalancedReranker,
+from ombud.systems.rerankers import BalancedReranker
+from ombud.systems.rerankers.balance import (
     balance,
     calibrate_identities,
     identity_codes,

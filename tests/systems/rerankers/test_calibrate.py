@@ -18,7 +18,8 @@ from ombud.errors import PlanError
 from ombud.metrics.calibration import Miscalibration, divergence, item_mixes
 from ombud.registry import create
 from ombud.systems.recorded import RecordedRecommendations
-from ombud.systems.rerankers import CalibratedReranker, calibrate
+from ombud.systems.rerankers import CalibratedReranker
+from ombud.systems.rerankers.calibrate import calibrate
 from ombud.worlds import small_world
 
 ITEMS, LABELS = 30, 4

@@ -14,8 +14,12 @@ from scipy.stats import binom
 from ombud.data.ids import Vocabulary
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.systems.rerankers import choose_by_prefix, prefix_minimums, with_minimums
-from ombud.systems.rerankers.prefixes import _refused
+from ombud.systems.rerankers.prefixes import (
+    _refused,
+    choose_by_prefix,
+    prefix_minimums,
+    with_minimums,
+)
 
 
 def plain(codes: list[int], identity: int, minimums: list[int]) -> list[int]:

@@ -13,7 +13,8 @@ from ombud.data.items import Items
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.systems.recorded import RecordedRecommendations
-from ombud.systems.rerankers import NewCreators, second_list
+from ombud.systems.rerankers import NewCreators
+from ombud.systems.rerankers.second import second_list
 
 TABLE = {
     "item": list("abcdefgh"),

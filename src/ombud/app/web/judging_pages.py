@@ -13,7 +13,7 @@ from ombud.app.judging import Case, adjudicate, next_case, review
 from ombud.app.people import Session
 from ombud.app.settings import ANSWERS
 from ombud.app.web.site import Form, Site, site_of
-from ombud.text.masking import mask
+from ombud.text.folding import mask
 
 
 def _page(

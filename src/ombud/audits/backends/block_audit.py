@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.dataset import Dataset, group_exclusions
-from ombud.data.exclusions import Exclusion
+from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.groups import Grouping
 from ombud.data.ids import Ids, Vocabulary
 from ombud.data.interactions import Interactions
@@ -230,6 +230,7 @@ class UserBlockAudit(BlockAudit):
         ]
         result += Dataset(whole, self.labels, items=self.items).exclusions
         if self.groups is not None:
+            result += near_identical("groups", self.groups.names)
             result += totals.unmatched_groups("users", "users", "have no history")
         for system, (strangers, lists, _) in totals.lists.items():
             if strangers:

@@ -13,7 +13,7 @@ from ombud.audits.backends.block_audit import BlockAudit, BlockTotals, Part, blo
 from ombud.audits.presets import Tagger
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
-from ombud.data.exclusions import Exclusion
+from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.ids import Vocabulary, hash_ids
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
@@ -167,6 +167,7 @@ class TextBlockAudit(BlockAudit):
         if gone:
             result.append(Exclusion("texts", "rows", gone, "they have no text", counts["rows"]))
         if self.groups is not None:
+            result += near_identical("groups", self.groups.names)
             result += totals.unmatched_groups("text_groups", "texts", "are not among the texts")
         for system, (strangers, count, lacking) in totals.lists.items():
             if count and lacking == counts["units"]:

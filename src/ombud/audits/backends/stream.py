@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -19,18 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from ombud.audits.backends.base import Inputs, Measured, Notice, Run
+from ombud.audits.backends.base import Inputs, Measured, Notice, Run, metric_info
 from ombud.audits.backends.block_audit import BlockAudit, BlockTotals, UserBlockAudit
 from ombud.audits.backends.block_texts import TextBlockAudit
 from ombud.audits.backends.sorting import is_sorted, sort_into_blocks
 from ombud.audits.backends.tables import Found, Tables
-from ombud.audits.load import load_metrics
-from ombud.audits.metric_docs import metric_info
+from ombud.audits.faults import engine_faults
 from ombud.audits.plan import Plan
 from ombud.audits.presets import tagger_of
 from ombud.audits.provenance import input_hashes
 from ombud.audits.run_folder import RunFolder
-from ombud.audits.unused import engine_faults
 from ombud.data.card import Card
 from ombud.data.ids import Vocabulary
 from ombud.data.lake import LakeTable, is_remote, read_block
@@ -47,7 +45,7 @@ _CHECKPOINTS = 20
 """How often what is known so far is stored during a run."""
 
 
-def refuse_whole(plan: Plan) -> None:
+def refuse_whole(plan: Plan, metrics: Sequence[Metric]) -> None:
     """Refuse what needs all users at once, or a live system; all of it in one error."""
     said = f'[engine] type = "{plan.engine.type}"'
     faults = engine_faults(plan)
@@ -75,7 +73,7 @@ def refuse_whole(plan: Plan) -> None:
         name for name in ("interactions", "test", "labels", "items") if getattr(plan.data, name)
     ]
     of = "recommender" if plan.data.texts is None else "moderator"
-    for metric in load_metrics(plan.metrics):
+    for metric in metrics:
         if metric.of != of:
             faults.append(f"{metric.title}: it measures a {metric.of}, and the data is of a {of}")
         elif fault := block_fault(metric, tables):
@@ -215,6 +213,7 @@ class BlockBackend(ABC):
             threshold=data.threshold,
             strict=data.strict,
             columns={n: c for n, c in data.columns.items() if n in small},
+            reading={n: r for n, r in data.reading.items() if n in small},
         )
         read = read_tables(small, options)
         return UserBlockAudit(

@@ -34,11 +34,14 @@ def combined(parts: list[dict[str, Any]]) -> Dataset:
     ----------
     parts
         For each, a ``source`` and its arguments; with ``name`` it is called otherwise than its
-        source, so that one source can stand twice, say with two types of label.
+        source, so that one source can stand twice, say with two parts of its texts. A text that
+        stands in two parts of one source counts once, with the label of the first: a part whose
+        texts all stand in an earlier one, under a second label definition, is refused.
     """
     if len(parts) < 2:
         raise DataError("combined", [f"{len(parts)} parts; two or more were expected"])
     result: list[Dataset] = []
+    sources: list[str] = []
     for part in parts:
         options = dict(part)
         name = options.pop("source", None)
@@ -51,12 +54,52 @@ def combined(parts: list[dict[str, Any]]) -> Dataset:
         if made.texts is None:
             raise DataError("combined", [f"source {name!r} has no texts"])
         result.append(made)
+        sources.append(str(name))
     cards = [data.card for data in result]
     if len({card.name for card in cards}) < len(cards):
         raise DataError(
             "combined", ["two parts have the same name; ids would not differ (give one a name)"]
         )
+    result = _each_text_once(result, sources)
     return Dataset(texts=_joined(result), text_groups=_groups(result), card=_card(cards))
+
+
+def _each_text_once(parts: list[Dataset], sources: list[str]) -> list[Dataset]:
+    """Return the parts without texts that an earlier part of the same source has.
+
+    One source that stands twice with two label definitions has every text twice. Pooled, each
+    would count double, so the first definition counts and a second one is refused.
+    """
+    kept: list[Dataset] = []
+    first: dict[tuple[str, Any, str], str] = {}
+    for data, source_name in zip(parts, sources, strict=True):
+        texts, name = data.texts, data.card.name
+        assert texts is not None  # every part was asked
+        keys = [
+            (source_name, one, text)
+            for one, text in zip(texts.ids.tolist(), texts.texts.tolist(), strict=True)
+        ]
+        new = np.array([key not in first for key in keys], dtype=np.bool_)
+        known = sorted({first[key] for key in keys if key in first})
+        for key in keys:
+            first.setdefault(key, name)
+        if new.all():
+            kept.append(data)
+            continue
+        reason = (
+            f"{' and '.join(known)} has the same texts under another label definition; each text "
+            "counts once, with the first definition"
+        )
+        if not new.any():
+            fault = f"part {name!r} is refused: {reason}. Remove it, or audit it by itself"
+            raise DataError("combined", [fault])
+        gone = Exclusion(
+            "texts", "texts", int((~new).sum()), reason, len(texts), "warning/second-definition"
+        )
+        some = Texts.from_frame(texts.to_frame().filter(pl.Series(new)), source=name)
+        some = replace(some, exclusions=(*texts.exclusions, gone))
+        kept.append(replace(data, texts=some))
+    return kept
 
 
 def _joined(found: list[Dataset]) -> Texts:
@@ -74,10 +117,7 @@ def _joined(found: list[Dataset]) -> Texts:
         own = np.arange(len(texts)) if texts.clusters is None else texts.clusters
         clusters.append(own.astype(np.int64) + start)
         start = int(clusters[-1].max()) + 1
-        exclusions += [
-            Exclusion(f"{data.card.name}: {e.where}", e.what, e.count, e.reason, e.of)
-            for e in texts.exclusions
-        ]
+        exclusions += [replace(e, where=f"{data.card.name}: {e.where}") for e in texts.exclusions]
     table = pl.concat(frames, how="diagonal")
     if clustered:
         table = table.with_columns(cluster=np.concatenate(clusters))
@@ -94,6 +134,8 @@ def _groups(parts: list[Dataset]) -> Grouping | None:
         for data in parts
         if data.text_groups is not None
     ]
+    there = [f"{d.card.name}:{one}" for d in parts if d.texts is not None for one in d.texts.ids]
+    frames = [frame.filter(pl.col("id").is_in(there)) for frame in frames]
     return Grouping.from_members(pl.concat(frames), unit="id") if frames else None
 
 

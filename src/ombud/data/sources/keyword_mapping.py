@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError
-from ombud.taxonomy import is_refused, load_taxonomy
-from ombud.taxonomy.resources import parse_commented_csv
+from ombud.taxonomy import load_taxonomy
+from ombud.taxonomy.resources import is_refused, parse_commented_csv
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ombud.data.frames import first_rows
 from ombud.data.sources.labelled import HATE_HARMS, file_in, text_dataset
 from ombud.errors import DataError
 from ombud.registry import source
-from ombud.taxonomy import is_refused
+from ombud.taxonomy.resources import is_refused
 
 CATEGORIES = ("H", "H2", "HR", "S", "SH", "V", "V2")
 """Hate, hate with threats, harassment, sexual, self-harm, violence, graphic violence."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ombud.link.readers.base import Batch, Reader, ReaderOptions
+from ombud.link.readers.base import Reader
 from ombud.link.readers.bookdata import read_bookdata
 from ombud.link.readers.library import read_library, read_viaf
 from ombud.link.readers.openlibrary import read_openlibrary
@@ -13,8 +13,6 @@ from ombud.link.readers.platforms import (
     read_goodbooks,
     read_goodreads,
 )
-
-__all__ = ["READERS", "Batch", "Reader", "ReaderOptions"]
 
 READERS: dict[str, Reader] = {
     name: Reader(name, (read.__doc__ or "").split("\n", 1)[0], read)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from ombud.data.frames import open_frame
 from ombud.errors import DataError
 from ombud.link._streams import UNPACKING, lines_in_blocks, open_bytes
 from ombud.link.problems import Problems
 from ombud.link.readers._json import decode_lines
-from ombud.link.readers._parts import by_key
 from ombud.link.readers.base import AUTHORITIES, Batch, ReaderOptions, conformed
 
 _IDS = ("viaf", "lccn", "wikidata", "isni", "openlibrary")
@@ -407,3 +410,37 @@ def _table(lines: list[bytes], separator: str, source: str) -> pl.DataFrame:
         )
     except pl.exceptions.PolarsError as error:
         raise DataError(source, [f"it cannot be read as a table: {error}"]) from None
+
+
+# Rows of one key brought together, however many rows there are.
+
+
+_PARTS = 32
+
+
+def by_key(blocks: Iterator[pl.DataFrame], key: str) -> Iterator[pl.DataFrame]:
+    """Return the rows of all blocks in parts; all rows of a key are in one of them, in order.
+
+    A single block is returned as it is; more are parted on disk, so that no more than a block, or
+    a 32nd of all rows, is in memory.
+    """
+    start = [block for _, block in zip(range(2), blocks, strict=False)]
+    if len(start) < 2:
+        yield from start
+        return
+    with TemporaryDirectory(prefix="ombud-link-") as folder:
+        files = [Path(folder) / f"{part}.parquet" for part in range(_PARTS)]
+        schema = start[0].to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+        with ExitStack() as opened:
+            writers = [opened.enter_context(pq.ParquetWriter(file, schema)) for file in files]
+            for block in chain(start, blocks):
+                part = block[key].hash(seed=0) % _PARTS
+                for number, writer in enumerate(writers):
+                    some = block.filter(part == number)
+                    if some.height:
+                        table = some.to_arrow(compat_level=pl.CompatLevel.oldest())
+                        writer.write_table(table.cast(schema))
+        for file in files:
+            rows = pl.read_parquet(file)
+            if rows.height:
+                yield rows

@@ -26,7 +26,7 @@ from ombud.metrics.engine.layout import EVENTS, Layout, aligned, all_units, sums
 from ombud.metrics.engine.list_depth import ListDepth, told_depth
 from ombud.metrics.engine.paired import SharedUnits
 from ombud.rng import generator
-from ombud.stats.bootstrap._threads import one_thread
+from ombud.stats.bootstrap._design import one_thread
 from ombud.stats.bootstrap.binned import BINS, BinnedReplicates, add_to_bins, bins_of, resample_bins
 from ombud.stats.clustered_rates import RateSums
 from ombud.stats.estimate import Estimate

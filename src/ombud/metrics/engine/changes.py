@@ -54,7 +54,9 @@ def estimate_changes(
     """Return the change of everyone's number and of each group's, for each label of both.
 
     A level changes by a difference (or a ratio, as the metric contrasts). A ratio of a group to the
-    whole changes by a ratio of ratios. Flags of texts that stand alone have McNemar's mid-p and
+    whole changes by a ratio of ratios; its details separate the group's own change from that of
+    the whole, and it stands only where the group's own rate changed beyond chance. Flags of
+    texts that stand alone have McNemar's mid-p and
     Newcombe's paired interval; texts that share clusters the bootstrap over clusters, with a
     test of the signs of the clusters' changes.
 
@@ -121,7 +123,7 @@ def estimate_changes(
         ]
     if metric.comparisons.groups not in ("whole", "outside"):
         return []
-    each = [_told(_ratio(maker, label, g)) for label in places for g in range(len(names))]
+    each = [_told(_ratio(maker, label, g, exact)) for label in places for g in range(len(names))]
     return correct(each, settings.correction)
 
 
@@ -200,7 +202,7 @@ def _by_signs(
     return estimate.replace(p_value=p, note=f"{len(changed):,} clusters changed")
 
 
-def _ratio(maker: MetricEstimator, label: int, group: int) -> Estimate:
+def _ratio(maker: MetricEstimator, label: int, group: int, exact: bool) -> Estimate:
     """Return how a group's ratio to the whole (or to those outside) changed, as a ratio."""
     metric, drawn = maker.metric, maker.replicates
     here = 1 + group
@@ -244,9 +246,36 @@ def _ratio(maker: MetricEstimator, label: int, group: int) -> Estimate:
     change = ResampledStatistic(
         point=point, draws=draws, n=n, smallest_n=n, leave_one_out=left, log=True
     )
-    about["details"] = {"before": before.point, "after": after.point, "of": WHOLE}
-    if other:
-        about["details"]["of"] = "texts outside the group"
+    of = "texts outside the group" if other else WHOLE
+    about["details"] = {"before": before.point, "after": after.point, "of": of}
     few = maker.settings.interval == "bca" and n < 50
     method = "expanded" if few else maker.settings.interval
-    return change.estimate(metric=metric.title, method=method, null=1.0, **about)
+    found = change.estimate(metric=metric.title, method=method, null=1.0, **about)
+    return _by_both_effects(maker, found, label, here, other, exact)
+
+
+def _by_both_effects(
+    maker: MetricEstimator, change: Estimate, label: int, here: int, other: int, exact: bool
+) -> Estimate:
+    """Return a change of a ratio with the group's own part and that of what it is compared with.
+
+    A ratio moves for every group when the rate of all texts does. It is a change of the group only
+    where its own decisions changed beyond chance too, so the larger p-value of both counts.
+    """
+    one, two = (maker.layout.sample(system, label) for system in (0, 1))
+    point = maker.replicates.point
+    own, shared = (float(point[one, at] / point[two, at]) for at in (here, other))
+    told = {**change.details, "own_change": own, "shared_change": shared}
+    change = change.replace(details=told)
+    p = _level(maker, label, here, exact).p_value
+    if own == 1.0:
+        p = 1.0
+    if change.p_value is None or p is None:
+        return change
+    if own == 1.0 and shared != 1.0:
+        note = f"the group's own rate did not change; that of {told['of']} is {shared:.3g} times"
+    else:
+        note = f"the group's own rate is {own:.3g} times, that of {told['of']} {shared:.3g} times"
+    return change.replace(
+        p_value=max(change.p_value, p), note="; ".join(filter(None, (change.note, note)))
+    )

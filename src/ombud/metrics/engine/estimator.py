@@ -50,7 +50,7 @@ class Settings:
         The seed of the whole audit.
     matters
         The smallest difference that matters, of all measures or by the name of each; see
-        `ombud.metrics.engine.matters`.
+        `ombud.metrics.engine.comparisons`.
     unlabeled
         The plausible range of rates among unlabeled items, relative to labeled ones: `lowest`,
         `highest` and the `reason` for them; default, 0.5 to 2.
@@ -165,8 +165,8 @@ class MetricEstimator:
             low, high = self.metric.possible
             ends = (max(result.interval[0], low), min(result.interval[1], high))
             result = result.replace(interval=ends)
-        if not group:
-            result = result.replace(tipping=self.metric.tipping(result, *self.settings.plausible))
+        if tipping := self.metric.tipping(result, *self.settings.plausible):
+            result = result.replace(tipping=tipping)
         policy = self.metric.comparisons.events
         return result if policy is None else policy.level(result, self, s, group)
 
@@ -336,7 +336,9 @@ class MetricEstimator:
         sample = self.layout.sample(system, label)
         statistic = self.replicates.samples[sample].statistic
         told = self.rows[name].details
-        details = {} if group else dict(told.get(word, told.get("", {})))
+        details = dict(told.get(word, told.get("", {})))
+        if group:  # what the rows tell is of everyone, but for what unlabeled means
+            details = {name: details[name] for name in ("unlabeled",) if name in details}
         if len(statistic.columns) > 1:
             means = self.replicates.column_means(sample, group)
             if means is not None:

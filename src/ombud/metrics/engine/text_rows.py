@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,10 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
-from ombud.metrics.base import Outputs, Rows
+from ombud.metrics.base import Metric, Notes, Outputs, Rows
+from ombud.metrics.engine.comparisons import Comparisons
+from ombud.metrics.engine.few_events import GapPolicy
+from ombud.stats.statistics import Mean, Median
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -43,19 +48,19 @@ def needs_texts(outputs: Outputs, data: Dataset) -> tuple[Decisions, Texts]:
 
 def was_flagged(decisions: Decisions) -> NDArray[np.float64]:
     """Return 1 for flagged, 0 for allowed; NaN where there is no decision."""
-    return np.where(decisions.decided, decisions.outcomes == Outcome.FLAGGED, np.nan)
+    return np.where(decisions.decided, decisions.outcomes == Outcome.FLAGGED.value, np.nan)
 
 
 def was_refused(decisions: Decisions) -> NDArray[np.float64]:
     """Return 1 for refused, 0 for flagged or allowed; NaN where there is no answer."""
-    answered = decisions.decided | (decisions.outcomes == Outcome.REFUSED)
-    return np.where(answered, decisions.outcomes == Outcome.REFUSED, np.nan)
+    answered = decisions.decided | (decisions.outcomes == Outcome.REFUSED.value)
+    return np.where(answered, decisions.outcomes == Outcome.REFUSED.value, np.nan)
 
 
 def was_stopped(decisions: Decisions) -> NDArray[np.float64]:
     """Return 1 for flagged or refused, 0 for allowed; NaN where there is no answer."""
-    refused = decisions.outcomes == Outcome.REFUSED
-    flagged = decisions.outcomes == Outcome.FLAGGED
+    refused = decisions.outcomes == Outcome.REFUSED.value
+    flagged = decisions.outcomes == Outcome.FLAGGED.value
     return np.where(decisions.decided | refused, flagged | refused, np.nan)
 
 
@@ -156,7 +161,9 @@ def measure_texts(
             dtype=np.float64,
         )
     }
-    exclusions += left_out(tallies, needed)
+    if among == "all" and needed == "decision":
+        tallies[AGREEMENT] = agreement(decisions, texts)
+    exclusions += [*left_out(tallies, needed), *contradictions(tallies)]
     clusters = None if texts.clusters is None else texts.clusters[kept]
     measured = (total[kept] / count[kept])[:, None]
     labels: tuple[str, ...] = ("",)
@@ -172,6 +179,7 @@ def measure_texts(
         clusters=clusters,
         exclusions=tuple(exclusions),
         notes=sizes_told(tallies, labels),
+        details=cannot_tell(tallies, labels),
         tallies=tallies,
         events=None if needed == "score" else measured,
     )
@@ -190,6 +198,78 @@ def left_out(tallies: Mapping[str, NDArray[np.float64]], needed: str) -> list[Ex
     words = ", ".join(f"{count:,} {word}" for count, word in parts if count)
     reason = f"no {needed} ({words})" if words else f"no {needed}"
     return [Exclusion("texts", "texts", lacking, reason, of, LACKING)]
+
+
+AGREEMENT = "agreement"
+"""The tally of decisions by label: acceptable, to be flagged, unlabeled; each allowed, flagged."""
+
+_MOST_FLAGGED = 0.95
+_WORSE = -3.0
+_FEWEST = 10
+
+
+def agreement(decisions: Decisions, texts: Texts) -> NDArray[np.float64]:
+    """Return how many texts of each label were allowed and flagged, by most of their decisions."""
+    index = Vocabulary(texts.ids).codes(decisions.ids)
+    flags = was_flagged(decisions)
+    counted = (index >= 0) & ~np.isnan(flags)
+    total = np.bincount(index[counted], weights=flags[counted], minlength=len(texts))
+    count = np.bincount(index[counted], minlength=len(texts))
+    there = count > 0
+    flagged = total[there] > count[there] / 2
+    kind = np.where(texts.truth[there] < 0, 2, texts.truth[there]).astype(np.int64)
+    return np.bincount(2 * kind + flagged, minlength=6).astype(np.float64)
+
+
+def contradictions(tallies: Mapping[str, NDArray[np.float64]]) -> list[Exclusion]:
+    """Return that decisions agree with labels less often than chance, and what turns them round.
+
+    Reported where texts to be flagged are flagged less often than acceptable ones by more than
+    three standard errors.
+    """
+    if AGREEMENT not in tallies:
+        return []
+    (good_allowed, good_flagged, bad_allowed, bad_flagged) = tallies[AGREEMENT][:4]
+    good, bad = good_allowed + good_flagged, bad_allowed + bad_flagged
+    if min(good, bad) < _FEWEST:
+        return []
+    rate = (good_flagged + bad_flagged) / (good + bad)
+    error = math.sqrt(rate * (1 - rate) * (1 / good + 1 / bad))
+    if not error or (bad_flagged / bad - good_flagged / good) / error > _WORSE:
+        return []
+    wrong, every = int(good_flagged + bad_allowed), int(good + bad)
+    chance = (rate * bad + (1 - rate) * good) / (good + bad)
+    reason = (
+        f"they contradict the labels: {1 - wrong / every:.0%} agree, {chance:.0%} would by chance. "
+        "If labels or decisions are the other way round, state which values mean yes: "
+        "--yes-values, or yes = [...] under [data.reading.texts]"
+    )
+    key = "warning/worse-than-chance"
+    return [Exclusion("decisions", "decisions", wrong, reason, every, key)]
+
+
+def cannot_tell(
+    tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]
+) -> dict[str, dict[str, Any]]:
+    """Return why rates cannot be told where (almost) only flagged texts are labeled.
+
+    A label that was given because a text was flagged says nothing about the texts that were not.
+    """
+    if AGREEMENT not in tallies:
+        return {}
+    allowed, flagged = tallies[AGREEMENT][:4].reshape(2, 2).sum(axis=0)
+    others, others_flagged = tallies[AGREEMENT][4:]
+    labeled, rest = allowed + flagged, others + others_flagged
+    if min(labeled, rest) < _FEWEST or flagged / labeled < _MOST_FLAGGED:
+        return {}
+    if others_flagged / rest >= _MOST_FLAGGED:
+        return {}  # nearly everything is flagged, labeled or not
+    reason = (
+        f"almost only flagged texts are labeled ({int(flagged):,} of {int(labeled):,} labeled "
+        f"texts were flagged, {int(others_flagged):,} of {int(rest):,} others): label a random "
+        "sample"
+    )
+    return {label: {"undefined": reason} for label in labels}
 
 
 def sizes_told(
@@ -237,7 +317,7 @@ def _scope(texts: Texts, strangers: int, rows: int) -> list[Exclusion]:
 
 
 _WORDS = {
-    Outcome.REFUSED: "refused",
+    Outcome.REFUSED.value: "refused",
     Outcome.ERROR: "error",
     Outcome.UNPARSEABLE: "unparseable",
 }
@@ -250,3 +330,59 @@ def _outcomes(
     here = np.zeros(len(decisions), dtype=bool)
     here[place >= 0] = lacking[place[place >= 0]]
     return [int(np.count_nonzero(decisions.outcomes[here] == outcome)) for outcome in _WORDS]
+
+
+# What the metrics of texts share: which texts are compared, and how few events are handled.
+
+
+@dataclass(frozen=True)
+class TextMetric(Metric):
+    """A level on texts, everyone's and each group's, and gaps to the texts outside a group."""
+
+    families: bool = False
+
+    registered_name: ClassVar[str]
+    of: ClassVar[Literal["moderator"]] = "moderator"
+    compares_systems: ClassVar[bool] = True
+    event: ClassVar[str] = "flagged"
+
+    @property
+    def statistic(self) -> Mean | Median:
+        """How one number is made of many texts."""
+        return Mean()
+
+    @property
+    def needed(self) -> str:
+        """What a text without a value lacks, in a word."""
+        return "decision"
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return why texts cannot be measured in blocks; empty when they can."""
+        del tables
+        if self.families:
+            return "families=true makes labels of what all texts together have; leave it out"
+        return ""
+
+    def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
+        """Return how many texts there are beside the clusters, and how many have no value."""
+        lost = left_out(tallies, self.needed) if LACKING in tallies else []
+        return Notes(
+            sizes_told(tallies, labels),
+            cannot_tell(tallies, labels),
+            (*lost, *contradictions(tallies)),
+        )
+
+    @property
+    def happened(self) -> str:
+        """What happened to a text that counts, in a participle."""
+        return self.event
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """Levels, gaps to the texts outside each group, gaps between systems."""
+        return Comparisons(
+            groups="outside",
+            systems=self.compares_systems,
+            events=GapPolicy(self.happened, is_rate=isinstance(self.statistic, Mean)),
+            by_pattern=True,
+        )

@@ -16,7 +16,7 @@ from ombud.probes.recipe import Bracket
 from ombud.probes.search import Objective
 from ombud.registry import probe
 from ombud.rng import generator
-from ombud.stats import wilson
+from ombud.stats.proportions import wilson
 
 
 @dataclass(frozen=True, eq=False)

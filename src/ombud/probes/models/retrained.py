@@ -15,11 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.probes._influence_linear import EaseInfluence
-from ombud.probes._influence_neighbours import ItemKNNInfluence
 from ombud.probes.edits import EditSpace, History, Singles
 from ombud.probes.models.base import Block, WhiteBox
-from ombud.probes.models.neighbours import ModelBox
+from ombud.probes.models.linear import EaseInfluence
+from ombud.probes.models.neighbours import ItemKNNInfluence, ModelBox
 from ombud.probes.outcomes import edited_interactions
 from ombud.systems.recommenders.ease import EASE
 from ombud.systems.recommenders.item_knn import ItemKNN

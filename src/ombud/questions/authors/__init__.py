@@ -1,6 +1,5 @@
 """Authors: whose work is catalogued, read and recommended."""
 
-from ombud.questions.authors.answer import authors_answer
 from ombud.questions.authors.appendix import authors_further
 from ombud.questions.authors.catalogue import CreatorCatalogue
 from ombud.questions.authors.lists import CreatorLists
@@ -9,6 +8,7 @@ from ombud.questions.authors.options import AuthorsOptions
 from ombud.questions.authors.preset import AuthorsPreset
 from ombud.questions.authors.propagation import CreatorPropagation
 from ombud.questions.authors.propagation_section import authors_propagation
+from ombud.questions.authors.report import authors_question
 from ombud.questions.authors.reranking import CreatorReranking
 from ombud.questions.authors.section import (
     authors,
@@ -28,9 +28,9 @@ __all__ = [
     "CreatorTuning",
     "ListBalance",
     "authors",
-    "authors_answer",
     "authors_further",
     "authors_lists",
     "authors_propagation",
+    "authors_question",
     "authors_reranking",
 ]

@@ -10,7 +10,6 @@ import numpy as np
 from ombud.audits.load import load_data
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Options, Preset
-from ombud.audits.tuned import tuned_values, with_tuned
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import open_frame
@@ -22,6 +21,7 @@ from ombud.questions.authors.options import AuthorsOptions
 from ombud.questions.authors.reranking import CreatorReranking
 from ombud.registry import preset
 from ombud.rng import generator
+from ombud.tuning.tuning import tuned_values, with_tuned
 
 _NAME = "preset 'authors'"
 _INFERRED = "inferred_identities"

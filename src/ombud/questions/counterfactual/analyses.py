@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,29 +16,23 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
-from ombud.probes import (
-    EDIT_KINDS,
-    AskedModel,
-    EditKind,
-    Fields,
-    HttpHistorySystem,
-    SwapKind,
-)
+from ombud.probes import HttpHistorySystem
+from ombud.probes.attainable import Attainable, ListMetric, intra_list_diversity
+from ombud.probes.blackbox.systems import AskedModel, Fields
+from ombud.probes.edits import EDIT_KINDS, EditKind, History
+from ombud.probes.others import SwapKind
+from ombud.probes.outcomes import FrozenOutcome
+from ombud.probes.summaries import attainable_summary
 from ombud.questions.counterfactual.asking import asked_reach
 from ombud.questions.counterfactual.check import WHERE, check_system, models_in
-from ombud.questions.counterfactual.diversity import diversity_of
 from ombud.questions.counterfactual.kept import Kept, part_from, plain_part
 from ombud.questions.counterfactual.part import Part, tables_of
-from ombud.questions.counterfactual.reach import (
-    reach_of,
-    retrained_of,
-    sets_of,
-    today,
-)
+from ombud.questions.counterfactual.reach import reach_of, retrained_of, sets_of, today
 from ombud.questions.counterfactual.sample import Asked
 from ombud.questions.counterfactual.stability import stability_of
 from ombud.questions.counterfactual.ways import ways_of
 from ombud.registry import analysis
+from ombud.rng import generator
 from ombud.systems.recommenders.model import Model
 
 DistanceName = Literal["jaccard", "rank-biased", "kendall", "first-item", "label-share"]
@@ -288,3 +283,65 @@ class Counterfactual(CounterfactualOptions, Analysis):
                     places[name] += int(labelled[codes[codes >= 0]].sum())
         most = sorted(places, key=lambda name: -places[name])[: self.most_labels]
         return {name: known[name] for name in most}
+
+
+# Diversity of lists beside what edits, and a broad history, could attain.
+
+
+_COMPARED = 30
+
+
+def diversity_of(
+    plan: Counterfactual, name: str, model: Model, asked: Asked, settings: Settings, kept: Kept
+) -> Part:
+    """Return the diversity of lists beside what edits, and a broad history, could attain."""
+    part = Part()
+    metric = intra_list_diversity(asked.interactions)
+    probe = Attainable(k=plan.k, tries=plan.tries, seed=settings.seed)
+    rows = asked.order[: plan.moved]
+    observed, attained, broad = (np.full(len(rows), np.nan) for _ in range(3))
+    questions = 0
+
+    def of_user(row: int) -> tuple[float, float, float, int]:
+        found = probe.of(model, asked.space(row, plan.escape_budget), metric, own=row)
+        other = _broad(asked, row, metric, settings.seed)
+        if other < 0:
+            return found.today, found.attained, float("nan"), found.queries
+        history = History.of_user(asked.interactions, other)
+        (shown,) = FrozenOutcome(model, history, plan.k, own=other).of([history])
+        wide = metric(shown.items[shown.items >= 0])
+        return found.today, found.attained, wide, found.queries + 1
+
+    for place, row in enumerate(rows.tolist()):
+        told = kept(("user", row), partial(of_user, row))
+        observed[place], attained[place], broad[place] = told[:3]
+        questions += told[3]
+    known = ~np.isnan(observed)
+    part.estimates += attainable_summary(
+        f"intra-list diversity@{plan.k}",
+        observed[known],
+        attained[known],
+        broad=broad[known],
+        system=name,
+        policy="frozen",
+        budget=plan.escape_budget,
+        level=settings.level,
+        replicates=settings.replicates,
+        seed=settings.seed,
+    )
+    part.cost(name, "diversity", len(rows), questions, 0)
+    return part
+
+
+def _broad(asked: Asked, row: int, metric: ListMetric, seed: int) -> int:
+    """Return the user of broadest taste among some of the same activity; -1 if there is none."""
+    same = np.flatnonzero(asked.activity == asked.activity[row])
+    same = same[same != row]
+    if not len(same):
+        return -1
+    rng = generator(seed, "counterfactual", "broad", str(row))
+    some = rng.permutation(same)[:_COMPARED]
+    spread = [metric(History.of_user(asked.interactions, int(one)).items) for one in some]
+    if np.isnan(spread).all():
+        return -1
+    return int(some[int(np.nanargmax(spread))])

@@ -11,17 +11,11 @@ from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
 from ombud.metrics.engine.estimator import Settings
-from ombud.probes import (
-    BlackBoxReachability,
-    Fields,
-    FieldSystem,
-    HistorySystem,
-    HttpHistorySystem,
-    Questions,
-    ReachTable,
-)
-from ombud.probes.blackbox import same_answers
-from ombud.probes.summaries import reach_summary
+from ombud.probes import BlackBoxReachability, HistorySystem, HttpHistorySystem
+from ombud.probes.blackbox.questions import Questions
+from ombud.probes.blackbox.reach import same_answers
+from ombud.probes.blackbox.systems import Fields, FieldSystem
+from ombud.probes.summaries import ReachTable, reach_summary
 from ombud.questions.counterfactual.check import WHERE
 from ombud.questions.counterfactual.part import Part
 from ombud.questions.counterfactual.reach import (

@@ -13,12 +13,14 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError
 from ombud.metrics.engine.estimator import Settings
-from ombud.probes import Consistency, History, consistency
+from ombud.probes import History
+from ombud.probes.consistency import Consistency, consistency
 from ombud.probes.models import open_box
 from ombud.probes.outcomes import FrozenOutcome
 from ombud.questions.counterfactual.sample import Asked
 from ombud.rng import generator
-from ombud.stats import Estimate, estimate, proportion
+from ombud.stats import Estimate, proportion
+from ombud.stats.bootstrap.resample import estimate
 from ombud.systems.recommenders.model import Model
 
 WHERE = "counterfactual"

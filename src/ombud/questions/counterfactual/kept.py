@@ -12,9 +12,11 @@ from typing import Any
 from ombud import __version__
 from ombud.data.exclusions import Exclusion
 from ombud.errors import ResultError
-from ombud.probes import Bracket, Edit, Fewest, Reach
+from ombud.probes import Edit
 from ombud.probes.edits import Edits
 from ombud.probes.escape import Way
+from ombud.probes.reachability import Reach
+from ombud.probes.recipe import Bracket, Fewest
 from ombud.questions.counterfactual.part import Part
 from ombud.stats import Estimate
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ombud.audits.result import Estimates, Result
-from ombud.probes import Jaccard, ListChange
+from ombud.probes import Jaccard
+from ombud.probes.training import ListChange
 from ombud.stats.estimate import Estimate
 
 _ROOTS = frozenset(

@@ -10,25 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ombud.data.exclusions import Exclusion
-from ombud.probes import (
-    EditSpace,
-    Policy,
-    Reach,
-    Reachability,
-    ReachTable,
-    StratifiedSample,
-    over_categorisation,
-)
+from ombud.probes import EditSpace, Reachability
+from ombud.probes.categories import over_categorisation
 from ombud.probes.escape import readable
-from ombud.probes.models import ClosedForm, closed_form
+from ombud.probes.models.retrained import ClosedForm, closed_form
 from ombud.probes.outcomes import FrozenOutcome, InTopK, RetrainedOutcome
-from ombud.probes.summaries import reach_summary
+from ombud.probes.reachability import Reach
+from ombud.probes.recipe import Policy
+from ombud.probes.sampling import StratifiedSample
+from ombud.probes.summaries import ReachTable, reach_summary
 from ombud.questions.counterfactual.check import WHERE
 from ombud.questions.counterfactual.kept import Kept, plain_reach, reach_from
 from ombud.questions.counterfactual.part import Part
 from ombud.questions.counterfactual.sample import DECILE, Asked
 from ombud.rng import generator
-from ombud.stats import Estimate, proportion, resample_crossed
+from ombud.stats import Estimate, proportion
+from ombud.stats.crossed import resample_crossed
 from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:

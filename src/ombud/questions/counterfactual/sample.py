@@ -14,15 +14,9 @@ from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
 from ombud.data.labels import LabelState
 from ombud.errors import PlanError
-from ombud.probes import (
-    EDIT_KINDS,
-    EditKind,
-    EditSpace,
-    StratifiedSample,
-    quantile_groups,
-    stratified_sample,
-)
-from ombud.probes.edits import item_codes, permitted_values
+from ombud.probes import EditSpace
+from ombud.probes.edits import EDIT_KINDS, EditKind, item_codes, permitted_values
+from ombud.probes.sampling import StratifiedSample, quantile_groups, stratified_sample
 from ombud.rng import generator
 
 _ACTIVITY = ("least active", "less active", "middling", "more active", "most active")

@@ -9,20 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.metrics.engine.estimator import Settings
-from ombud.probes import (
-    ExpectedChange,
-    Jaccard,
-    LabelShare,
-    ListChange,
-    ProbabilityChange,
-    StabilityPlan,
-    StabilityResult,
-    distance_of,
-    stability,
-)
+from ombud.probes import Jaccard, StabilityPlan, stability
+from ombud.probes.distances import LabelShare, distance_of
 from ombud.probes.noise_floor import expected_maximum
+from ombud.probes.stability import StabilityResult
 from ombud.probes.stability_estimates import stability_estimates
-from ombud.probes.training import Change
+from ombud.probes.training import Change, ExpectedChange, ListChange, ProbabilityChange
 from ombud.questions.counterfactual.kept import Kept
 from ombud.questions.counterfactual.part import Part
 from ombud.questions.counterfactual.sample import Asked

@@ -18,7 +18,8 @@ from ombud.questions.counterfactual.kept import Kept, plain_way, way_from
 from ombud.questions.counterfactual.part import Part
 from ombud.questions.counterfactual.sample import Asked
 from ombud.rng import generator
-from ombud.stats import Estimate, estimate, proportion
+from ombud.stats import Estimate, proportion
+from ombud.stats.bootstrap.resample import estimate
 from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """Delicate text: which of it is found, which is missed, and what sways the finder."""
 
-from ombud.questions.delicate.answer import delicate_answer
 from ombud.questions.delicate.base_rates import BaseRates, precision_at_base_rate
 from ombud.questions.delicate.bias import BiasTests
 from ombud.questions.delicate.detection import Confusion, confusion, precision_recall_curve
@@ -10,9 +9,14 @@ from ombud.questions.delicate.long_texts import LongTexts
 from ombud.questions.delicate.metrics import Accuracy, F1Score, FlagShare, Precision, Recall
 from ombud.questions.delicate.notions import LabelCrossTable, read_notions
 from ombud.questions.delicate.preset import DelicateOptions, DelicatePreset
-from ombud.questions.delicate.published import PublishedFigures, PublishedRow, published_transfer
-from ombud.questions.delicate.recovery import recover_counts
+from ombud.questions.delicate.published import (
+    PublishedFigures,
+    PublishedRow,
+    published_transfer,
+    recover_counts,
+)
 from ombud.questions.delicate.repeats import DecisionStability
+from ombud.questions.delicate.report import delicate
 from ombud.questions.delicate.section import (
     bias_tests,
     detection_base_rates,
@@ -56,7 +60,7 @@ __all__ = [
     "bias_tests",
     "class_agreement",
     "confusion",
-    "delicate_answer",
+    "delicate",
     "detection_base_rates",
     "detection_comparison",
     "detection_errors",

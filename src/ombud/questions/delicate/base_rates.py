@@ -13,10 +13,10 @@ from ombud.questions.delicate.detection import Confusion
 from ombud.questions.delicate.judged import Judged, judged
 from ombud.registry import analysis
 from ombud.rng import generator
-from ombud.stats import wilson
 from ombud.stats.bootstrap.replicates import Sample
 from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
+from ombud.stats.proportions import wilson
 from ombud.stats.statistics import Floats, OfSums
 
 if TYPE_CHECKING:

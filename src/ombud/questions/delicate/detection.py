@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from ombud.stats import OfSums
+from ombud.stats.statistics import OfSums
 
 Floats = NDArray[np.float64]
 

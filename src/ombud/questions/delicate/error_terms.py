@@ -19,8 +19,7 @@ from ombud.questions.delicate.groups import dictionary_of
 from ombud.questions.delicate.judged import Judged, judged, labelled_texts
 from ombud.registry import analysis
 from ombud.stats import benjamini_hochberg
-from ombud.text.folding import fold
-from ombud.text.masking import mask
+from ombud.text.folding import fold, mask
 from ombud.text.matching import TermMatcher, as_texts
 
 if TYPE_CHECKING:

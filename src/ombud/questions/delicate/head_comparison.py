@@ -27,17 +27,15 @@ from ombud.questions.delicate.three_labels import class_agreement
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
-from ombud.systems.detectors import (
-    Detector,
-    EmbeddingDetector,
-    Head,
-    NgramDetector,
-    Scores,
+from ombud.systems.detectors import Detector, EmbeddingDetector, Head, NgramDetector
+from ombud.systems.detectors.base import Scores
+from ombud.systems.detectors.heads import HeadKind, Rule
+from ombud.systems.detectors.training_texts import (
+    AgainstBias,
+    TrainingTexts,
     with_other_countries,
     with_swapped_copies,
 )
-from ombud.systems.detectors.heads import HeadKind, Rule
-from ombud.systems.detectors.training_texts import AgainstBias, TrainingTexts
 from ombud.systems.moderators.local import clean_texts
 from ombud.text.dedup import content_keys
 from ombud.text.swaps import GenderSwap

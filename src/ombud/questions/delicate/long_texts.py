@@ -19,7 +19,9 @@ from ombud.questions.delicate.metrics import F1Score, FlagShare, Precision, Reca
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Moderator
-from ombud.systems.detectors import Detector, Scores, detector_in
+from ombud.systems.detectors import Detector
+from ombud.systems.detectors.base import Scores
+from ombud.systems.detectors.saved import detector_in
 from ombud.systems.moderators.local import clean_texts
 
 if TYPE_CHECKING:

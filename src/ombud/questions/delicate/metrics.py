@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from ombud.data.decisions import Decisions
 from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.engine.comparisons import Comparisons, Needs
+from ombud.metrics.engine.text_rows import AGREEMENT, agreement, cannot_tell, contradictions
 from ombud.questions.delicate.detection import f1_statistic
 from ombud.questions.delicate.judged import Judged, judged
 from ombud.registry import metric
@@ -45,13 +47,17 @@ class _Detection(Metric):
         ids = np.asarray(data.texts.ids)[texts.index]
         counts = texts.counts
         # Not by their short names, which the columns of F1 have.
+        details: dict[str, dict[str, Any]]
         details = {"": {f"count of {name}": int(n) for name, n in counts._asdict().items()}}
+        assert isinstance(outputs, Decisions)  # judged has checked
+        against = {AGREEMENT: agreement(outputs, data.texts)}
+        details[""] |= cannot_tell(against, ("",)).get("", {})
         return Rows(
             unit=texts.unit,
             ids=ids.astype(str) if ids.dtype == object and not len(ids) else ids,
             columns=columns,
             clusters=texts.clusters,
-            exclusions=texts.exclusions,
+            exclusions=(*texts.exclusions, *contradictions(against)),
             details=details,
             events=self._events(texts)[:, None],
         )

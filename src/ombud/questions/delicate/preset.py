@@ -22,9 +22,9 @@ from ombud.questions.delicate.judged import labelled_texts
 from ombud.questions.delicate.ratings import read_ratings
 from ombud.registry import preset
 from ombud.systems.detectors.training_texts import AgainstBias
-from ombud.text.language import detect_languages
+from ombud.text.folding import detect_languages
 from ombud.text.matching import as_texts
-from ombud.text.tagging import texts_of
+from ombud.text.tagging import other_languages, texts_of
 
 _CARE = (
     "Delicate texts may hurt those who read them. Use beyond research needs your own legal and "
@@ -148,6 +148,7 @@ class DelicatePreset(Preset):
                 texts = replace(texts, truth=labels.delicate.astype(np.int8))
         if options.language == "detect" and texts.languages is None:
             texts = replace(texts, languages=detect_languages(as_texts(texts.texts)))
+        texts = replace(texts, exclusions=(*texts.exclusions, *other_languages(texts)))
         data = replace(data, texts=texts)
         labelled_texts(data, "preset 'delicate'")
         words = dictionary_of(options.dictionary, options.path)

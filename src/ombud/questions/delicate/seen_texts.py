@@ -9,7 +9,8 @@ import polars as pl
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.registry import analysis
-from ombud.systems.detectors import Detector, detector_in
+from ombud.systems.detectors import Detector
+from ombud.systems.detectors.saved import detector_in
 from ombud.text.tagging import texts_of
 
 if TYPE_CHECKING:

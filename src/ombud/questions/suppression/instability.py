@@ -12,8 +12,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
 from ombud.metrics.base import Outputs, Rows
-from ombud.metrics.engine.text_metric import TextMetric
-from ombud.metrics.engine.text_rows import by_part
+from ombud.metrics.engine.text_rows import TextMetric, by_part
 from ombud.registry import metric
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from ombud.registry import preset
 from ombud.text.tagging import (
     IdentityTagger,
     identity_groups,
+    other_languages,
     stated_texts,
     terms_of,
     texts_of,
@@ -93,6 +94,9 @@ def tag_texts(plan: Plan, data: Dataset) -> Dataset:
     whole = not options.sub_identities and bool(stated_texts(given).all())
     if given.text_groups is not None and whole:
         return given
+    texts = texts_of(given, "preset 'suppression'")
+    texts = replace(texts, exclusions=(*texts.exclusions, *other_languages(texts)))
+    given = replace(given, texts=texts)
     smallest = options.smallest_intersection if plan.intersections else None
     groups = identity_groups(
         given,

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Literal
 from ombud.metrics.base import Outputs, Rows
 from ombud.metrics.engine.comparisons import Comparisons
 from ombud.metrics.engine.few_events import RatioPolicy
-from ombud.metrics.engine.text_metric import TextMetric
-from ombud.metrics.engine.text_rows import EVENTS, HAPPENINGS, Happening, max_score, measure_texts
+from ombud.metrics.engine.text_rows import (
+    EVENTS,
+    HAPPENINGS,
+    Happening,
+    TextMetric,
+    max_score,
+    measure_texts,
+)
 from ombud.registry import metric
 from ombud.stats.statistics import Mean, Median
 

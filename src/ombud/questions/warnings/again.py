@@ -16,8 +16,8 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.accuracy import RMSE
 from ombud.metrics.accuracy.held_out import Relevance
+from ombud.metrics.accuracy.ratings import RMSE
 from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.list_depth import with_list_depth

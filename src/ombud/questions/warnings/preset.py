@@ -14,19 +14,18 @@ from ombud import registry
 from ombud.audits.load import load_data
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Options, Preset
-from ombud.audits.tuned import with_tuned
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import has_columns
+from ombud.data.frames import has_columns, open_frame
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.questions.warnings.amplification import Form, Smoothing, UnknownLabels
-from ombud.questions.warnings.measured_labels import has_measured_labels, of_measured_labels
 from ombud.registry import preset
 from ombud.rng import generator
 from ombud.systems.base import Recommender
 from ombud.taxonomy import load_taxonomy
+from ombud.tuning.tuning import with_tuned
 
 Trained = Literal["Random", "TopPop", "TopPop damped", "SVD", "ALS"]
 """The recommenders that the preset can train."""
@@ -300,8 +299,10 @@ def _is_trained(config: dict[str, Any]) -> bool:
     if "inner" in config:
         return _is_trained(config["inner"])
     kind = config.get("type")
-    known = kind in registry.names("recommender")
-    return known and getattr(registry.get("recommender", str(kind)), "trainable", False)
+    if kind not in registry.names("recommender"):
+        return False
+    factory = registry.get("recommender", str(kind))
+    return isinstance(factory, type) and issubclass(factory, Recommender) and factory.trainable
 
 
 def _declared(plan: Plan, options: WarningsOptions) -> Plan:
@@ -385,3 +386,32 @@ def _leaks(options: WarningsOptions, systems: dict[str, dict[str, Any]]) -> list
         | ({"about": ", ".join(labels)} if len(avoided) > 1 else {})
         for labels, concerned in sorted(avoided.items(), key=lambda pair: pair[0])
     ]
+
+
+# Labels that a system gave, with error rates: what the warnings experiment can make of them.
+
+
+def has_measured_labels(plan: Plan) -> bool:
+    """Return whether the plan's file of labels holds the error rates of the system behind them."""
+    if plan.data.source is not None or plan.data.labels is None:
+        return False
+    return "transport" in open_frame(plan.data.labels)[0].collect_schema().names()
+
+
+def of_measured_labels(plan: Plan, given: frozenset[str]) -> dict[str, Any]:
+    """Return the options to use with labels whose errors are known, unless the plan gives them.
+
+    Only a ratio of means can be corrected for error rates, and every item has an answer, so there
+    are no bounds for unknown labels.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    given
+        Options that the plan itself gives; they stand.
+    """
+    if not has_measured_labels(plan):
+        return {}
+    wanted: dict[str, Any] = {"forms": ("ratio-of-means",), "bounds": False}
+    return {name: value for name, value in wanted.items() if name not in given}

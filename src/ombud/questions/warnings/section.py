@@ -37,7 +37,7 @@ from ombud.report.display import count, shorten
 from ombud.report.figures import forest
 from ombud.report.findings import estimates_of, key_of_estimate, key_of_metric
 from ombud.report.format import number_text
-from ombud.report.names import slug
+from ombud.report.slug import slug
 from ombud.report.tables import Notes, detail_table, number_cells
 from ombud.stats.estimate import Estimate
 
@@ -66,8 +66,9 @@ def warnings_amplification(result: Result) -> Section | None:
     if infos:
         # Where nothing is unknown the bounds are the ratio of means once more.
         names = {**FORMS, **(_BOUNDS if unknown_ranges(result) else {})}
-        rows = [(names[form], info) for form, info in infos.items() if form in names]
+        rows = [(names[form], info) for form, info in infos.items() if form in FORMS]
         rows += [("the paper's reading: unlabeled items as no", info) for info in paper]
+        rows += [(names[form], infos[form]) for form in _BOUNDS if form in infos and form in names]
         rows += [(info.title, info) for info in again]
         caption = (
             "Amplification, users' average over labels, by system and by how one number is made "
@@ -79,6 +80,7 @@ def warnings_amplification(result: Result) -> Section | None:
     figures += [spread_figure(result, by_label=True), tradeoff_figure(result)]
     blocks += [figure for figure in figures if figure is not None]
     title = "Do lists hold more of the labels than people's own histories?"
+    paper += paper_infos(result, "amplification")
     told = (*infos.values(), *by_label.values(), *paper, *again)
     return Section(
         title,

@@ -3,14 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ombud.stats.bootstrap._counts import BLOCK
-from ombud.stats.statistics import Floats, OfSums, known_rows
+from ombud.stats.statistics import Custom, Floats, OfSums, Statistic, known_rows, without_each
+
+BLOCK = 16_384
+# Small enough for a processor's cache, large enough for a matrix product.
+_CHUNK_BYTES = 16 * 2**20
+
+
+def chunks(replicates: int, units: int) -> list[tuple[int, int]]:
+    """Cut the replicates so that one chunk of counts stays within 16 MiB."""
+    step = max(1, min(replicates, _CHUNK_BYTES // (8 * max(units, 1))))
+    return [(start, min(start + step, replicates)) for start in range(0, replicates, step)]
+
+
+class Counts:
+    """Counts of n draws with replacement from n units, for each replicate.
+
+    Units are cut into blocks of fixed size. How many draws fall into each block is multinomial,
+    and within a block draws are uniform, which together is the ordinary bootstrap. Each block has
+    a stream of its own, so that counts depend on the seed, the number of units and the replicate,
+    and not on what is computed from them or in which chunks.
+    """
+
+    def __init__(self, units: int, replicates: int, seed: int) -> None:
+        self.edges = [*range(0, units, BLOCK), units]
+        sizes = np.diff(self.edges)
+        first, *others = np.random.SeedSequence(seed).spawn(len(sizes) + 1)
+        self._buffer = np.empty(0)
+        self._streams = [np.random.default_rng(child) for child in others]
+        if len(sizes) == 1:
+            self._totals = np.full((replicates, 1), units)
+        else:
+            shares = sizes / units
+            self._totals = np.random.default_rng(first).multinomial(units, shares, size=replicates)
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """First and last unit (excluded) of every block."""
+        return list(zip(self.edges[:-1], self.edges[1:], strict=True))
+
+    def draw(self, block: int, start: int, stop: int) -> Floats:
+        """Return the counts of a block for some replicates; call in the order of replicates.
+
+        The array is overwritten by the next call.
+        """
+        size = self.edges[block + 1] - self.edges[block]
+        totals = self._totals[start:stop, block]
+        stream = self._streams[block]
+        # Fresh memory for every chunk would cost as much as the drawing.
+        if self._buffer.size < (stop - start) * size:
+            self._buffer = np.empty((stop - start) * size)
+        counts = self._buffer[: (stop - start) * size].reshape(stop - start, size)
+        # Small blocks are drawn several replicates at a time, to save calls.
+        step = max(1, BLOCK // size)
+        for row in range(0, stop - start, step):
+            some = totals[row : row + step]
+            drawn = stream.integers(0, size, size=int(some.sum()))
+            if step > 1:
+                drawn += np.repeat(np.arange(len(some)) * size, some)
+            flat = np.bincount(drawn, minlength=len(some) * size)
+            counts[row : row + step] = flat.reshape(len(some), size)
+        return counts
+
+    def draw_all(self, start: int, stop: int) -> Floats:
+        """Return the counts of all units for some replicates."""
+        counts = np.empty((stop - start, self.edges[-1]))
+        for block, (low, high) in enumerate(self.blocks):
+            counts[:, low:high] = self.draw(block, start, stop)
+        return counts
+
 
 Ints = npt.NDArray[np.int64]
 Rows = slice | Ints
@@ -218,3 +287,120 @@ class Stack:
         for statistic, members, columns in self._layout:
             result[..., members] = statistic.evaluate(sums[..., columns])
         return result
+
+
+# Matrix products on one thread.
+
+
+@cache
+def _controller() -> Any:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # statistics run with numpy and scipy alone, then on all threads
+        return None
+    return ThreadpoolController()  # looks through all loaded libraries, so once
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which products of matrices run on the thread that asks for them."""
+    controller = _controller()
+    if controller is None:
+        return nullcontext()
+    limited: AbstractContextManager[Any] = controller.limit(limits=1, user_api="blas")
+    return limited
+
+
+# Leaving each resampled unit out in turn.
+
+
+# Above this many evaluations the jackknife of a general statistic is left out.
+_WORK = 200_000_000
+
+
+def acceleration(values: Floats) -> float:
+    """Return the BCa acceleration from leave-one-out values; NaN when one is undefined."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return float("nan")
+    d = values.mean() - values
+    squares = float(np.sum(d**2))
+    if squares <= 0:
+        return float("nan")
+    return float(np.sum(d**3) / (6 * squares**1.5))
+
+
+def leave_out(
+    values: Floats, statistic: Statistic, design: Design, group: int
+) -> tuple[Floats, npt.NDArray[np.bool_]] | None:
+    """Return the statistic of a group without each resampled unit, and which units matter.
+
+    None when it would take too long (a general statistic of many clusters).
+    """
+    member = design.member[:, group]
+    counted = member & known_rows(values)
+    if design.order is None:
+        if isinstance(statistic, Custom) and np.count_nonzero(counted) ** 2 > _WORK:
+            return None
+        result = np.full(design.size, np.nan)
+        if counted.any():
+            result[:] = statistic.point(values[counted])
+            result[counted] = statistic.jackknife(values[counted])
+        return result, counted
+    present = np.zeros(design.size, dtype=np.bool_)
+    present[design.cluster[counted]] = True
+    result = np.full(design.size, np.nan)
+    if not present.any():
+        return result, present
+    rows, cluster = values[counted], design.cluster[counted]
+    result[:] = statistic.point(rows)
+    if isinstance(statistic, OfSums):
+        terms = np.column_stack([statistic.terms_of(rows), np.ones(len(rows))])
+        by_cluster = np.zeros((design.size, terms.shape[1]))
+        for k, term in enumerate(terms.T):
+            by_cluster[:, k] = np.bincount(cluster, weights=term, minlength=design.size)
+        left = without_each(by_cluster, terms.sum(axis=0), np.abs(terms).sum(axis=0))
+        result[present] = statistic.evaluate(left[present])
+        return result, present
+    found = np.flatnonzero(present)
+    if len(found) * len(rows) > _WORK:
+        return None
+    step = max(1, 2**22 // len(rows))
+    for first in range(0, len(found), step):
+        some = found[first : first + step]
+        weights = (cluster[None, :] != some[:, None]).astype(np.float64)
+        result[some] = statistic.replicates(rows, weights)
+    return result, present
+
+
+def sum_moments(stack: Stack, design: Design, total: Floats, size: Floats, point: Floats) -> Floats:
+    """Return moments of leave-one-out values of all samples and groups in one pass over the units.
+
+    They are sums over units of the first three powers of what leaving the unit out changes, shape
+    (3, groups, samples). `total` and `size` are sums and sums of absolute terms, shape
+    (groups, width); `point` has shape (groups, samples).
+    """
+    moments = np.zeros((3, *point.shape))
+    for low in range(0, design.size, BLOCK):
+        high = min(low + BLOCK, design.size)
+        for g, (_, matrix) in enumerate(design.pieces(low, high, stack.terms)):
+            for statistic, members, columns in stack.layout():
+                step = max(64, 2**21 // columns.size)
+                for first in range(0, len(matrix), step):
+                    some = matrix[first : first + step]
+                    left = without_each(some, total[g], size[g])[:, columns]
+                    d = statistic.evaluate(left) - point[g, members]
+                    # A unit the sample does not know changes nothing.
+                    d[some[:, columns[:, -1]] == 0] = 0.0
+                    moments[0, g, members] += d.sum(axis=0)
+                    moments[1, g, members] += (d**2).sum(axis=0)
+                    moments[2, g, members] += (d**3).sum(axis=0)
+    return moments
+
+
+def accelerations_of(moments: Floats, n: Floats) -> Floats:
+    """Return the accelerations from the moments of `sum_moments`, of so many units each."""
+    with np.errstate(all="ignore"):
+        mean = moments[0] / n
+        squares = moments[1] - n * mean**2
+        cubes = moments[2] - 3 * mean * moments[1] + 2 * n * mean**3
+        enough = (squares > 0) & (n >= 2)
+        return np.where(enough, -cubes / (6 * squares**1.5), np.nan)

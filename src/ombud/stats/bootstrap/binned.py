@@ -23,9 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ombud.stats.bootstrap._counts import Counts, chunks
-from ombud.stats.bootstrap._design import Design
-from ombud.stats.bootstrap._threads import one_thread
+from ombud.stats.bootstrap._design import Counts, Design, chunks, one_thread
 from ombud.stats.bootstrap.replicates import Left, Replicates, Sample
 from ombud.stats.clustered_rates import RateSums
 from ombud.stats.statistics import Floats, OfSums, without_each

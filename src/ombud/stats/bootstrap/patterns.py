@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ombud.stats.bootstrap._design import Design, Stack
-from ombud.stats.bootstrap._threads import one_thread
+from ombud.stats.bootstrap._design import Design, Stack, one_thread
 from ombud.stats.bootstrap.replicates import How, Left, Replicates, Sample, contrasted
 from ombud.stats.statistics import Floats, OfSums, without_each
 

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr
 
-from ombud.stats.bootstrap._design import Design
-from ombud.stats.bootstrap._jackknife import acceleration, accelerations_of, leave_out
+from ombud.stats.bootstrap._design import Design, acceleration, accelerations_of, leave_out
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Interval, Intervals, Method, intervals_of_draws
 from ombud.stats.statistics import Floats, Mean, Statistic, as_rows, known_rows

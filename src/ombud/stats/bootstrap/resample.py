@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ombud.stats.bootstrap._counts import BLOCK, Counts, chunks
-from ombud.stats.bootstrap._design import Design, Kinds, Stack
-from ombud.stats.bootstrap._jackknife import sum_moments
-from ombud.stats.bootstrap._threads import one_thread
+from ombud.stats.bootstrap._design import (
+    BLOCK,
+    Counts,
+    Design,
+    Kinds,
+    Stack,
+    chunks,
+    one_thread,
+    sum_moments,
+)
 from ombud.stats.bootstrap.replicates import Replicates, Sample
 from ombud.stats.estimate import Estimate
 from ombud.stats.intervals import Method

@@ -1,10 +1,7 @@
 """Moderators: services over HTTP, models on this machine, and the runner that asks services."""
 
-from ombud.http.dispatch import RunStoppedError
 from ombud.http.pace import RunSettings
-from ombud.systems.moderators.answers import Answer
 from ombud.systems.moderators.anthropic import AnthropicMessages
-from ombud.systems.moderators.callables import CallableModerator
 from ombud.systems.moderators.glin import GlinProfanity
 from ombud.systems.moderators.google import GoogleModerateText
 from ombud.systems.moderators.hatesonar import HateSonar
@@ -12,20 +9,16 @@ from ombud.systems.moderators.http import HttpModerator
 from ombud.systems.moderators.huggingface import HuggingFaceModerator
 from ombud.systems.moderators.keyword import KeywordModerator
 from ombud.systems.moderators.llama_guard import LlamaGuard
-from ombud.systems.moderators.openai import OpenAIModeration, thresholds_from_replies
+from ombud.systems.moderators.local import CallableModerator
+from ombud.systems.moderators.openai import OpenAIModeration
 from ombud.systems.moderators.perspective import Perspective
 from ombud.systems.moderators.profanity_check import ProfanityCheck
-from ombud.systems.moderators.runner import Asker, Runner, RunReport
-from ombud.systems.moderators.service import Service
 from ombud.systems.moderators.sklearn_pipeline import SklearnModerator
-from ombud.systems.quote import CostQuote, Price
+from ombud.systems.quote import Price
 
 __all__ = [
-    "Answer",
     "AnthropicMessages",
-    "Asker",
     "CallableModerator",
-    "CostQuote",
     "GlinProfanity",
     "GoogleModerateText",
     "HateSonar",
@@ -37,11 +30,6 @@ __all__ = [
     "Perspective",
     "Price",
     "ProfanityCheck",
-    "RunReport",
     "RunSettings",
-    "RunStoppedError",
-    "Runner",
-    "Service",
     "SklearnModerator",
-    "thresholds_from_replies",
 ]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from ombud.data.decisions import Outcome
 from ombud.registry import moderator
-from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators.answers import Answer, highest_ratio
 from ombud.systems.moderators.service import Service, digest, number, share
 
 HARM_CATEGORIES = (
@@ -111,6 +111,10 @@ class GoogleModerateText(Service):
             counting = {c: scores[c] for c in wanted if c in scores}
         if not counting:
             raise LookupError("none of the categories that count was scored")
-        flagged = any(s >= self.thresholds.get(c, self.threshold) for c, s in counting.items())
         version = self.model_version or self.version
-        return Answer(Outcome(flagged), max(counting.values()), scores, version)
+        if not self.thresholds:
+            score = max(counting.values())
+            return Answer(Outcome(score >= self.threshold), score, scores, version)
+        limits = {c: self.thresholds.get(c, self.threshold) for c in counting}
+        flagged = any(s >= limits[c] for c, s in counting.items())
+        return Answer(Outcome(flagged), highest_ratio(counting, counting, limits), scores, version)

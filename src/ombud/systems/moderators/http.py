@@ -118,9 +118,11 @@ class HttpModerator(Service):
         categories = {str(c): number(s) for c, s in result.items()}
         if self.flag_path:
             value = str(at_path(reply, self.flag_path)).lower()
-            if value not in {*self.flagged_values, *self.allowed_values}:
+            meanings = {word.lower(): False for word in self.allowed_values}
+            meanings |= {word.lower(): True for word in self.flagged_values}
+            if value not in meanings:
                 raise ValueError(f"{value!r:.40} means neither flagged nor allowed")
-            flagged = value in self.flagged_values
+            flagged = meanings[value]
         else:
             flagged = score >= (self.threshold or 0.0)
         return Answer(Outcome(flagged), score, categories, version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from ombud.data.decisions import Decisions
 from ombud.errors import PlanError, require
 from ombud.registry import moderator
 from ombud.systems.moderators.local import LocalModerator, scored
+from ombud.systems.saved_outputs import combined
 
 
 @moderator("huggingface")
@@ -30,7 +31,10 @@ class HuggingFaceModerator(LocalModerator):
     revision
         Commit of the model; a branch name moves, and so would the audit.
     flagged
-        Labels that mean flagged; the score of a text is the sum of theirs.
+        Labels that mean flagged.
+    combine
+        How the scores of several such labels make one: ``sum`` for a model whose scores add up to
+        1 over all labels, ``max`` for a multi-label model; ``auto`` looks at the scores.
     threshold
         Flag when the score reaches it.
     batch
@@ -42,6 +46,7 @@ class HuggingFaceModerator(LocalModerator):
     model: str = ""
     revision: str = "main"
     flagged: list[str]
+    combine: Literal["auto", "sum", "max"] = "auto"
     threshold: float = 0.5
     batch: int = 32
     name: str = ""
@@ -84,8 +89,10 @@ class HuggingFaceModerator(LocalModerator):
             for label in labels
         }
         scores = np.zeros(len(texts), dtype=np.float32)
-        for label in self.flagged if tables else ():
-            scores += columns[label]
+        if tables:
+            matrix = np.column_stack([columns[label] for label in labels])
+            chosen = [labels.index(label) for label in self.flagged]
+            scores = combined(matrix, chosen, self.combine)
         return scored(ids, scores, self.threshold, columns, f"{self.model}@{self.revision}")
 
     def _load(self) -> Callable[..., Any]:

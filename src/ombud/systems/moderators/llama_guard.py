@@ -76,7 +76,10 @@ class LlamaGuard(ChatService):
         message = choice["message"]
         if choice.get("finish_reason") == "content_filter" or message.get("refusal"):
             return "", model, "the server refused"
-        return message["content"].strip(), model, ""
+        text = (message.get("content") or "").strip()
+        if choice.get("finish_reason") == "length" and "\n" not in text:
+            text += " (cut off)"  # a bare "unsafe" may have been followed by its categories
+        return text, model, ""
 
     def read_text(self, text: str) -> Answer | None:
         """Return safe or unsafe of the first line, with the categories of the next."""
@@ -86,6 +89,8 @@ class LlamaGuard(ChatService):
             return Answer(Outcome.ALLOWED)
         if verdict == "unsafe":
             named = CATEGORY.findall(rest.upper())
+            if self.categories is not None and not named:
+                return None  # which categories it violates is cut off, or in other words
             counts = self.categories is None or bool(set(named) & set(self.categories))
             return Answer(Outcome(counts), categories=dict.fromkeys(named, 1.0))
         return None

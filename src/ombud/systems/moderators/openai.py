@@ -140,8 +140,12 @@ def thresholds_from_replies(
     low: dict[str, float] = {}
     high: dict[str, float] = {}
     for raw in replies:
-        for result in json.loads(raw)["results"]:
-            for category, score in result["category_scores"].items():
+        reply = json.loads(raw)
+        # A cache also holds bodies of errors, and categories that were not scored.
+        for result in reply.get("results", ()) if isinstance(reply, dict) else ():
+            for category, score in result.get("category_scores", {}).items():
+                if score is None or category not in result.get("categories", {}):
+                    continue
                 if result["categories"][category]:
                     high[category] = min(score, high.get(category, score))
                 else:

@@ -10,7 +10,7 @@ from ombud.data.decisions import Outcome
 from ombud.http.pace import RunSettings
 from ombud.http.store import hash_of
 from ombud.registry import moderator
-from ombud.systems.moderators.answers import Answer
+from ombud.systems.moderators.answers import Answer, highest_ratio
 from ombud.systems.moderators.service import Service, digest, number, share
 from ombud.systems.quote import Price
 
@@ -32,7 +32,8 @@ class Perspective(Service):
     threshold
         Flag when an attribute's score reaches it.
     thresholds
-        By attribute, where it differs.
+        By attribute, where it differs. The score of a text is then the largest score divided by
+        its threshold: 1 is where flags begin.
     language
         Of the texts; empty to let the service guess.
     version
@@ -97,5 +98,9 @@ class Perspective(Service):
         """Return what the JSON of a good reply means."""
         result = reply["attributeScores"]
         scores = {a: number(result[a]["summaryScore"]["value"]) for a in self.attributes}
-        flagged = any(s >= self.thresholds.get(a, self.threshold) for a, s in scores.items())
-        return Answer(Outcome(flagged), max(scores.values()), scores, self.version)
+        if not self.thresholds:
+            score = max(scores.values())
+            return Answer(Outcome(score >= self.threshold), score, scores, self.version)
+        limits = {a: self.thresholds.get(a, self.threshold) for a in scores}
+        flagged = any(s >= limits[a] for a, s in scores.items())
+        return Answer(Outcome(flagged), highest_ratio(scores, scores, limits), scores, self.version)

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from ombud.systems.recommenders.kernels.ordering import sort, split
+from ombud.systems.recommenders.kernels.similar_users import sort, split
 
 
 @pytest.mark.parametrize("kinds", [2, 40, 2**40])

@@ -103,13 +103,22 @@ class Options(Metric):
 
     @property
     def title(self) -> str:
-        """The name as printed, with every choice that is not the default."""
+        """The name as printed: its choices, and what counts where labels are unknown."""
+        counted = "unlabeled as no" if self.unknown == "no" else f"unknown {self.unknown}"
+        return self._named("" if self.unknown == "exclude" else counted)
+
+    @property
+    def seed_name(self) -> str:
+        """The first title, in which unlabeled items as *no* went without saying."""
+        return self._named("" if self.unknown == "no" else f"unknown {self.unknown}")
+
+    def _named(self, unknown: str) -> str:
         chosen = {
             "whole history": self.history == "all",
             self.smoothing: self.smoothing != "imaginary-item",
             self.form: self.form != "mean",
             self.weighting: self.weighting != "share",
-            f"unknown {self.unknown}": self.unknown != "no",
+            unknown: bool(unknown),
             "votes as probabilities": self.votes == "probability",
         }
         text = [word for word, said in chosen.items() if said]

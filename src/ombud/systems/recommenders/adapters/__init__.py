@@ -3,7 +3,7 @@
 A file of past recommendations is `ombud.systems.recorded.RecordedRecommendations`.
 """
 
-from ombud.systems.recommenders.adapters.callables import CallableRecommender
+from ombud.systems.recommenders.adapters.answers import CallableRecommender
 from ombud.systems.recommenders.adapters.http import HttpRecommender
 from ombud.systems.recommenders.adapters.peers import (
     ImplicitRecommender,

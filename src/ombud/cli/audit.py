@@ -1,0 +1,195 @@
+"""From files to a result in one command."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ombud.cli.audits import show_result
+from ombud.cli.console import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    progress_bar,
+    reports_errors,
+    say,
+    say_aside,
+)
+from ombud.errors import PlanError
+
+if TYPE_CHECKING:
+    from ombud.audits.headers import Answers, Question
+    from ombud.audits.scaffold import Start
+
+AsOption = typer.Option(
+    "--as", help="What a file holds, as in labels=advisories.csv.", metavar="ROLE=FILE"
+)
+MapOption = typer.Option(
+    "--map",
+    help="Which column is meant, as in user=member_no, or labels.item=title_no for one file.",
+    metavar="NAME=COLUMN",
+)
+YesValuesOption = typer.Option(
+    "--yes-values", help="Words that mean flagged, or that a label applies: removed,hidden."
+)
+UnlabeledOption = typer.Option(
+    "--unlabeled", help="What an item without a row in the labels means: no, or unknown."
+)
+ThresholdOption = typer.Option("--threshold", help="The score from which on a text is flagged.")
+ReadOption = typer.Option(
+    "--read",
+    help="How a file is written, as in interactions.dates=day-first or labels.decimal=,",
+    metavar="ROLE.SETTING=VALUE",
+)
+
+
+def answers_from(
+    maps: list[str] | None,
+    yes_values: str | None,
+    unlabeled: str | None,
+    threshold: float | None,
+    reads: list[str] | None,
+    accept: bool,
+) -> Answers:
+    """Return what the options of a command say about files."""
+    from ombud.audits.headers import ROLES, Answers
+
+    if unlabeled not in {None, "no", "unknown"}:
+        raise PlanError(f"--unlabeled {unlabeled}: expected no or unknown")
+    columns = dict(_pair(one, "--map NAME=COLUMN") for one in maps or ())
+    reading: dict[str, dict[str, Any]] = {}
+    for one in reads or ():
+        place, value = _pair(one, "--read ROLE.SETTING=VALUE")
+        role, dot, setting = place.partition(".")
+        role = role.replace("-", "_")
+        if not dot or role not in ROLES:
+            known = ", ".join(name.replace("_", "-") for name in ROLES)
+            raise PlanError(f"--read {one}: expected ROLE.SETTING=VALUE, ROLE one of {known}")
+        several = setting in {"yes", "no", "names", "labels", "items"}
+        whole = setting in {"first_rank"} and value.isdigit()
+        made: Any = value.split(",") if several else int(value) if whole else value
+        reading.setdefault(role, {})[setting] = value == "true" if setting == "votes" else made
+    words = tuple(word.strip() for word in (yes_values or "").split(",") if word.strip())
+    return Answers(columns, words, reading, unlabeled, threshold, accept)  # type: ignore[arg-type]
+
+
+def _pair(text: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise PlanError(f"{text!r}: expected {form}")
+    return name.strip(), value
+
+
+def with_roles(files: list[str] | None, roles: list[str] | None) -> list[str]:
+    """Return the files with what ``--as`` says of them."""
+    pairs = [_pair(one, "--as ROLE=FILE") for one in roles or ()]
+    named = {path: role for role, path in pairs}
+    made = []
+    for file in files or ():
+        said = next((role for path, role in named.items() if Path(path) == Path(file)), None)
+        said = said or next((r for p, r in named.items() if Path(p).name == Path(file).name), None)
+        made.append(f"{said}={file}" if said else file)
+    known = {Path(one.partition("=")[2] or one).name for one in made}
+    return [*made, *(f"{r}={p}" for p, r in named.items() if Path(p).name not in known)]
+
+
+def print_start(start: Start) -> None:
+    """Print what each file holds, and what was assumed."""
+    for role in start.roles:
+        columns = ", ".join(
+            ours if ours == theirs else f"{ours} from {theirs}"
+            for ours, theirs in role.columns.items()
+        )
+        say(f"{role.path}: {role.role.replace('_', ' ')} ({columns})")
+    for word, texts in (("assumed", start.assumed), ("not used", start.unused)):
+        for text in texts:
+            say(f"{word}: {text}")
+
+
+@reports_errors
+def audit(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(help="Your tables, or ROLE=FILE.", metavar="FILES..."),
+    ] = None,
+    roles: Annotated[list[str] | None, AsOption] = None,
+    maps: Annotated[list[str] | None, MapOption] = None,
+    yes_values: Annotated[str | None, YesValuesOption] = None,
+    unlabeled: Annotated[str | None, UnlabeledOption] = None,
+    threshold: Annotated[float | None, ThresholdOption] = None,
+    reads: Annotated[list[str] | None, ReadOption] = None,
+    accept: Annotated[
+        bool, typer.Option("--yes", "-y", help="Accept all proposals, and print them.")
+    ] = False,
+    output: Annotated[
+        Path, typer.Option("--output", "--folder", "-o", help="Where to write plan and result.")
+    ] = Path("audit"),
+    quiet: Annotated[bool, QuietOption] = False,
+    verbose: Annotated[bool, VerboseOption] = False,
+    as_json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Audit your files: recognize them, write a plan, run it, and print the result.
+
+    ombud recognizes what each file holds from its columns and values. On a terminal it asks what
+    the files do not tell. Elsewhere it never asks: it prints all open questions, each with the
+    option that answers it, and exits with 2. The plan runs unchanged on new files of the same form.
+
+    \b
+    Examples:
+      ombud audit ratings.csv advisories.csv recommendations.csv --unlabeled no
+      ombud audit clicks.csv tags.csv --as interactions=clicks.csv --map user=member_no
+      ombud audit comments.csv decisions.csv --yes-values removed,hidden
+    """
+    from ombud.audits import Audit, Plan
+    from ombud.audits.scaffold import Start
+
+    answers = answers_from(maps, yes_values, unlabeled, threshold, reads, accept)
+    named = with_roles(files, roles)
+    start = Start.from_files(named, output if not named and output.is_dir() else Path(), answers)
+    while questions := start.questions():
+        if not (sys.stdin.isatty() and sys.stdout.isatty()) or not _ask(questions[0]):
+            count = "1 open question" if len(questions) == 1 else f"{len(questions)} open questions"
+            listed = "\n".join(f"  - {question}" for question in questions)
+            raise PlanError(f"{count}; nothing was written\n{listed}")
+        named, answers = _answered(named, answers, questions[0])
+        start = Start.from_files(named, Path(), answers)
+    start.folder = output
+    plan, _ = start.write()
+    if not (quiet or as_json):
+        print_start(start)
+        say(f"plan: {plan}\n")
+    with progress_bar(quiet=quiet) as progress:
+        made = Audit.from_plan(Plan.load(plan))
+        result = made.run(plan.with_suffix(".result"), progress, notice=say_aside)
+    show_result(result, as_json, quiet=quiet, verbose=verbose)
+
+
+def _ask(question: Question) -> bool:
+    """Print a question; whether its answer can be typed."""
+    say(question.text)
+    return question.flag.startswith("--")
+
+
+def _answered(files: list[str], answers: Answers, question: Question) -> tuple[list[str], Answers]:
+    """Return the files and answers with what a person types."""
+    flag, _, rest = question.flag.partition(" ")
+    proposal = question.proposal.removeprefix(f"{flag} ").split(":")[0]
+    typed = str(typer.prompt(flag, default=proposal or None)).strip()
+    if flag == "--map":
+        return files, replace(answers, columns={**answers.columns, rest.partition("=")[0]: typed})
+    if flag == "--as":
+        path = rest.partition("=")[2].split(" (")[0]
+        role = typed.partition("=")[0].replace("-", "_")
+        return with_roles([f.partition("=")[2] or f for f in files], [f"{role}={path}"]), answers
+    if flag == "--yes-values":
+        return files, replace(answers, yes_values=tuple(w.strip() for w in typed.split(",")))
+    if flag == "--unlabeled":
+        return files, replace(answers, unlabeled="no" if typed == "no" else "unknown")
+    try:
+        return files, replace(answers, threshold=float(typed))
+    except ValueError:
+        raise PlanError(f"{typed!r} is not a number") from None

@@ -1,0 +1,361 @@
+"""Saved outputs of common tools as decisions: pipelines, Detoxify, and replies of services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.frames import Frame, MappedFile, open_frame
+from ombud.data.reading import Reading, file_type, note, read_json
+from ombud.errors import DataError
+
+Key = Literal["id", "row", "text"]
+
+DETOXIFY = (
+    "toxicity", "severe_toxicity", "obscene", "identity_attack", "insult", "threat",
+    "sexual_explicit", "toxic", "severe_toxic", "identity_hate",
+)  # fmt: skip
+"""The classes of Detoxify and of the Jigsaw challenges; the first that is there is the score."""
+FLAGGED = (
+    "flagged", "flag", "blocked", "block", "removed", "remove", "hidden", "hide", "deleted",
+    "delete", "rejected", "reject", "banned", "denied", "deny", "toxic", "hate", "hateful",
+    "hatespeech", "hate speech", "abusive", "offensive", "offensive language", "harmful", "unsafe",
+    "nsfw", "spam", "violation", "entfernt", "geloscht", "gelöscht", "gesperrt", "markiert",
+    "supprime", "supprimé", "signale", "signalé", "bad", "off", "fail", "delicate",
+)  # fmt: skip
+"""Words that usually mean that a text is, or should be, flagged."""
+ALLOWED = (
+    "allowed", "allow", "kept", "keep", "approved", "approve", "visible", "shown", "published",
+    "publish", "passed", "pass", "accepted", "accept", "ok", "okay", "none", "clean", "safe",
+    "neutral", "normal", "benign", "acceptable", "nontoxic", "notoxic", "nothate", "nohate",
+    "notoffensive", "neither", "ham", "good", "sichtbar", "behalten", "erlaubt", "fine", "not",
+    "noaction", "nichtentfernt", "unflagged", "non-toxic", "not_toxic", "non-hate", "not hate",
+)  # fmt: skip
+"""Words that usually mean that it is not."""
+
+
+@dataclass(frozen=True)
+class SavedOutput:
+    """Decisions, and by what they name their texts.
+
+    Parameters
+    ----------
+    decisions
+        The decisions.
+    key
+        ``id``; ``row``, if they are in the order of the texts; ``text``, if they repeat the text.
+    """
+
+    decisions: Decisions
+    key: Key
+
+
+def read_saved(
+    frame: Frame, columns: Mapping[str, str], reading: Reading, threshold: float | None, name: str
+) -> SavedOutput | None:
+    """Return what a common tool saved; None if it is a table as `Decisions.from_frame` reads it.
+
+    Parameters
+    ----------
+    frame
+        A file, a frame, or records in memory.
+    columns
+        By ombud's name, the name in the file, where somebody said so.
+    reading
+        ``yes`` names the labels that mean flagged.
+    threshold
+        From which score on a text is flagged.
+    name
+        The file's name in messages.
+    """
+    if {"outcome", "flagged"} & set(columns):
+        return None
+    if isinstance(frame, list | tuple) or (isinstance(frame, str | Path) and _is_json(frame)):
+        records = list(frame) if isinstance(frame, list | tuple) else read_json(Path(frame), name)
+        found = _from_records(records, columns, reading, threshold, name)
+        if found is not None or isinstance(frame, list | tuple):
+            return found
+    return _from_table(frame, columns, reading, threshold, name)
+
+
+def _is_json(frame: str | Path) -> bool:
+    return file_type(Path(frame))[0] in {".json", ".jsonl", ".ndjson"} and Path(frame).is_file()
+
+
+# --- records -----------------------------------------------------------------------------------
+
+
+def _from_records(
+    records: Sequence[Any],
+    columns: Mapping[str, str],
+    reading: Reading,
+    threshold: float | None,
+    name: str,
+) -> SavedOutput | None:
+    if not records:
+        return None
+    first = records[0]
+    if isinstance(first, Mapping) and len(records) == 1 and _lists_of_classes(first):
+        rows = [dict(zip(first, row, strict=True)) for row in zip(*first.values(), strict=True)]
+        return _from_table(pl.DataFrame(rows), columns, reading, threshold, name)
+    if isinstance(first, list):
+        return _nested(records, list(range(1, len(records) + 1)), "row", reading, threshold, name)
+    if not isinstance(first, Mapping):
+        return None
+    ids, key = _ids(records, columns)
+    inner = [_reply(record) for record in records]
+    if isinstance(inner[0], list) and inner[0] and "label" in inner[0][0]:
+        return _nested(inner, ids, key, reading, threshold, name)
+    reader = _reader(inner, threshold, name)
+    if reader is None:
+        return None
+    from ombud.systems.moderators.answers import Answer, decisions_of, exclusions_of
+
+    answers: list[Answer] = []
+    for record, reply in zip(records, inner, strict=True):
+        problem = record.get("error") if isinstance(record, Mapping) else None
+        if not isinstance(reply, Mapping) or problem:
+            words = problem.get("message", "") if isinstance(problem, Mapping) else str(problem)
+            answers.append(Answer(Outcome.ERROR, reason=words or "there is no reply"))
+            continue
+        try:
+            answers.append(reader(reply))
+        except (KeyError, TypeError, ValueError, LookupError, AttributeError) as error:
+            reason = f"the reply cannot be read: {error}"[:200]
+            answers.append(Answer(Outcome.UNPARSEABLE, reason=reason))
+    made = decisions_of(np.array(ids), answers)
+    return SavedOutput(replace(made, exclusions=exclusions_of(answers)), key)
+
+
+def _lists_of_classes(record: Mapping[str, Any]) -> bool:
+    return bool(record) and all(
+        isinstance(values, list) and len(values) == len(next(iter(record.values())))
+        for values in record.values()
+    )
+
+
+def _ids(records: Sequence[Any], columns: Mapping[str, str]) -> tuple[list[Any], Key]:
+    """Return the ids of records: those of the texts, or numbers of rows."""
+    if "id" in columns:
+        return [record[columns["id"]] for record in records], "id"
+    for name in ("custom_id", "text_id", "comment_id"):
+        if all(isinstance(r, Mapping) and name in r for r in records):
+            return [record[name] for record in records], "id"
+    # A reply's own id (modr-...) is no id of a text: only one beside the reply is.
+    if all("id" in r and not ({"results", "choices"} & set(r)) for r in records):
+        return [record["id"] for record in records], "id"
+    return list(range(1, len(records) + 1)), "row"
+
+
+def _reply(record: Any) -> Any:
+    """Return the reply within a record: as it is, or under the keys that tools put it."""
+    for name in ("response", "reply", "body", "output", "outputs", "result"):
+        if isinstance(record, Mapping) and name in record:
+            return _reply(record[name])
+    return record
+
+
+def _reader(inner: Sequence[Any], threshold: float | None, name: str) -> Any:
+    """Return the function that reads replies of the service that these are from."""
+    reply = next((one for one in inner if isinstance(one, Mapping)), {})
+    if "results" in reply and isinstance(reply["results"], list):
+        from ombud.systems.moderators.openai import OpenAIModeration
+
+        return OpenAIModeration(name=name).read
+    if "attributeScores" in reply:
+        from ombud.systems.moderators.perspective import Perspective
+
+        attributes = list(reply["attributeScores"])
+        limit = Perspective.threshold if threshold is None else threshold
+        return Perspective(name=name, attributes=attributes, threshold=limit).read
+    if "categoriesAnalysis" in reply:
+        if threshold is None:
+            fault = "Azure states severities from 0 to 7 and no decision; set threshold, such as 4"
+            raise DataError(name, [fault])
+        return lambda one: read_azure(one, threshold)
+    return None
+
+
+def read_azure(reply: Mapping[str, Any], threshold: float) -> Any:
+    """Return what a reply of Azure AI Content Safety means.
+
+    Parameters
+    ----------
+    reply
+        The JSON of ``text:analyze``.
+    threshold
+        A category whose severity reaches it flags; so does a match of a blocklist.
+    """
+    from ombud.systems.moderators.answers import Answer
+
+    severities = {
+        str(one["category"]): float(one["severity"])
+        for one in reply["categoriesAnalysis"]
+        if one.get("severity") is not None
+    }
+    if not severities:
+        raise LookupError("no category has a severity")
+    worst = max(severities.values())
+    flagged = worst >= threshold or bool(reply.get("blocklistsMatch"))
+    return Answer(Outcome(flagged), worst / threshold, severities)
+
+
+def _nested(
+    rows: Sequence[Any],
+    ids: Sequence[Any],
+    key: Key,
+    reading: Reading,
+    threshold: float | None,
+    name: str,
+) -> SavedOutput:
+    """Return outputs of a pipeline with ``top_k=None``: all labels of each text."""
+    tables = [{str(e["label"]): float(e["score"]) for e in row} for row in rows]
+    labels = sorted({label for table in tables for label in table})
+    yes = flagged_labels(labels, reading, name)
+    matrix = np.array([[t.get(label, np.nan) for label in labels] for t in tables], np.float32)
+    scores = combined(matrix, [labels.index(label) for label in yes])
+    outcomes = (scores >= (0.5 if threshold is None else threshold)).astype(np.int8)
+    outcomes = np.where(np.isnan(scores), np.int8(Outcome.ERROR), outcomes)
+    return SavedOutput(Decisions(np.array(ids), outcomes, scores, tuple(labels), matrix), key)
+
+
+def combined(matrix: Any, columns: Sequence[int], how: str = "auto") -> Any:
+    """Return one score per text from those of the labels that mean flagged.
+
+    Scores of a single-label model add up to 1 over all labels, so those of several labels are
+    added. A multi-label model has a probability for each label, so the largest counts.
+
+    Parameters
+    ----------
+    matrix
+        Texts x labels.
+    columns
+        The labels that mean flagged.
+    how
+        ``sum``, ``max``, or ``auto``.
+
+    Examples
+    --------
+    >>> combined(np.array([[0.3, 0.3, 0.9]]), [0, 1]).tolist()
+    [0.3]
+    """
+    if how == "auto":
+        how = "sum" if np.allclose(np.nansum(matrix, axis=1), 1.0, atol=0.02) else "max"
+    part = matrix[:, list(columns)]
+    return np.sum(part, axis=1) if how == "sum" else np.max(part, axis=1)
+
+
+def flagged_labels(labels: Sequence[str], reading: Reading, name: str) -> list[str]:
+    """Return the labels that mean flagged; refuse to guess."""
+    if reading.yes:
+        wanted = {word.strip().lower() for word in reading.yes}
+        found = [label for label in labels if label.strip().lower() in wanted]
+        if not found:
+            fault = f"no label is {', '.join(map(repr, reading.yes))} (found: {', '.join(labels)})"
+            raise DataError(name, [fault])
+        return found
+    plain = {label: label.strip().lower() for label in labels}
+    yes = [label for label, word in plain.items() if word in FLAGGED]
+    no = [label for label, word in plain.items() if word in ALLOWED]
+    if set(labels) <= {*DETOXIFY} and labels:
+        yes = [next(label for label in DETOXIFY if label in labels)]
+    elif not yes or len(yes) + len(no) < len(labels):
+        shown = ", ".join(labels[:12])
+        fault = f"which labels mean flagged? Set reading = {{yes = [...]}} (found: {shown})"
+        raise DataError(name, [fault])
+    note(name, f"label {', '.join(map(repr, yes))} means flagged", "assumed/flagged-labels")
+    return yes
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def _from_table(
+    frame: Frame, columns: Mapping[str, str], reading: Reading, threshold: float | None, name: str
+) -> SavedOutput | None:
+    lazy, _ = open_frame(MappedFile(frame, reading=replace(reading, items=(), labels=(), split="")))
+    try:
+        names = lazy.collect_schema().names()
+    except Exception:  # the error comes where the table is read
+        return None
+    if {"outcome", "flagged"} & set(names):
+        return None
+    classes = [one for one in DETOXIFY if one in names]
+    pipeline = {"label", "score"} <= set(names) and "score" not in columns
+    if not pipeline and (len(classes) < 2 or "score" in names or "score" in columns):
+        return None
+    table: pl.DataFrame = lazy.collect(backend="polars").to_native()
+    text = next((c for c in ("input_text", "text", "comment_text", "comment") if c in names), None)
+    own = columns.get("id", "id")
+    key: Key = "id" if own in names else "text" if text else "row"
+    ids = np.arange(1, table.height + 1)
+    if key != "row":
+        ids = table[own if key == "id" else str(text)].to_numpy()
+    if pipeline:
+        return _top_labels(table, ids, key, reading, threshold, name)
+    if threshold is None:
+        fault = "there are scores but no decisions; give the threshold at which to flag"
+        raise DataError(name, [fault])
+    matrix = table.select(pl.col(c).cast(pl.Float32) for c in classes).to_numpy()
+    scores = matrix[:, 0].astype(np.float32)
+    note(name, f"the score is column {classes[0]!r}", "assumed/score-column")
+    outcomes = (scores >= threshold).astype(np.int8)
+    return SavedOutput(Decisions(ids, outcomes, scores, tuple(classes), matrix), key)
+
+
+def _top_labels(
+    table: pl.DataFrame, ids: Any, key: Key, reading: Reading, threshold: float | None, name: str
+) -> SavedOutput:
+    """Return outputs of a pipeline with the best label of each text: its score is that label's."""
+    words = table["label"].cast(pl.String)
+    labels = sorted(words.drop_nulls().unique().to_list())
+    yes = flagged_labels(labels, reading, name)
+    given = table["score"].cast(pl.Float32).to_numpy()
+    is_yes = words.is_in(yes).to_numpy()
+    scores = np.where(is_yes, given, 1 - given if len(labels) <= 2 else np.nan).astype(np.float32)
+    limit = 0.5 if threshold is None else threshold
+    outcomes = (is_yes & (given >= limit)).astype(np.int8)
+    if len(labels) <= 2:
+        outcomes = (scores >= limit).astype(np.int8)
+    missing = words.is_null().to_numpy() | np.isnan(given)
+    outcomes = np.where(missing, np.int8(Outcome.ERROR), outcomes)
+    return SavedOutput(Decisions(ids, outcomes, scores), key)
+
+
+def matched(saved: SavedOutput, texts: Any, name: str) -> Decisions:
+    """Return saved decisions with the ids of the texts that they are about."""
+    past = saved.decisions
+    if saved.key == "row":
+        if len(past) != len(texts):
+            fault = (
+                f"it has {len(past):,} outputs without ids for {len(texts):,} texts; give each "
+                "output the id of its text"
+            )
+            raise DataError(name, [fault])
+        note(name, "outputs have no ids: they are in the order of the texts", "assumed/row-order")
+        return replace(past, ids=np.asarray(texts.ids))
+    if saved.key == "text":
+        rows: dict[str, int] = {}
+        for row, text in enumerate(past.ids.tolist()):
+            first = rows.setdefault(text, row)
+            if past.outcomes[first] != past.outcomes[row]:
+                raise DataError(name, ["a text has two different decisions; give rows an id"])
+        kept = [
+            (one, rows[t]) for one, t in zip(texts.ids.tolist(), texts, strict=True) if t in rows
+        ]
+        order = np.array([row for _, row in kept], dtype=np.int64)
+        scores = past.category_scores
+        return replace(
+            past,
+            ids=np.array([one for one, _ in kept]),
+            outcomes=past.outcomes[order],
+            scores=past.scores[order],
+            category_scores=None if scores is None else scores[order],
+        )
+    return past

@@ -1,0 +1,98 @@
+"""Inputs that contradict each other: named at the top, never resolved silently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ombud import Audit, Plan
+
+N = 400
+
+
+def moderated(
+    folder: Path, labels: list[int | None], flags: list[bool], engine: str = "memory", **more: Any
+) -> Any:
+    ids = [f"t{n}" for n in range(len(labels))]
+    texts = {"id": ids, "text": [f"some plain words, number {n}" for n in range(len(labels))]}
+    texts |= more.pop("columns", {})
+    frame = pl.DataFrame({**texts, "label": labels}, schema_overrides={"label": pl.Int8})
+    frame.write_parquet(folder / "texts.parquet")
+    pl.DataFrame({"id": ids, "flagged": flags}).write_parquet(folder / "flags.parquet")
+    plan = {
+        "data": {"texts": str(folder / "texts.parquet"), **more.pop("data", {})},
+        "systems": {"s": {"type": "recorded", "path": str(folder / "flags.parquet")}},
+        "metrics": [{"name": "false-positive-rate"}],
+        "engine": {"type": engine},
+        **more,
+    }
+    return Audit.from_plan(Plan.from_dict(plan)).run()
+
+
+def keys(result: Any) -> dict[str, Any]:
+    return {e.key: e for e in result.exclusions if e.is_warning}
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_decisions_that_agree_less_often_than_chance(tmp_path: Path, engine: str) -> None:
+    rng = np.random.default_rng(2)
+    labels = [n % 2 for n in range(N)]
+    right = [bool(label) if rng.random() < 0.8 else not label for label in labels]
+    assert "warning/worse-than-chance" not in keys(moderated(tmp_path, labels, right, engine))
+    chance = (rng.random(N) < 0.5).tolist()
+    assert "warning/worse-than-chance" not in keys(moderated(tmp_path, labels, chance, engine))
+    turned = [not flag for flag in right]
+    told = keys(moderated(tmp_path, labels, turned, engine))["warning/worse-than-chance"]
+    wrong = sum(flag != bool(label) for flag, label in zip(turned, labels, strict=True))
+    assert (told.count, told.of, told.system) == (wrong, N, "s")
+    assert "--yes-values" in told.reason and "left out" not in str(told)
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+@pytest.mark.parametrize("metric", ["false-positive-rate", "detection-recall"])
+def test_labels_of_flagged_texts_alone_cannot_tell(
+    tmp_path: Path, engine: str, metric: str
+) -> None:
+    if metric == "detection-recall" and engine == "stream":
+        pytest.skip("measured in memory only")
+    flags = [n % 4 == 0 for n in range(N)]
+    only = [n // 4 % 2 if flag else None for n, flag in enumerate(flags)]
+    result = moderated(tmp_path, only, flags, engine, metrics=[{"name": metric}])
+    (e,) = [e for e in result.select(kind="level") if not e.group]
+    assert e.value is None
+    assert e.reason.startswith("almost only flagged texts are labeled (100 of 100 labeled texts")
+    sampled = [n % 3 % 2 if n % 5 else None for n in range(N)]
+    result = moderated(tmp_path, sampled, flags, engine, metrics=[{"name": metric}])
+    assert all(e.value is not None for e in result.select(kind="level") if not e.group)
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_near_identical_groups_are_named(tmp_path: Path, engine: str) -> None:
+    age = ["old", "old ", "young", "Young"] * (N // 4)
+    pl.DataFrame({"id": [f"t{n}" for n in range(N)], "age": age}).write_parquet(
+        tmp_path / "groups.parquet"
+    )
+    labels, flags = [n % 2 for n in range(N)], [n % 3 == 0 for n in range(N)]
+    data = {"text_groups": str(tmp_path / "groups.parquet")}
+    result = moderated(tmp_path, labels, flags, engine, data=data)
+    told = keys(result)["warning/near-identical"]
+    assert (told.count, told.of) == (4, 4)
+    assert "'age=old' and 'age=old '" in told.reason
+
+
+def test_texts_in_another_language_are_counted_and_named(tmp_path: Path) -> None:
+    columns = {"language": ["en-US", "de", "en", "fr"] * (N // 4)}
+    labels, flags = [n % 2 for n in range(N)], [n % 3 == 0 for n in range(N)]
+    more = {"preset": "suppression", "metrics": [], "options": {"scores": False}}
+    result = moderated(tmp_path, labels, flags, columns=columns, **more)
+    told = keys(result)["warning/other-language"]
+    assert (told.count, told.of) == (N // 2, N)
+    assert "de 100, fr 100" in told.reason
+    pytest.importorskip("py3langid")
+    german = ["Das ist ein ganz gewöhnlicher deutscher Satz über das Wetter im Garten."] * N
+    result = moderated(tmp_path, labels, flags, columns={"text": german}, **more)
+    assert "as detected: de 400" in keys(result)["warning/other-language"].reason

@@ -1,0 +1,312 @@
+"""Files as people have them: `ombud audit` reaches the numbers that the raw lists give.
+
+The files are written from plain Python lists, and the expected numbers come from the same lists:
+nothing here uses ombud's reader.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+import zipfile
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from ombud.cli.commands import app
+
+RNG = random.Random(7)
+USERS = list(range(101, 141))
+ITEMS = list(range(1, 61))
+HISTORY = [(u, i, RNG.choice([1, 2, 3, 4, 5]), 1_700_000_000 + 86_400 * RNG.randrange(300))
+           for u in USERS for i in RNG.sample(ITEMS, 12)]  # fmt: skip
+TAGS = {
+    i: sorted(RNG.sample(["violence", "gore", "death"], RNG.choice([0, 1, 1, 2]))) for i in ITEMS
+}
+LISTS = {name: {u: RNG.sample(ITEMS, 10) for u in USERS} for name in ("alpha", "beta")}
+WORDS = ["you people", "a fine day", "go away", "the train, again", "nice; really", 'he said "no"']
+TEXTS = [(n, f"{RNG.choice(WORDS)} {n}", RNG.random() < 0.4) for n in range(1, 301)]
+FLAGS = {n: RNG.random() < (0.7 if bad else 0.2) for n, _, bad in TEXTS}
+SCORES = {n: round(RNG.uniform(0.5, 0.99) if FLAGS[n] else RNG.uniform(0.01, 0.49), 3)
+          for n, _, _ in TEXTS}  # fmt: skip
+
+
+def gap(system: str, label: str) -> float:
+    """The share of a label in lists minus that in histories, averaged over users."""
+    seen = {u: [i for v, i, _, _ in HISTORY if v == u] for u in USERS}
+    both = [
+        sum(label in TAGS[i] for i in LISTS[system][u]) / 10
+        - sum(label in TAGS[i] for i in seen[u]) / len(seen[u])
+        for u in USERS
+    ]
+    return sum(both) / len(both)
+
+
+def false_positives() -> float:
+    fine = [n for n, _, bad in TEXTS if not bad]
+    return sum(FLAGS[n] for n in fine) / len(fine)
+
+
+def day(seconds: int, form: str) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime(form)
+
+
+def table(rows: Iterable[Iterable[object]], separator: str = ",") -> str:
+    """CSV with the quotes that it needs."""
+    out = io.StringIO()
+    for row in rows:
+        cells = [str(cell) for cell in row]
+        quoted = [
+            '"' + c.replace('"', '""') + '"' if separator in c or '"' in c else c for c in cells
+        ]
+        out.write(separator.join(quoted) + "\n")
+    return out.getvalue()
+
+
+def history(
+    separator: str = ",", head: str = "user,item,rating,timestamp", rating=str, time=str
+) -> str:  # type: ignore[no-untyped-def]
+    rows = [[u, i, rating(r), time(t)] for u, i, r, t in HISTORY]
+    return table([head.split(","), *rows], separator)
+
+
+def tags(separator: str = ",", head: str = "item,label") -> str:
+    return table([head.split(","), *([i, t] for i in ITEMS for t in TAGS[i])], separator)
+
+
+def lists(separator: str = ",", head: str = "user,item,rank", first: int = 1) -> str:
+    rows = [[u, i, n] for u in USERS for n, i in enumerate(LISTS["alpha"][u], first)]
+    return table([head.split(","), *rows], separator)
+
+
+def texts(separator: str = ",", head: str = "id,text,label", yes: str = "1", no: str = "0") -> str:
+    return table([head.split(","), *([n, t, yes if b else no] for n, t, b in TEXTS)], separator)
+
+
+def flags(separator: str = ",", head: str = "id,flagged", yes: str = "1", no: str = "0") -> str:
+    return table([head.split(","), *([n, yes if FLAGS[n] else no] for n, _, _ in TEXTS)], separator)
+
+
+Files = dict[str, str | bytes]
+Case = tuple[str, Callable[[], Files], list[str]]
+
+
+def one_hot() -> str:
+    names = ["violence", "gore", "death"]
+    rows = [[i, *(int(n in TAGS[i]) for n in names)] for i in ITEMS]
+    return table([["movieId", *names], *rows])
+
+
+def wide() -> str:
+    rows = [[u, *LISTS["alpha"][u]] for u in USERS]
+    return table([["user_id", *(f"rec{n}" for n in range(1, 11))], *rows])
+
+
+def two_systems() -> str:
+    rows = [[m, u, i, round(1 - n / 10, 2)] for m in LISTS for u in USERS
+            for n, i in enumerate(LISTS[m][u])]  # fmt: skip
+    RNG.shuffle(rows)
+    return table([["model", "user", "item", "score"], *rows])
+
+
+def zipped(name: str, text: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr(name, text)
+    return out.getvalue()
+
+
+def german() -> Files:
+    comma = lambda r: f"{r + 0.5:.1f}".replace(".", ",")  # noqa: E731
+    head = "Kunden-Nr,Film Nr,Bewertung,Datum"
+    dates = lambda t: day(t, "%d.%m.%Y %H:%M")  # noqa: E731
+    return {
+        "bewertungen.csv": ("\ufeff" + history(";", head, comma, dates)).encode(),
+        "warnungen.csv": tags(";", "Film Nr,Inhaltswarnung").encode("cp1252"),
+        "empfehlungen.csv": lists(";", "Kunden-Nr,Film Nr,Rang"),
+    }
+
+
+NO = ["--unlabeled", "no"]
+LISTED: list[Case] = [
+    ("german Excel: BOM, semicolons, decimal commas, dotted dates", german, NO),
+    ("Excel sep= line, quoted headers with spaces and capitals", lambda: {
+        "r.csv": "sep=;\n" + history(";", '"User ID" ,"Movie ID","Rating","Time"'),
+        "tags.csv": tags(";", "Movie ID,Tag"), "recs.csv": lists(",", "USER ID,MOVIE ID,RANK")}, NO),
+    ("UTF-16 from a spreadsheet, tabs", lambda: {
+        "clicks.txt": history("\t").encode("utf-16"), "tags.txt": tags("\t").encode("utf-16"),
+        "recs.tsv": lists("\t")}, NO),
+    ("comments, blank lines and a repeated header", lambda: {
+        "ratings.csv": "# exported 2026-11-01\n# by shop\n" + history() + "\n" + "user,item,rating,timestamp\n",
+        "labels.csv": tags() + "\n\n", "recs.csv": lists()}, NO),
+    ("compressed: gz and zip", lambda: {
+        "ratings.csv.gz": gzip.compress(history().encode()),
+        "labels.zip": zipped("inner/labels.csv", tags()),
+        "recs.csv.gz": gzip.compress(lists().encode())}, NO),
+    ("pipes, NA words in ratings, milliseconds, float ids", lambda: {
+        "ratings.psv": history("|", rating=lambda r: "N/A" if r == 3 else r, time=lambda t: t * 1000)
+,
+        "labels.csv": table([["item", "label"], *([f"{i}.0", t] for i in ITEMS for t in TAGS[i])]),
+        "recs.csv": lists(first=0)}, NO),
+    ("one-hot labels, wide lists, member numbers", lambda: {
+        "views.csv": history(head="member_no,title_no,stars,viewed_at"),
+        "advisories.csv": one_hot().replace("movieId", "title_no"),
+        "recs.csv": wide().replace("user_id", "member_no")}, []),
+    ("genres in one cell, lists as JSON arrays", lambda: {
+        "ratings.csv": history(head="userId,movieId,rating,timestamp"),
+        "movies.csv": table([["movieId", "title", "genres"],
+            *([i, f"Film, the {i}th", "|".join(TAGS[i])] for i in ITEMS)]),
+        "recs.jsonl": "\n".join(json.dumps({"userId": u, "items": LISTS["alpha"][u]}) for u in USERS)}, NO),
+    ("two systems in one file, scores without ranks", lambda: {
+        "history.csv": history(), "labels.csv": tags(), "output.csv": two_systems()}, NO),
+    ("French headers, Latin-1", lambda: {
+        "notes.csv": history(";", "Utilisateur,Œuvre".replace("Œ", "Oe") + ",Note,Horodatage").encode("latin-1"),
+        "avertissements.csv": tags(";", "Oeuvre,Catégorie").encode("latin-1"),
+        "recommandations.csv": lists(";", "Utilisateur,Oeuvre,Rang").encode("latin-1")}, NO),
+    ("names that nobody knows, mapped", lambda: {
+        "a.csv": history(head="m,t,g,w"), "b.csv": tags(head="t,adv"), "c.csv": lists(head="m,t,n")},
+     [*NO, "--as", "interactions=a.csv", "--as", "labels=b.csv", "--as", "recommendations=c.csv",
+      "--map", "user=m", "--map", "item=t", "--map", "label=adv", "--map", "rank=n"]),
+    ("a title above the table, percent scores", lambda: {
+        "ratings.csv": "Export of all ratings\n\n" + history(), "labels.csv": tags(),
+        "recs.csv": table([["user", "item", "score"], *([u, i, f"{100 - 3 * n}%"] for u in USERS
+            for n, i in enumerate(LISTS["alpha"][u]))])}, NO),
+]  # fmt: skip
+
+MODERATED: list[Case] = [
+    ("semicolons, ja and nein", lambda: {
+        "kommentare.csv": texts(";", "Nr,Kommentar,giftig", "ja", "nein").encode("cp1252"),
+        "entscheidungen.csv": flags(";", "Nr,Entscheidung", "entfernt", "behalten")}, []),
+    ("removed and hidden, mapped", lambda: {
+        "comments.csv": texts(head="comment_id,comment_text,toxic"),
+        "decisions.csv": table([["comment_id", "status"],
+            *([n, RNG.choice(["removed", "limited"]) if FLAGS[n] else "live"] for n, _, _ in TEXTS)])},
+     ["--yes-values", "removed,limited"]),
+    ("floats and NaN", lambda: {
+        "texts.csv": texts(yes="1.0", no="0.0"),
+        "flags.csv": table([["id", "flagged"], *([f"{n}.0", float(FLAGS[n])] for n, _, _ in TEXTS)])}, []),
+    ("one file for texts, truth and decisions", lambda: {
+        "all.csv": table([["id", "text", "label", "flagged"],
+            *([n, t, int(b), int(FLAGS[n])] for n, t, b in TEXTS)])}, []),
+    ("decimal-comma scores", lambda: {
+        "texts.csv": texts(";"),
+        "scores.csv": table([["id", "score"],
+            *([n, str(SCORES[n]).replace(".", ",")] for n, _, _ in TEXTS)], ";")}, ["--threshold", "0.5"]),
+    ("several annotators", lambda: {
+        "texts.csv": table([["id", "text", "annotator", "label"],
+            *([n, t, a, int(b if a < 2 else not b)] for n, t, b in TEXTS for a in range(3))]),
+        "flags.csv": flags(yes="TRUE", no="FALSE")}, []),
+    ("words of a data set", lambda: {
+        "texts.csv": texts(yes="toxic", no="not toxic"), "flags.csv": flags(yes="Yes", no="No")}, []),
+    ("JSON array and UTF-16", lambda: {
+        "texts.json": json.dumps([{"id": n, "text": t, "label": b} for n, t, b in TEXTS]),
+        "flags.txt": flags("\t").encode("utf-16")}, []),
+]  # fmt: skip
+
+
+def audit(
+    folder: Path, files: Files, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    for name, content in files.items():
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["audit", *files, *options, "--json"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def value(result: dict[str, Any], metric: str, **where: str) -> float:
+    found = [
+        e for e in result["estimates"]
+        if e["metric"].startswith(metric) and not e.get("group") and e["kind"] == "level"
+        and all(e.get(k) == v for k, v in where.items())
+    ]  # fmt: skip
+    assert len(found) == 1, [
+        (e["metric"], e.get("label"), e["system"]) for e in result["estimates"]
+    ]
+    return float(found[0]["value"])
+
+
+@pytest.mark.parametrize(("make", "options"), [c[1:] for c in LISTED], ids=[c[0] for c in LISTED])
+def test_lists(
+    make: Callable[[], Files], options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = audit(tmp_path, make(), options, monkeypatch)
+    systems = {e["system"] for e in result["estimates"]}
+    for system in systems:
+        truth = system if system in LISTS else "alpha"
+        for label in ("violence", "gore", "death"):
+            found = value(result, "share gap@10", system=system, label=label)
+            assert found == pytest.approx(gap(truth, label), abs=1e-6)
+    assert len(systems) == (2 if systems <= set(LISTS) else 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "options"), [c[1:] for c in MODERATED], ids=[c[0] for c in MODERATED]
+)
+def test_moderators(
+    make: Callable[[], Files], options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = audit(tmp_path, make(), options, monkeypatch)
+    assert value(result, "false-positive rate") == pytest.approx(false_positives(), abs=1e-6)
+
+
+def test_without_a_terminal_all_questions_come_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(history(head="m,t,g,w"))
+    (tmp_path / "labels.csv").write_text(tags())
+    (tmp_path / "recs.csv").write_text(lists(head="user,thing,rank"))
+    done = CliRunner().invoke(app, ["audit", "a.csv", "labels.csv", "recs.csv"])
+    assert done.exit_code == 2
+    assert "3 open questions" in done.output
+    assert "--as ROLE=a.csv" in done.output
+    again = ["audit", "a.csv", "labels.csv", "recs.csv", "--as", "interactions=a.csv"]
+    done = CliRunner().invoke(app, again)
+    assert "--map user=COLUMN" in done.output and "--map item=COLUMN" in done.output
+    assert not (tmp_path / "audit").exists()
+
+
+def test_the_plan_runs_on_next_weeks_files_and_says_what_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: Files = {"ratings.csv": history(), "labels.csv": tags(), "recs.csv": lists()}
+    audit(tmp_path, files, NO, monkeypatch)
+    rows = history().splitlines()
+    changed = [rows[0] + ",device", *(row + ",phone" for row in rows[1:-10])]
+    (tmp_path / "ratings.csv").write_text("\n".join(changed).replace(",", ";"))
+    done = CliRunner().invoke(app, ["run", "audit/plan.toml", "-o", "week2"])
+    assert done.exit_code == 0, done.output
+    assert "new columns: device" in " ".join(done.output.split())
+    assert "separated by semicolons" in done.output
+
+
+def test_ambiguous_dates_and_numbers_are_refused_with_both_readings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    few = [(u, i, r, t) for u, i, r, t in HISTORY if int(day(t, "%d")) <= 12]
+    rows = [[u, i, day(t, "%d/%m/%Y")] for u, i, _, t in few]
+    (tmp_path / "views.csv").write_text(table([["user", "item", "date"], *rows]))
+    plan = (
+        '[data]\ninteractions = "views.csv"\n%s[split]\nmethod = "time"\n'
+        '[systems.popular]\ntype = "popular"\n[[metrics]]\nname = "ndcg"\nk = 5\n'
+    )
+    (tmp_path / "plan.toml").write_text(plan % "")
+    mapped = '[data.columns.interactions]\ntime = "date"\n'
+    (tmp_path / "plan.toml").write_text(plan % mapped)
+    done = CliRunner().invoke(app, ["run", "plan.toml"])
+    assert done.exit_code == 2
+    assert 'dates = "day-first" or "month-first"' in done.output
+    chosen = mapped + '[data.reading.interactions]\ndates = "day-first"\n'
+    (tmp_path / "plan.toml").write_text(plan % chosen)
+    done = CliRunner().invoke(app, ["run", "plan.toml"])
+    assert done.exit_code == 0, done.output

@@ -1,0 +1,89 @@
+"""What a user may import is little, and can be found.
+
+``python tests/house/test_surface.py`` prints how many names each package lists.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import ombud
+
+SOURCE = Path(ombud.__file__).parent
+MOST_NAMES = 365
+
+
+def listed() -> dict[str, list[str]]:
+    """Return the names that each package lists."""
+    found = {}
+    for path in sorted(SOURCE.rglob("__init__.py")):
+        name = ".".join(path.parent.relative_to(SOURCE.parent).parts)
+        if names := getattr(importlib.import_module(name), "__all__", []):
+            found[name] = list(names)
+    return found
+
+
+def distinct(packages: dict[str, list[str]]) -> set[int]:
+    """Return what the names stand for; what two packages list is one thing."""
+    return {
+        id(getattr(importlib.import_module(p), n)) for p, names in packages.items() for n in names
+    }
+
+
+def test_few_names_are_public() -> None:
+    packages = listed()
+    assert len(distinct(packages)) <= MOST_NAMES, {p: len(names) for p, names in packages.items()}
+
+
+def test_what_a_package_lists_is_in_its_dir() -> None:
+    for package, names in listed().items():
+        missing = set(names) - set(dir(importlib.import_module(package)))
+        assert not missing, f"{package} does not show {missing}"
+
+
+def test_every_registered_metric_is_shown_among_the_metrics() -> None:
+    from ombud import metrics, registry
+
+    known = [registry.get("metric", name).__name__ for name in registry.names("metric")]
+    alone = {name for name in known if known.count(name) == 1}
+    assert "Suppression" in alone <= set(dir(metrics))
+
+
+ONE_MEANING = {"k": "int", "n": "int", "rng": "Generator", "seed": "int", "level": "float"}
+OTHER_NAMES = {"random_state", "generator", "top_k", "topk", "top_n", "num", "n_boot", "confidence"}
+
+
+def signatures() -> Iterator[tuple[str, inspect.Signature]]:
+    """Yield every public function, class and method, with what it takes."""
+    for package, names in listed().items():
+        for name in names:
+            thing = getattr(importlib.import_module(package), name)
+            found = {f"{package}.{name}": thing}
+            if inspect.isclass(thing):
+                found |= {f"{package}.{name}.{n}": f for n, f in vars(thing).items() if n[0] != "_"}
+            for where, one in found.items():
+                if inspect.isclass(one) or inspect.isfunction(one):
+                    with suppress(ValueError):  # a protocol or an alias has none
+                        yield where, inspect.signature(one)
+
+
+def test_an_argument_has_one_name_and_a_name_one_meaning() -> None:
+    wrong = []
+    for where, signature in signatures():
+        for name, given in signature.parameters.items():
+            if name in OTHER_NAMES:
+                wrong.append(f"{where}: {name}")
+            if name in ONE_MEANING and ONE_MEANING[name] not in str(given.annotation):
+                wrong.append(f"{where}: {name} is {given.annotation}")
+    assert not wrong
+
+
+if __name__ == "__main__":
+    for package, names in listed().items():
+        sys.stdout.write(f"{len(names):4} {package}\n")
+    sys.stdout.write(f"{len(distinct(listed())):4} things in all\n")
