@@ -12,7 +12,6 @@ _FOLDERS = (
     "ombud.metrics",
     "ombud.metrics.accuracy",
     "ombud.probes",
-    "ombud.report.sections",
     "ombud.systems",
     "ombud.systems.detectors",
     "ombud.systems.moderators",
@@ -23,6 +22,7 @@ _FOLDERS = (
     "ombud.questions",
 )
 
+import_module("ombud.report.verdict")
 for _folder in _FOLDERS:
     for _module in iter_modules(import_module(_folder).__path__, f"{_folder}."):
         if not _module.name.rpartition(".")[2].startswith("_"):

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 KINDS = (
-    "analysis", "answer", "distance", "metric", "moderator", "preset", "probe", "recommender",
-    "section", "source", "world",
+    "analysis", "distance", "metric", "moderator", "preset", "probe", "question", "recommender",
+    "section", "source", "verdict", "world",
 )  # fmt: skip
 """What can be registered: one decorator of the same name each."""
 
@@ -131,9 +131,14 @@ def preset(name: str) -> Callable[[Factory], Factory]:
     return register("preset", name)
 
 
-def answer(name: str) -> Callable[[Factory], Factory]:
-    """Register an answer: what the first screen of a report says about a question."""
-    return register("answer", name)
+def question(name: str) -> Callable[[Factory], Factory]:
+    """Register a question: a function that declares what a report says about it."""
+    return register("question", name)
+
+
+def verdict(name: str) -> Callable[[Factory], Factory]:
+    """Register how the verdicts of a result are computed; ombud's own is called ``ombud``."""
+    return register("verdict", name)
 
 
 def section(name: str) -> Callable[[Factory], Factory]:

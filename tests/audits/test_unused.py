@@ -13,7 +13,7 @@ from ombud.audits import Audit, Plan
 from ombud.data.decisions import Decisions
 from ombud.data.tables import read_table_file
 from ombud.errors import DataError, OmbudError, PlanError
-from ombud.report import Report, summary_lines
+from ombud.report import Report
 from ombud.systems import RecordedDecisions
 
 
@@ -50,12 +50,11 @@ def test_decisions_about_few_texts_are_said_first(folder: Path) -> None:
     strange = pl.DataFrame({"id": [f"x{i}" for i in range(90)], "flagged": [True] * 90})
     pl.concat([past, strange]).write_csv(folder / "past.csv")
     result = Audit.from_plan(plan(folder)).run()
-    lines = summary_lines(result)
-    assert lines[1].startswith("warning: mine: recorded: 90 of 150 decisions left out")
     report = Report(result)
+    assert report.lines()[0].startswith("Warning: mine: recorded: 90 of 150 decisions")
     assert report.warning.count("Warning: ") == 2
     assert "140 of 200 texts" in report.warning
-    page = report.html(interactive=False)
+    page = report.html(script=False)
     assert page.index("Warning: mine") < page.index('class="answer')
 
 

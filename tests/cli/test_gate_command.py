@@ -189,8 +189,8 @@ def test_junit_of_hostile_names_is_still_xml(folder: Path, tmp_path: Path) -> No
 def test_the_report_shows_what_was_judged(expecting: Path, tmp_path: Path) -> None:
     ombud("report", expecting)
     own = (expecting / "report.html").read_text()
-    assert '<span class="gate not-met">not met</span> a is large' in own
-    assert "declared before anything was measured" in own
+    assert "<b>not met</b>: a is large" in own
+    assert "declared these limits before anything was measured" in own
     gate = tmp_path / "gate.toml"
     gate.write_text(EXPECT.partition('[expect."a is large"]')[0])
     path = tmp_path / "judged.json"
@@ -200,3 +200,25 @@ def test_the_report_shows_what_was_judged(expecting: Path, tmp_path: Path) -> No
     ombud("check", expecting, "--fail-if", 'label == "a" and value > 0.1', "--report", path, code=1)
     (given,) = json.loads(path.read_text())["expected"]
     assert (given["state"], given["numbers"]["broken"]) == ("not met", 1)
+
+
+def test_a_condition_on_the_verdict(expecting: Path, tmp_path: Path) -> None:
+    """A verdict closes the gate by its answer; *cannot tell* is undecided."""
+    path = expecting / "verdict.json"
+    stored = json.loads(path.read_text())
+    try:
+        for answer, code in (("yes", 1), ("no clear evidence", 0), ("cannot tell", 0)):
+            stored["verdicts"] = [{"answer": answer, "headline": ""}]
+            path.write_text(json.dumps(stored))
+            text = ombud("check", expecting, "--fail-if", 'verdict == "yes"', code=code)
+            assert f"Verdict: {answer}" in text
+        ombud("check", expecting, "--fail-if", 'verdict == "yes"', "--fail-if-undecided", code=1)
+        ombud("check", expecting, "--fail-if", 'verdict == "cannot tell"', code=1)
+        ombud("check", expecting, "--fail-if", 'verdict == "maybe"', code=2)
+        ombud("check", expecting, "--fail-if", 'verdict == "yes" and low > 0', code=2)
+        gate = tmp_path / "gate.toml"
+        gate.write_text('[expect."no harm"]\nlimit = \'verdict != "yes"\'\nreason = "agreed"\n')
+        text = ombud("check", expecting, "--gate", gate, code=0)
+        assert "undecided: no harm (the verdict is cannot tell)" in text
+    finally:
+        path.write_text(json.dumps(stored))

@@ -13,7 +13,7 @@ SOURCE = Path(ombud.__file__).parent
 # things, libraries, and what a thread keeps for itself.
 FOREIGN = {
     "app/store.py": {"db"},
-    "audits/faults.py": {"model_fields"},
+    "audits/plan.py": {"model_fields"},
     "audits/presets.py": {"registered_name"},
     "audits/result.py": {"spec"},
     "audits/backends/spark.py": {"_stackTrace"},

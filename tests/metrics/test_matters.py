@@ -13,8 +13,6 @@ from ombud.metrics import ShareGap
 from ombud.metrics.engine.comparisons import declare, is_beyond
 from ombud.report import Report
 from ombud.report.findings import by_sign, reading
-from ombud.report.markdown import to_markdown
-from ombud.report.summary import summary_lines
 from ombud.stats.estimate import Estimate
 from ombud.worlds import small_world
 
@@ -69,12 +67,11 @@ def test_report_and_terminal_show_what_matters_and_count_the_others() -> None:
     ways = ("above", "below", "small")
     assert sum(left.get(s, 0) for s in ways) == sum(stands.get(s, 0) for s in ways)
     assert [e.value for e in plain.estimates] == [e.value for e in large.estimates]
-    (answer,) = Report(large).answers
-    assert "not surely by more than 0.3" in answer.how_sure.plain
-    assert "not surely by more than 0.3" in " ".join(" ".join(summary_lines(large)).split())
-    words = to_markdown("x", Report(large).sections, ())
-    assert "Too small to matter" in words and "was declared: 0.3" in words
-    assert "Too small to matter" not in to_markdown("x", Report(plain).sections, ())
+    family = Report(large).verdicts[0].family
+    assert family.number("too small") > 0
+    assert "not by more than the smallest effect that matters" in family.sentence
+    assert family.sentence in Report(large).markdown()
+    assert not Report(plain).verdicts[0].family.number("too small")
 
 
 def test_it_is_a_typed_setting_of_a_plan() -> None:

@@ -19,7 +19,7 @@ def test_the_report_of_a_stored_result_is_the_same(tmp_path: Path) -> None:
     metrics = [ShareGap(k=10), LabelShare(k=10)]
     result = Audit(world.dataset, world.recommenders(), metrics, title="A world").run(tmp_path)
     stored = Result.load(tmp_path)
-    assert Report(stored).html(interactive=False) == Report(result).html(interactive=False)
+    assert Report(stored).html(script=False) == Report(result).html(script=False)
     assert Report(stored).json() == Report(result).json()
 
 
@@ -27,8 +27,7 @@ def test_limits_come_from_the_documentation_of_the_metrics() -> None:
     world = small_world(seed=1)
     result = Audit(world.dataset, world.recommenders(), [ShareGap(k=10)]).run()
     text = Report(result).markdown()
-    assert "Does not capture: why; a gap may come from popularity" in text
-    assert "Above 0, the lists hold more of the label than the same users' histories do." in text
+    assert "why; a gap may come from popularity" in text
 
 
 def test_a_report_does_not_tell_where_files_lay(tmp_path: Path) -> None:
@@ -36,15 +35,15 @@ def test_a_report_does_not_tell_where_files_lay(tmp_path: Path) -> None:
     Audit(world.dataset, world.recommenders(), [ShareGap(k=10)]).run(tmp_path)
     report = Report(Result.load(tmp_path))
     assert "interactions.parquet" in report.json()
-    for text in (report.json(), report.markdown(), report.html(interactive=False)):
+    for text in (report.json(), report.markdown(), report.html(script=False)):
         assert str(tmp_path) not in text
 
 
 @pytest.mark.parametrize(
     ("users", "votes", "answer", "why"),
     [
-        (1, 5, "not defined for any of 1 label", "not enough data"),
-        (30, 0, "Tested for none of 1 label", "no spread between replicates of 30 units"),
+        (1, 5, "cannot tell", "not enough data"),
+        (30, 0, "cannot tell", "no spread between replicates of 30 units"),
     ],
     ids=["one user", "a label that is never yes"],
 )
@@ -65,6 +64,6 @@ def test_a_report_of_an_audit_that_can_test_nothing(
     data = Dataset(Interactions.from_frame(table(range(6))), Labels.from_votes(labels))
     system = RecordedRecommendations(tmp_path / "lists.parquet", name="ours")
     report = Report(Audit(data, [system], [ShareGap(k=3)]).run())
-    assert why in report.html(interactive=False)
-    text = report.markdown()
-    assert answer in text and why in text and "nothing in it was tested" in text
+    assert why in report.html(script=False).lower()
+    assert why in report.markdown().lower()
+    assert [verdict.answer for verdict in report.verdicts] == [answer]

@@ -59,7 +59,9 @@ def test_the_archive_has_what_an_auditor_reads(packed: Path, stored: Path) -> No
     files = held(packed)
     plan = tomllib.loads(files["plan.toml"].decode())
     assert Plan.from_dict(plan).expect.keys() == EXPECT.keys()
-    assert b"Ada" in files["card.md"] and b"declared before anything" in files["card.md"]
+    assert (
+        b"Ada" in files["card.md"] and b"declared these limits before anything" in files["card.md"]
+    )
     assert b"false-positive rate" in files["methods.md"] and b"replicates" in files["methods.md"]
     loaded = Result.load(stored)
     assert len(json.loads(files["estimates.json"])["estimates"]) == len(loaded.estimates)

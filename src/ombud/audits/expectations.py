@@ -34,6 +34,8 @@ class Expectation:
         Why nothing could be judged: the words of a condition that no estimate has.
     source
         The file it was read from after the run; empty when the plan of the run declares it.
+    answers
+        For a limit on the verdict: the answers that decide.
     """
 
     state: State
@@ -46,10 +48,13 @@ class Expectation:
     undecided: tuple[Estimate, ...] = ()
     fault: str = ""
     source: str = ""
+    answers: tuple[str, ...] = ()
 
     @property
     def why(self) -> str:
         """How many numbers decide, in words."""
+        if self.answers:
+            return f"the verdict is {' and '.join(self.answers)}"
         total = len(self.kept) + len(self.broken) + len(self.undecided)
         if self.fault or not total:
             return self.fault or "nothing was judged"
@@ -102,12 +107,48 @@ class Gate:
         """Return what a plan declares."""
         return cls(plan.expect)
 
-    def judge(self, estimates: Sequence[Estimate]) -> tuple[Expectation, ...]:
-        """Return each limit with whether the estimates keep to it.
+    def judge(
+        self, estimates: Sequence[Estimate], answers: Sequence[str] = ()
+    ) -> tuple[Expectation, ...]:
+        """Return each limit with whether the estimates, or the verdicts, keep to it.
+
+        Parameters
+        ----------
+        estimates
+            Those of a result.
+        answers
+            The answers to its questions (`Result.answers`), for limits on the verdict.
+
+        Returns
+        -------
+        Each limit, judged.
 
         A limit that is about nothing is undecided, and says so in `Expectation.fault`.
         """
-        return tuple(self._judge(name, one, estimates) for name, one in self.expect.items())
+        return tuple(
+            self._judge_answers(name, one, answers)
+            if Condition(one.limit).is_about_verdict
+            else self._judge(name, one, estimates)
+            for name, one in self.expect.items()
+        )
+
+    @property
+    def is_about_verdict(self) -> bool:
+        """Whether any limit is about the verdict."""
+        return any(Condition(one.limit).is_about_verdict for one in self.expect.values())
+
+    def _judge_answers(self, name: str, asked: ExpectPlan, answers: Sequence[str]) -> Expectation:
+        about = {"said": name, "source": self.source} | asked.model_dump()
+        limit = Condition(asked.limit)
+        try:
+            limit.check_answers()
+        except PlanError as error:
+            return Expectation("undecided", **about, fault=str(error))
+        if not answers:
+            return Expectation("undecided", **about, fault="the result has no verdict")
+        truths = [limit.judge_answer(answer) for answer in answers]
+        state: State = "not met" if False in truths else "undecided" if None in truths else "met"
+        return Expectation(state, **about, answers=tuple(answers))
 
     def _judge(self, name: str, asked: ExpectPlan, estimates: Sequence[Estimate]) -> Expectation:
         about = {"said": name, "source": self.source} | asked.model_dump()

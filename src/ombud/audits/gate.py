@@ -25,8 +25,16 @@ from ombud.stats.estimate import Estimate
 _WORDS = ("metric", "system", "label", "group", "against", "kind")
 _NUMBERS = ("value", "low", "high", "n", "p_value", "p_adjusted")
 
+VERDICT = "verdict"
+"""What a condition names to be about the verdict of a result, and nothing else."""
+
+_UNDECIDED = "cannot tell"
+
 FIELDS = (*_WORDS, *_NUMBERS)
 """What a condition may name; `low` and `high` are the ends of the interval."""
+
+ANSWERS = ("yes", "no clear evidence", "mixed", "cannot tell")
+"""What a verdict can be."""
 
 _Type = Literal["a word", "a list of words", "a number", "a comparison"]
 
@@ -100,6 +108,25 @@ class Condition:
             raise PlanError(
                 f"{self.text!r} is {result}; a condition must compare, as in low > 0.02"
             )
+
+    @property
+    def is_about_verdict(self) -> bool:
+        """Whether it is about the verdict of a result rather than about estimates."""
+        return self.names(VERDICT)
+
+    def judge_answer(self, answer: str) -> bool | None:
+        """Whether a verdict meets the condition; None for *cannot tell*, unless it is named.
+
+        Examples
+        --------
+        >>> [Condition('verdict == "yes"').judge_answer(a) for a in ("yes", "cannot tell")]
+        [True, None]
+        """
+        named = any(isinstance(n, ast.Constant) and n.value == _UNDECIDED
+                    for n in ast.walk(self._tree))  # fmt: skip
+        if answer == _UNDECIDED and not named:
+            return None
+        return self._truth(self._tree, {VERDICT: answer})
 
     def judge(self, estimate: Estimate) -> bool | None:
         """Whether an estimate meets the condition; None when that hangs on an undefined number."""
@@ -199,10 +226,16 @@ class Condition:
         if depth > _DEEPEST:
             raise PlanError(f"the condition is nested more than {_DEEPEST} deep")
         match node:
+            case ast.Name(id=name) if name == VERDICT:
+                if self.names(*FIELDS):
+                    raise PlanError(
+                        f"{self.text!r}: a condition on the verdict can name nothing else"
+                    )
+                return "a word"
             case ast.Name(id=name) if name in FIELDS:
                 return "a word" if name in _WORDS else "a number"
             case ast.Name(id=name):
-                known = ", ".join(FIELDS)
+                known = ", ".join((*FIELDS, VERDICT))
                 raise PlanError(f"{self.text!r}: unknown name {name!r}; known: {known}")
             case ast.Constant(value=str()):
                 return "a word"
@@ -268,6 +301,13 @@ class Condition:
         """Whether an estimate could meet the condition if its numbers were any."""
         unknown = _fields(estimate) | dict.fromkeys(_NUMBERS)
         return self._truth(self._tree, unknown) is not False
+
+    def check_answers(self) -> None:
+        """Refuse a verdict that there is not: such a gate could never close."""
+        for name, op, word, shown in self._named():
+            if name == VERDICT and not any(op(known, word) for known in ANSWERS):
+                known = ", ".join(ANSWERS)
+                raise PlanError(f"no verdict is such that {shown}; there are: {known}")
 
     def _check_words(self, estimates: Sequence[Estimate]) -> None:
         for name, op, word, shown in self._named():

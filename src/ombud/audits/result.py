@@ -8,6 +8,7 @@
     rows/<metric>/<system>.parquet   what was measured on each unit
     groups/<unit>.parquet        who belongs to which group
     estimates.json               every number of the report, with its uncertainty
+    verdict.json                 the answer to each question, in words and as data
     provenance.json              versions, seeds, hashes (of all the above too), times; written last
     inputs/*.parquet             the data, when it did not come from files
 
@@ -23,25 +24,27 @@ from functools import cached_property
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_type_hints
+from typing import Any, Self, TypeVar, get_type_hints
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from ombud.audits.integrity import Integrity, read_integrity
+from ombud import registry
+from ombud.audits.integrity import (
+    DEEPEST,
+    Integrity,
+    check_provenance,
+    is_deeper,
+    read_integrity,
+)
 from ombud.audits.plan import Plan
+from ombud.audits.verify import Verification, verify
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
 from ombud.errors import MissingExtraError, PlanError, ResultError
 from ombud.files import inside, read_json, read_parquet, write_atomically, write_parquet
 from ombud.stats.estimate import Estimate
 from ombud.stats.power import smallest_effect
-
-if TYPE_CHECKING:
-    from ombud.audits.verify import Verification
-
-
-_DEEPEST = 50
 
 RESULT_SCHEMA = 1
 """The version of the folder's form that this ombud writes, and the newest it reads."""
@@ -121,6 +124,9 @@ class Result:
         Where it is stored, or None.
     integrity
         Whether the files it was read from are those that the audit wrote; None if it was not read.
+    verdict
+        What ``verdict.json`` holds; None where nothing is stored, as in results of older versions:
+        `verdicts` then computes it.
     """
 
     plan: Plan
@@ -132,6 +138,7 @@ class Result:
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     folder: Path | None = None
     integrity: Integrity | None = None
+    verdict: Mapping[str, Any] | None = None
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -223,6 +230,19 @@ class Result:
             for info in self._by_name.get(name, ())
             if all(info.spec.get(option) == value for option, value in options.items())
         )
+
+    @cached_property
+    def verdicts(self) -> tuple[Mapping[str, Any], ...]:
+        """The verdict of each question as plain values, as stored or else computed now."""
+        found = self.verdict
+        if found is None:
+            found = registry.get("verdict", "ombud")(self)
+        return tuple(found["verdicts"])
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The answer to each question: yes, no clear evidence, mixed or cannot tell."""
+        return tuple(str(one["answer"]) for one in self.verdicts)
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per estimate."""
@@ -330,8 +350,6 @@ class Result:
         ResultError
             If the result is not stored, or holds no hashes.
         """
-        from ombud.audits.verify import verify
-
         if self.folder is None:
             raise ResultError("only a stored result can be verified; give run() a folder")
         return verify(self.folder)
@@ -375,6 +393,10 @@ class Result:
                 "plan.toml",
                 *(f"tables/{n}.parquet" for n in content["tables"]),
             ]
+            verdict = None
+            if (folder / "verdict.json").exists():
+                read.append("verdict.json")
+                verdict = _checked_verdict(folder / "verdict.json")
             return cls(
                 plan=Plan.load(folder / "plan.toml"),
                 estimates=tuple(_checked(Estimate.from_dict(e)) for e in content["estimates"]),
@@ -388,6 +410,7 @@ class Result:
                 },
                 folder=folder,
                 integrity=read_integrity(folder, provenance, read),
+                verdict=verdict,
             )
         except (KeyError, OSError, RecursionError, TypeError, ValueError) as error:
             raise ResultError(f"{folder / 'estimates.json'} is damaged: {error}") from None
@@ -395,6 +418,19 @@ class Result:
 
 _SHOWN = 10
 """Rows that a notebook shows."""
+
+
+def _checked_verdict(path: Path) -> dict[str, Any]:
+    """Return what ``verdict.json`` holds; refuse what has not its form."""
+    content = read_json(path)
+    _check_version(path, content)
+    found = content.get("verdicts")
+    whole = isinstance(found, list) and all(
+        isinstance(one, dict) and isinstance(one.get("answer"), str) for one in found
+    )
+    if not whole:
+        raise ResultError(f"{path} is damaged: verdicts must be a list, each with an answer")
+    return content
 
 
 def _number(value: float | None, interval: tuple[float, float] | None, reason: str) -> str:
@@ -441,29 +477,9 @@ def _checked(record: _T) -> _T:
         p = getattr(record, name, None)
         if p is not None and not 0 <= p <= 1:
             raise ValueError(f"{type(record).__name__}: {name}: {p:g} is no probability")
-    if _is_deeper(getattr(record, "spec", None), _DEEPEST):
-        raise ValueError(f"a spec is nested more than {_DEEPEST} deep")
+    if is_deeper(getattr(record, "spec", None), DEEPEST):
+        raise ValueError(f"a spec is nested more than {DEEPEST} deep")
     return record
-
-
-def check_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
-    """Refuse a provenance whose parts are not of the form that ombud writes."""
-    versions = provenance.get("versions", {})
-    if not (isinstance(versions, dict) and all(isinstance(v, str) for v in versions.values())):
-        raise ResultError(f"{path} is damaged: versions must name packages, each with a word")
-    for part in ("files", "inputs"):
-        hashes = provenance.get(part, {})
-        if not (isinstance(hashes, dict) and all(isinstance(v, str) for v in hashes.values())):
-            raise ResultError(f"{path} is damaged: {part} must name files, each with its hash")
-    if _is_deeper(provenance, _DEEPEST):
-        raise ResultError(f"{path} is damaged: it is nested more than {_DEEPEST} deep")
-
-
-def _is_deeper(value: Any, limit: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    parts = value.values() if isinstance(value, dict) else value
-    return limit == 0 or any(_is_deeper(part, limit - 1) for part in parts)
 
 
 # Every estimate as one row with plain columns, for other programs.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from ombud import registry
 from ombud.audits.integrity import file_hashes
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.data.decisions import Decisions
@@ -164,9 +165,11 @@ class RunFolder:
         for name, table in result.tables.items():
             write_parquet(inside(self.path, "tables", f"{name}.parquet"), table)
         write_json(self.path / "estimates.json", result.to_dict())
+        verdict = registry.get("verdict", "ombud")(result)
+        write_json(self.path / "verdict.json", verdict)
         # What runs that were killed had begun, or had not come to forget.
         shutil.rmtree(self.path / "outputs" / "parts", ignore_errors=True)
         sweep(self.path)
         provenance = {**result.provenance, "files": file_hashes(self.path)}
         write_json(self.path / "provenance.json", provenance)
-        return replace(result, provenance=provenance)
+        return replace(result, provenance=provenance, verdict=verdict)

@@ -58,29 +58,30 @@ def show_result(
 
 
 def save_report(result: Result) -> Path:
-    """Write the report and the appendix into the folder of a result."""
+    """Write the report into the folder of a result."""
     from ombud.report import Report
 
     assert result.folder is not None  # every command stores its result
-    path, *_ = Report(result).save(result.folder / "report.html")
+    (path,) = Report(result).save(result.folder / "report.html")
     return path
 
 
 def told(result: Result, report: Path) -> dict[str, Any]:
     """Return a result as JSON-ready values, with where it and its report are."""
-    return result.to_dict() | {"folder": str(result.folder), "report": str(report)}
+    verdicts = {"verdicts": [dict(verdict) for verdict in result.verdicts]}
+    return result.to_dict() | verdicts | {"folder": str(result.folder), "report": str(report)}
 
 
 def _print_result(result: Result, path: Path, quiet: bool, verbose: bool) -> None:
-    from ombud.report import summary_lines, summary_table
+    from ombud.report import Report
 
+    if not quiet:
+        for line in Report(result).lines(width=console.width):
+            say(line)
     if verbose:
-        console.print(summary_table(result))
         for exclusion in result.exclusions:
             say(f"  {visible(str(exclusion))}")
     elif not quiet:
-        for line in summary_lines(result, width=console.width):
-            say(line)
         assumed = [str(e) for e in result.exclusions if e.is_assumption]
         if assumed:
             say("\nHow the files were read:")

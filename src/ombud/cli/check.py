@@ -13,6 +13,8 @@ from ombud.errors import PlanError
 from ombud.report.display import count, shorten, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ombud.audits import Expectation, Result
     from ombud.audits.gate import ConditionResult
     from ombud.stats.estimate import Estimate
@@ -64,6 +66,9 @@ def check(
     judged. A limit is met when the whole interval of every estimate it is about lies within it,
     not met when that of one lies beyond it, and else undecided.
 
+    A condition on the verdict names nothing else: verdict is yes, no clear evidence, mixed or
+    cannot tell. Cannot tell is undecided: it closes the gate with --fail-if-undecided only.
+
     A condition of --fail-if closes the gate when any estimate meets it. It may name metric, system,
     label, group, against, kind, value, low, high, n, p_value and p_adjusted; low and high are the
     ends of the interval. One that names neither kind nor against is about levels only, not about
@@ -80,6 +85,7 @@ def check(
     \b
     Examples:
       ombud check plan.result
+      ombud check plan.result --fail-if 'verdict == "yes"'
       ombud check plan.result --gate gate.toml --junit gate.xml
       ombud check plan.result --fail-if 'metric == "share gap@10" and low > 0.02'
       ombud check plan.result --fail-if 'kind == "gap" and p_adjusted < 0.01 and value > 0'
@@ -92,7 +98,14 @@ def check(
     loaded = Result.load(result)
     conditions = fail_if or []
     expected = _expected(loaded, gate, plan_too=not conditions)
-    verdicts = {text: Condition(text).check(loaded.estimates) for text in conditions}
+    about_verdict = [text for text in conditions if Condition(text).is_about_verdict]
+    verdicts = {
+        text: Condition(text).check(loaded.estimates)
+        for text in conditions
+        if text not in about_verdict
+    }
+    answers = loaded.answers if about_verdict or not as_json else ()
+    on_verdict = tuple(_on_verdict(text, answers) for text in about_verdict)
     failing = {"not met", "undecided"} if fail_if_undefined else {"not met"}
     failed = any(
         v.met or (fail_if_undefined and v.undefined) or (fail_if_nothing_judged and not v.judged)
@@ -102,7 +115,11 @@ def check(
         one.state in failing or (fail_if_nothing_judged and not (one.kept or one.broken))
         for one in expected
     )
-    everything = (*expected, *(_as_limit(text, v) for text, v in verdicts.items()))
+    failed = failed or any(
+        one.state in failing or (fail_if_nothing_judged and one.state == "undecided")
+        for one in on_verdict
+    )
+    everything = (*expected, *on_verdict, *(_as_limit(text, v) for text, v in verdicts.items()))
     if junit is not None:
         name = loaded.plan.title
         write_text(junit, to_junit(everything, name=name, fail_undecided=fail_if_undefined))
@@ -116,13 +133,15 @@ def check(
             for part in ("met", "undefined")
         }
         judged = {text: verdict.judged for text, verdict in verdicts.items()}
-        told = [one.to_dict() for one in expected]
+        told = [one.to_dict() for one in (*expected, *on_verdict)]
         edits = {} if loaded.integrity is None else {"integrity": loaded.integrity.to_dict()}
         print_json({"failed": failed, **content, "judged": judged, "expected": told, **edits})
     else:
         if loaded.integrity is not None and loaded.integrity.said:
             say(loaded.integrity.said)
-        for one in expected:
+        for found in loaded.verdicts:
+            say(visible(f"Verdict: {found['answer']}. {found.get('headline', '')}"))
+        for one in (*expected, *on_verdict):
             _show_limit(one)
         for text, verdict in verdicts.items():
             levels = not Condition(text).names("kind", "against")
@@ -143,11 +162,34 @@ def _expected(result: Result, file: Path | None, *, plan_too: bool) -> tuple[Exp
             "no condition was given, and the plan of the result expects nothing; use --fail-if "
             "EXPR or --gate FILE, or declare limits under [expect] in the plan before a run"
         )
-    expected = gate.judge(result.estimates)
+    expected = gate.judge(result.estimates, result.answers if gate.is_about_verdict else ())
     faults = [f"  - {one.said}: {one.fault}" for one in expected if one.fault]
     if faults:
         raise PlanError("\n".join(["limits that are about nothing:", *faults]))
     return expected
+
+
+def _on_verdict(text: str, answers: Sequence[str]) -> Expectation:
+    """Return a condition on the verdict as the limit that its opposite holds.
+
+    *Cannot tell* is undecided, unless the condition names it.
+    """
+    from ombud.audits import Condition, Expectation
+
+    condition = Condition(text)
+    condition.check_answers()
+    truths = [condition.judge_answer(answer) for answer in answers]
+    state = "not met" if True in truths else "met" if False in truths else "undecided"
+    if state == "met" and None in truths:
+        state = "undecided"
+    return Expectation(
+        state,  # type: ignore[arg-type]
+        f"not ({text})",
+        limit=f"not ({text})",
+        reason="given on the command line",
+        source="the command line",
+        answers=tuple(answers),
+    )
 
 
 def _as_limit(text: str, verdict: ConditionResult) -> Expectation:

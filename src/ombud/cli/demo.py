@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _LENGTH = 10
+_ABOUT = {"auditor": "ombud demo", "data": "simulated data", "period": "none, simulated"}
 
 
 def write_demo(folder: Path, seed: int) -> tuple[Path, Path]:
@@ -59,6 +60,7 @@ def _of_recommenders(world: World) -> Plan:
     return Plan.from_dict(
         {
             "title": "Do these film recommenders show more of what people may want to avoid?",
+            "about": _ABOUT,
             "seed": world.seed,
             "data": {name: f"{name}.parquet" for name in ("interactions", "labels", "users")},
             "systems": {
@@ -66,6 +68,7 @@ def _of_recommenders(world: World) -> Plan:
                 for system in world.recommenders()
             },
             "metrics": [{"name": "share-gap", "k": _LENGTH}],
+            "display": {"systems": _lettered("System", [s.name for s in world.recommenders()])},
         }
     )
 
@@ -76,6 +79,7 @@ def _of_moderators(world: World) -> Plan:
     return Plan.from_dict(
         {
             "title": "Do these moderators flag acceptable texts about some people more?",
+            "about": _ABOUT,
             "seed": world.seed,
             "data": {name: f"{name}.parquet" for name in ("texts", "text_groups")},
             "systems": {
@@ -83,8 +87,14 @@ def _of_moderators(world: World) -> Plan:
                 for system in world.moderators()
             },
             "metrics": [{"name": "suppression"}, {"name": "false-positive-rate"}],
+            "display": {"systems": _lettered("Moderator", [s.name for s in world.moderators()])},
         }
     )
+
+
+def _lettered(word: str, names: list[str]) -> dict[str, str]:
+    """Return display names that do not give away what a simulated system does."""
+    return {name: f"{word} {chr(65 + place)}" for place, name in enumerate(names)}
 
 
 def _check_room(folder: Path, path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Reports: a result in words, pictures and tables.
+"""Reports: a result in words, charts and tables, the verdict first.
 
 Names are imported when they are first used: the command line needs `ombud.report.display` alone.
 """
@@ -10,24 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ombud.report.blocks import Section as Section
-    from ombud.report.junit import to_junit as to_junit
+    from ombud.report.gate import to_junit as to_junit
+    from ombud.report.model import Verdict as Verdict
     from ombud.report.packing import pack as pack
     from ombud.report.report import FORMATS as FORMATS
     from ombud.report.report import Report as Report
-    from ombud.report.summary import summary_lines as summary_lines
-    from ombud.report.terminal import summary_table as summary_table
 
 _HOMES = {
     "FORMATS": "report",
     "Report": "report",
     "Section": "blocks",
+    "Verdict": "model",
     "pack": "packing",
-    "summary_lines": "summary",
-    "summary_table": "terminal",
-    "to_junit": "junit",
+    "to_junit": "gate",
 }
 
-__all__ = ["FORMATS", "Report", "Section", "pack", "summary_lines", "summary_table", "to_junit"]
+__all__ = ["FORMATS", "Report", "Section", "Verdict", "pack", "to_junit"]
 
 
 def __getattr__(name: str) -> Any:

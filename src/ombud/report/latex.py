@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ombud.report.blocks import Section, Table, tables_in
 from ombud.report.display import visible
+from ombud.report.model import Cell, Section, Table
 
 _SIGNS = {
     "\\": r"\textbackslash{}",
@@ -75,16 +75,17 @@ def to_latex(sections: Sequence[Section], warning: str = "") -> str:
     )
     if warning:
         head += f"\n\\par\\textbf{{{escape_latex(warning)}}}\\par\n"
-    return head + "".join(f"\n{_table(table)}" for table in tables_in(sections))
+    tables = [b for s in sections for b in s.blocks if isinstance(b, Table)]
+    return head + "".join(f"\n{_table(table)}" for table in tables)
 
 
 def _table(table: Table) -> str:
-    columns = "".join("r" if column.align == "right" else "l" for column in table.columns)
-    if any(len(cell.text) > 60 for row in table.rows for cell in row):
+    columns = "".join("r" if column.numeric else "l" for column in table.columns)
+    if any(len(_text(cell)) > 60 for row in table.rows for cell in row):
         width = f"p{{{0.9 / len(table.columns):.2f}\\linewidth}}"
         columns = width * len(table.columns)
     heads = _row([column.title for column in table.columns])
-    rows = "".join(_row([cell.text for cell in row]) for row in table.rows)
+    rows = "".join(_row([_text(cell) for cell in row]) for row in table.rows)
     caption = f"\\caption{{{escape_latex(table.caption)}}}\\label{{tab:{table.name}}}"
     notes = "".join(f"\\par\\footnotesize {escape_latex(note)}\n" for note in table.notes)
     if len(table.rows) > _LONG:
@@ -96,6 +97,11 @@ def _table(table: Table) -> str:
         f"\\begin{{table}}\n\\centering\n{caption}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n"
         f"{heads}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n{notes}\\end{{table}}\n"
     )
+
+
+def _text(cell: Cell) -> str:
+    mark = {"increase": "\u25b2 ", "decrease": "\u25bc "}.get(cell.status, "")
+    return f"{mark}{cell.text} [{cell.small}]" if cell.small else f"{mark}{cell.text}"
 
 
 def _row(texts: Sequence[str]) -> str:

@@ -1,123 +1,136 @@
-"""A report as Markdown."""
+"""A page as Markdown."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-from ombud.report.blocks import (
-    Block,
-    Bullets,
-    Definitions,
-    Figure,
-    Name,
-    Note,
-    Paragraph,
-    Section,
-    Strong,
-    Table,
-)
+from ombud.report.blocks import Name, Strong
 from ombud.report.display import visible
+from ombud.report.model import (
+    Block,
+    Cell,
+    Chart,
+    Heading,
+    Page,
+    Prose,
+    Section,
+    SystemStatus,
+    Text,
+    Verdict,
+)
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
-_INTERVAL = re.compile(r"\\\[(?P<ends>[-\u2212+∞\d.,]+, [-\u2212+∞\d.,]+)\\\](?![(\[:])")
-_LINK = re.compile(r"(?i)(:)(?=//)|(?<=www)(\.)|(?<=\w)(@)(?=\w)")
-_OPENING = re.compile(r"^(\s*)([-+=]|\d+(?=[.)]))")
-
-
-def escape_markdown(text: str) -> str:
-    r"""Return text that Markdown shows as it is: no markup, no link, no HTML.
-
-    Examples
-    --------
-    >>> escape_markdown("<b>*x*</b> https://example.org")
-    '\\<b\\>\\*x\\*\\</b\\> https\\://example.org'
-    """
-    text = _SPECIAL.sub(r"\\\1", visible(text))
-    text = _INTERVAL.sub(r"[\g<ends>]", text)  # by itself no link, and easier to read
-    return _LINK.sub(lambda match: f"\\{match.group(0)}", text)
-
-
-def to_markdown(
-    title: str,
-    sections: Sequence[Section],
-    about: Sequence[str] = (),
-    *,
-    pictures: str = "figures",
-) -> str:
-    """Return a whole Markdown document (GitHub's kind, for the tables).
-
-    Parameters
-    ----------
-    title, sections, about
-        As for HTML.
-    pictures
-        The folder in which the figures lie as SVG, relative to the document; empty for none.
-    """
-    lines = [f"# {escape_markdown(title)}", ""]
-    lines += [f"{_opening(escape_markdown(fact))}  " for fact in about] + [""] * bool(about)
-    for section in sections:
-        lines += _block(section, 2, pictures)
-    return "\n".join(lines).rstrip() + "\n"
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
+# What Markdown would make a link of by itself.
+_ADDRESS = re.compile(r"(?i)(\b(?:https?|ftp|javascript|mailto))(:)|(\bwww)(\.)|(\w)(@)")
+_MARKS = {
+    "finding": "\u25b2",
+    "early sign": "\u25b3",
+    "none": "\u25cb",
+    "below limit": "\u2713",
+    "unknown": "?",
+}
 
 
-def _opening(text: str) -> str:
-    """Keep a line from being read as a list or a heading because of its first sign."""
-    if re.match(r"\s*\d+[.)]", text):
-        return re.sub(r"([.)])", r"\\\1", text, count=1)
-    return _OPENING.sub(r"\1\\\2", text) if re.match(r"\s*[-+=]", text) else text
+def _escaped(text: str) -> str:
+    """Return text that Markdown prints as it is; addresses do not become links."""
+    return _ADDRESS.sub(_inert, _SPECIAL.sub(r"\\\1", visible(text)))
 
 
-def _inline(paragraph: Paragraph) -> str:
-    parts = []
-    for part in paragraph.parts:
-        if isinstance(part, Strong | Name):
-            text = escape_markdown(part.shown if isinstance(part, Name) else part.text).strip()
-            parts.append(f"**{text}**" if text else "")
-        else:
-            parts.append(escape_markdown(part))
-    return _opening("".join(parts).strip())
+def _inert(found: re.Match[str]) -> str:
+    word, sign = (part for part in found.groups() if part)
+    return f"{word}\\{sign}"
 
 
-def _block(block: Block, level: int, pictures: str) -> list[str]:
-    if isinstance(block, Paragraph):
-        return [_inline(block), ""]
-    if isinstance(block, Bullets):
-        return [*(f"- {_inline(item)}" for item in block.items), ""]
-    if isinstance(block, Definitions):
-        return [
-            *(f"- **{escape_markdown(term)}**: {_inline(said)}" for term, said in block.items),
-            "",
-        ]
-    if isinstance(block, Note):
-        inner = [f"**{escape_markdown(block.title)}**", ""] if block.title else []
-        for said in block.blocks:
-            inner += _block(said, level, pictures)
-        return [*(f"> {line}".rstrip() for line in inner[:-1]), ""]
-    if isinstance(block, Table):
-        return _table(block)
-    if isinstance(block, Figure):
-        alt = escape_markdown(block.alt)
-        picture = [f"![{alt}]({pictures}/{block.name}.svg)", ""] if pictures else []
-        title = f"{'#' * level} {escape_markdown(block.title)}"
-        return [title, "", *picture, _opening(escape_markdown(block.caption)), ""]
-    lines = [f"{'#' * min(level, 6)} {escape_markdown(block.title)}", ""]
-    for one in block.blocks:
-        lines += _block(one, level + 1, pictures)
+def _text(text: Text) -> str:
+    parts = (
+        f"**{_escaped(p.text)}**" if isinstance(p, Strong)
+        else _escaped(p.shown if isinstance(p, Name) else p)
+        for p in text
+    )  # fmt: skip
+    return "".join(parts)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(cell: Cell) -> str:
+    small = f" ({cell.small})" if cell.small else ""
+    mark = {"increase": "\u25b2 ", "decrease": "\u25bc "}.get(cell.status, "")
+    return _escaped(f"{mark}{cell.text}{small}")
+
+
+def _block(block: Block) -> list[str]:
+    if isinstance(block, Heading):
+        return [f"### {_escaped(block.title)}", ""]
+    if isinstance(block, Prose):
+        title = [f"**{_escaped(block.title)}**", ""] if block.title else []
+        if block.bullets:
+            return [*title, *(f"- {_text(text)}" for text in block.paragraphs), ""]
+        return [*title, *(line for text in block.paragraphs for line in (_text(text), ""))]
+    if isinstance(block, Chart):  # its numbers are in a table
+        return []
+    ends = ["---:" if c.numeric else "---" for c in block.columns]
+    head = [_row(_escaped(c.title) for c in block.columns), _row(ends)]
+    rows = [_row(map(_cell, r)) for r in block.rows]
+    return [_escaped(block.caption), "", *head, *rows, "", *map(_escaped, block.notes), ""]
+
+
+def _line(status: SystemStatus) -> str:
+    lead = status.lead
+    text = _text(status.sentence)
+    if lead is not None and status.more:
+        text += f" {status.more} more below."
+    note = " (for reference)" if status.reference else ""
+    return f"- {_MARKS[status.mark]} **{_escaped(status.name)}**{note}: {text}"
+
+
+def verdict_lines(verdict: Verdict, *, whole: bool = True) -> list[str]:
+    """Return a verdict as lines of Markdown; with its findings, or its summary alone."""
+    lines = [_text(verdict.headline), "", *map(_line, verdict.systems), ""]
+    lines += [f"**How sure:** {_text(verdict.sure)}", ""]
+    if verdict.changes:
+        changes = " ".join(map(_text, verdict.changes))
+        lines += [f"**What could change it:** {changes}", ""]
+    lines += [f"**Next:** {_text(verdict.following)}", ""]
+    lines += [f"{_text(text)}\n" for text in verdict.effects]
+    if whole and verdict.findings:
+        lines += ["## Findings", ""]
+        lines += [f"- {_text((*f.sentence, ' ', *f.evidence))}" for f in verdict.findings]
+        lines.append("")
+    if whole and verdict.early:
+        lines += ["## Early signs", ""]
+        lines += [f"- {_text((*f.sentence, ' ', *f.evidence))}" for f in verdict.early]
+        lines.append("")
     return lines
 
 
-def _table(table: Table) -> list[str]:
-    lines = [f"**{escape_markdown(table.caption)}**", ""]
-    lines.append(_row(column.title for column in table.columns))
-    rules = ("---:" if column.align == "right" else ":---" for column in table.columns)
-    lines.append(f"| {' | '.join(rules)} |")
-    lines += [_row(cell.text for cell in row) for row in table.rows]
-    lines.append("")
-    for note in table.notes:
-        lines += [f"{_opening(escape_markdown(note))}  "]
-    return [*lines, ""] if table.notes else lines
+def section_lines(sections: Iterable[Section]) -> list[str]:
+    """Return sections as lines of Markdown."""
+    lines = []
+    for section in sections:
+        lines += [f"## {_escaped(section.title)}", ""]
+        lines += [line for block in section.blocks for line in _block(block)]
+    return lines
 
 
-def _row(texts: Iterable[str]) -> str:
-    return f"| {' | '.join(escape_markdown(text) for text in texts)} |"
+def document(title: str, lines: Sequence[str]) -> str:
+    """Return a document with a title."""
+    return "\n".join([f"# {_escaped(title)}", "", *lines]).rstrip() + "\n"
+
+
+def to_markdown(page: Page, *, whole: bool = True) -> str:
+    """Return the report as Markdown: all of it, or the summary alone."""
+    lines = [line for warning in page.warnings for line in (f"**{_escaped(warning)}**", "")]
+    for index, verdict in enumerate(page.verdicts):
+        lines += [f"## {_escaped(verdict.question)}", ""] if index else []
+        lines += verdict_lines(verdict, whole=whole)
+    if page.limits and not whole:
+        lines += ["## Declared limits", ""]
+        lines += [f"- {_escaped(f'{state}: {text}')}" for state, text in page.limits]
+        lines.append("")
+    lines += [_escaped(" \u00b7 ".join(page.facts)), ""]
+    if whole:
+        lines += section_lines(page.sections)
+    return document(page.title, lines)

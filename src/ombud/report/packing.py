@@ -24,15 +24,14 @@ from ombud.audits.result import Result
 from ombud.audits.verify import LEFT_OUT, MANIFEST, PACK_SCHEMA, Redaction
 from ombud.errors import PlanError, ResultError
 from ombud.files import write_atomically
-from ombud.report.blocks import Definitions, Section, paragraph
+from ombud.report.context import Context
 from ombud.report.display import joined
-from ombud.report.markdown import to_markdown
+from ombud.report.markdown import document, section_lines
+from ombud.report.model import Cell, Column, Section, Table
+from ombud.report.page import DATA, LIMITATIONS, common_parts
 from ombud.report.redaction import file_name, shown_plan
 from ombud.report.report import Report
-from ombud.report.sections.exclusions import exclusions
-from ombud.report.sections.how_to_read import how_to_read
-from ombud.report.sections.limits import limits, limits_of_measures
-from ombud.report.sections.scope import measures, scope
+from ombud.report.verdict import stored_verdict
 
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _SHORTEST = 12
@@ -150,7 +149,7 @@ def _texts(result: Result, redact: Redaction) -> dict[str, str]:
         "expected.json": _json({"expected": expected}),
         "methods.md": _methods(result),
         "report.html": report.html(),
-        "appendix.html": report.appendix_html(),
+        "verdict.json": _json(stored_verdict(result)),
     }
 
 
@@ -182,31 +181,33 @@ def _card(result: Result, report: Report) -> str:
     data = [(name.replace("_", " "), str(value)) for name, value in card if value and name in _CARD]
     data += [(f"SHA-256 of {name}", digest) for name, digest in sorted(card.hashes.items())]
     data += [(name, str(value)) for name, value in sorted(card.facts.items())]
-    items = tuple((name, paragraph(value)) for name, value in data)
-    expected = [section for section in report.sections if section.name == "expected"]
-    held = Section("The data", (Definitions(items),))
-    made = [scope(result), *expected, held, exclusions(result)]
-    return to_markdown(f"{result.plan.title}: card", made, pictures="")
+    held = Section("data-card", "The data", (_terms("card", "Data card.", data),))
+    expected = [section for section in report.sections if section.name == "limits"]
+    made = [*expected, held, *DATA.made(Context.of(result))]
+    return document(f"{result.plan.title}: card", section_lines(made))
+
+
+def _terms(name: str, caption: str, pairs: list[tuple[str, str]]) -> Table:
+    rows = tuple((Cell(key), Cell(value)) for key, value in pairs)
+    return Table(name, caption, (Column("Name"), Column("Value")), rows)
 
 
 _CARD = frozenset({"name", "title", "source", "licence", "citation", "known_harms", "unknowns"})
 
 
 def _methods(result: Result) -> str:
-    """Return methods and limits in words."""
-    sections = [measures(result), how_to_read(result), limits(result), limits_of_measures(result)]
-    present = [section for section in sections if section is not None]
-    settings = result.plan.statistics.model_dump()
-    told = tuple((name, paragraph(str(value))) for name, value in settings.items())
-    statistics = Section("How uncertainty was computed", (Definitions(told),))
-    return to_markdown(
-        f"{result.plan.title}: methods and limits", [*present, statistics], pictures=""
-    )
+    """Return methods and limitations in words."""
+    context = Context.of(result)
+    method = [s for p in common_parts()[1:2] for s in p.made(context)]
+    settings = [(k, str(v)) for k, v in result.plan.statistics.model_dump().items()]
+    table = _terms("statistics", "Settings of the plan.", settings)
+    statistics = Section("statistics", "How uncertainty was computed", (table,))
+    made = [*method, *LIMITATIONS.made(context), statistics]
+    return document(f"{result.plan.title}: methods and limitations", section_lines(made))
 
 
 _SAID = {
     "README.txt": "this file",
-    "appendix.html": "every number and table, to be sorted and filtered",
     "card.json": "the data's card, for programs",
     "card.md": "who audits whom, on which data, what was expected, what was left out",
     "estimates.csv": "every number, one row each",
@@ -215,7 +216,8 @@ _SAID = {
     "methods.md": "methods and limits, in words",
     "plan.toml": "what was asked; files by name, without their folders",
     "provenance.json": "versions, seed, times, and the SHA-256 of inputs and of the whole result",
-    "report.html": "the report, the answer first",
+    "report.html": "the report, the verdict first",
+    "verdict.json": "the verdict of each question, for programs",
     "SHA256SUMS": "hashes of all files, for: sha256sum -c SHA256SUMS",
     MANIFEST: "lengths and SHA-256 of all files, for: ombud verify ARCHIVE",
 }

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ombud.report.blocks import Cell, Column, Table, Tone
-from ombud.report.display import count, shorten
+from ombud.report.display import count, joined, plural, shorten
 from ombud.report.findings import EstimateSet, Sign, reading, weight
 from ombud.report.format import estimate_text, p_text, shared_decimals
-from ombud.report.wording import support
 from ombud.stats.estimate import Estimate
 
 MARKS: dict[Sign, str] = {
@@ -211,3 +210,21 @@ def group_table(
         notes.lines(),
         folded,
     )
+
+
+def support(estimates: Iterable[Estimate]) -> str:
+    """Return how many independent units stand behind some estimates.
+
+    Examples
+    --------
+    >>> e = Estimate(metric="m", value=1.0, interval=(0, 2), method="x", n=1200, unit="user")
+    >>> support([e, e.replace(n=900)])
+    '900 to 1,200 users'
+    """
+    some = [e for e in estimates if e.value is not None]
+    kinds = []
+    for unit in dict.fromkeys(e.unit for e in some):
+        sizes = [e.n for e in some if e.unit == unit]
+        low, high = min(sizes), max(sizes)
+        kinds.append(count(high, unit) if low == high else f"{low:,} to {high:,} {plural(unit)}")
+    return joined(kinds)

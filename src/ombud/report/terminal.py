@@ -1,147 +1,109 @@
-"""The table of values that a terminal shows after a run when asked for more (``-v``)."""
+"""A report for the terminal: the verdict, findings and one table in at most 25 lines."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from ombud.audits.result import Result
-from ombud.report.blocks import Tone
-from ombud.report.display import count, shorten
-from ombud.report.findings import EstimateSet, effect, families, reading
-from ombud.report.tables import number_cells
+from ombud.report.display import count, shorten, visible
+from ombud.report.model import Cell, Page, SystemStatus, Table, plain
 
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
+MOST_LINES = 24
+"""The path of the report follows."""
 
-
-_STYLES: dict[Tone, str] = {
-    "above": "bold yellow",
-    "below": "bold cyan",
-    "undefined": "dim italic",
+_FINDINGS = 3
+_ROWS = 4
+_LIMITS = 3
+MARKS = {
+    "finding": "\u25b2",
+    "early sign": "\u25b3",
+    "none": "\u25cb",
+    "below limit": "\u2713",
+    "unknown": "?",
 }
 
 
-_FEWEST = 3
-"""So many labels of a metric are shown however many metrics there are."""
-
-
-def summary_table(result: Result, *, rows: int = 12, most: int = 30) -> Table:
-    """Return the values over all units: labels down, systems across, the largest effects first.
-
-    The plan's metrics come before what analyses found, and of each those with a value that means
-    "no difference". What an analysis says about the data, and not about a system, is left to the
-    report when there are systems. Names from the data are shown as plain text: no markup, no
-    control character reaches the terminal.
+def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[str]:
+    """Return the verdict, up to three findings as sentences, and one table.
 
     Parameters
     ----------
-    result
-        What was found.
-    rows
-        At most this many labels of each metric, and fewer where there are many metrics; the
-        caption says how many more there are.
+    page
+        The report.
+    width
+        Columns of the terminal.
     most
-        At most about this many rows in all.
+        Lines at most.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    overall = overall_families(result)
-    systems = tuple(dict.fromkeys(s for family in overall for s in family.systems))
-    table = Table(title=Text(shorten(result.plan.title, 80)), title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("", overflow="fold")
-    for system in systems:
-        table.add_column(Text(shorten(system, 30) or "value"), justify="right")
-    each = min(rows, _room(overall, most))
-    hidden, left, shown = 0, most, 0
-    for family in overall:
-        labels = largest_labels(family, each)
-        alone = labels == [""]
-        needed = 1 if alone else 1 + len(labels)
-        if shown and needed > left:
-            break
-        left, shown = left - needed, shown + 1
-        hidden += len(family.labels) - len(labels)
-        cells = _cells(family)
-        title = Text(shorten(family.metric.title, 60), style="bold")
-        if alone:
-            table.add_row(title, *(cells["", system] for system in systems))
-            continue
-        table.add_section()
-        table.add_row(title)
-        for label in labels:
-            numbers = (cells[label, system] for system in systems)
-            table.add_row(Text("  " + shorten(label, 40)), *numbers)
-        table.add_section()
-    level = f"{result.plan.statistics.level:.0%}"
-    caption = f"In brackets: {level} intervals. ▲ above, ▼ below 'no difference'"
-    corrected = result.plan.statistics.correction != "none"
-    caption += " after correction; △ ▽ only before." if corrected else "."
-    if hidden:
-        caption += f" {hidden:,} labels with smaller values are in the report."
-    rest = len({e.metric for e in result.estimates}) - shown
-    if rest:
-        verb = "is" if rest == 1 else "are"
-        caption += f" {count(rest, 'more measure')} {verb} in the report."
-    table.caption = Text(caption)
-    table.caption_justify = "left"
-    return table
+    lines = [line for warning in page.warnings for line in _wrap(warning, width)]
+    verdict = page.verdict
+    if verdict is None:
+        return [*lines, *_wrap(page.title, width)][:most]
+    lines += _wrap(verdict.question, width)[:2]
+    lines += [*_wrap(plain(verdict.headline), width), ""]
+    for finding in verdict.findings[:_FINDINGS]:
+        # The sentence has both levels; the first sentence of the evidence has difference and CI.
+        number = plain(finding.evidence).partition("). ")[0]
+        number = number if number.endswith(")") else f"{number})"
+        lines += _wrap(f"{plain(finding.sentence)} {number}.", width, "\u25b2 ", "  ")
+    if (rest := len(verdict.findings) - _FINDINGS) > 0:
+        lines.append(f"  {count(rest, 'more finding')} in the report.")
+    told = {f.estimate.system for f in verdict.findings}
+    quiet = [s for s in verdict.systems if s.system not in told]
+    for status in quiet[: max(1, most - len(lines) - 8)]:
+        lines += _wrap(_line(status), width, "", "  ")
+    lines += _wrap(f"How sure: {plain(verdict.sure)}", width)
+    for effect in verdict.effects[:1]:
+        lines += _wrap(plain(effect), width)
+    for state, text in page.limits[:_LIMITS]:
+        lines += _wrap(f"{state}: {text}", width, "", "  ")
+    if len(page.limits) > _LIMITS:
+        lines.append(f"  {count(len(page.limits) - _LIMITS, 'more limit')} in the report.")
+    if len(page.verdicts) > 1:
+        lines += _wrap(f"{count(len(page.verdicts) - 1, 'more question')} in the report.", width)
+    lines += _wrap(f"Next: {plain(verdict.following)}", width)
+    table = next((b for s in page.sections for b in s.blocks if _is_matrix(b)), None)
+    room = most - len(lines) - 1
+    if isinstance(table, Table) and room > 2:
+        lines += ["", *_grid(table, width, min(_ROWS, room - 1))]
+    return lines[:most]
 
 
-def overall_families(result: Result) -> list[EstimateSet]:
-    """Return the values of everyone, of systems if there are.
-
-    The plan's metrics come first, and then what analyses found; of each those that can be tested.
-    """
-    overall = [family for family in families(result) if family.kind == "overall"]
-    if any(e.system for family in overall for e in family.estimates):
-        overall = [
-            replace(family, estimates=some)
-            for family in overall
-            if (some := tuple(e for e in family.estimates if e.system))
-        ]
-    asked = {info.key for info in result.metrics}
-    return sorted(
-        overall,
-        key=lambda family: (
-            family.metric.key not in asked,
-            all(e.null is None for e in family.estimates),
-        ),
-    )
+def _is_matrix(block: object) -> bool:
+    return isinstance(block, Table) and any(column.numeric for column in block.columns)
 
 
-def _room(overall: Sequence[EstimateSet], most: int) -> int:
-    """Return how many labels of each metric fit, so that no metric takes all the rows."""
-    labelled = sum(family.labels != ("",) for family in overall)
-    if not labelled:
-        return most
-    free = most - (len(overall) - labelled) - labelled
-    return max(_FEWEST, free // labelled)
+def _line(status: SystemStatus) -> str:
+    note = " (for reference)" if status.reference else ""
+    return f"{MARKS[status.mark]} {status.name}{note}: {plain(status.sentence)}"
 
 
-def largest_labels(family: EstimateSet, most: int) -> list[str]:
-    """Return the labels with the largest effects, those that stand first."""
-    largest = dict.fromkeys(family.labels, -1.0)
-    for e in family.estimates:
-        stands = 1e9 if reading(e) in {"above", "below"} else 0.0
-        largest[e.label] = max(largest[e.label], effect(e) + stands)
-    return sorted(largest, key=lambda label: -largest[label])[:most]
+def _wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(
+        visible(text), max(40, width), initial_indent=first, subsequent_indent=rest,
+        break_on_hyphens=False, break_long_words=False,
+    )  # fmt: skip
 
 
-def _cells(family: EstimateSet) -> dict[tuple[str, str], Text]:
-    """Return the text of each label and system, each column with its own decimals."""
-    from rich.text import Text
+def _grid(table: Table, width: int, rows: int) -> list[str]:
+    """Return the first rows of a table, as many columns as fit."""
+    words = sum(not column.numeric for column in table.columns)
+    body = [[_cell(c, i < words) for i, c in enumerate(row)] for row in table.rows[:rows]]
+    heads = [shorten(column.title, 24) for column in table.columns]
+    heads[0] += f" ({table.unit})" if table.unit else ""
+    widths = [max(map(len, column)) for column in zip(heads, *body, strict=True)]
+    while sum(widths) + 2 * len(widths) > width and len(widths) > 2:
+        widths.pop()
+    return [_cells(row, widths, words) for row in (heads, *body)]
 
-    missing = Text("not measured", style="dim italic")
-    result: dict[tuple[str, str], Text] = defaultdict(lambda: missing)
-    for system in family.systems:
-        some = [e for e in family.estimates if e.system == system]
-        for e, cell in zip(some, number_cells(some), strict=True):
-            style = _STYLES.get(cell.tone, "")
-            result[e.label, system] = Text(shorten(cell.text, 160), style=style)
-    return result
+
+def _cells(row: Sequence[str], widths: Sequence[int], words: int) -> str:
+    cells = zip(row, widths, strict=False)
+    return "  ".join(
+        t.ljust(w) if i < words else t.rjust(w) for i, (t, w) in enumerate(cells)
+    ).rstrip()
+
+
+def _cell(cell: Cell, word: bool) -> str:
+    mark = {"increase": "\u25b2 ", "decrease": "\u25bc "}.get(cell.status, "")
+    return shorten(cell.text, 28) if word else f"{mark}{visible(cell.text)}"

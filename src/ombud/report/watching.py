@@ -2,30 +2,149 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
+from ombud.audits.compare import Comparison, stands
 from ombud.audits.monitor import ControlChart, Point, Watch
-from ombud.report.appendix import table_rows
-from ombud.report.blocks import (
-    Block,
-    Bullets,
-    Cell,
-    Column,
-    Figure,
-    Note,
-    Section,
-    Table,
-    paragraph,
-)
-from ombud.report.charts import NAME_LENGTH
-from ombud.report.display import count, shorten, unique_names
+from ombud.audits.result import Result
+from ombud.report import svg
+from ombud.report.blocks import Strong
+from ombud.report.context import Context
+from ombud.report.display import count, joined, shorten
 from ombud.report.format import p_text
-from ombud.report.html import Page, to_appendix, to_html
+from ombud.report.html import to_html
+from ombud.report.model import Cell, Chart, Column, Page, Prose, Section, Table
+from ombud.report.question import Phrase
+from ombud.report.verdict import questions_of
+
+ChangeAnswer = Literal["worse", "better", "no clear change", "cannot tell"]
+"""What became of the answer to a question, from one result to another."""
+
+_MOST_CHANGES = 3
+
+
+@dataclass(frozen=True)
+class ChangeVerdict:
+    """Whether what a question asks about became worse or better.
+
+    Parameters
+    ----------
+    answer
+        *Worse* where a significant change goes in the direction of harm, whatever else improved;
+        *better* where all significant changes go the other way; *cannot tell* where no comparison
+        of the question could be made in both results.
+    headline
+        The answer in one sentence.
+    changes
+        The largest significant changes, each with both levels.
+    """
+
+    answer: ChangeAnswer
+    headline: str
+    changes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        return {
+            "answer": self.answer,
+            "headline": self.headline,
+            "changes": list(self.changes),
+        }
+
+
+@dataclass(frozen=True)
+class _Change:
+    """One number before and after, and whether its change is beyond chance."""
+
+    key: str
+    about: tuple[str, str, str]
+    before: float | None
+    after: float | None
+    clear: bool
+
+
+def change_verdict(found: Comparison, after: Result) -> ChangeVerdict:
+    """Return the verdict on two results; `after` says what its question counts as harm."""
+    changes = [
+        _Change(
+            e.key or e.metric, (e.system, e.label, e.group),
+            e.details.get("before"), e.details.get("after"), stands(e),
+        )
+        for e in found.changes
+    ]  # fmt: skip
+    return _verdict(changes, after)
+
+
+def watch_verdict(series: Watch, last: Result) -> ChangeVerdict:
+    """Return the verdict on a series: the last result compared with the reference."""
+    keys = {info.title: info.key or info.title for info in last.metrics}
+    changes = [
+        _Change(
+            keys.get(chart.metric, chart.metric), (chart.system, chart.label, chart.group),
+            chart.points[0].value, chart.points[-1].value, chart.points[-1].alarm,
+        )
+        for chart in series.charts
+    ]  # fmt: skip
+    return _verdict(changes, last)
+
+
+def _verdict(changes: Sequence[_Change], after: Result) -> ChangeVerdict:
+    context = Context.of(after)
+    declared = [
+        (key, select, phrase)
+        for question in questions_of(context)
+        for select, phrase in question.family.items()
+        if (key := context.key(select)) is not None
+    ]
+    phrases = {key: phrase for key, _, phrase in declared}
+    wanted = {(key, select.label) for key, select, _ in declared}
+    known = [c for c in changes if {(c.key, None), (c.key, c.about[1])} & wanted]
+    known = [c for c in known if c.before is not None and c.after is not None]
+    if not known:
+        return ChangeVerdict(
+            "cannot tell", "Cannot tell: no comparison of the question is in both results."
+        )
+    clear = [c for c in known if c.clear]
+    beside = sum(c.clear for c in changes) - len(clear)
+    others = f" {count(beside, 'other number')} changed beyond chance." if beside else ""
+    if not clear:
+        return ChangeVerdict(
+            "no clear change", f"No clear change in {count(len(known), 'comparison')}.{others}"
+        )
+    worse = [c for c in clear if _is_worse(c, phrases[c.key])]
+    leading = sorted(worse or clear, key=lambda c: -abs((c.after or 0.0) - (c.before or 0.0)))
+    said = tuple(_said(c, phrases[c.key], context) for c in leading[:_MOST_CHANGES])
+    better = len(clear) - len(worse)
+    counts = [
+        f"{n:,} became {word}" for n, word in ((len(worse), "worse"), (better, "better")) if n
+    ]
+    text = f"{'Worse' if worse else 'Better'}: of {count(len(known), 'comparison')}, "
+    return ChangeVerdict("worse" if worse else "better", f"{text}{joined(counts)}.{others}", said)
+
+
+def _is_worse(change: _Change, phrase: Phrase) -> bool:
+    assert change.before is not None and change.after is not None
+    if phrase.harm == "both":  # further from no difference
+        null = 1.0 if phrase.scale.log else 0.0
+        return abs(change.after - null) > abs(change.before - null)
+    return (change.after > change.before) == (phrase.harm == "more")
+
+
+def _said(change: _Change, phrase: Phrase, context: Context) -> str:
+    assert change.before is not None and change.after is not None
+    system, label, group = change.about
+    names = [context.names.system(system)] if system else []
+    names += [context.names.label(label)] if label else []
+    names += [context.names.members(group)]
+    about = ", ".join(name.shown for name in names)
+    scale = phrase.scale
+    return f"{about}: {scale.number(change.before)} to {scale.prose(change.after)}."
+
 
 _DRAWN = 8
 """How many numbers are drawn: those that alarm, then those that changed most."""
-
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def said_of(series: Watch) -> str:
@@ -65,10 +184,10 @@ def watch_lines(series: Watch, *, most: int = 20) -> list[str]:
     return lines
 
 
-def watch_pages(
-    series: Watch, title: str = "What changed over time", *, page: str = "watch.html"
-) -> dict[str, str]:
-    """Return the series as HTML files by name: what alarms with charts, and every number beside it.
+def watch_page(
+    series: Watch, title: str = "What changed over time", verdict: ChangeVerdict | None = None
+) -> str:
+    """Return the series as one HTML file: what alarms with charts, and every number.
 
     Parameters
     ----------
@@ -76,32 +195,29 @@ def watch_pages(
         What was watched.
     title
         The title of the page.
-    page
-        The name of its file; that of every number is named after it.
+    verdict
+        What became of the question, for its first line.
     """
-    beside = f"{page.removesuffix('.html')}-appendix.html"
-    sections = _sections(series)
     about = (f"{len(series.names)} results", f"last: {shorten(series.names[-1], 80)}")
-    made = Page(title, sections, about)
-    every = Section("Every number", (_table(series),), name="every-number")
-    data = {"watch-table": table_rows(_table(series))}
-    appendix = to_appendix(Page(title, (every,), about), data, report=page)
-    return {beside: appendix, page: to_html(made, appendix=beside)}
+    return to_html(Page(title, about, (), _sections(series, verdict)))
 
 
-def _sections(series: Watch) -> tuple[Section, ...]:
-    blocks: list[Block] = [paragraph(said_of(series))]
+def _sections(series: Watch, verdict: ChangeVerdict | None) -> tuple[Section, ...]:
+    lead = (
+        () if verdict is None else ((Strong(verdict.headline),), *((c,) for c in verdict.changes))
+    )
+    blocks: list[Prose | Chart | Table] = [Prose((*lead, (said_of(series),)))]
     if series.remarks:
-        blocks.append(Note((Bullets(tuple(paragraph(f"{r}.") for r in series.remarks)),)))
+        blocks.append(Prose(tuple((f"{remark}.",) for remark in series.remarks), "Note"))
     drawn = [chart for chart in series.charts if len(_known(chart)) > 1][:_DRAWN]
     if drawn:
-        blocks.append(_figure(series, drawn))
+        blocks.append(_chart(series, drawn))
     blocks.append(_table(series))
     how = (
         f"Each result is compared with {shorten(series.names[0], 80)}, so that slow changes add up "
-        "and are seen too. Limits stand where a number would be if nothing had changed, wide "
+        "and are seen too. Limits are where a number would be if nothing had changed, wide "
         f"enough that all {series.numbers:,} numbers of a result together cross them by chance in "
-        f"at most {series.false_alarms:.0%} of the results (Holm's correction). "
+        f"at most {series.false_alarms:.0%} of the results (Holm\u2019s correction). "
     )
     how += (
         "All results are on the same texts or users, and compared in pairs."
@@ -109,8 +225,8 @@ def _sections(series: Watch) -> tuple[Section, ...]:
         else "Results on other data are compared as independent samples."
     )
     return (
-        Section("What changed", tuple(blocks), name="changed"),
-        Section("How to read it", (paragraph(how),), name="how"),
+        Section("changed", "What changed", tuple(blocks)),
+        Section("how", "How to read it", (Prose(((how,),)),)),
     )
 
 
@@ -130,8 +246,8 @@ def _limits(point: Point) -> str:
 
 def _table(series: Watch) -> Table:
     columns = (
-        Column("Number", header=True),
-        *(Column(title, "right") for title in ("Reference", "Last", "Limits", "p, corrected")),
+        Column("Number"),
+        *(Column(title, True) for title in ("Reference", "Last", "Limits", "p, corrected")),
         Column("Alarm"),
     )
     rows = []
@@ -147,66 +263,31 @@ def _table(series: Watch) -> Table:
                 Cell(_number(last), value=last.value),
                 Cell(_limits(last)),
                 Cell("" if last.p is None else p_text(last.p), value=last.p),
-                Cell(alarm or "none", "above" if last.alarm else ""),
+                Cell(alarm or "none", status="increase" if last.alarm else ""),
             )
         )
     caption = "Every number of the reference, and what became of it; alarms first."
-    return Table("watch-table", columns, tuple(rows), caption)
+    return Table("watch-table", caption, columns, tuple(rows))
 
 
-def _figure(series: Watch, charts: list[ControlChart]) -> Figure:
-    names = unique_names((name_of(chart) for chart in charts), NAME_LENGTH * 2)
-    data: list[dict[str, Any]] = []
-    results = unique_names(series.names, 24)
-    for chart in charts:
-        for point in _known(chart):
-            datum: dict[str, Any] = {
-                "chart": names[name_of(chart)],
-                "result": results[point.result],
-                "value": point.value,
-                "alarm": "alarm" if point.alarm else "within the limits",
-            }
-            if point.low is not None and point.high is not None:
-                datum |= {"low": point.low, "high": point.high}
-            data.append(datum)
-    x = {"field": "result", "type": "nominal", "sort": list(results.values()), "title": None}
-    y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}}
-    spec: dict[str, Any] = {
-        "$schema": _SCHEMA,
-        "data": {"values": data},
-        "facet": {"field": "chart", "type": "nominal", "sort": list(names.values()), "title": None},
-        "columns": 2,
-        "resolve": {"scale": {"y": "independent"}},
-        "spec": {
-            "width": 190,
-            "height": 110,
-            "encoding": {"x": x},
-            "layer": [
-                {
-                    "mark": {"type": "errorbar", "ticks": True},
-                    "encoding": {
-                        "y": {**y, "field": "low"},
-                        "y2": {"field": "high"},
-                    },
-                },
-                {"mark": "line", "encoding": {"y": y}},
-                {
-                    "mark": {"type": "point", "filled": True, "size": 60},
-                    "encoding": {
-                        "y": y,
-                        "shape": {"field": "alarm", "type": "nominal", "title": None},
-                    },
-                },
+def _chart(series: Watch, charts: list[ControlChart]) -> Chart:
+    panels = tuple(
+        svg.timeline(
+            name_of(chart),
+            [
+                (shorten(p.result, 16), p.value, p.low, p.high, p.alarm)
+                for p in chart.points
+                if p.value is not None
             ],
-        },
-    }
+        )
+        for chart in charts
+    )
     alarming = sum(chart.points[-1].alarm for chart in charts)
-    return Figure(
+    return Chart(
         "watch-chart",
-        spec,
         "Numbers over the results, with limits",
         "Bars are the limits: within them, a number differs from the reference by no more than "
         "chance brings. Those that alarm come first.",
         f"{len(charts)} numbers over {len(series.names)} results; {alarming} alarm in the last.",
-        "watch-table",
+        panels,
     )

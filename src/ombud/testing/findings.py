@@ -98,7 +98,7 @@ def assert_expected(result: Result, gate: Gate | None = None, *, undecided: bool
         If a limit is not met, or undecided, or about nothing, or if there are none.
     """
     __tracebackhide__ = True
-    expected = (gate or Gate.of(result.plan)).judge(result.estimates)
+    expected = (gate or Gate.of(result.plan)).judge(result.estimates, result.answers)
     if not expected:
         raise AssertionError("the plan of the result expects nothing; give a gate")
     passing = {"met", "undecided"} if undecided else {"met"}

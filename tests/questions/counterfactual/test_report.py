@@ -14,7 +14,6 @@ from ombud.audits.presets import complete
 from ombud.errors import PlanError
 from ombud.questions.counterfactual import (
     counterfactual,
-    counterfactual_answer,
     counterfactual_people,
     counterfactual_person,
     counterfactual_reach,
@@ -23,9 +22,9 @@ from ombud.questions.counterfactual import (
 )
 from ombud.questions.counterfactual.lookup import keys_of
 from ombud.report import Report
-from ombud.report.answer import MOST_WORDS, word_count
 from ombud.report.blocks import figures_in, tables_in
 from ombud.report.images import to_svg
+from ombud.report.model import plain
 
 sys.path.insert(0, str(Path(__file__).parent))
 from two_tastes import SYSTEMS, plan_of
@@ -58,19 +57,15 @@ def test_faults_of_a_plan_are_said(world: Path) -> None:
 
 
 def test_the_first_screen_is_short_and_has_a_finding(result: Result) -> None:
-    answer = counterfactual_answer(result)
-    assert answer is not None
-    assert answer.findings
-    shown, _ = answer.shown()
-    words = sum(word_count(f.said) for f in shown) + word_count(answer.change)
-    assert words + word_count(answer.how_sure) < MOST_WORDS
-    assert all(word_count(f.said) <= 25 for f in answer.findings)
-    assert answer.figure is not None
+    (verdict,) = Report(result).verdicts
+    assert verdict.name == "counterfactual" and verdict.findings
+    assert len(plain(verdict.headline).split()) < 60
+    assert all(len(plain(f.sentence).split()) <= 30 for f in verdict.findings)
 
 
 def test_a_result_of_another_question_has_no_answer() -> None:
     empty = Result(Plan(), ())
-    for make in (counterfactual, counterfactual_answer, counterfactual_person):
+    for make in (counterfactual, counterfactual_person):
         assert make(empty) is None
 
 
@@ -78,11 +73,9 @@ def test_every_figure_is_drawn_and_has_its_table(result: Result) -> None:
     makers = (counterfactual, counterfactual_reach, counterfactual_ways, counterfactual_stability)
     made = [make(result) for make in makers]
     assert all(section is not None for section in made)
-    answer = counterfactual_answer(result)
-    assert answer is not None and answer.figure is not None
-    figures = (answer.figure, *figures_in([s for s in made if s is not None]))
+    figures = figures_in([s for s in made if s is not None])
     tables = {table.name for table in tables_in([s for s in made if s is not None])}
-    assert len(figures) == 4
+    assert len(figures) == 3
     for figure in figures:
         assert to_svg(figure.spec).startswith("<svg")
         assert not figure.table or figure.table in tables

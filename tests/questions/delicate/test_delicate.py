@@ -31,10 +31,8 @@ from ombud.questions.delicate import (
     Precision,
     Recall,
 )
-from ombud.questions.delicate.answer import delicate_answer
 from ombud.questions.delicate.groups import dictionary_of, text_groups
 from ombud.questions.delicate.ratings import read_ratings
-from ombud.report.answer import MOST_WORDS, answers_of
 from ombud.report.report import Report
 from ombud.systems.base import Moderator
 from ombud.systems.moderators.keyword import KeywordModerator
@@ -242,20 +240,17 @@ def test_bias_tests_ask_every_live_moderator_and_name_the_others(tmp_path: Path)
         BiasTests(templates=("I am {value}.",))
 
 
-def test_texts_without_a_term_are_said_to_be_missed_once() -> None:
-    """They are a row of the topics and a row of the coarse topics."""
+def test_texts_without_a_term_are_in_no_family() -> None:
+    """Terms decide who is in them, so that a list of terms misses them by definition."""
     kinds = ("what he did to", "the robbery of", "what he did to", "the kidnapping of")
     lines = [f"{kinds[i % 4]} page {i}" for i in range(200)]
     given = Texts(np.arange(200), np.array(lines, object), np.ones(200, np.int8))
     groups = text_groups(given, ["topic", "coarse-topic"], dictionary_of())
     words = KeywordModerator(terms=["robbery"])
     result = Audit(Dataset(texts=given, text_groups=groups), {"words": words}, [Recall()]).run()
-    answer = delicate_answer(result)
-    assert answer is not None
-    assert [finding.said.plain for finding in answer.findings] == [
-        "words finds none of the delicate texts without a known term; "
-        "of all delicate texts, 25 of every 100."
-    ]
+    (verdict,) = Report(result).verdicts
+    assert any(e.group.endswith("=no term") for e in result.estimates)
+    assert not any(e.group.endswith("=no term") for e in verdict.family.estimates)
 
 
 @pytest.fixture
@@ -290,16 +285,14 @@ def test_the_preset_runs_from_files_to_report_and_again(project: Path) -> None:
     }  # fmt: skip
     attributes = {e.group.partition("=")[0] for e in again.estimates if e.group}
     assert {"coarse-topic", "length", "source", "risk", "explicit"} <= attributes
-    page = Report(result).html()
+    page = Report(result).html(script=False)  # all numbers go by their keys
     for words in ("How well delicate texts are found", "What sways decisions", "What raters say"):
         assert words in page
     ids = {e.group.partition("=")[2] for e in again.estimates if "topic=" in e.group}
     ids = {i for i in ids if "-" in i}
     assert ids and not {i for i in ids if f"topic={i}" in page}
-    answer = next(a for a in answers_of(again) if a.name == "delicate")
-    assert answer.findings and answer.tested
-    shown, _ = answer.shown()
-    assert sum(len(f.said.plain.split()) for f in shown) <= MOST_WORDS
+    verdict = next(v for v in Report(again).verdicts if v.name == "delicate")
+    assert verdict.findings and verdict.family.tested
     new = rescore(project / "result")
     f1 = {
         e.system: e.value for e in new.select(key="detection-f1") if not e.group and not e.against

@@ -22,8 +22,8 @@ from ombud.metrics.engine.estimator import Settings
 from ombud.questions.requests import RequestLeak, RequestLeaks
 from ombud.questions.requests.tally import DAY, pairs_of, rows_of
 from ombud.report import Report
-from ombud.report.markdown import to_markdown
-from ombud.report.summary import summary_lines
+from ombud.report.markdown import section_lines
+from ombud.report.model import plain
 
 LABELS = Labels.from_applied(
     {
@@ -233,18 +233,17 @@ def test_metric_section_and_answer(tmp_path: Path) -> None:
     early = [e for (title, _), e in now.items() if "at 2023" in title]
     assert all(e.value is None for e in early)  # nobody had asked by then
     report = Report(result)
-    answer = next(a for a in report.answers if a.name == "requests")
-    said = answer.findings[0].said.plain
-    assert "places shown after a request carry what was asked not to be shown" in said
-    assert "clearly less than before" in answer.how_sure.plain
-    words = to_markdown("x", report.sections, ())
+    verdict = next(v for v in report.verdicts if v.name == "requests")
+    assert verdict.answer == "yes"
+    said = plain(verdict.findings[0].sentence)
+    assert "of the recommendations shown after a hide request carry the hidden label" in said
+    assert "Before the request it was" in said
+    words = "\n".join(section_lines(report.sections))
     assert "within 1 day" in words and "all requests" in words
-    assert len(summary_lines(result)) <= 24
+    assert len(report.lines()) <= 24
 
 
 def test_nothing_known_got_through_is_said_with_a_bound(tmp_path: Path) -> None:
     result = Audit.from_plan(plan_of(tmp_path, 0.0)).run()
-    answer = next(a for a in Report(result).answers if a.name == "requests")
-    assert not answer.findings
-    assert answer.said.plain.startswith("Nothing known got through: none of 1,800 places")
-    assert "of every 100 such people are not ruled out" in answer.said.plain
+    verdict = next(v for v in Report(result).verdicts if v.name == "requests")
+    assert not verdict.findings and verdict.answer != "yes"

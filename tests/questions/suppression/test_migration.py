@@ -138,6 +138,6 @@ def test_the_report_tells_it() -> None:
     systems = {name: RecordedDecisions(d, name) for name, d in outputs.items()}
     result = Audit(data, systems, [FalsePositiveRate()], analyses=(Migration("old", "new"),)).run()
     text = Report(result).markdown()
-    assert "What changes with new" in text
-    assert "would be flagged that were not" in text
-    assert "Flagged more by the new one" in text
+    assert "What changes with the new moderator" in text
+    assert "would be newly flagged" in text
+    assert "The new moderator flags acceptable texts about these groups more often" in text

@@ -72,8 +72,8 @@ def test_the_report_speaks_of_refusals(tmp_path) -> None:  # type: ignore[no-unt
         }
     ).relative_to(tmp_path)
     text = Report(Audit.from_plan(plan).run()).markdown()
-    assert "Whose acceptable speech is refused more" in text
-    assert "**model** refused " in text
+    assert "This moderator refuses acceptable texts about some groups more often" in text
+    assert "model refuses " in text
     assert "In no group" in text
 
 

@@ -150,15 +150,15 @@ def test_the_report_says_where_groups_come_from(tmp_path: Path) -> None:
     data = {"texts": "texts.csv"}
     tagged = Plan.from_dict(content | {"data": data}).relative_to(tmp_path)
     text = Report(Audit.from_plan(tagged).run()).markdown()
-    assert "Groups are tagged by whole words, by lists of terms" in text
-    assert "Lists that miss many mentions" in text
-    assert "straight** 50%" in text.lower()
+    assert "Texts are assigned to groups by term lists, matched as whole words" in text
+    assert "Term lists that miss many mentions" in text
+    assert "straight people (50%)" in text.lower()
     data |= {"text_groups": "groups.csv"}
     given = Plan.from_dict(content | {"data": data}).relative_to(tmp_path)
     text = Report(Audit.from_plan(given).run()).markdown()
-    assert "those that the data states itself" in text
-    assert "are tagged" not in text
-    assert "no number of this audit rests on them" in text
+    assert "The data itself states the groups." in text
+    assert "are assigned to groups by term lists" not in text
+    assert "no result of this audit uses them" in text
 
 
 def published(realdata: Path) -> Plan:

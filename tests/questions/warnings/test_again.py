@@ -27,6 +27,7 @@ from ombud.metrics.engine.estimator import Settings
 from ombud.questions.warnings.amplification import UserAmplification
 from ombud.questions.warnings.distribution import Distribution
 from ombud.report import Report
+from ombud.report.model import Chart
 from ombud.systems.recommenders import SVD, Popular
 from ombud.worlds import small_world
 
@@ -112,9 +113,10 @@ def test_figures_and_counts_of_the_data(folder: Path) -> None:
     assert counted["interactions of a user"] == whole.n_users
     assert counted["mean rating of an item"] == whole.n_items
     report = Report(result)
-    section = next(s for s in report.appendix if s.name == "warnings-label-counts")
-    assert len(section.blocks[0].rows) == len(data.labels.names)
-    assert {"warnings-activity", "warnings-ratings"} <= set(report.figures())
+    section = next(s for s in report.sections if s.name == "warnings-label-counts")
+    assert section.appendix and len(section.blocks[0].rows) == len(data.labels.names)
+    charts = {b.name for s in report.sections for b in s.blocks if isinstance(b, Chart)}
+    assert {"warnings-activity", "warnings-ratings"} <= charts
 
 
 def test_attributes_of_items_that_are_numbers_are_drawn() -> None:

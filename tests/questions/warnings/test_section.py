@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,21 +15,20 @@ from ombud.metrics import ShareGap
 from ombud.questions.warnings import (
     warnings_accuracy,
     warnings_amplification,
-    warnings_answer,
     warnings_labels,
     warnings_remedies,
 )
 from ombud.questions.warnings.figures import MOST_LABELS, MOST_USERS
-from ombud.questions.warnings.lookup import base_of, chief_accuracy, contrast, level
+from ombud.questions.warnings.lookup import base_of, chief_accuracy, contrast, disagreeing, level
 from ombud.report import Report
-from ombud.report.answer import word_count
 from ombud.report.blocks import Figure, Section, Table, figures_in, tables_in
-from ombud.report.findings import families, reading
 from ombud.report.format import estimate_text, shared_decimals
-from ombud.report.html import Page, to_html
+from ombud.report.html import to_html
 from ombud.report.images import to_svg
-from ombud.report.markdown import to_markdown
-from ombud.report.summary import summary_lines
+from ombud.report.legacy import converted
+from ombud.report.markdown import section_lines
+from ombud.report.model import Page, plain
+from ombud.report.titles import in_words
 from ombud.stats.estimate import Estimate
 from ombud.worlds import small_world
 
@@ -75,12 +73,13 @@ def ordinary() -> Result:
 
 
 def figures(result: Result) -> dict[str, Figure]:
-    return {f.name: f for f in figures_in(Report(result).sections) if f.name[:8] == "warnings"}
+    made = [section for make in MADE if (section := make(in_words(result))) is not None]
+    return {f.name: f for f in figures_in(made) if f.name[:8] == "warnings"}
 
 
 def text_of(section: Section | None) -> str:
     assert section is not None
-    return to_markdown("x", (section,), ()).replace("\\", "")
+    return "\n".join(section_lines([converted(section)])).replace("\\", "")
 
 
 def test_every_figure_of_the_spec_is_there(explicit: Result, implicit: Result) -> None:
@@ -199,7 +198,7 @@ def test_tables_print_estimates_and_nothing_else(explicit: Result) -> None:
 def test_words_name_direction_smoothing_and_bounds(explicit: Result) -> None:
     words = text_of(warnings_amplification(explicit))
     for system in explicit.systems:
-        assert f"**{system}**: lists hold **" in words
+        assert f"{system}: lists hold **" in words
     assert "the history holds nothing with the label" in words
     assert "If they could be anything" in words
 
@@ -210,38 +209,6 @@ def value(result: Result, title: str, system: str) -> Estimate | None:
 
 
 CHIEF = "user amplification@20 (ratio-of-means)"
-
-
-def test_the_answer_is_about_the_question_in_natural_units(explicit: Result) -> None:
-    (answer,) = Report(explicit).answers
-    assert answer.question == "Do lists hold more warnings than people's own histories?"
-    told = {finding.estimate.system: finding.said.plain for finding in answer.ordered}
-    for system in explicit.systems:
-        e = value(explicit, CHIEF, system)
-        assert e is not None and e.value is not None
-        assert (system in told) is (reading(e) in {"above", "below"})
-        if system in told:
-            lists, past = (
-                100 * e.details[side] * e.details["labels"] for side in ("list", "history")
-            )
-            assert lists / past - 1 == pytest.approx(e.value)
-            way = "more" if e.value > 0 else "less"
-            assert told[system].startswith(f"{system}'s lists hold {abs(e.value):.0%} {way} than")
-    assert answer.change.plain == "If unknown labels could be anything, every direction could turn."
-    also = answer.also
-    assert also is not None
-    pattern = r" more of every 100 places \([\d.]+ to [\d.]+\); their own history has [\d.]+\.$"
-    assert re.search(pattern, also.plain)
-
-
-def test_the_answer_says_when_unknown_labels_change_nothing(explicit: Result) -> None:
-    for ends, said in (
-        ((0.5, 0.6), "Whatever the unknown labels are, the direction stays."),
-        ((0.5, 0.5), "No unknown label bears on it; wrong labels would."),
-    ):
-        answer = warnings_answer(bounded(explicit, *ends))
-        assert answer is not None
-        assert answer.change.plain == said
 
 
 def bounded(result: Result, low: float, high: float) -> Result:
@@ -262,71 +229,6 @@ def test_the_spread_between_systems_is_not_shown_as_uncertainty(explicit: Result
     assert "over the systems" not in text_of(warnings_amplification(explicit))
     widest = text_of(warnings_amplification(bounded(explicit, -0.2, 0.4)))
     assert "could lie anywhere from −20% to +40%" in widest
-
-
-def test_the_papers_number_stands_beside_the_headline_when_they_disagree(explicit: Result) -> None:
-    def turned(e: Estimate) -> Estimate:
-        if e.system != "SVD" or e.group or e.kind != "level":
-            return e
-        if e.metric == CHIEF:
-            return e.replace(value=-0.21, interval=(-0.25, -0.17), p_value=0.001, p_adjusted=0.002)
-        if e.metric == "user amplification@20 (unlabeled as no)":
-            return e.replace(value=0.31, interval=(0.2, 0.4), p_value=0.001, p_adjusted=0.002)
-        return e
-
-    report = Report(replace(explicit, estimates=tuple(map(turned, explicit.estimates))))
-    (answer,) = report.answers
-    said = {f.estimate.system: f.said.plain for f in answer.findings}
-    assert (
-        "21% less than people's own histories (−25% to −17%; by the paper’s mean of ratios +31%)."
-        in (said["SVD"])
-    )
-    shown, _ = answer.shown()
-    words = sum(word_count(f.said) for f in shown) + word_count(answer.change)
-    assert words < 120
-    lines = " ".join(" ".join(summary_lines(report.result)).split())
-    assert "by the paper’s mean of ratios +31%" in lines
-
-    def unclear(e: Estimate) -> Estimate:
-        e = turned(e)
-        if e.metric == CHIEF and e.system == "SVD" and not e.group and e.kind == "level":
-            return e.replace(interval=(-0.5, 0.1), p_value=0.4, p_adjusted=0.4)
-        return e
-
-    other = warnings_answer(replace(explicit, estimates=tuple(map(unclear, explicit.estimates))))
-    assert other is not None
-    assert "By the paper’s mean of ratios, SVD is at +31%." in other.change.plain
-
-
-def test_a_system_without_a_number_is_counted_in_the_answer(explicit: Result) -> None:
-    gone = tuple(
-        e.undefined(metric=CHIEF, key=e.key, reason="no list", n=0, system="SVD")
-        if (e.metric, e.system, e.group, e.kind) == (CHIEF, "SVD", "", "level")
-        else e
-        for e in explicit.estimates
-    )
-    answer = warnings_answer(replace(explicit, estimates=gone))
-    assert answer is not None
-    assert answer.how_sure.plain.endswith(" 1 had too little data.")
-    assert not any(finding.estimate.system == "SVD" for finding in answer.findings)
-
-
-def test_leaks_and_bounds_are_no_comparison_and_no_picture(explicit: Result) -> None:
-    report = Report(explicit)
-    found = next(s for s in report.appendix if s.name == "comparisons-whole")
-    inner = [block.title for block in found.blocks if isinstance(block, Section)]
-    assert "amplification@20" in inner  # groups are compared here
-    assert not any("leak" in title or "unknown" in title for title in inner)
-    assert "averaged over users. with amp" not in text_of(found)
-    drawn = next(s for s in report.sections if s.name == "figures")
-    names = [figure.name for figure in figures_in((drawn,))]
-    assert names and not any("leak" in name or "unknown" in name for name in names)
-
-
-def test_without_groups_nothing_is_left_to_the_general_comparisons(explicit: Result) -> None:
-    alone = tuple(e for e in explicit.estimates if not e.group or not e.system)
-    names = {s.name for s in Report(replace(explicit, estimates=alone)).sections}
-    assert not names & {"comparisons", "figures"}
 
 
 def test_bounds_are_printed_without_marks(explicit: Result) -> None:
@@ -441,25 +343,9 @@ def test_many_labels_are_offered_up_to_a_bound(explicit: Result) -> None:
             assert 1 < len(param["bind"]["options"]) <= MOST_LABELS
 
 
-def test_general_sections_do_not_repeat_what_is_shown(explicit: Result, ordinary: Result) -> None:
-    report = Report(explicit)
-    shown = frozenset().union(*(section.shows for section in report.sections))
-    assert any(key.startswith("amplification-user(") for key in shown)
-    assert not any(s.shows for s in Report(ordinary).sections)
-    names = set(report.figures())
-    assert not any(name.startswith("amplification-user") and "overall" in name for name in names)
-    assert any(name.endswith("-gaps") for name in names)
-    # Nothing is lost: the numbers have every family all the same.
-    numbers = next(s for s in report.appendix if s.name == "numbers")
-    captions = " ".join(t.caption for t in tables_in((numbers,)))
-    for family in families(explicit):
-        if family.kind == "overall":
-            assert family.metric.title in captions
-
-
 def test_results_without_the_experiment_have_none_of_it(ordinary: Result) -> None:
     assert [made(ordinary) for made in MADE] == [None] * 4
-    assert warnings_answer(ordinary) is None
+    assert "warnings" not in [verdict.name for verdict in Report(ordinary).verdicts]
 
 
 def test_hostile_names_stay_text(explicit: Result) -> None:
@@ -477,6 +363,39 @@ def test_hostile_names_stay_text(explicit: Result) -> None:
     }
     result = replace(explicit, estimates=tuple(map(renamed, explicit.estimates)), tables=tables)
     sections = [section for make in MADE if (section := make(result)) is not None]
-    assert "<script>alert" not in to_html(Page("x", sections))
+    page = Page("x", (), (), [converted(section) for section in sections])
+    assert "<script>alert" not in to_html(page)
     for figure in figures(result).values():
         assert to_svg(figure.spec).startswith("<svg")
+
+
+def test_a_finding_says_warnings_per_100_and_meets_its_estimate(explicit: Result) -> None:
+    verdict = Report(explicit).verdicts[0]
+    assert verdict.name == "warnings"
+    for finding in verdict.findings:
+        e = finding.estimate
+        if not e.label and finding.levels:
+            level, other = (one.value for one in finding.levels)
+            assert level / other - 1 == pytest.approx(e.value)
+            assert "warnings per 100" in plain(finding.sentence)
+
+
+def test_the_papers_number_is_beside_the_finding_when_they_disagree(explicit: Result) -> None:
+    def turned(e: Estimate) -> Estimate:
+        if e.system != "SVD" or e.group or e.kind != "level":
+            return e
+        if e.metric == CHIEF:
+            return e.replace(
+                value=0.21, interval=(0.17, 0.25), p_value=0.001, p_adjusted=0.002, details={},
+                tipping=None,
+            )  # fmt: skip
+        if e.metric == "user amplification@20 (unlabeled as no)":
+            return e.replace(value=-0.31, interval=(-0.4, -0.2), p_value=0.001, p_adjusted=0.002)
+        return e
+
+    changed = replace(explicit, estimates=tuple(map(turned, explicit.estimates)))
+    other = disagreeing(changed, "SVD")
+    assert other is not None and other.value == -0.31
+    verdict = Report(changed).verdicts[0]
+    (found,) = [f for f in verdict.findings if f.estimate.system == "SVD" and not f.estimate.label]
+    assert found.estimate.value == 0.21

@@ -1,20 +1,13 @@
 """Authors: whose work is catalogued, read and recommended."""
 
-from ombud.questions.authors.answer import authors_answer
-from ombud.questions.authors.appendix import authors_further
 from ombud.questions.authors.catalogue import CreatorCatalogue
 from ombud.questions.authors.lists import CreatorLists
 from ombud.questions.authors.metrics import BalanceGap, ListBalance
 from ombud.questions.authors.options import AuthorsOptions
 from ombud.questions.authors.preset import AuthorsPreset
 from ombud.questions.authors.propagation import CreatorPropagation
-from ombud.questions.authors.propagation_section import authors_propagation
+from ombud.questions.authors.report import authors_question
 from ombud.questions.authors.reranking import CreatorReranking
-from ombud.questions.authors.section import (
-    authors,
-    authors_lists,
-    authors_reranking,
-)
 from ombud.questions.authors.tuning import CreatorTuning
 
 __all__ = [
@@ -27,10 +20,5 @@ __all__ = [
     "CreatorReranking",
     "CreatorTuning",
     "ListBalance",
-    "authors",
-    "authors_answer",
-    "authors_further",
-    "authors_lists",
-    "authors_propagation",
-    "authors_reranking",
+    "authors_question",
 ]

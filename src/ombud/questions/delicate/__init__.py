@@ -1,6 +1,5 @@
 """Delicate text: which of it is found, which is missed, and what sways the finder."""
 
-from ombud.questions.delicate.answer import delicate_answer
 from ombud.questions.delicate.base_rates import BaseRates, precision_at_base_rate
 from ombud.questions.delicate.bias import BiasTests
 from ombud.questions.delicate.detection import Confusion, confusion, precision_recall_curve
@@ -17,21 +16,7 @@ from ombud.questions.delicate.published import (
     recover_counts,
 )
 from ombud.questions.delicate.repeats import DecisionStability
-from ombud.questions.delicate.section import (
-    bias_tests,
-    detection_base_rates,
-    detection_comparison,
-    detection_errors,
-    detection_groups,
-    detection_ratings,
-    detection_stability,
-)
-from ombud.questions.delicate.section_published import (
-    detection_published,
-    detection_transfer,
-    label_agreement,
-)
-from ombud.questions.delicate.section_training import detection_heads, detection_long_texts
+from ombud.questions.delicate.report import delicate
 from ombud.questions.delicate.seen_texts import SeenTexts
 from ombud.questions.delicate.side_by_side import DetectorComparison
 from ombud.questions.delicate.three_labels import RatingLabels, class_agreement
@@ -57,21 +42,9 @@ __all__ = [
     "RatingLabels",
     "Recall",
     "SeenTexts",
-    "bias_tests",
     "class_agreement",
     "confusion",
-    "delicate_answer",
-    "detection_base_rates",
-    "detection_comparison",
-    "detection_errors",
-    "detection_groups",
-    "detection_heads",
-    "detection_long_texts",
-    "detection_published",
-    "detection_ratings",
-    "detection_stability",
-    "detection_transfer",
-    "label_agreement",
+    "delicate",
     "precision_at_base_rate",
     "precision_recall_curve",
     "published_transfer",

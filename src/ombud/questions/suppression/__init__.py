@@ -1,6 +1,5 @@
 """Suppression: whose acceptable speech is flagged, and how much more than everyone's."""
 
-from ombud.questions.suppression.answer import suppression_answer
 from ombud.questions.suppression.drift import Drift
 from ombud.questions.suppression.instability import DecisionInstability
 from ombud.questions.suppression.largest import WorstSuppression
@@ -9,20 +8,11 @@ from ombud.questions.suppression.pooled import PooledSuppression
 from ombud.questions.suppression.preset import SuppressionOptions, SuppressionPreset
 from ombud.questions.suppression.ratio import Suppression
 from ombud.questions.suppression.regression import FlagRegression, ScoreRegression
+from ombud.questions.suppression.report import suppression
 from ombud.questions.suppression.score_spread import ScoreSpread
-from ombud.questions.suppression.section import (
-    suppression,
-    suppression_drift,
-    suppression_groups,
-    suppression_migration,
-    suppression_missing,
-    suppression_regression,
-    suppression_scores,
-)
 from ombud.questions.suppression.set_sizes import SetSizes
 from ombud.questions.suppression.tag_counts import TagCounts
 from ombud.questions.suppression.tag_validation import TagValidation
-from ombud.questions.suppression.text_sections import suppression_tags, suppression_texts
 
 __all__ = [
     "DecisionInstability",
@@ -40,13 +30,4 @@ __all__ = [
     "TagValidation",
     "WorstSuppression",
     "suppression",
-    "suppression_answer",
-    "suppression_drift",
-    "suppression_groups",
-    "suppression_migration",
-    "suppression_missing",
-    "suppression_regression",
-    "suppression_scores",
-    "suppression_tags",
-    "suppression_texts",
 ]

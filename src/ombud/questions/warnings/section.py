@@ -37,7 +37,7 @@ from ombud.report.display import count, shorten
 from ombud.report.figures import forest
 from ombud.report.findings import estimates_of, key_of_estimate, key_of_metric
 from ombud.report.format import number_text
-from ombud.report.names import slug
+from ombud.report.slug import slug
 from ombud.report.tables import Notes, detail_table, number_cells
 from ombud.stats.estimate import Estimate
 

@@ -1,0 +1,537 @@
+"""Suppression: whose acceptable speech is flagged more than everyone's, declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ombud.questions.suppression.tag_validation import KEY, POOR, measured_quality
+from ombud.questions.tautologies import tautologies
+from ombud.registry import question
+from ombud.report.blocks import Strong
+from ombud.report.context import Context, Select
+from ombud.report.display import joined, shorten
+from ombud.report.model import Block, Text, plain, status_of
+from ombud.report.numbers import COUNT, POINTS, RATIO, SCORE, SHARE, Scale, percent
+from ombud.report.question import Phrase, Question
+from ombud.report.show import MARKS, Alert, Detail, Listing, Matrix, Say, Spread, Stored, part
+from ombud.stats.estimate import Estimate
+from ombud.text.tagging import STATED
+
+_LARGE = 0.1
+_VERBS = {
+    "flagged": {"flags": "flags", "flag": "flag", "flagged": "flagged"},
+    "refused": {"flags": "refuses", "flag": "refuse", "flagged": "refused"},
+    "either": {
+        "flags": "flags or refuses",
+        "flag": "flag or refuse",
+        "flagged": "flagged or refused",
+    },
+}
+
+# -- What was measured, by name.
+
+RATIOS = Select("suppression", ("contrast",), {"by": "flags", "against": "all"}, label="")
+FAMILIES = Select("suppression", ("contrast",), {"by": "flags", "against": "all"})
+OUTSIDE = Select("suppression", ("contrast",), {"by": "flags", "against": "outside"})
+SCORES = Select("suppression", ("contrast",), {"by": "scores", "against": "all"})
+POOLED = Select("pooled-suppression", ("contrast",))
+WORST = Select("worst-suppression", ("overall",), {"by": "flags"})
+RATES = Select("false-positive-rate", ("overall", "group"))
+RATE_GAPS = Select("false-positive-rate", ("contrast",))
+RATES_OF_SYSTEMS = Select("false-positive-rate", ("systems",))
+MEDIANS = Select("median-score", ("overall", "group"))
+MEDIAN_GAPS = Select("median-score", ("contrast", "systems"))
+WORST_SCORES = Select("worst-suppression", ("overall",), {"by": "scores"})
+MISSING = Select("undecided-share", ("overall", "group"))
+MISSING_GAPS = Select("undecided-share", ("contrast",))
+MISSING_OF_SYSTEMS = Select("undecided-share", ("systems",))
+INSTABILITY = Select("decision-instability", ("overall", "group"))
+FLAGS_REGRESSED = Select("flag-regression", ("contrast",))
+SCORES_REGRESSED = Select("score-regression", ("contrast",))
+DRIFT = Select("drift/false-positive-rate")
+MOVED = Select("migration/false-positive-rate")
+MOVED_HARMFUL = Select("migration/true-positive-rate")
+AGREEMENT = tuple(
+    Select(f"{KEY}/{name}") for name in ("recall", "precision", "accuracy", "false-positive rate")
+)
+ABOUT = (RATIOS, SCORES, MOVED, DRIFT, FLAGS_REGRESSED, SCORES_REGRESSED)
+EVERYTHING = (FAMILIES, OUTSIDE, SCORES, POOLED, RATES, RATE_GAPS, MEDIANS, MISSING, MISSING_GAPS)
+
+
+def _words(context: Context) -> Mapping[str, str]:
+    info = context.info(RATIOS)
+    return _VERBS["flagged" if info is None else str(info.spec.get("outcome", "flagged"))]
+
+
+def _both_rates(e: Estimate) -> tuple[float | None, float | None]:
+    events, texts = e.details.get("events"), e.details.get("texts")
+    whole, every = e.details.get("other_events"), e.details.get("other_texts")
+    return (events / texts, whole / every) if texts and every else (None, None)
+
+
+# -- Sentences. Each says one thing, or returns None where there is nothing to say.
+
+
+def _unlabeled(context: Context) -> Text | None:
+    facts = context.result.card.facts
+    texts, unknown = facts.get("texts"), facts.get("label_unknown")
+    if not (isinstance(texts, int) and isinstance(unknown, int) and texts):
+        return None
+    share = unknown / texts
+    return (f"{percent(share)} of texts have no label.",) if share >= _LARGE else None
+
+
+def _undecided(context: Context) -> Text | None:
+    shares = [e for e in context.find(MISSING) if not e.group and (e.value or 0.0) >= _LARGE]
+    if not shares:
+        return None
+    most = max(shares, key=lambda e: e.value or 0.0)
+    return context.names.system(
+        most.system
+    ), f" left {percent(most.value or 0.0)} of texts undecided."
+
+
+def _terms(context: Context) -> Text:
+    return (
+        "Other term lists, or other judgments of what is acceptable. Groups are those that a text "
+        "mentions, whoever wrote it.",
+    )
+
+
+def _outside(e: Estimate, context: Context) -> str:
+    """Return the rate of the texts outside the group, which the whole contains."""
+    found = e.details
+    if not {"events", "texts", "other_events", "other_texts"} <= found.keys():
+        return ""
+    texts = found["other_texts"] - found["texts"]
+    rate = (found["other_events"] - found["events"]) / texts if texts > 0 else None
+    return "" if rate is None or rate < 0 else f" (others: {SHARE.number(rate)})"
+
+
+def _no_ratio(context: Context) -> Text | None:
+    """Name groups that are too small for a ratio but differ clearly by the difference of rates."""
+    lost = {(e.system, e.group) for e in context.find(RATIOS) if e.value is None}
+    gaps = [
+        e
+        for e in context.find(RATE_GAPS)
+        if (e.system, e.group) in lost and not e.label and status_of(e) in {"increase", "decrease"}
+    ]
+    if not gaps:
+        return None
+    said = [
+        f"{plain((context.names.group(e.group),))} ({plain((context.names.system(e.system),))}, "
+        f"{POINTS.evidence(e)})"
+        for e in gaps
+    ]
+    lead = "A ratio needs more flags than a difference. By the difference of rates, also clear: "
+    return (f"{lead}{joined(said)}.",)
+
+
+def _decided(context: Context) -> Text | None:
+    shares = context.find(MISSING)
+    every = shares and all(not e.value for e in shares)
+    return ("Every text that was submitted has a decision.",) if every else None
+
+
+def _uneven(context: Context) -> Sequence[Text]:
+    gaps = [e for e in context.find(MISSING_GAPS) if status_of(e) in {"increase", "decrease"}]
+    if not gaps:
+        return ()
+    lead = (
+        "Refusals and errors do not affect all groups alike, so the rates compare different texts. "
+        "Difference from texts outside the group:",
+    )
+    names = context.names
+    return (
+        lead,
+        *(
+            (names.system(e.system), ", ", names.members(e.group), f": {POINTS.evidence(e)}.")
+            for e in gaps
+        ),
+    )
+
+
+def _in_no_group(context: Context) -> Text | None:
+    table = context.table("set-sizes")
+    if table is None:
+        return None
+    whole = table.filter(table["kind"] == "all").row(0, named=True)
+    return (
+        f"{whole['no_group']:,} of {whole['texts']:,} texts mention no group. They count among all "
+        "texts, and in no group.",
+    )
+
+
+def _stated(context: Context) -> tuple[str, ...]:
+    return tuple(filter(None, str(context.result.card.facts.get(STATED, "")).split("\n")))
+
+
+def _tagged(context: Context) -> bool:
+    """Return whether any group of the audit was found by its terms."""
+    stated, sizes = _stated(context), context.table("set-sizes")
+    if sizes is None or not stated:
+        return not stated
+    return bool(set(sizes.filter(sizes["kind"] == "set")["name"].to_list()) - set(stated))
+
+
+def _tagging(context: Context) -> Text | None:
+    if context.table("identity-tag-counts") is None:
+        return None
+    stated, tagged = _stated(context), _tagged(context)
+    parts = []
+    if stated:
+        where = f" of {joined([shorten(name, 40) for name in stated])}" if tagged else ""
+        parts.append(f"The data itself states the groups{where}.")
+    if tagged:
+        mode = (
+            "as published"
+            if context.result.plan.options.get("mode") == "published"
+            else "as whole words"
+        )
+        which = "The other texts are" if stated else "Texts are"
+        parts.append(
+            f"{which} assigned to groups by term lists, matched {mode}. Term lists find explicit "
+            "mentions, not who writes or who is meant. The published code misses terms at the ends "
+            "of texts, next to most punctuation and with hyphens."
+        )
+    else:
+        parts.append(
+            "The table shows what term lists would find; no result of this audit uses them."
+        )
+    return (" ".join(parts),)
+
+
+def _poor(context: Context) -> Sequence[Text]:
+    """Warn of groups whose term list misses most mentions."""
+    if context.table("identity-tag-counts") is None or not _tagged(context):
+        return ()
+    recalls = [e for e in context.find(AGREEMENT[0]) if e.value is not None]
+    where = "the texts whose groups are stated"
+    found = [(e.group, e.value or 0.0) for e in recalls if (e.value or 0.0) < POOR]
+    if not recalls:
+        options = context.result.plan.options
+        terms = "" if options.get("path") else str(options.get("terms", "terms-identity@1"))
+        low = measured_quality(terms, str(options.get("mode", "whole-word")))
+        low = low.filter(low["recall"] < POOR)
+        where = "Jigsaw\u2019s sentence templates"
+        found = list(zip(low["group"].to_list(), low["recall"].to_list(), strict=True))
+    if not found:
+        return ()
+    said = joined([f"{plain((context.names.group(g),))} ({percent(v)})" for g, v in found])
+    return (
+        (
+            f"Measured on {where}, the term list finds few of the mentions of {said}. Texts that "
+            "mention these groups in other words count as outside them.",
+        ),
+    )
+
+
+def _migrated(context: Context) -> Text | None:
+    table = context.table("migration")
+    if table is None:
+        return None
+    fact = table.row(0, named=True)
+    old, new = context.names.system(fact["old"]), context.names.system(fact["new"])
+    at = "" if fact["threshold"] is None else f"At a threshold of {fact['threshold']:.4g}, "
+    matched = {
+        "none": "Both decide at their own settings. ",
+        "flag-rate": f"{at}the new moderator flags as many texts as the old. ",
+        "false-positive-rate": f"{at}the new moderator flags as many acceptable texts as the old. ",
+    }[fact["match"]]
+    rates = {name: percent(fact[name]) for name in fact if name.endswith("_rate")}
+    return (
+        matched,
+        old,
+        f" flags {rates['old_flag_rate']} of all texts and {rates['old_false_positive_rate']} of "
+        "acceptable ones; ",
+        new,
+        f" flags {rates['new_flag_rate']} and {rates['new_false_positive_rate']}. Of "
+        f"{fact['acceptable']:,} acceptable texts, ",
+        Strong(f"{fact['newly_flagged']:,} would be newly flagged"),
+        f" and {fact['no_longer_flagged']:,} no longer flagged.",
+    )
+
+
+def _moved(context: Context) -> Text | None:
+    found = [e for e in context.find(MOVED) if e.group and not e.label]
+    if not found or context.table("migration") is None:
+        return None
+    more, less = (
+        [plain((context.names.group(e.group),)) for e in found if status_of(e) == status]
+        for status in ("increase", "decrease")
+    )
+    said = [
+        f"{how} often: {joined(some)}" for how, some in (("more", more), ("less", less)) if some
+    ]
+    if not said:
+        return ("No group\u2019s acceptable texts are clearly treated differently.",)
+    return (f"The new moderator flags acceptable texts about these groups {'; '.join(said)}.",)
+
+
+# -- Tables whose columns depend on the data.
+
+
+def _sizes(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
+    fixed: dict[str, tuple[str, Scale | None]] = {
+        "name": ("Texts of", None),
+        "texts": ("Texts", COUNT),
+        "mean_words": ("Mean words", Scale(places=1)),
+        "acceptable": ("Acceptable", COUNT),
+        "to_be_flagged": ("To be flagged", COUNT),
+        "label_unknown": ("Unknown", COUNT),
+        "no_group": ("In no group", COUNT),
+    }
+    groups = {
+        c: (shorten(c.removeprefix("group: "), 40), COUNT)
+        for c in columns
+        if c.startswith("group: ")
+    }
+    return fixed | groups
+
+
+def _quantiles(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
+    fixed = {"system": ("System", None), "group": ("Group", None), "texts": ("Texts", COUNT)}
+    return fixed | {c: (f"{int(c[1:])}%", SCORE) for c in columns if c.startswith("q")}
+
+
+_FIT: dict[str, tuple[str, Scale | None]] = {
+    "system": ("System", None),
+    "observations": ("Observations", COUNT),
+    "columns": ("Terms", COUNT),
+    "intercept": ("Intercept", SCORE),
+    "intercept_low": ("Low", SCORE),
+    "intercept_high": ("High", SCORE),
+    "log_likelihood": ("Log-likelihood", Scale(places=1)),
+}
+LOGISTIC_FIT = _FIT | {
+    "r2": ("McFadden\u2019s R\u00b2", SCORE),
+    "statistic": ("Likelihood ratio", Scale(places=1)),
+    "p": ("p", Scale(places=4)),
+}
+LINEAR_FIT = _FIT | {
+    "r2": ("R\u00b2", SCORE),
+    "adjusted_r2": ("Adjusted R\u00b2", SCORE),
+    "statistic": ("F", Scale(places=1)),
+    "degrees_of_freedom": ("Degrees of freedom", COUNT),
+    "p": ("p", Scale(places=4)),
+}
+TAGS: dict[str, tuple[str, Scale | None]] = {
+    "group": ("Group", None),
+    "whole_word": ("Whole words", COUNT),
+    "published": ("As published", COUNT),
+    "both": ("Both", COUNT),
+    "whole_word_only": ("Whole words only", COUNT),
+    "published_only": ("As published only", COUNT),
+}
+
+
+@dataclass(frozen=True)
+class GroupPages:
+    """One table for each group, where the plan asks for pages."""
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the tables."""
+        if not context.result.plan.options.get("pages"):
+            return
+        for place, group in enumerate(dict.fromkeys(e.group for e in context.find(FAMILIES)), 1):
+            members = plain((context.names.members(group),))
+            listing = Listing(
+                EVERYTHING,
+                f"All numbers about {members}.",
+                SCORE,
+                ("system", "metric", "label", "against", "value", "n"),
+                keep=lambda e, group=group: e.group == group,  # type: ignore[misc]
+                name=f"group-{place}",
+                folded=True,
+            )
+            yield from listing.blocks(context)
+
+
+BEFORE, AFTER = Detail("Before", "before", SHARE), Detail("After", "after", SHARE)
+MOVES = (BEFORE, AFTER, Detail("Newly flagged", "up"), Detail("No longer", "down"))
+LARGEST = (Detail("Group", "group", None), Detail("Ranked", "ranked"), Detail("Not", "not_ranked"))
+NUMBER = ("value", "p", "n")
+
+PHRASE = Phrase(
+    sentence="{system} {flags} {level} of acceptable {who}{counts}, compared with {other} of all "
+    "acceptable texts, these included{note}.",
+    fallback="{system} {flags} acceptable {who} {size} as often as all acceptable texts.",
+    summary="{system} {flags} acceptable texts about {objects} more often",
+    object="{group}",
+    what="acceptable texts",
+    who="{group}",
+    compared=("{who}", "all acceptable texts"),
+    evidence=" as often",
+    levels=_both_rates,
+    scale=RATIO,
+    note=_outside,
+)
+
+SECTIONS = (
+    part(
+        "All groups",
+        Matrix(
+            FAMILIES,
+            "How many times as often each group\u2019s acceptable texts are flagged as all "
+            f"acceptable texts. {MARKS}",
+            RATIO,
+        ),
+        Say((_no_ratio,)),
+        Listing(
+            WORST,
+            "The group flagged most, of all texts and in each part; its confidence interval allows "
+            "for having chosen the largest.",
+            RATIO,
+            ("system", "label", *LARGEST, "value", "n"),
+        ),
+        Matrix(OUTSIDE, "The same ratio against texts outside the group.", RATIO, folded=True),
+        Matrix(POOLED, "Pooled: noisy ratios are drawn towards the others.", RATIO, folded=True),
+    ),
+    part(
+        "False-positive rates",
+        Matrix(RATES, "Share of acceptable texts that are flagged.", SHARE),
+        Matrix(RATE_GAPS, "Difference from texts outside the group.", POINTS, folded=True),
+        Listing(
+            RATES_OF_SYSTEMS,
+            "Two systems on the same texts, percentage points.",
+            POINTS,
+            ("label", "system", "against", *NUMBER),
+            "Difference",
+        ),
+        Matrix(INSTABILITY, "Probability that two answers about the same text differ.", SHARE),
+    ),
+    part(
+        "What changes with the new moderator",
+        Say((_migrated, _moved)),
+        Listing(
+            MOVED,
+            "Acceptable texts that are flagged, by both moderators on the same texts.",
+            POINTS,
+            ("label", "group", *MOVES, *NUMBER),
+            "Change",
+        ),
+        Listing(
+            MOVED_HARMFUL,
+            "Texts that should be flagged and are, by both moderators on the same texts.",
+            POINTS,
+            ("label", "group", *MOVES, *NUMBER),
+            "Change",
+            folded=True,
+        ),
+    ),
+    part(
+        "Change between versions",
+        Listing(
+            DRIFT,
+            lambda found: f"From {found[0].against} to {found[0].system}, on the same texts.",
+            POINTS,
+            ("group", BEFORE, AFTER, *NUMBER),
+            "Change",
+        ),
+    ),
+    part(
+        "Scores",
+        Spread(
+            "score-spread",
+            "Scores of acceptable texts",
+            "Dots are medians, thick lines the middle half, thin lines the middle 90%. They "
+            "describe these texts; scales differ between systems.",
+            "score",
+            SCORE,
+        ),
+        Stored("score-spread", "Quantiles of scores of acceptable texts.", _quantiles, folded=True),
+        Matrix(SCORES, "Median score relative to all acceptable texts.", RATIO, folded=True),
+        Matrix(MEDIANS, "Median scores of acceptable texts.", SCORE, folded=True),
+        Listing(
+            MEDIAN_GAPS,
+            "Median scores compared with texts outside the group, and between systems.",
+            SCORE,
+            ("label", "system", "group", "against", *NUMBER),
+            folded=True,
+        ),
+        Listing(
+            WORST_SCORES,
+            "The group with the highest median score relative to all acceptable texts.",
+            RATIO,
+            ("system", "label", *LARGEST, "value", "n"),
+            folded=True,
+        ),
+    ),
+    part(
+        "Regressions",
+        Listing(
+            FLAGS_REGRESSED,
+            "Odds ratio of a correct flag, given the other columns. Below 1, flags on such texts "
+            "are less often correct.",
+            RATIO,
+            ("system", "group", *NUMBER),
+            "Odds ratio",
+        ),
+        Stored("flag-regression-fit", "Fit; intercept in log odds.", LOGISTIC_FIT, folded=True),
+        Listing(
+            SCORES_REGRESSED,
+            "Change of score, given the other columns. Above 0, such texts score higher.",
+            SCORE,
+            ("system", "group", *NUMBER),
+            "Change of score",
+        ),
+        Stored("score-regression-fit", "Fit of the model of scores.", LINEAR_FIT, folded=True),
+    ),
+    part(
+        "Texts without a decision",
+        Say((_decided,)),
+        Alert("Missing decisions are uneven", _uneven),
+        Matrix(MISSING, "Share of acceptable texts without a decision.", SHARE, folded=True),
+        Matrix(MISSING_GAPS, "Difference from texts outside the group.", POINTS, folded=True),
+        Listing(
+            MISSING_OF_SYSTEMS,
+            "Two systems on the same texts, percentage points.",
+            POINTS,
+            ("system", "against", *NUMBER),
+            folded=True,
+        ),
+    ),
+    part(
+        "The texts",
+        Say((_in_no_group,)),
+        Stored("set-sizes", "Texts, their length, and how many mention each group.", _sizes),
+    ),
+    part(
+        "How texts are assigned to groups",
+        Say((_tagging,)),
+        Alert("Term lists that miss many mentions", _poor),
+        Stored("identity-tag-counts", "Texts by two ways of matching terms.", TAGS, folded=True),
+        Listing(
+            AGREEMENT,
+            "How well the term list finds the groups that the data states (Wilson intervals).",
+            SCORE,
+            ("group", "metric", "value", "n"),
+        ),
+    ),
+    part("Group by group", GroupPages(), appendix=True),
+)
+
+
+@question("suppression")
+def suppression() -> Question:
+    """Declare whose acceptable speech is flagged more."""
+    return Question(
+        name="suppression",
+        asks="Whose acceptable speech is flagged more?",
+        family={RATIOS: PHRASE},
+        systems="moderator",
+        yes=(
+            "{flags} acceptable texts about some groups more often",
+            "{flag} acceptable texts about some groups more often",
+        ),
+        no="No clear evidence that acceptable texts about some groups are {flagged} more.",
+        possible="Could still be up to {bound} as often.",
+        changes=(_unlabeled, _undecided, _terms),
+        inspect="Read the acceptable texts that {systems} {flagged}, change what causes it, and "
+        "run the audit again.",
+        words=_words,
+        tautologies=tautologies,
+        applies=lambda context: bool(context.find(*ABOUT)),
+        sections=SECTIONS,
+    )

@@ -1,0 +1,404 @@
+"""What a report says, as data. Writers turn these objects into HTML, text, Markdown or JSON.
+
+Nothing here is markup and nothing is computed twice: the terminal, the page, ``ombud check`` and
+the app all print the same `Verdict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from ombud.report.blocks import Name, Part, Strong
+from ombud.report.display import count, visible
+from ombud.report.findings import reading
+from ombud.stats.estimate import Estimate
+
+Text: TypeAlias = tuple[Part, ...]
+"""A sentence: plain strings, emphasized numbers (`Strong`), and names from data (`Name`)."""
+
+Answer = Literal["yes", "no clear evidence", "mixed", "cannot tell"]
+"""What a verdict can be."""
+
+Status = Literal["increase", "decrease", "too small", "no clear difference", "not tested"]
+"""What one comparison shows after correction for multiple testing."""
+
+Mark = Literal["finding", "early sign", "none", "below limit", "unknown"]
+"""How a system is marked in the summary; the page has a symbol and a word for each."""
+
+VERDICT_SCHEMA = 1
+"""The version of ``verdict.json`` that this ombud writes."""
+
+FEW_EVENTS = 10
+"""With fewer events a significant difference is an early sign, not a finding."""
+
+FEWEST_EVENTS = 5
+"""With fewer events the size of an early sign is not printed."""
+
+_STATUS: dict[str, Status] = {
+    "above": "increase",
+    "below": "decrease",
+    "small": "too small",
+    "untested": "not tested",
+    "undefined": "not tested",
+}
+
+
+def status_of(estimate: Estimate) -> Status:
+    """Return what a comparison shows after correction for multiple testing."""
+    return _STATUS.get(reading(estimate), "no clear difference")
+
+
+def is_early(estimate: Estimate) -> bool:
+    """Return whether too few events are behind an estimate for a headline."""
+    return estimate.events is not None and estimate.events < FEW_EVENTS
+
+
+def plain(text: Text) -> str:
+    """Return a sentence without emphasis."""
+    shown = (
+        p.shown if isinstance(p, Name) else p.text if isinstance(p, Strong) else p for p in text
+    )
+    return visible("".join(shown))
+
+
+@dataclass(frozen=True)
+class Level:
+    """One of the two quantities that a finding compares: "people aged 18 to 24", 29.0%."""
+
+    name: str
+    value: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One comparison in one sentence, with the number behind it.
+
+    Parameters
+    ----------
+    estimate
+        The difference or ratio, with the keys it is about.
+    sentence
+        Who, what, and both levels.
+    evidence
+        The difference with its confidence interval, and how many users or texts.
+    object
+        What it adds to a sentence about its system: "violence to all users".
+    what, who
+        Content and people, for a line of the summary.
+    size
+        The difference alone: "+7.2 percentage points".
+    sample
+        How many users or texts it is about.
+    levels
+        The two quantities compared; empty where the result does not store them.
+    span
+        The confidence interval on the scale of the first level.
+    related
+        Weaker findings about the same system and label, such as the average over all users.
+    anchor
+        Where it is on the page.
+    """
+
+    estimate: Estimate
+    sentence: Text
+    evidence: Text
+    object: Text
+    what: Text
+    who: Text
+    size: str
+    sample: str
+    levels: tuple[Level, ...] = ()
+    span: tuple[float, float] | None = None
+    related: tuple[Finding, ...] = ()
+    anchor: str = ""
+
+    @property
+    def status(self) -> Status:
+        """What the comparison shows."""
+        return status_of(self.estimate)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        e = self.estimate
+        return {
+            "key": e.key,
+            "system": e.system,
+            "label": e.label,
+            "group": e.group,
+            "status": self.status,
+            "sentence": plain(self.sentence),
+            "evidence": plain(self.evidence),
+            "value": e.value,
+            "interval": e.to_dict()["interval"],
+            "n": e.n,
+            "events": e.events,
+            "levels": [{"name": one.name, "value": one.value} for one in self.levels],
+            "related": [one.to_dict() for one in self.related],
+        }
+
+
+@dataclass(frozen=True)
+class Family:
+    """The comparisons that answer a question. Every count on the page comes from here."""
+
+    estimates: tuple[Estimate, ...]
+    harm: frozenset[Status] = frozenset({"increase"})
+    description: str = ""
+
+    def number(self, *statuses: Status) -> int:
+        """Return how many comparisons have one of these statuses."""
+        return sum(status_of(e) in statuses for e in self.estimates)
+
+    @property
+    def tested(self) -> int:
+        """How many comparisons could be made."""
+        return len(self.estimates) - self.number("not tested")
+
+    @property
+    def harmful(self) -> int:
+        """How many are significant in a direction that counts."""
+        return self.number(*self.harm)
+
+    @property
+    def sentence(self) -> str:
+        """Say how many comparisons are significant, and how many could not be made."""
+        untested = self.number("not tested")
+        if not self.tested:
+            return f"None of {count(len(self.estimates), 'comparison')} could be made."
+        words = {"increase": "a significant increase", "decrease": "a significant decrease"}
+        what = "a significant difference"
+        if len(self.harm) == 1:
+            what = words[next(iter(self.harm))]
+        shows = "show" if self.harmful > 1 else "shows"
+        text = f"{self.harmful or 'None'} of {count(self.tested, 'comparison')} {shows} {what}"
+        few = f" {count(untested, 'more comparison')} had too little data." if untested else ""
+        small = self.number("too small")
+        if small:
+            few = (
+                f" {count(small, 'more comparison')} {'differs' if small == 1 else 'differ'}, but "
+                f"not by more than the smallest effect that matters.{few}"
+            )
+        return f"{text} after correction for multiple testing.{few}"
+
+
+@dataclass(frozen=True)
+class SystemStatus:
+    """The answer for one system, as a line of the summary.
+
+    Parameters
+    ----------
+    system, name
+        Its key and its display name.
+    answer, mark
+        What was found.
+    sentence
+        What is said where there is no finding to show: "No clear difference. Could still be ...".
+    lead
+        Its largest finding or early sign.
+    more
+        How many further findings it has.
+    reference
+        Whether it is a baseline (random, popularity) that nobody audits.
+    """
+
+    system: str
+    name: str
+    answer: Answer
+    mark: Mark
+    sentence: Text
+    lead: Finding | None = None
+    more: int = 0
+    reference: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to a question, and the rule that led to it.
+
+    Parameters
+    ----------
+    name
+        The question's registered name.
+    question, answer
+        The question in one line, and its answer.
+    rule
+        Why this answer, in one sentence: a row of the table in ``verdict.py``.
+    headline
+        The answer as one or two sentences that name systems, content and people.
+    systems
+        One line for each audited system; the largest finding first, references last.
+    compared
+        What the two levels of the summary are: "users' histories", "recommendations".
+    findings, early
+        Significant harm, the largest first; and what rests on fewer than 10 events.
+    family
+        The comparisons that were made.
+    sure, changes, following
+        How sure it is; what could change it; what to do next.
+    """
+
+    name: str
+    question: str
+    answer: Answer
+    rule: str
+    headline: Text
+    systems: tuple[SystemStatus, ...]
+    compared: tuple[str, str]
+    findings: tuple[Finding, ...]
+    early: tuple[Finding, ...]
+    family: Family
+    sure: Text
+    changes: tuple[Text, ...]
+    following: Text
+    effects: tuple[Text, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        return {
+            "name": self.name,
+            "question": self.question,
+            "answer": self.answer,
+            "rule": self.rule,
+            "headline": plain(self.headline),
+            "how_sure": plain(self.sure),
+            "could_change": [plain(text) for text in self.changes],
+            "next": plain(self.following),
+            "rerankers": [plain(text) for text in self.effects],
+            "comparisons": {
+                "tested": self.family.tested,
+                "harmful": self.family.harmful,
+                "not_tested": self.family.number("not tested"),
+                "description": self.family.description,
+                "sentence": self.family.sentence,
+            },
+            "systems": [
+                {
+                    "system": s.system,
+                    "name": s.name,
+                    "answer": s.answer,
+                    "mark": s.mark,
+                    "sentence": plain(s.sentence),
+                    "reference": s.reference,
+                }
+                for s in self.systems
+            ],
+            "findings": [f.to_dict() for f in self.findings],
+            "early_signs": [f.to_dict() for f in self.early],
+        }
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; where its cells have charts, `ticks` label their shared axis."""
+
+    title: str
+    numeric: bool = False
+    ticks: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: its text, a second line such as a confidence interval, and what sorts it.
+
+    `strength` is how far it lies from no difference, from 0 to 1; `chart` an SVG beside the text.
+    """
+
+    text: str
+    small: str = ""
+    status: Status | Literal[""] = ""
+    value: float | None = None
+    strength: float = 0.0
+    chart: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns; the first column names the row. `unit` is that of the numbers.
+
+    `notes` say why cells are empty; their cells refer to them by a letter.
+    """
+
+    name: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    unit: str = ""
+    notes: tuple[str, ...] = ()
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart as SVG panels that inherit the colors of the page; a table has its numbers."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    panels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Paragraphs; with a title, something that the reader must not miss."""
+
+    paragraphs: tuple[Text, ...]
+    title: str = ""
+    bullets: bool = False
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading within a section."""
+
+    title: str
+
+
+Block: TypeAlias = Table | Chart | Prose | Heading
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks under a heading."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+    appendix: bool = False
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report, before any writer has seen it.
+
+    Parameters
+    ----------
+    title, facts
+        The title, and what stands at the foot of the summary: who, when, which data.
+    verdicts
+        One for each question of the result, that of its preset first.
+    sections
+        What follows the findings.
+    numbers
+        Every estimate as a table.
+    warnings
+        What must be read before all else.
+    limits
+        Declared limits and whether they are met: state and sentence.
+    """
+
+    title: str
+    facts: Sequence[str]
+    verdicts: tuple[Verdict, ...]
+    sections: Sequence[Section]
+    numbers: Table | None = None
+    warnings: Sequence[str] = ()
+    limits: Sequence[tuple[str, str]] = ()
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The first verdict."""
+        return self.verdicts[0] if self.verdicts else None

@@ -1,0 +1,197 @@
+"""Numbers in prose and tables: percent, percentage points, times, confidence intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ombud.report.format import number_text
+from ombud.stats.estimate import Estimate
+
+_MOST_PLACES = 6
+
+
+def percent(share: float) -> str:
+    """Return a share with two significant digits.
+
+    Examples
+    --------
+    >>> percent(0.2861), percent(0.0203), percent(0.99), percent(0.9961), percent(0.00042)
+    ('29%', '2.0%', '99.0%', '99.6%', '0.042%')
+    """
+    size = 100 * min(abs(share), 1 - abs(share)) if 0 < abs(share) < 1 else 100 * abs(share)
+    places = 0 if size >= 10 or size == 0 else 1 - math.floor(math.log10(size))
+    places = min(places, 1) if abs(share) > 0.5 else min(places, 4)
+    return f"{number_text(100 * share, places)}%"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio in words.
+
+    Examples
+    --------
+    >>> times(2.27), times(23.4), times(0.52)
+    ('2.3 times', '23 times', '0.52 times')
+    """
+    places = 0 if ratio >= 10 else 1 if ratio >= 1.15 else 2
+    return f"{number_text(ratio, places)} times"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the values of a metric are printed.
+
+    Parameters
+    ----------
+    unit
+        Follows a value in prose: " percentage points".
+    factor
+        What values are multiplied by.
+    places
+        Decimals in prose and in tables.
+    signed
+        Whether increases carry a plus sign.
+    log
+        Whether charts have a logarithmic axis.
+    suffix
+        Follows every number, in tables too: "%".
+    name
+        The unit in the head of a table.
+    compares
+        How the value is made of two levels: their difference, their ratio, or their ratio minus 1.
+    """
+
+    unit: str = ""
+    factor: float = 1.0
+    places: int = 2
+    signed: bool = False
+    log: bool = False
+    suffix: str = ""
+    name: str = ""
+    compares: Literal["", "difference", "ratio", "relative"] = ""
+
+    def number(self, value: float) -> str:
+        """Return a value without its unit, as a table shows it."""
+        return number_text(value * self.factor, self.places, signed=self.signed) + self.suffix
+
+    def distance(self, estimate: Estimate) -> float:
+        """Return how far an estimate lies from "no difference", on the scale of a chart."""
+        if estimate.value is None:
+            return 0.0
+        if self.log:
+            return abs(math.log(max(estimate.value, 0.05)))
+        return abs(estimate.value - (estimate.null or 0.0))
+
+    def prose(self, value: float) -> str:
+        """Return a value with its unit."""
+        return times(value) if self.log else f"{self.number(value)}{self.unit}"
+
+    def ends(self, estimate: Estimate) -> str:
+        """Return the bounds of the confidence interval: "10.6 to 13.9"."""
+        if estimate.interval is None:
+            return ""
+        low, high = (self.number(end) for end in estimate.interval)
+        return f"{low} to {high}"
+
+    def interval(self, estimate: Estimate) -> str:
+        """Return the confidence interval for prose: "95% CI 10.6 to 13.9".
+
+        Examples
+        --------
+        >>> e = Estimate(metric="m", value=0.12, interval=(0.1, 0.142), method="x", n=9, null=0.0)
+        >>> POINTS.interval(e)
+        '95% CI 10.0 to 14.2'
+        """
+        if estimate.interval is None:
+            return "no confidence interval"
+        low, high = estimate.interval
+        signed = self.signed and low < 0
+        places = min(self.places, 1) if self.log and low >= 1.15 else self.places
+        ends = [
+            number_text(v * self.factor, places, signed=signed) + self.suffix for v in (low, high)
+        ]
+        return f"{estimate.level:.0%} CI {ends[0]} to {ends[1]}"
+
+    def evidence(self, estimate: Estimate, follows: str = "") -> str:
+        """Return the value with its confidence interval, for prose."""
+        assert estimate.value is not None
+        return f"{self.prose(estimate.value)}{follows} ({self.interval(estimate)})"
+
+    def span(self, other: float, bounds: tuple[float, float]) -> tuple[float, float] | None:
+        """Return a confidence interval on the scale of the levels, given the other level."""
+        low, high = bounds
+        if self.compares == "difference":
+            return other + low, other + high
+        if self.compares == "ratio":
+            return other * low, other * high
+        return (other * (1 + low), other * (1 + high)) if self.compares == "relative" else None
+
+
+SHARE = Scale(factor=100, places=1, suffix="%")
+POINTS = Scale(
+    " percentage points", 100, places=1, signed=True, name="percentage points",
+    compares="difference",
+)  # fmt: skip
+RELATIVE = Scale(factor=100, places=0, signed=True, suffix="%", compares="relative")
+RATIO = Scale(" times", log=True, name="times as often", compares="ratio")
+DIFFERENCE = Scale(places=3, signed=True, compares="difference")
+SCORE = Scale(places=3)
+PER_HUNDRED = Scale(factor=100, places=1)
+COUNT = Scale(places=0)
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Two levels and their difference or ratio, printed so that a reader's arithmetic agrees."""
+
+    level: str
+    other: str
+    size: str
+    interval: str
+
+
+def meet(
+    estimate: Estimate, level: float, other: float, levels: Scale, scale: Scale
+) -> Meeting | None:
+    """Return both levels and the estimate with as few decimals as make them agree as printed.
+
+    None where they are not two sides of the same estimate: such numbers do not belong into one
+    sentence.
+
+    Examples
+    --------
+    >>> e = Estimate(
+    ...     metric="m", value=0.0718, interval=(0.065, 0.079), method="x", n=9, null=0.0
+    ... )
+    >>> meet(e, 0.2264, 0.1546, SHARE, POINTS)
+    Meeting(level='22.64%', other='15.46%', size='+7.18 percentage points', interval='95% CI 6.50 to 7.90')
+    >>> meet(e, 0.3, 0.1, SHARE, POINTS) is None
+    True
+    """  # noqa: E501 - what is printed is one line
+    assert estimate.value is not None
+    for places in range(levels.places, _MOST_PLACES):
+        a, b = (round(v * levels.factor, places) for v in (level, other))
+        own = replace(levels, places=places)
+        shown = replace(scale, places=places) if scale.compares == "difference" else scale
+        if _agree(a, b, estimate.value, shown):
+            return Meeting(
+                own.number(level), own.number(other), shown.prose(estimate.value),
+                shown.interval(estimate),
+            )  # fmt: skip
+    return None
+
+
+def _agree(level: float, other: float, value: float, scale: Scale) -> bool:
+    if scale.compares == "difference":
+        return abs(level - other - round(value * scale.factor, scale.places)) < 1e-9
+    if not other:
+        return False
+    implied = level / other - (scale.compares == "relative")
+    return scale.prose(implied) == scale.prose(value)
+
+
+def largest(values: Iterable[float]) -> float:
+    """Return the largest absolute value, or 1 where there is none."""
+    return max((abs(v) for v in values if math.isfinite(v)), default=0.0) or 1.0

@@ -1,0 +1,405 @@
+"""The path of a report: result, context, verdicts and sections, page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from statistics import median
+from typing import Any
+
+from ombud import registry
+from ombud.audits.expectations import Expectation
+from ombud.audits.repeats import randomness_of
+from ombud.audits.result import Result
+from ombud.report.blocks import Name, Strong
+from ombud.report.context import Context, role_of
+from ombud.report.display import count, shorten
+from ombud.report.format import p_text
+from ombud.report.gate import expected_section
+from ombud.report.general import remaining
+from ombud.report.legacy import Legacy
+from ombud.report.model import (
+    Block,
+    Cell,
+    Column,
+    Page,
+    Prose,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    status_of,
+)
+from ombud.report.question import Question, questions
+from ombud.report.redaction import shown_plan
+from ombud.report.show import Part, Say, part
+from ombud.report.verdict import questions_of, verdict_of
+from ombud.stats.power import POWER, smallest_effect
+
+_LIMITS = (
+    "Confidence intervals do not cover wrong labels, missing data, or people who are not in the "
+    "data.",
+    "A difference is not a cause. The numbers describe what the systems did on this data, not why.",
+    "The systems were measured as they were on the day of the audit. Other data, other users or a "
+    "later version can give other results.",
+    "\u201cNo clear difference\u201d is not proof of equality: too little data looks the same.",
+)
+_ABOUT = {
+    "auditor": "Auditor",
+    "audited": "Audited party",
+    "system_version": "System version",
+    "period": "Data period",
+    "data": "Data",
+    "purpose": "Purpose",
+    "contact": "Contact",
+}
+
+
+def build_page(result: Result, expected: Sequence[Expectation] = ()) -> Page:
+    """Return the whole report of a result.
+
+    Parameters
+    ----------
+    result
+        What an audit found.
+    expected
+        Declared limits, judged.
+    """
+    context = Context.of(result)
+    asked = questions_of(context)
+    verdicts = tuple(verdict_of(question, context) for question in asked)
+    sections = _sections(context, questions(context), verdicts)
+    declared = [(one.state, f"{one.said} ({one.why})") for one in expected]
+    if (limits := expected_section(expected)) is not None:
+        sections = [limits, *sections]
+    return Page(
+        result.plan.title,
+        facts_of(context),
+        verdicts,
+        _unique(sections),
+        every_number(context),
+        warnings_of(result),
+        declared,
+    )
+
+
+def _sections(
+    context: Context, asked: Sequence[Question], verdicts: Sequence[Verdict]
+) -> list[Section]:
+    parts: list[Part] = [part for question in asked for part in question.sections]
+    parts.append(Legacy(_extra_sections()))
+    made = [section for part in parts for section in part.made(context)]
+    shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
+    made += remaining(context, shown).made(context)
+    common = [s for one in common_parts(verdicts) for s in one.made(context)]
+    body = [s for s in (*made, *common) if not s.appendix]
+    return [*body, *(s for s in (*made, *common) if s.appendix)]
+
+
+@lru_cache(maxsize=8)
+def _claimed(names: tuple[str, ...]) -> frozenset[str]:
+    made = [registry.get("question", name)() for name in names]
+    return frozenset(
+        section for q in made for p in q.sections if isinstance(p, Legacy) for section in p.names
+    )
+
+
+def _extra_sections() -> tuple[str, ...]:
+    """Return the sections of the old form that no question lists: those of plugins."""
+    claimed = _claimed(registry.names("question"))
+    return tuple(name for name in registry.names("section") if name not in claimed)
+
+
+def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
+    """Return sections whose anchors are different."""
+    seen: dict[str, int] = {}
+    made = []
+    for section in sections:
+        number = seen[section.name] = seen.get(section.name, 0) + 1
+        name = section.name if number == 1 else f"{section.name}-{number}"
+        made.append(Section(name, section.title, section.blocks, section.appendix))
+    return tuple(made)
+
+
+def warnings_of(result: Result) -> tuple[str, ...]:
+    """Return what must be read before all else: edited numbers, input that does not fit."""
+    edited = "" if result.integrity is None else result.integrity.said
+    unfit = [f"Warning: {exclusion}." for exclusion in result.exclusions if exclusion.is_warning]
+    return tuple(filter(None, [edited, *unfit]))
+
+
+def facts_of(context: Context) -> tuple[str, ...]:
+    """Return who made the report, on which data, when, and with which version."""
+    result = context.result
+    about, texts = result.plan.about, context.names.unit == "text"
+    facts = [f"Made by {about.auditor or 'not stated'}"]
+    facts += [f"audited: {about.audited}"] if about.audited else []
+    data = about.data or ""
+    if result.plan.data.source in registry.names("world"):
+        data = data or "simulated data"
+    elif result.card.title and result.card.name != "files":
+        data = data or Name(result.card.title).shown
+    facts += [data] if data else []
+    facts.append(f"data period: {about.period or 'not stated'}")
+    groups = {e.group for e in result.estimates if e.kind == "level" and e.group}
+    units = max((e.n for e in result.estimates if e.unit in {"user", "text"}), default=0)
+    if texts:
+        every = [int(e.details.get("other_texts", 0)) for e in result.estimates]
+        units = max([units, *every])
+    facts += [count(units, "acceptable text" if texts else "user")] if units else []
+    facts += [count(len(groups), "group")] if groups else []
+    version = result.provenance.get("versions", {}).get("ombud")
+    facts += [f"ombud {version}"] if version else []
+    if finished := str(result.provenance.get("finished", ""))[:10]:
+        day = date.fromisoformat(finished)
+        facts.append(f"{day.day} {day:%B %Y}")
+    return tuple(facts)
+
+
+@dataclass(frozen=True)
+class Exclusions:
+    """What was excluded, counted."""
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        found = [e for e in context.result.exclusions if not e.is_assumption]
+        assumed = [e for e in context.result.exclusions if e.is_assumption]
+        if found:
+            columns = (Column("Where"), Column("Excluded", True), Column("Of", True), Column("Why"))
+            rows = tuple(
+                (
+                    Cell(e.where),
+                    Cell(f"{e.count:,} {e.what}", value=float(e.count)),
+                    Cell("" if e.of is None else f"{e.of:,}", value=e.of),
+                    Cell(e.reason),
+                )
+                for e in sorted(found, key=lambda e: -(e.count / e.of if e.of else 1.0))
+            )
+            yield Table(
+                "excluded", "Data excluded from the comparisons, largest share first.", columns,
+                rows,
+            )  # fmt: skip
+        else:
+            yield Prose((("This audit excluded no data while it ran.",),))
+        if assumed:
+            heading: Text = ("How the files were read:",)
+            yield Prose((heading, *((str(e),) for e in assumed)))
+        if dropped := context.result.card.dropped:
+            lead: Text = ("Excluded when the data set was prepared:",)
+            yield Prose((lead, *((line,) for line in dropped)))
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What each metric is, and what it does not capture."""
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        if found := context.result.metrics:
+            titles = ("Metric", "What it is", "Undefined", "Does not capture")
+            rows = tuple(
+                (Cell(i.title), Cell(i.summary), Cell(i.undefined), Cell(i.limits)) for i in found
+            )
+            columns = tuple(Column(title) for title in titles)
+            yield Table("metrics", "Metrics of this audit.", columns, rows, folded=True)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict's rule and its family, for readers of the method."""
+
+    verdicts: tuple[Verdict, ...]
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return one paragraph for each verdict."""
+        for verdict in self.verdicts:
+            about = verdict.family.description
+            family = f" The comparisons that count are {about}." if about else ""
+            yield Prose(
+                (
+                    (
+                        Strong(f"Verdict: {verdict.answer}."),
+                        f" {verdict.rule} {verdict.family.sentence}{family}",
+                    ),
+                )
+            )
+
+
+def _method(context: Context) -> Text:
+    plan = context.result.plan.statistics
+    correction = plan.correction.replace("-", "\u2013").title()
+    how = (
+        f"corrected for multiple testing by {correction}"
+        if plan.correction != "none"
+        else "not corrected for multiple testing"
+    )
+    return (
+        f"Confidence intervals (CI) have a level of {plan.level:.0%}, from {plan.replicates:,} "
+        f"bootstrap replicates over independent units; p-values are {how}. ",
+        Strong("Shaded cells"),
+        " are statistically significant after correction; the others show no clear difference. A "
+        "ring marks an interval that excludes no difference before correction only. "
+        f"Samples with fewer than {plan.minimum} units are not compared. With fewer than 10 "
+        "events, a significant difference is an early sign.",
+    )
+
+
+def _limits(context: Context) -> Text:
+    unknown = context.result.card.unknowns
+    lines = [randomness_of(context.result.plan).said, *_LIMITS]
+    lines += [f"Missing labels: {unknown}."] if unknown else []
+    return (" ".join(lines),)
+
+
+def _scope(context: Context) -> Text | None:
+    result = context.result
+    wanted, there = result.plan.sample, result.card.facts.get("users")
+    if wanted is None:
+        return None
+    if isinstance(there, int) and there <= wanted:
+        return (f"The audit includes all {there:,} users.",)
+    return (f"The audit uses a random sample of {wanted:,} users.",)
+
+
+@dataclass(frozen=True)
+class About:
+    """Who audits whom, as the plan states it."""
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        about = context.result.plan.about
+        rows = tuple(
+            (Cell(title), Cell(value))
+            for field, title in _ABOUT.items()
+            if (value := getattr(about, field))
+        )
+        if rows:
+            yield Table("about", "As stated in the plan.", (Column("About"), Column("")), rows)
+
+
+@dataclass(frozen=True)
+class Power:
+    """The smallest difference that the data could have shown."""
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        found: dict[tuple[str, str], list[float]] = {}
+        for e in context.result.estimates:
+            if (size := smallest_effect(e)) is not None:
+                found.setdefault((e.metric, role_of(e)), []).append(size)
+        titles = ("Comparisons", "Most precise", "Half of them", "All of them")
+        columns = (Column("Metric"), Column("About"), *(Column(t, True) for t in titles))
+        rows = tuple(
+            (
+                Cell(metric),
+                Cell(role),
+                Cell(f"{len(sizes):,}", value=float(len(sizes))),
+                *(Cell(f"{v:.3g}", value=v) for v in (min(sizes), median(sizes), max(sizes))),
+            )
+            for (metric, role), sizes in found.items()
+        )
+        if rows:
+            caption = (
+                f"Detectable effect: the smallest difference that would be significant in "
+                f"{POWER:.0%} of audits, before correction."
+            )
+            yield Table("power", caption, columns, rows, folded=True)
+
+
+@dataclass(frozen=True)
+class StoredTables:
+    """Names of the tables that analyses stored, for readers of the files."""
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        tables = context.result.tables
+        rows = tuple(
+            (Cell(f"tables/{name}.parquet"), Cell(f"{tables[name].height:,}"),
+             Cell(", ".join(tables[name].columns)))
+            for name in sorted(tables)
+        )  # fmt: skip
+        if rows:
+            columns = (Column("File"), Column("Rows", True), Column("Columns"))
+            yield Table(
+                "stored-tables", "Tables stored with the result.", columns, rows, folded=True
+            )
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The data card, the run and the plan, as one table each."""
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the tables."""
+        result = context.result
+        run = {k: v for k, v in result.provenance.items() if k != "files"}
+        parts: dict[str, Mapping[str, Any]] = {
+            "Data": result.card.model_dump(mode="json"),
+            "Run: versions, seeds, times and SHA-256 hashes": run,
+            "Files of the result": result.provenance.get("files", {}),
+            "Plan": shown_plan(result.plan),
+        }
+        for caption, values in parts.items():
+            rows = tuple((Cell(k), Cell(shorten(v))) for k, v in _flat("", values) if v)
+            if rows:
+                columns = (Column("Setting"), Column("Value"))
+                name = f"provenance-{caption.partition(' ')[0].strip(':').lower()}"
+                yield Table(name, caption, columns, rows, folded=True)
+
+
+def _flat(prefix: str, value: Any) -> Iterable[tuple[str, str]]:
+    """Return nested values as pairs of a dotted name and a text."""
+    if isinstance(value, Mapping):
+        for key, inner in sorted(value.items()):
+            yield from _flat(f"{prefix}.{key}" if prefix else str(key), inner)
+    elif isinstance(value, list | tuple):
+        for place, inner in enumerate(value, 1):
+            yield from _flat(f"{prefix} {place}", inner)
+    else:
+        yield prefix, "" if value is None else str(value)
+
+
+DATA = part("Data", About(), Say((_scope,)), Exclusions())
+LIMITATIONS = part("Limitations", Say((_limits,)))
+
+
+def common_parts(verdicts: Sequence[Verdict] = ()) -> tuple[Part, ...]:
+    """Return the sections that every report has."""
+    return (
+        DATA,
+        part("Method", Decision(tuple(verdicts)), Say((_method,)), Measures(), Power()),
+        LIMITATIONS,
+        part("Provenance", Provenance(), StoredTables(), appendix=True),
+    )
+
+
+def every_number(context: Context) -> Table:
+    """Return every estimate as a row; the page shows them in parts, with filters and CSV."""
+    titles = ("Metric", "About", "System", "Content", "Group", "Compared with")
+    numbers = ("Value", "Low", "High", "n", "p", "p corrected")
+    columns = (
+        *map(Column, titles),
+        *(Column(t, True) for t in numbers),
+        Column("Status"),
+        Column("Unit"),
+        Column("Interval"),
+        Column("Note"),
+        Column("Key"),
+    )
+    rows = []
+    for e in context.result.estimates:
+        low, high = e.interval or (None, None)
+        words = (e.metric, role_of(e), e.system, e.label, e.group, e.against)
+        values = (e.value, low, high, float(e.n), e.p_value, e.p_adjusted)
+        shown = [*(_value(v) for v in values[:4]), *(p_text(p) for p in values[4:])]
+        cells = [Cell(shorten(w, 80)) for w in words]
+        cells += [Cell(text, value=v) for text, v in zip(shown, values, strict=True)]
+        last = (e.reason or status_of(e), e.unit, e.method, e.note, e.key)
+        rows.append((*cells, *map(Cell, last)))
+    return Table("all-numbers", "Every estimate of this audit.", columns, tuple(rows))
+
+
+def _value(value: float | None) -> str:
+    return "" if value is None else f"{value:,.4g}"

@@ -1,0 +1,188 @@
+"""What a question declares: the comparisons that answer it, how they are phrased, what to show.
+
+A question holds no loops over estimates and builds no tables. It names what it needs (`Select`),
+gives sentences as templates (`Phrase`), and lists its sections (`show.py`). It is registered with
+``@ombud.registry.question("name")`` on a function that returns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from string import Formatter
+from typing import Literal, TypeAlias
+
+from ombud import registry
+from ombud.audits.result import Result
+from ombud.report.context import Context, Select
+from ombud.report.model import Text
+from ombud.report.numbers import POINTS, SHARE, Scale
+from ombud.report.show import Part
+from ombud.stats.estimate import Estimate
+
+Levels: TypeAlias = Callable[[Estimate], tuple[float | None, float | None]]
+Harm: TypeAlias = Literal["more", "less", "both"]
+
+
+def stored_levels(e: Estimate) -> tuple[float | None, float | None]:
+    """Return the two levels that the engine stores with every comparison."""
+    return e.details.get("level"), e.details.get("other_level")
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """How the findings of one metric and role are put into words.
+
+    Templates have slots: ``{system}``, ``{what}`` (the label), ``{who}`` (members of the group),
+    ``{group}``, ``{level}`` and ``{other}`` (both levels), ``{counts}`` (" (83 of 321)"),
+    ``{size}`` (the difference), ``{more}`` ("more" or "less"), ``{note}`` (what `note` returns).
+    Slots hold names and numbers, never templates, so a hostile name stays a name.
+
+    Parameters
+    ----------
+    sentence
+        The finding in full.
+    fallback
+        The same where the result does not store both levels.
+    summary
+        All findings of a system in a clause, with the slot ``{objects}``.
+    object
+        What one finding adds to that sentence: "violence to all users".
+    what, who
+        Content and people, for a line of the summary.
+    compared
+        What the two levels are, for a chart.
+    evidence
+        Follows the number: "more often than all acceptable texts".
+    levels
+        Both levels of an estimate, or None.
+    scale, levels_in
+        How the estimate and its levels are printed.
+    harm
+        Which direction is a finding.
+    keep
+        Which of the estimates are in the family; a tautology is not.
+    null
+        The value that means no harm, for shares that the metric does not test.
+    note
+        A further slot, computed from the estimate.
+    """
+
+    sentence: str
+    fallback: str
+    summary: str
+    object: str
+    what: str = "{what}"
+    who: str = "{who}"
+    compared: tuple[str, str] = ("{who}", "others")
+    evidence: str = ""
+    levels: Levels = stored_levels
+    scale: Scale = POINTS
+    levels_in: Scale = SHARE
+    harm: Harm = "more"
+    keep: Callable[[Estimate], bool] = lambda _: True
+    null: float | None = None
+    note: Callable[[Estimate, Context], str] = lambda *_: ""
+
+    def tested(self, e: Estimate) -> Estimate:
+        """Return an estimate as it is tested: against `null`, where the metric has none."""
+        return e if self.null is None or e.null is not None else e.replace(null=self.null)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything that the report of one question needs.
+
+    Parameters
+    ----------
+    name
+        That of the preset.
+    asks
+        The question in one line; used where a plan has no title of its own.
+    family
+        The comparisons that answer it, each with its phrase.
+    systems
+        What is audited, in the singular: "moderator".
+    yes
+        What a system with findings does, singular and plural: follows "two of the three
+        moderators". Where the title is a yes-no question, "Yes, two of the three do." says it.
+    no
+        The headline without findings.
+    possible
+        Said of a system without findings: "Could still be up to {bound} more."
+    than
+        Closes the sentence that sums up the findings of each system.
+    changes
+        Sentences about what could change the answer.
+    inspect
+        What to do about findings, with the slots ``{systems}`` and ``{what}``.
+    words
+        Further slots of the templates, where options of the plan change the words.
+    sections
+        What the report shows below the findings.
+    applies
+        Whether a result is about this question; default, when the family is not empty.
+    tautologies
+        Returns what tells whether a comparison is true by definition; such are in no family.
+    """
+
+    name: str
+    asks: str
+    family: Mapping[Select, Phrase]
+    systems: str
+    yes: tuple[str, str]
+    no: str
+    possible: str
+    than: str = ""
+    changes: tuple[Callable[[Context], Text | None], ...] = ()
+    inspect: str = "Inspect {systems} for {what}, change what causes it, and run the audit again."
+    words: Callable[[Context], Mapping[str, str]] = lambda _: {}
+    sections: tuple[Part, ...] = ()
+    applies: Callable[[Context], bool] | None = None
+    tautologies: Callable[[Result], Callable[[Estimate], bool]] | None = None
+
+    def holds(self, context: Context) -> bool:
+        """Return whether a result holds the comparisons of this question."""
+        return bool(context.find(*self.family)) if self.applies is None else self.applies(context)
+
+    def comparisons(self, context: Context) -> dict[Select, tuple[Estimate, ...]]:
+        """Return the family: the estimates of each select that has any."""
+        return {
+            select: tuple(self.family[select].tested(e) for e in some)
+            for select, some in self.members(context).items()
+        }
+
+    def members(self, context: Context) -> dict[Select, tuple[Estimate, ...]]:
+        """Return the estimates of the result that are in the family, as they are stored."""
+        known = self.tautologies(context.result) if self.tautologies else lambda _: False
+        found = {
+            select: tuple(e for e in context.find(select) if phrase.keep(e) and not known(e))
+            for select, phrase in self.family.items()
+        }
+        return {select: some for select, some in found.items() if some}
+
+
+def fill(template: str, **slots: object) -> Text:
+    """Return a template with its slots filled; what stands in a slot is not read as a template.
+
+    Examples
+    --------
+    >>> from ombud.report.blocks import Name
+    >>> fill("{system} does.", system=Name("{what}"))
+    (Name(text='{what}'), ' does.')
+    """
+    parts: list[object] = []
+    for literal, slot, _, _ in Formatter().parse(template):
+        parts += [literal] if literal else []
+        if slot is not None:
+            value = slots[slot]
+            parts += value if isinstance(value, tuple) else [value]
+    return tuple(parts)  # type: ignore[arg-type]
+
+
+def questions(context: Context) -> Sequence[Question]:
+    """Return the registered questions that a result answers, that of its preset first."""
+    preset = context.result.plan.preset
+    names = sorted(registry.names("question"), key=lambda name: (name != preset, name))
+    made: list[Question] = [registry.get("question", name)() for name in names]
+    return [question for question in made if question.holds(context)]

@@ -1,0 +1,490 @@
+"""What a section shows, declared: a matrix, a listing, a stored table, a chart, or a sentence.
+
+Each item names the estimates or the stored table it needs and says how to lay them out. An item
+without data yields nothing, and a section without items is not in the report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from ombud.report import svg
+from ombud.report.context import ROLES, Context, Select
+from ombud.report.display import shorten
+from ombud.report.findings import weight
+from ombud.report.format import p_text
+from ombud.report.model import (
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Prose,
+    Section,
+    Table,
+    Text,
+    plain,
+    status_of,
+)
+from ombud.report.numbers import COUNT, SHARE, Scale, largest
+from ombud.stats.estimate import Estimate
+
+MARKS = (
+    "With 95% confidence intervals. Shaded, with \u25b2 or \u25bc: statistically significant after "
+    "correction."
+)
+"""Closes the caption of a matrix."""
+
+Title: TypeAlias = str | Callable[[Context], str]
+
+
+class Show(Protocol):
+    """Something that a section shows."""
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return what there is to show of a result; nothing where it holds no data for it."""
+        ...
+
+
+class Part(Protocol):
+    """What a question lists: one section, or several of the old form (`ombud.report.legacy`)."""
+
+    def made(self, context: Context) -> Iterable[Section]:
+        """Return the sections; none where the result holds nothing for them."""
+        ...
+
+    def claims(self, context: Context) -> set[tuple[str, str]]:
+        """Return which estimates they show, by key and role."""
+        ...
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A section, declared: its title and what it shows."""
+
+    title: Title
+    shows: tuple[Show, ...]
+    appendix: bool = False
+
+    def made(self, context: Context) -> Iterable[Section]:
+        """Return the section, unless the result holds nothing for it."""
+        blocks = tuple(block for show in self.shows for block in show.blocks(context))
+        title = _titled(self.title, context)
+        if blocks:
+            yield Section(_slug(title), title, blocks, self.appendix)
+
+    def claims(self, context: Context) -> set[tuple[str, str]]:
+        """Return which estimates its tables show, by key and role."""
+        found: set[tuple[str, str]] = set()
+        for show in self.shows:
+            if isinstance(show, Matrix | Listing | Grid | Custom):
+                for select in _selects(show.select, context):
+                    if (key := context.key(select)) is not None and select.label is None:
+                        found |= {(key, role) for role in select.roles or ROLES}
+        return found
+
+
+Chosen: TypeAlias = Select | tuple[Select, ...] | Callable[[Context], tuple[Select, ...]]
+"""What an item shows: one select or several; a function where keys depend on the data."""
+
+
+def _selects(chosen: Chosen, context: Context) -> tuple[Select, ...]:
+    if isinstance(chosen, Select):
+        return (chosen,)
+    return chosen if isinstance(chosen, tuple) else chosen(context)
+
+
+def under(*prefixes: str) -> Callable[[Context], tuple[Select, ...]]:
+    """Return what selects every estimate whose key begins so."""
+
+    def selects(context: Context) -> tuple[Select, ...]:
+        keys = dict.fromkeys(key for key, _ in context.by_key if key.startswith(prefixes))
+        return tuple(Select(key, exact=True) for key in keys)
+
+    return selects
+
+
+def part(title: Title, *shows: Show, appendix: bool = False) -> Declared:
+    """Declare a section."""
+    return Declared(title, shows, appendix)
+
+
+def _slug(*words: str) -> str:
+    """Return a name that is safe as an anchor and as a file name."""
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
+
+
+def _name_of(select: Select) -> str:
+    return _slug(select.metric, *map(str, select.options.values()), *select.roles)
+
+
+def _titled(title: Title, context: Context) -> str:
+    return title if isinstance(title, str) else title(context)
+
+
+def _named(field: str, e: Estimate, context: Context) -> str:
+    """Return the display name of one of the keys of an estimate."""
+    names = context.names
+    by_field = {"label": names.label, "system": names.system, "group": names.group}
+    shown = by_field.get(field, names.system)(getattr(e, field))
+    return plain((shown,)).removeprefix("set=")
+
+
+class Notes(dict[str, str]):
+    """Reasons why cells are empty, each with a letter."""
+
+    def letter(self, reason: str) -> str:
+        """Return the letter of a reason, a new one for a new reason."""
+        return self.setdefault(reason, f"({chr(97 + len(self) % 26)})")
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The reasons, to stand below the table."""
+        return tuple(f"{letter} {reason}." for reason, letter in self.items())
+
+
+def value_cell(
+    e: Estimate | None,
+    scale: Scale,
+    notes: Notes,
+    most: float = 1.0,
+    axis: svg.Axis | None = None,
+) -> Cell:
+    """Return a value with its confidence interval, shaded by its size where it is significant."""
+    if e is None:
+        return Cell("not measured", status="not tested")
+    if e.value is None:
+        what = "not enough data" if e.reason_code.startswith("too-few") else "undefined"
+        return Cell(what, notes.letter(e.reason[0].upper() + e.reason[1:]), "not tested")
+    ends = scale.ends(e) or notes.letter(f"No interval: {e.method.removeprefix('none: ')}")
+    status = "" if e.null is None else status_of(e)
+    chart = ""
+    if axis is not None:
+        low, high = e.interval or (e.value, e.value)
+        chart = svg.strip(low, e.value, high, e.null, axis, hint=e.excludes_null)
+    return Cell(scale.number(e.value), ends, status, e.value, scale.distance(e) / most, chart)
+
+
+def estimate_table(
+    estimates: Sequence[Estimate],
+    context: Context,
+    *,
+    name: str,
+    caption: str,
+    rows: Sequence[str] = ("group",),
+    columns: str = "system",
+    scale: Scale,
+    reference: tuple[str, Callable[[Estimate], float | None]] | None = None,
+    folded: bool = False,
+    ordered: bool = False,
+) -> Table:
+    """Return estimates as a matrix: one row for each value of `rows`, one column of `columns`.
+
+    Rows are sorted by the smallest effect consistent with the data, as findings are, unless they
+    are `ordered`. Cells have charts on one axis, where there is room. `reference` adds a column
+    with the level that the differences are measured from.
+    """
+    at = {(tuple(getattr(e, r) for r in rows), getattr(e, columns)): e for e in estimates}
+    heads = list(dict.fromkeys(column for _, column in at))
+    by_row: dict[tuple[str, ...], list[Estimate]] = {}
+    for (row, _), e in at.items():
+        by_row.setdefault(row, []).append(e)
+    shown = [r for r in rows if len({getattr(e, r) for e in estimates}) > 1] or list(rows[-1:])
+    most = largest(scale.distance(e) for e in estimates)
+    order = list(by_row)
+    if not ordered:
+        order = sorted(by_row, key=lambda row: max(map(weight, by_row[row])), reverse=True)
+    first = {getattr(e, columns): e for e in estimates}
+    titles = [Column(_FIELDS[r]) for r in shown]
+    titles += [Column(reference[0], numeric=True)] if reference else []
+    charted = not folded and len(heads) <= _MOST_CHARTS and len(by_row) <= _MOST_ROWS
+    axis = _axis(estimates, scale) if charted else None
+    ticks = () if axis is None else axis.labels
+    titles += [Column(_named(columns, first[h], context), True, ticks) for h in heads]
+    body, notes = [], Notes()
+    for row in order:
+        one = by_row[row][0]
+        cells = [Cell(shorten(_named(r, one, context), 60)) for r in shown]
+        if reference:
+            level = reference[1](one)
+            cells.append(
+                Cell("", value=level) if level is None else Cell(SHARE.number(level), value=level)
+            )
+        cells += [value_cell(at.get((row, head)), scale, notes, most, axis) for head in heads]
+        body.append(tuple(cells))
+    return Table(name, caption, tuple(titles), tuple(body), scale.name, notes.lines, folded)
+
+
+def _axis(estimates: Sequence[Estimate], scale: Scale) -> svg.Axis | None:
+    """Return the axis that all charts of a matrix share, in percent of a column."""
+    ends = [v for e in estimates if e.value is not None for v in (e.interval or (e.value,))]
+    null = next((e.null for e in estimates if e.null is not None), None)
+    return svg.Axis.over(ends, null, 0, 100, scale) if ends else None
+
+
+_MOST_CHARTS = 3
+"""With more columns a matrix has numbers and shading alone."""
+
+_MOST_ROWS = 40
+"""With more rows too: the page stays small, and its axis would be out of sight."""
+
+_FIELDS = {"group": "Group", "label": "Content", "system": "System", "against": "Compared with"}
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Labels or groups by systems, with confidence intervals and shading."""
+
+    select: Select
+    caption: str
+    scale: Scale
+    rows: tuple[str, ...] = ("label", "group")
+    reference: tuple[str, Callable[[Estimate], float | None]] | None = None
+    folded: bool = False
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        if found := context.find(self.select):
+            yield estimate_table(
+                found, context, name=_name_of(self.select), caption=self.caption, rows=self.rows,
+                scale=self.scale, reference=self.reference, folded=self.folded,
+            )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A column of a listing that shows one of the details of an estimate."""
+
+    title: str
+    name: str
+    scale: Scale | None = COUNT
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One row for each estimate.
+
+    Parameters
+    ----------
+    columns
+        Fields of an estimate (``system``, ``label``, ``group``, ``metric``), `Detail`, or
+        ``value``, ``p`` (corrected, where there is a correction) and ``n``.
+    value
+        The title of the column with the value and its confidence interval.
+    """
+
+    select: Chosen
+    caption: str | Callable[[Sequence[Estimate]], str]
+    scale: Scale
+    columns: tuple[str | Detail, ...]
+    value: str = "Estimate"
+    keep: Callable[[Estimate], bool] = lambda _: True
+    name: str = ""
+    folded: bool = False
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        selects = _selects(self.select, context)
+        found = [e for e in context.find(*selects) if self.keep(e)]
+        if not found:
+            return
+        caption = self.caption if isinstance(self.caption, str) else self.caption(found)
+        notes, most = Notes(), largest(self.scale.distance(e) for e in found)
+        values = [value_cell(e, self.scale, notes, most) for e in found]
+        # A label that is always "all texts" is no column.
+        shown = [c for c in self.columns if c != "label" or any(e.label for e in found)]
+        rows = tuple(
+            tuple(v if c == "value" else self._cell(c, e, context) for c in shown)
+            for e, v in zip(found, values, strict=True)
+        )
+        columns = tuple(self._column(c) for c in shown)
+        name = self.name or _name_of(selects[0])
+        yield Table(name, caption, columns, rows, self.scale.name, notes.lines, self.folded)
+
+    def _column(self, column: str | Detail) -> Column:
+        if isinstance(column, Detail):
+            return Column(column.title, numeric=column.scale is not None)
+        title = {"value": self.value, "p": "p (corrected)", "metric": "Measure", **_FIELDS}
+        return Column(title.get(column, column), numeric=column in {"value", "p", "n"})
+
+    def _cell(self, column: str | Detail, e: Estimate, context: Context) -> Cell:
+        if isinstance(column, Detail):
+            return _stored(e.details.get(column.name), column.name, column.scale, context)
+        if column == "p":
+            p = e.p_value if e.p_adjusted is None else e.p_adjusted
+            return Cell(p_text(p), value=p)
+        if column == "n":
+            return Cell(f"{e.n:,}", value=float(e.n))
+        return Cell(e.metric if column == "metric" else _named(column, e, context))
+
+
+Frame: TypeAlias = Mapping[str, tuple[str, Scale | None]]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A table that an analysis stored, with titles and number formats for its columns.
+
+    `columns` maps a column to its title and scale; None as the scale means text. A function of
+    the stored column names serves tables whose columns depend on the data. `words` says what to
+    print in place of some texts.
+    """
+
+    table: str
+    caption: str
+    columns: Frame | Callable[[Sequence[str]], Frame]
+    folded: bool = False
+    words: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        frame = context.table(self.table)
+        if frame is None or not frame.height:
+            return
+        columns = self.columns if isinstance(self.columns, Mapping) else self.columns(frame.columns)
+        titles = tuple(
+            Column(title, numeric=scale is not None) for title, scale in columns.values()
+        )
+        rows = tuple(
+            tuple(
+                _stored(self._said(row[c]), c, scale, context) for c, (_, scale) in columns.items()
+            )
+            for row in frame.to_dicts()
+        )
+        yield Table(f"{self.table}-table", self.caption, titles, rows, folded=self.folded)
+
+    def _said(self, value: Any) -> Any:
+        return self.words.get(value, value) if isinstance(value, str) else value
+
+
+def _stored(value: Any, column: str, scale: Scale | None, context: Context) -> Cell:
+    if value is None:
+        return Cell("")
+    if column == "group":
+        return Cell(plain((context.names.group(value),)))
+    if scale is None:
+        return Cell(
+            plain((context.names.system(value),)) if column == "system" else shorten(str(value), 60)
+        )
+    return Cell(scale.number(value), value=float(value))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Quantiles of a stored table as lines, one panel for each system."""
+
+    table: str
+    title: str
+    caption: str
+    axis: str
+    scale: Scale
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the chart."""
+        frame = context.table(self.table)
+        if frame is None or not frame.height:
+            return
+        systems: dict[str, dict[str, tuple[float, ...]]] = {}
+        quantiles = [c for c in frame.columns if c.startswith("q")]
+        for row in frame.to_dicts():
+            system = plain((context.names.system(row["system"]),))
+            group = plain((context.names.group(row["group"]),))
+            systems.setdefault(system, {})[group] = tuple(row[q] for q in quantiles)
+        panels = svg.spread(systems, self.scale, self.axis)
+        yield Chart(f"{self.table}-chart", self.title, self.caption, self.title, panels)
+
+
+@dataclass(frozen=True)
+class Say:
+    """Sentences; a function returns None where there is nothing to say."""
+
+    sentences: tuple[Callable[[Context], Text | None], ...]
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the paragraphs."""
+        made = (sentence(context) for sentence in self.sentences)
+        if texts := tuple(text for text in made if text):
+            yield Prose(texts)
+
+
+@dataclass(frozen=True)
+class Alert:
+    """Sentences that a reader must not miss."""
+
+    title: str
+    sentences: Callable[[Context], Sequence[Text]]
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the paragraphs under their title."""
+        if texts := tuple(self.sentences(context)):
+            yield Prose(texts, self.title)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One row for each system, one column for each measure.
+
+    Parameters
+    ----------
+    columns
+        Title and select of each column.
+    rows
+        The fields that name a row.
+    keep
+        Which estimates are shown.
+    """
+
+    columns: tuple[tuple[str, Select], ...]
+    caption: str
+    scale: Scale
+    rows: tuple[str, ...] = ("system",)
+    keep: Callable[[Estimate], bool] = lambda _: True
+    name: str = ""
+    folded: bool = False
+
+    @property
+    def select(self) -> tuple[Select, ...]:
+        """What it shows."""
+        return tuple(select for _, select in self.columns)
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        found = {
+            title: {
+                tuple(getattr(e, r) for r in self.rows): e
+                for e in context.find(select)
+                if self.keep(e)
+            }
+            for title, select in self.columns
+        }
+        named = {row: e for at in found.values() for row, e in at.items()}
+        shown = [title for title, at in found.items() if at]
+        if not named:
+            return
+        notes = Notes()
+        body = tuple(
+            (
+                *(Cell(shorten(_named(r, e, context), 60)) for r in self.rows),
+                *(value_cell(found[title].get(row), self.scale, notes) for title in shown),
+            )
+            for row, e in named.items()
+        )
+        heads = [Column(_FIELDS[r]) for r in self.rows] + [Column(t, True) for t in shown]
+        name = self.name or _name_of(self.select[0])
+        yield Table(
+            name, self.caption, tuple(heads), body, self.scale.name, notes.lines, self.folded
+        )
+
+
+@dataclass(frozen=True)
+class Custom:
+    """What a function makes of a result, where no other item fits; `select` is what it shows."""
+
+    make: Callable[[Context], Iterable[Block]]
+    select: tuple[Select, ...] = ()
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return what the function makes."""
+        return self.make(context)

@@ -1,0 +1,61 @@
+"use strict";
+// Sorting, filtering, CSV and the table of all numbers. The page reads well without it.
+const make = (tag, props = {}, ...inside) => { const e = Object.assign(document.createElement(tag), props); e.append(...inside); return e; };
+const save = (name, rows) => {
+  const cell = t => /^[=+\-@\t\r]/.test(t) && isNaN(t) ? "'" + t : t;
+  const text = rows.map(r => r.map(t => '"' + cell(String(t)).replaceAll('"', '""') + '"').join(",")).join("\n");
+  make("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: name + ".csv" }).click();
+};
+for (const table of document.querySelectorAll("table[data-name]")) {
+  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, i) => { head.querySelector("button").addEventListener("click", () => {
+    const up = head.getAttribute("aria-sort") === "descending";
+    heads.forEach(h => h.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    const value = row => row.cells[i].dataset.v === undefined ? row.cells[i].textContent : Number(row.cells[i].dataset.v);
+    const sign = up ? 1 : -1;
+    const rows = [...body.rows].sort((a, b) => { const x = value(a), y = value(b); return sign * (typeof x === typeof y ? (x > y) - (x < y) : typeof x === "string" ? -1 : 1); });
+    rows.forEach(r => body.append(r)); table.classList.add("all");
+  }); });
+  const tools = make("div", { className: "tools" });
+  const extra = body.querySelectorAll(".more").length;
+  if (extra) { const b = make("button", { type: "button", textContent: `Show ${extra} more rows` }); b.onclick = () => { table.classList.add("all"); b.remove(); }; tools.append(b); }
+  if (body.rows.length > 8) {
+    const box = make("input", { type: "search", placeholder: "Filter rows", ariaLabel: "Filter rows" });
+    box.oninput = () => { table.classList.add("all"); for (const r of body.rows) r.hidden = !r.textContent.toLowerCase().includes(box.value.toLowerCase()); };
+    tools.append(box);
+    if (body.querySelector(".increase,.decrease")) {
+      const only = make("input", { type: "checkbox" });
+      only.onchange = () => { table.classList.add("all"); for (const r of body.rows) r.hidden = only.checked && !r.querySelector(".increase,.decrease"); };
+      tools.append(make("label", {}, only, " significant only"));
+    }
+  }
+  const csv = make("button", { type: "button", textContent: "Download CSV" });
+  csv.onclick = () => save(table.dataset.name, [...table.rows].map(r => [...r.cells].map(c => c.innerText.replace(/\n/g, " "))));
+  tools.append(csv); table.closest("figure").append(tools);
+}
+const data = JSON.parse(document.getElementById("page-data").textContent), place = document.getElementById("all-numbers");
+if (place && data.columns) {
+  const columns = data.columns, n = columns[0].at.length, most = 50, chosen = {};
+  const text = (c, i) => c.of[c.at[i]];
+  const tools = make("div", { className: "tools" }), body = make("tbody"), note = make("span");
+  const rows = () => [...Array(n).keys()].filter(i => Object.entries(chosen).every(([k, v]) => !v || text(columns[k], i) === v));
+  const draw = () => {
+    const found = rows(); body.replaceChildren();
+    for (const i of found.slice(0, most)) body.append(make("tr", {}, ...columns.map(c => make("td", { className: c.numeric ? "num" : "", textContent: text(c, i) }))));
+    note.textContent = `${Math.min(most, found.length)} of ${found.length.toLocaleString("en")} rows`;
+  };
+  columns.forEach((c, k) => {
+    if (c.numeric || c.of.length < 2 || c.of.length > 400 || c.title === "Key") return;
+    const pick = make("select", { ariaLabel: c.title }, make("option", { value: "", textContent: `${c.title}: all` }), ...c.of.filter(Boolean).map(t => make("option", { value: t, textContent: t })));
+    pick.onchange = () => { chosen[k] = pick.value; draw(); }; tools.append(pick);
+  });
+  const csv = make("button", { type: "button", textContent: "Download CSV" });
+  csv.onclick = () => save("all-numbers", [columns.map(c => c.title), ...rows().map(i => columns.map(c => text(c, i)))]);
+  tools.append(csv, note);
+  const head = make("thead", {}, make("tr", {}, ...columns.map(c => make("th", { scope: "col", className: c.numeric ? "num" : "", textContent: c.title }))));
+  place.replaceChildren(tools, make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: data.caption }, make("table", {}, head, body)));
+  draw();
+}
+const links = [...document.querySelectorAll("nav a")], seen = new IntersectionObserver(es => { for (const e of es) if (e.isIntersecting) links.forEach(a => a.classList.toggle("on", a.hash === "#" + e.target.id)); }, { rootMargin: "0px 0px -75% 0px" });
+document.querySelectorAll("main section").forEach(s => seen.observe(s));

@@ -1,0 +1,675 @@
+"""From comparisons to a verdict.
+
+======================================================================  =====================
+What the comparisons of a system show                                   Its status
+======================================================================  =====================
+none could be made (too little data)                                    cannot tell
+significant harm, but a plausible rate among unlabeled items would
+reverse the direction of all of it (tipping point)                      cannot tell
+significant harm on at least 10 events                                  yes
+significant harm on fewer events only                                   no clear evidence,
+                                                                        with an early sign
+otherwise                                                               no clear evidence
+======================================================================  =====================
+
+======================================================================  =====================
+Statuses of the systems                                                 Verdict
+======================================================================  =====================
+at least one yes (and, where both directions count, one direction)      yes
+yes in opposite directions                                              mixed
+none yes; a significant harm that could be reversed                     cannot tell
+all cannot tell                                                         cannot tell
+otherwise                                                               no clear evidence
+======================================================================  =====================
+
+Reference systems (random, popularity) are shown but decide nothing, unless nothing else was
+audited. *Harm* is the direction that a question declares. A declared smallest effect that matters
+demotes smaller differences, and is the only way to a green mark: every comparison of the system is
+shown to be below it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ombud import registry
+from ombud.audits.result import Result
+from ombud.metrics.engine.comparisons import MATTERS
+from ombud.report.blocks import Strong
+from ombud.report.context import Context, Select, role_of
+from ombud.report.display import count, joined, plural
+from ombud.report.findings import nearest_end
+from ombud.report.general import general_question
+from ombud.report.model import (
+    FEWEST_EVENTS,
+    VERDICT_SCHEMA,
+    Answer,
+    Family,
+    Finding,
+    Level,
+    Status,
+    SystemStatus,
+    Text,
+    Verdict,
+    is_early,
+    plain,
+    status_of,
+)
+from ombud.report.numbers import meet, percent
+from ombud.report.question import Phrase, Question, fill, questions
+from ombud.stats.estimate import Estimate
+from ombud.stats.power import smallest_effect
+
+_WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_MOST_OBJECTS = 3
+_MOST_SYSTEMS = 3
+_YES_NO = re.compile(r"(do|does|is|are|has|have|can|will)\b", re.IGNORECASE)
+_REFERENCES = frozenset({"random", "popular"})
+_HARM: dict[str, frozenset[Status]] = {
+    "more": frozenset({"increase"}),
+    "less": frozenset({"decrease"}),
+    "both": frozenset({"increase", "decrease"}),
+}
+
+
+def verdicts_of(result: Result) -> tuple[Verdict, ...]:
+    """Return the verdict of each question that a result answers, that of its preset first."""
+    context = Context.of(result)
+    return tuple(verdict_of(question, context) for question in questions_of(context))
+
+
+def questions_of(context: Context) -> Sequence[Question]:
+    """Return the questions that have a verdict; without any, what comparisons say in general."""
+    found = [question for question in questions(context) if question.members(context)]
+    if found:
+        return found
+    general = general_question(context)
+    return () if general is None else (general,)
+
+
+@registry.verdict("ombud")
+def stored_verdict(result: Result) -> dict[str, Any]:
+    """Return what ``verdict.json`` holds: the verdict of each question as plain values."""
+    made = [verdict.to_dict() for verdict in verdicts_of(result)]
+    return {"schema_version": VERDICT_SCHEMA, "verdicts": made}
+
+
+@registry.verdict("families")
+def declared_families(result: Result) -> dict[str, list[Estimate]]:
+    """Return the comparisons of each question, which are corrected together."""
+    context = Context.of(result)
+    return {
+        question.name: [e for some in question.members(context).values() for e in some]
+        for question in questions(context)
+    }
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What one verdict is made of."""
+
+    question: Question
+    context: Context
+    family: Family
+    phrases: Mapping[int, Phrase]
+    words: Mapping[str, str]
+
+    def harmful(self, e: Estimate) -> bool:
+        return status_of(e) in _HARM[self.phrases[id(e)].harm]
+
+    def of(self, system: str) -> list[Estimate]:
+        return [e for e in self.family.estimates if e.system == system]
+
+
+def verdict_of(question: Question, context: Context) -> Verdict:
+    """Return the verdict of a question on a result."""
+    groups = question.comparisons(context)
+    phrases = {id(e): question.family[s] for s, some in groups.items() for e in some}
+    harm = frozenset[Status]().union(*(_HARM[question.family[s].harm] for s in groups))
+    family = Family(
+        tuple(e for some in groups.values() for e in some), harm or _HARM["more"],
+        _describe(groups),
+    )  # fmt: skip
+    case = _Case(question, context, family, phrases, question.words(context))
+    harmful = [e for e in family.estimates if case.harmful(e)]
+    reversed_ = [e for e in harmful if _is_reversible(e)]
+    firm = [e for e in harmful if not _is_reversible(e)]
+    findings = _stories([_finding(e, case) for e in firm if not is_early(e)], context)
+    early = _stories([_finding(e, case) for e in firm if is_early(e)], context)
+    named = [s for s in context.result.systems if case.of(s)]
+    named = named or ([""] if any(not e.system for e in family.estimates) else [])
+    references = _references(named, context)
+    statuses = [_status(s, case, findings, early, reversed_, s in references) for s in named]
+    systems = tuple(sorted(statuses, key=lambda s: _order(s, findings)))
+    findings = tuple(
+        replace(f, anchor=f"finding-{i}")
+        for i, f in enumerate(sorted(findings, key=lambda f: f.estimate.system in references), 1)
+    )
+    leading = {f.estimate.system: f for f in reversed(findings)}
+    systems = tuple(
+        replace(s, lead=leading.get(s.system, s.lead)) if s.mark == "finding" else s
+        for s in systems
+    )
+    audited = [s for s in systems if not s.reference]
+    answer, rule = _answer(audited, findings, reversed_)
+    title = context.result.plan.title
+    asked = question.asks if title in {"", "Audit"} else title
+    phrase = next((question.family[s] for s in groups), None)
+    return Verdict(
+        name=question.name,
+        question=asked,
+        answer=answer,
+        rule=rule,
+        headline=_headline(answer, rule, audited, case, findings, asked),
+        systems=systems,
+        compared=_compared(phrase, findings or early),
+        findings=findings,
+        early=early,
+        family=family,
+        sure=_sure(answer, rule, case, findings, early, reversed_),
+        changes=_changes(case, [*findings], reversed_),
+        following=_following(answer, audited, case, findings, reversed_),
+        effects=_effects(case),
+    )
+
+
+def _references(systems: Sequence[str], context: Context) -> frozenset[str]:
+    """Return the baselines among some systems; none where nothing else was audited."""
+    plan = context.result.plan.systems
+    found = frozenset(s for s in systems if plan.get(s, {}).get("type") in _REFERENCES)
+    return frozenset() if len(found) == len(systems) else found
+
+
+def _order(status: SystemStatus, findings: Sequence[Finding]) -> tuple[bool, int, int]:
+    """Return where a system is in the summary: findings by size first, references last."""
+    marks = ("finding", "early sign", "unknown", "none", "below limit")
+    place = next((i for i, f in enumerate(findings) if f.estimate.system == status.system), 0)
+    return status.reference, marks.index(status.mark), place
+
+
+def _is_reversible(e: Estimate) -> bool:
+    """Return whether plausible labels of unlabeled items would reverse the direction."""
+    return e.tipping is not None and e.tipping.reverses and e.tipping.decides
+
+
+def _finding(e: Estimate, case: _Case) -> Finding:
+    """Return an estimate in the words of its phrase."""
+    assert e.value is not None  # a finding has a value
+    phrase, names = case.phrases[id(e)], case.context.names
+    level, other = phrase.levels(e)
+    met = None
+    if level is not None and other is not None:
+        met = meet(e, level, other, phrase.levels_in, phrase.scale)
+    size = phrase.scale.prose(e.value) if met is None else met.size
+    shown = e.events is None or e.events >= FEWEST_EVENTS
+    slots: dict[str, object] = {
+        "system": names.system(e.system),
+        "what": names.label(e.label),
+        "who": names.members(e.group),
+        "group": names.group(e.group),
+        "more": "more" if status_of(e) == "increase" else "less",
+        "fewer": "more" if status_of(e) == "increase" else "fewer",
+        "level": "" if met is None else Strong(met.level),
+        "other": "" if met is None else met.other,
+        "counts": _counts(e),
+        "size": Strong(size),
+        "note": phrase.note(e, case.context),
+        **case.words,
+    }
+    levels: tuple[Level, ...] = ()
+    span = None
+    if met is not None and level is not None and other is not None:
+        titles = [plain(fill(title, **slots)) for title in phrase.compared]
+        levels = (Level(titles[0], level, met.level), Level(titles[1], other, met.other))
+        span = None if e.interval is None else phrase.scale.span(other, e.interval)
+    sentence = fill(phrase.fallback if met is None else phrase.sentence, **slots)
+    interval = phrase.scale.interval(e) if met is None else met.interval
+    sample = _sample(e, case.context)
+    evidence = f"{size}{phrase.evidence} ({interval}). {sample}."
+    if is_early(e):
+        few = "event" if e.events is None else count(e.events, "event")
+        evidence += f" Early sign: it rests on {few}."
+        if not shown:
+            sentence = fill("{system}: {what}, {who}.", **slots)
+            evidence = f"Early sign: it rests on {few}, too few for a number."
+            levels, span, size = (), None, ""
+    return Finding(
+        e, sentence, (evidence,), fill(phrase.object, **slots), fill(phrase.what, **slots),
+        fill(phrase.who, **slots), size, sample, levels, span,
+    )  # fmt: skip
+
+
+def _counts(e: Estimate) -> str:
+    """Return " (83 of 321)" where counts are stored and small enough to mean something."""
+    events, texts = e.details.get("events"), e.details.get("texts")
+    if events is None or not texts or texts > 1000 or events != int(events):
+        return ""
+    return f" ({events:,.0f} of {texts:,})"
+
+
+def _sample(e: Estimate, context: Context) -> str:
+    """Say how many people or texts are behind a finding, those of the group where known."""
+    return count(sample_of(e, context), "text" if e.details.get("texts") else e.unit)
+
+
+def sample_of(e: Estimate, context: Context) -> int:
+    """Return how many users or texts an estimate is about."""
+    if texts := e.details.get("texts"):
+        return int(texts)
+    if e.kind == "level" or not e.group:
+        return e.n
+    own = context.find(Select(e.key, ("group",), label=e.label, exact=True))
+    return next((o.n for o in own if (o.system, o.group) == (e.system, e.group)), e.n)
+
+
+def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ...]:
+    """Return one finding for each system and label; weaker ones about the same are related.
+
+    An average over all users and the group that drives it are one story, not two.
+    """
+    ordered = sorted(findings, key=lambda f: (-nearest_end(f.estimate), f.estimate.system))
+    labeled = any(f.estimate.label for f in findings)
+    lead: dict[tuple[str, ...], Finding] = {}
+    for finding in ordered:
+        e = finding.estimate
+        key = (e.key, e.system, e.label) if labeled else (e.key, e.system, e.group)
+        first = lead.get(key)
+        if first is None:
+            lead[key] = finding
+        elif not e.group and first.estimate.group and _is_everywhere(e, context):
+            # Every group shows it: the average over everyone tells the story.
+            lead[key] = replace(finding, related=(*first.related, replace(first, related=())))
+        else:
+            lead[key] = replace(first, related=(*first.related, finding))
+    told = (_concentrated(f, context) for f in lead.values())
+    return tuple(sorted(told, key=lambda f: (-nearest_end(f.estimate), f.estimate.system)))
+
+
+def _peers(e: Estimate, context: Context) -> list[Estimate]:
+    """Return the levels of groups for the same system and label, where they can be tested."""
+    some = context.find(Select(e.key, ("group",), label=e.label, exact=True))
+    return [o for o in some if o.system == e.system and o.null is not None]
+
+
+def _is_everywhere(e: Estimate, context: Context) -> bool:
+    peers = _peers(e, context)
+    return bool(peers) and all(status_of(o) == status_of(e) for o in peers)
+
+
+def _concentrated(finding: Finding, context: Context) -> Finding:
+    """Say whether other groups of the same attribute show the effect too."""
+    e = finding.estimate
+    if e.kind != "level" or role_of(e) == "systems":
+        return finding
+    attribute = context.names.attribute(e.group)
+    others = [
+        o
+        for o in _peers(e, context)
+        if not e.group or (o.group != e.group and context.names.attribute(o.group) == attribute)
+    ]
+    if not others:
+        return finding
+    clear = [o for o in others if status_of(o) == finding.status]
+    way = finding.status
+    if not e.group:
+        every = len(clear) == len(others)
+        how = "every group" if every else f"{len(clear)} of {len(others)} groups"
+        more = f" The {way} is significant in {how}."
+    elif clear:
+        return finding
+    else:
+        more = f" No other {attribute} group shows a significant {way}."
+    return replace(finding, evidence=(*finding.evidence, more))
+
+
+def _status(
+    system: str,
+    case: _Case,
+    findings: Sequence[Finding],
+    early: Sequence[Finding],
+    reversed_: Sequence[Estimate],
+    reference: bool,
+) -> SystemStatus:
+    here = case.of(system)
+    name = plain((case.context.names.system(system),)) if system else "All systems"
+    tested = [e for e in here if status_of(e) != "not tested"]
+    own = [f for f in findings if f.estimate.system == system]
+    hints = [f for f in early if f.estimate.system == system]
+    if own:
+        return SystemStatus(
+            system, name, "yes", "finding", own[0].sentence, own[0], len(own) - 1, reference
+        )
+    if not tested:
+        why = next((e.reason for e in here if e.reason), "no comparison was made")
+        text = (f"{why[0].upper()}{why[1:]}.",)
+        return SystemStatus(system, name, "cannot tell", "unknown", text, reference=reference)
+    if any(e.system == system for e in reversed_):
+        text = ("Cannot tell: unlabeled items could reverse the direction.",)
+        return SystemStatus(system, name, "cannot tell", "unknown", text, reference=reference)
+    if hints:
+        return SystemStatus(
+            system, name, "no clear evidence", "early sign", hints[0].sentence, hints[0],
+            len(hints) - 1, reference,
+        )  # fmt: skip
+    limit = _limit(tested, case)
+    if limit is not None:
+        text = (f"Below the smallest effect that matters, which the plan declares: {limit}.",)
+        return SystemStatus(
+            system, name, "no clear evidence", "below limit", text, reference=reference
+        )
+    open_: Text = ("No clear difference.", *_possible(tested, case))
+    return SystemStatus(system, name, "no clear evidence", "none", open_, reference=reference)
+
+
+def _limit(tested: Sequence[Estimate], case: _Case) -> str | None:
+    """Return the declared smallest effect, where every comparison is shown to be below it."""
+    for e in tested:
+        size, null = e.details.get(MATTERS), e.null or 0.0
+        if size is None or e.interval is None:
+            return None
+        low, high = e.interval
+        top, bottom = (1 + size, 1 / (1 + size)) if null == 1 else (null + size, null - size)
+        harm = case.phrases[id(e)].harm
+        if (harm != "less" and high > top) or (harm != "more" and low < bottom):
+            return None
+    first = max(tested, key=lambda e: e.details[MATTERS])
+    scale = case.phrases[id(first)].scale
+    size = first.details[MATTERS]
+    return scale.prose(1 + size if first.null == 1 else size).removeprefix("+")
+
+
+def _possible(tested: Sequence[Estimate], case: _Case) -> Text:
+    """Return the largest harm consistent with the data: for everyone, and for a group."""
+    whole = [e for e in tested if role_of(e) == "overall"]
+    groups = [e for e in tested if role_of(e) != "overall"]
+    parts = []
+    for some, who in ((whole, "all"), (groups, "a group")):
+        if bound := _bound(some, case):
+            parts.append(f"{bound} ({who})" if whole and groups else bound)
+    if not parts:
+        return ()
+    return (" ", *fill(case.question.possible, bound=" and ".join(parts), **case.words))
+
+
+def _bound(some: Sequence[Estimate], case: _Case) -> str:
+    ends = []
+    for e in some:
+        if e.interval is None:
+            continue
+        low, high = e.interval
+        harm, null = case.phrases[id(e)].harm, e.null or 0.0
+        ends += [(high, e)] if harm != "less" and high > null else []
+        ends += [(low, e)] if harm != "more" and low < null else []
+    if not ends:
+        return ""
+    end, e = max(ends, key=lambda pair: abs(pair[0] - (pair[1].null or 0.0)))
+    return case.phrases[id(e)].scale.prose(end)
+
+
+def _answer(
+    systems: Sequence[SystemStatus], findings: Sequence[Finding], reversed_: Sequence[Estimate]
+) -> tuple[Answer, str]:
+    """Return the verdict and its rule; see the table at the top of this file."""
+    yes = {s.system for s in systems if s.answer == "yes"}
+    ways = {(f.estimate.key, f.status) for f in findings if f.estimate.system in yes}
+    if any((key, "increase") in ways and (key, "decrease") in ways for key, _ in ways):
+        return "mixed", "There are significant differences in both directions."
+    if yes:
+        return "yes", "At least one comparison is significant in a direction that counts."
+    if any(e.system in {s.system for s in systems} for e in reversed_):
+        return "cannot tell", "Unlabeled items could reverse every significant difference."
+    if not systems or all(s.answer == "cannot tell" for s in systems):
+        return "cannot tell", "No comparison could be made."
+    return "no clear evidence", "No comparison is significant in a direction that counts."
+
+
+def _headline(
+    answer: Answer,
+    rule: str,
+    systems: Sequence[SystemStatus],
+    case: _Case,
+    findings: Sequence[Finding],
+    title: str,
+) -> Text:
+    question, words = case.question, case.words
+    harmful = [s for s in systems if s.answer == "yes"]
+    if answer == "no clear evidence":
+        signs = sum(s.mark == "early sign" for s in systems)
+        hint = f" There are early signs in {_word(signs)} of them." if signs > 1 else ""
+        hint = " There is an early sign." if signs == 1 else hint
+        return (
+            (Strong(question.no.format(**words)), hint)
+            if hint
+            else (Strong(question.no.format(**words)),)
+        )
+    if answer == "cannot tell":
+        return (Strong("Cannot tell."), f" {rule}")
+    yes, every = len(harmful), len(systems)
+    one, many = question.yes
+    if every == 1:
+        who, does, verb = f"this {question.systems}", "it does", one
+    elif yes == every:
+        all_of = "both" if every == 2 else f"all {_word(every)}"
+        who, does, verb = f"{all_of} {plural(question.systems)}", f"{all_of} do", many
+    else:
+        some, verb = f"{_word(yes)} of the {_word(every)}", one if yes == 1 else many
+        who, does = f"{some} {plural(question.systems)}", f"{some} {'does' if yes == 1 else 'do'}"
+    lead = f"{who[0].upper()}{who[1:]} {verb.format(**words)}."
+    if _YES_NO.match(title):
+        lead = f"{'Yes' if answer == 'yes' else 'Mixed'}, {does}."
+    parts: list[Any] = [Strong(lead), " "]
+    named = harmful[:_MOST_SYSTEMS]
+    for place, status in enumerate(named):
+        if place:
+            parts.append(", and " if place == len(named) - 1 else ", ")
+        parts += _reason(status.system, findings, case)
+    than = f"{',' if len(named) > 1 and question.than else ''}{question.than}"
+    return (*parts, *fill(than, **words), ".")
+
+
+def _word(number: int) -> str:
+    return _WORDS[number] if number < len(_WORDS) else f"{number:,}"
+
+
+def _reason(system: str, findings: Sequence[Finding], case: _Case) -> Text:
+    """Return one sentence about a system that names what and who."""
+    own = [f for f in findings if f.estimate.system == system]
+    objects = [plain(f.object) for f in own]
+    if len(objects) > _MOST_OBJECTS:
+        rest = len(objects) - _MOST_OBJECTS + 1
+        objects = [*objects[: _MOST_OBJECTS - 1], f"{rest} more"]
+    phrase = case.phrases[id(own[0].estimate)]
+    more = "more" if own[0].status == "increase" else "less"
+    name = case.context.names.system(system)
+    return fill(phrase.summary, system=name, objects=joined(objects), more=more, **case.words)
+
+
+def _compared(phrase: Phrase | None, findings: Sequence[Finding]) -> tuple[str, str]:
+    """Return what the levels of the summary are, where all lines compare the same."""
+    names = {tuple(level.name for level in f.levels) for f in findings if f.levels}
+    if len(names) == 1:
+        level, other = names.pop()
+        return other, level
+    if phrase is None or "{" in "".join(phrase.compared):
+        return "compared with", "share"
+    return phrase.compared[1], phrase.compared[0]
+
+
+def _sure(
+    answer: Answer,
+    rule: str,
+    case: _Case,
+    findings: Sequence[Finding],
+    early: Sequence[Finding],
+    reversed_: Sequence[Estimate],
+) -> Text:
+    """Say how sure the answer is, in words."""
+    tested = count(case.family.tested, "comparison")
+    every = f"all {tested} made" if case.family.tested > 1 else "the one comparison made"
+    if answer in {"yes", "mixed"}:
+        ps = [_p(f.estimate) for f in findings]
+        very = "Very unlikely" if max(ps, default=1.0) < 0.001 else "Unlikely"
+        corrected = any(f.estimate.correction for f in findings)
+        allowing = f", even allowing for {every}" if corrected and case.family.tested > 1 else ""
+        return (f"{very} to be chance{allowing}. A difference is not a cause.",)
+    if answer == "cannot tell":
+        return (_undecided(case, reversed_),)
+    hint = " Early signs rest on fewer than 10 events." if early else ""
+    return (
+        f"In {tested}, no difference is clearly beyond chance. That is not proof of equality."
+        f"{hint}",
+    )
+
+
+def _p(e: Estimate) -> float:
+    found = e.p_value if e.p_adjusted is None else e.p_adjusted
+    return 0.04 if found is None else found
+
+
+def _undecided(case: _Case, reversed_: Sequence[Estimate]) -> str:
+    if reversed_:
+        significant = f"{len(reversed_)} of {count(case.family.tested, 'comparison')}"
+        verb = "is" if len(reversed_) == 1 else "are"
+        return (
+            f"Among labeled items, {significant} {verb} significant, but unlabeled items could "
+            "reverse the direction."
+        )
+    few = case.family.number("not tested")
+    return f"None of {count(few, 'comparison')} had enough data."
+
+
+def _changes(
+    case: _Case, findings: Sequence[Finding], reversed_: Sequence[Estimate]
+) -> tuple[Text, ...]:
+    """Return what could change the answer: tipping points, then what the question says."""
+    made: list[Text] = []
+    points = [f.estimate.tipping for f in findings if f.estimate.tipping is not None]
+    points += [e.tipping for e in reversed_ if e.tipping is not None]
+    ratios = [p.recommended for p in points if p.recommended is not None]
+    if points and ratios:
+        nearest = min(ratios, key=lambda ratio: abs(ratio - 1))
+        made.append(
+            (
+                "The direction reverses if unlabeled recommended items carry the label at "
+                f"{nearest:.2g} times the rate of labeled ones.",
+            )
+        )
+    elif points:
+        made.append(("No plausible rate among unlabeled items would reverse the direction.",))
+    made += [text for make in case.question.changes if (text := make(case.context)) is not None]
+    return tuple(made)
+
+
+def _following(
+    answer: Answer,
+    systems: Sequence[SystemStatus],
+    case: _Case,
+    findings: Sequence[Finding],
+    reversed_: Sequence[Estimate],
+) -> Text:
+    """Say what to do next, by rule: inspect, collect, or label."""
+    declared = case.context.result.plan.statistics.matters
+    limit = "" if declared is not None else " No smallest effect that matters is declared."
+    if answer in {"yes", "mixed"}:
+        names = [s.name for s in systems if s.answer == "yes"]
+        what = list(dict.fromkeys(plain(f.what) for f in findings))
+        shown = what if len(what) <= _MOST_OBJECTS else [*what[: _MOST_OBJECTS - 1], "others"]
+        some = names if len(names) <= _MOST_SYSTEMS else [f"these {len(names)} systems"]
+        inspect = case.question.inspect
+        return (*fill(inspect, systems=joined(some), what=joined(shown), **case.words), limit)
+    if answer == "cannot tell" and reversed_:
+        found = [e.tipping for e in reversed_ if e.tipping is not None]
+        known = min(t.labeled_recommended for t in found)
+        return (
+            f"Label more items: {percent(known)} of recommended items have a label now. Start "
+            "with those recommended most.",
+        )
+    if answer == "cannot tell":
+        why = next((s.sentence for s in systems if s.mark == "unknown"), ())
+        return ("Collect more data, then run the audit again. ", *why)
+    return (_sample_needed(case),)
+
+
+def _sample_needed(case: _Case) -> str:
+    """Say which effect would have been found, and what it takes to find the declared one."""
+    tested = [e for e in case.family.estimates if e.interval is not None]
+    sizes = [(size, e) for e in tested if (size := smallest_effect(e)) is not None]
+    if not sizes:
+        return "Collect more data, then run the audit again."
+    size, e = sorted(sizes, key=lambda pair: pair[0])[len(sizes) // 2]
+    scale = case.phrases[id(e)].scale
+    wanted = e.details.get(MATTERS)
+    if wanted is None:
+        return (
+            f"Half of the comparisons would have shown a difference of {scale.prose(size)} "
+            "in 80% of audits. Declare the smallest effect that matters ([statistics] matters) to "
+            "learn how much data that takes."
+        )
+    target, now = (float(wanted), size - 1 if e.null == 1 else size)
+    if now <= target:
+        return "The data suffice for the smallest effect that matters; re-run when systems change."
+    needed = int(e.n * (now / target) ** 2)
+    shown = scale.prose(1 + target if e.null == 1 else target).removeprefix("+")
+    return f"To detect {shown} in most comparisons, collect about {count(needed, e.unit)}."
+
+
+def _effects(case: _Case) -> tuple[Text, ...]:
+    """Say what each reranker changed, and what it cost in recall, where both were audited."""
+    plan, context = case.context.result.plan.systems, case.context
+    made: list[Text] = []
+    for name, spec in plan.items():
+        inner = spec.get("inner")
+        base = next((n for n, other in plan.items() if n != name and other == inner), None)
+        if inner is None or base is None:
+            continue
+        pairs = {(e.key, e.label, e.group): e for e in case.of(base)}
+        both = [(pairs[k], e) for e in case.of(name) if (k := (e.key, e.label, e.group)) in pairs]
+        changed = [(a, b) for a, b in both if a.value is not None and b.value is not None]
+        if not changed:
+            continue
+        before, after = max(changed, key=lambda pair: nearest_end(pair[0]))
+        shown = [_level_text(e, case) for e in (before, after)]
+        cost = _recall(context, base, name)
+        text = f": {shown[0]} to {shown[1]}{cost}."
+        what = context.names.label(before.label) if before.label else context.names.group("")
+        made.append(("With ", context.names.system(name), ", ", what, text))
+    return tuple(made)
+
+
+def _level_text(e: Estimate, case: _Case) -> str:
+    phrase = case.phrases[id(e)]
+    level, _ = phrase.levels(e)
+    assert e.value is not None
+    return phrase.scale.prose(e.value) if level is None else phrase.levels_in.number(level)
+
+
+def _recall(context: Context, base: str, name: str) -> str:
+    found = {
+        e.system: e for e in context.find(Select("recall", ("overall",))) if e.value is not None
+    }
+    if base not in found or name not in found:
+        return ""
+    return f"; recall {found[base].value:.3f} to {found[name].value:.3f}"
+
+
+def _describe(groups: Mapping[Select, Sequence[Estimate]]) -> str:
+    """Say what the family consists of: "36 comparisons (12 labels × 3 systems) and ..."."""
+    parts = []
+    for found in groups.values():
+        sizes = [
+            count(len(values), word)
+            for word, values in (
+                ("label", {e.label for e in found} - {""}),
+                ("group", {e.group for e in found} - {""}),
+                ("system", {e.system for e in found} - {""}),
+            )
+            if values
+        ]
+        about = f" ({' × '.join(sizes)})" if sizes else ""
+        parts.append(f"{count(len(found), 'comparison')}{about}")
+    used = sorted({e.correction for some in groups.values() for e in some if e.correction})
+    how = f", corrected by {joined(used)}" if used else ""
+    return f"{joined(parts)}{how}"

@@ -1,0 +1,280 @@
+"""Verdicts by rule, one count everywhere, numbers that meet, hostile names inert."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ombud.audits.plan import AboutPlan, DisplayPlan, Plan
+from ombud.audits.result import MetricInfo, Result
+from ombud.report import Report
+from ombud.report.html import to_html
+from ombud.report.markdown import to_markdown
+from ombud.report.model import Verdict, plain
+from ombud.report.numbers import POINTS, RATIO, RELATIVE, SHARE, meet
+from ombud.report.page import build_page
+from ombud.report.terminal import terminal_lines
+from ombud.report.verdict import verdicts_of
+from ombud.stats.estimate import Estimate, TippingPoint
+
+SPEC = {"name": "suppression", "by": "flags", "against": "all", "outcome": "flagged"}
+RATIOS = MetricInfo(SPEC, "suppression", null=1.0, key="suppression")
+GAPS = MetricInfo({"name": "share-gap", "k": 10}, "share gap@10", null=0.0, key="share-gap")
+AMOUNTS = MetricInfo(
+    {"name": "balance-gap", "exposure": False}, "balance gap", null=0.0, key="balance-gap"
+)
+
+
+def ratio(value: float | None, group: str, system: str = "one", **about: Any) -> Estimate:
+    fields: dict[str, Any] = {
+        "metric": "suppression", "key": "suppression", "kind": "ratio", "against": "all texts",
+        "unit": "text", "system": system, "group": group, "null": 1.0, **about,
+    }  # fmt: skip
+    if value is None:
+        fields |= {"reason_code": "too-few-units"}
+        return Estimate.undefined(reason="not enough data: 3 texts", n=3, **fields)
+    p = 0.0001 if value > 1.5 or value < 0.6 else 0.5
+    details = {"events": 10.0 * value, "texts": 100, "other_events": 100.0, "other_texts": 1000}
+    fields["details"] = details | fields.get("details", {})
+    return Estimate(
+        value=value, interval=(0.8 * value, 1.25 * value), method="x", n=100, p_value=p,
+        p_adjusted=p, correction="holm over 2", **fields,
+    )  # fmt: skip
+
+
+def gap(value: float, label: str = "gore", system: str = "one", group: str = "", **about: Any):  # type: ignore[no-untyped-def]
+    p = 0.0001 if abs(value) > 0.02 else 0.5
+    fields: dict[str, Any] = {
+        "metric": "share gap@10", "key": "share-gap", "unit": "user", "system": system,
+        "label": label, "group": group, "null": 0.0, "details": {"history": 0.1546},
+    }  # fmt: skip
+    return Estimate(
+        value=value, interval=(value - 0.015, value + 0.015), method="x", n=200, p_value=p,
+        p_adjusted=p, correction="holm over 2", **(fields | about),
+    )  # fmt: skip
+
+
+def result(*estimates: Estimate, title: str = "Whose speech is flagged?", **plan: Any) -> Result:
+    return Result(Plan(title=title, **plan), estimates, (RATIOS, GAPS, AMOUNTS))
+
+
+def verdict(*estimates: Estimate, **plan: Any) -> Verdict:
+    return verdicts_of(result(*estimates, **plan))[0]
+
+
+REVERSED = TippingPoint(
+    recommended=0.9, history=1.1, labeled_recommended=0.4, labeled_history=0.5, reverses=True
+)
+
+
+@pytest.mark.parametrize(
+    ("estimates", "answer"),
+    [
+        ([ratio(2.5, "women"), ratio(1.0, "men")], "yes"),
+        ([ratio(1.1, "women"), ratio(0.5, "men")], "no clear evidence"),
+        ([ratio(1.1, "women"), ratio(None, "men")], "no clear evidence"),
+        ([ratio(None, "women"), ratio(None, "men")], "cannot tell"),
+        ([ratio(2.5, "women"), ratio(None, "women", "two")], "yes"),
+        ([ratio(2.5, "women", events=9)], "no clear evidence"),
+        ([ratio(2.5, "women", events=10)], "yes"),
+        ([ratio(2.5, "women", tipping=REVERSED)], "cannot tell"),
+        ([ratio(2.5, "women", tipping=REVERSED), ratio(2.5, "men")], "yes"),
+        ([gap(0.07), gap(-0.07, system="two")], "yes"),
+        ([gap(-0.07)], "no clear evidence"),
+    ],
+)
+def test_rules(estimates: list[Estimate], answer: str) -> None:
+    made = verdict(*estimates)
+    assert made.answer == answer
+    assert bool(made.findings) == (answer == "yes")
+
+
+def both_ways(value: float, system: str) -> Estimate:
+    return gap(value, "women", system, metric="b", key="balance-gap", details={"profile": 0.4})
+
+
+@pytest.mark.parametrize(
+    ("values", "answer"),
+    [((0.1, 0.1), "yes"), ((0.1, -0.1), "mixed"), ((-0.1, -0.1), "yes"), ((0.0, 0.0), None)],
+)
+def test_opposite_directions_are_mixed_where_both_count(
+    values: tuple[float, float], answer: str | None
+) -> None:
+    made = verdict(both_ways(values[0], "one"), both_ways(values[1], "two"))
+    assert made.answer == (answer or "no clear evidence")
+
+
+def test_a_declared_rule_without_consequence_reverses_nothing() -> None:
+    declared = replace(REVERSED, decides=False)
+    assert verdict(gap(0.07, tipping=declared)).answer == "yes"
+
+
+def test_reference_systems_never_lead() -> None:
+    systems = {"base": {"type": "random"}, "ours": {"type": "svd"}}
+    made = verdict(gap(0.5, system="base"), gap(0.0, system="ours"), systems=systems)
+    assert made.answer == "no clear evidence"
+    assert [s.system for s in made.systems] == ["ours", "base"]
+    made = verdict(gap(0.5, system="base"), gap(0.07, system="ours"), systems=systems)
+    assert [f.estimate.system for f in made.findings] == ["ours", "base"]
+    alone = verdict(gap(0.5, system="base"), systems={"base": {"type": "random"}})
+    assert alone.answer == "yes"
+
+
+def test_early_signs_are_no_headline_and_few_events_no_number() -> None:
+    made = verdict(gap(0.07, events=7), gap(0.08, "blood", events=4))
+    assert not made.findings and len(made.early) == 2
+    shown = [plain(f.sentence) + plain(f.evidence) for f in made.early]
+    assert any("22.5%" in text for text in shown)
+    assert any("4 events" in text and "%" not in text for text in shown)
+
+
+def test_green_needs_a_declared_limit() -> None:
+    assert verdict(gap(0.0)).systems[0].mark == "none"
+    declared = {"history": 0.15, "matters": 0.05}
+    assert verdict(gap(0.0, details=declared)).systems[0].mark == "below limit"
+    near = {"history": 0.15, "matters": 0.01}
+    assert verdict(gap(0.0, details=near)).systems[0].mark == "none"
+
+
+def test_systems_without_data_are_told_apart_from_those_without_findings() -> None:
+    some = [ratio(2.5, "women"), ratio(1.0, "women", "two"), ratio(None, "women", "three")]
+    statuses = {s.system: s.answer for s in verdict(*some).systems}
+    assert statuses == {"one": "yes", "two": "no clear evidence", "three": "cannot tell"}
+
+
+def test_a_group_and_the_average_that_it_drives_are_one_finding() -> None:
+    made = verdict(gap(0.07), gap(0.2, group="age=18-24"), gap(0.0, group="age=25-34"))
+    (finding,) = made.findings
+    assert finding.estimate.group == "age=18-24" and len(finding.related) == 1
+    assert "No other age group" in plain(finding.evidence)
+    everywhere = verdict(gap(0.07), gap(0.2, group="age=18-24"), gap(0.1, group="age=25-34"))
+    assert [f.estimate.group for f in everywhere.findings] == [""]
+
+
+def test_contrasts_with_others_are_no_findings() -> None:
+    contrast = gap(0.2, group="age=18-24", kind="gap", against="others")
+    made = verdict(gap(0.0), contrast)
+    assert made.family.tested == 1 and not made.findings
+
+
+def test_the_same_verdict_and_count_everywhere() -> None:
+    page = build_page(result(ratio(2.5, "women"), ratio(1.0, "men"), ratio(None, "lgbt")))
+    assert page.verdict is not None
+    told = json.loads(json.dumps(page.verdict.to_dict()))
+    assert told["comparisons"] | {"tested": 2, "harmful": 1, "not_tested": 1} == told["comparisons"]
+    lines = " ".join(" ".join(terminal_lines(page)).split())
+    headline = plain(page.verdict.headline)
+    text = re.sub("<[^>]*>", "", to_html(page))
+    assert headline in text and headline in lines
+    assert headline in to_markdown(page).replace("*", "")
+    assert "all 2 comparisons made" in text and "all 2 comparisons made" in lines
+
+
+def test_terminal_output_is_at_most_25_lines_and_names_findings() -> None:
+    many = [ratio(2.5 + i / 10, f"group {i}", f"system {j}") for i in range(20) for j in range(5)]
+    page = build_page(result(*many))
+    assert len(terminal_lines(page)) <= 24
+    assert any("more findings in the report" in line for line in terminal_lines(page))
+
+
+def test_hostile_names_stay_names() -> None:
+    name = "<b>{what}\u202e</b>"
+    page = build_page(result(ratio(2.5, f"identity={name}", name), ratio(1.0, "men", name)))
+    html = to_html(page)
+    assert "<b>{what}" not in html and "\u202e" not in html
+    assert "&lt;b&gt;{what}⟨U+202E⟩&lt;/b&gt;" in html
+
+
+def test_display_names_of_the_plan_win() -> None:
+    display = DisplayPlan(
+        systems={"one": "Our feed"},
+        labels={"gore": "bloody scenes"},
+        groups={"age=18-24": "students"},
+    )
+    made = verdict(gap(0.07, group="age=18-24"), display=display)
+    sentence = plain(made.findings[0].sentence)
+    assert all(name in sentence for name in ("Our feed", "bloody scenes", "students"))
+    assert made.to_dict()["findings"][0]["system"] == "one"
+
+
+def test_silent_plans_are_told() -> None:
+    page = build_page(result(gap(0.07)))
+    assert "Made by not stated" in page.facts and "data period: not stated" in page.facts
+    about = AboutPlan(auditor="Ada", period="May 2026", data="simulated data")
+    page = build_page(result(gap(0.07), about=about))
+    assert {"Made by Ada", "data period: May 2026", "simulated data"} <= set(page.facts)
+
+
+def test_a_reranker_is_compared_with_what_it_reranks() -> None:
+    base = {"type": "svd"}
+    systems = {"SVD": base, "SVD with list": {"type": "avoid-list", "inner": base}}
+    made = verdict(gap(0.07, system="SVD"), gap(-0.14, system="SVD with list"), systems=systems)
+    (text,) = map(plain, made.effects)
+    assert text == "With SVD with list, gore: 22.5% to 1.5%."
+
+
+@pytest.mark.parametrize("scale", [POINTS, RATIO, RELATIVE])
+def test_printed_levels_and_differences_agree(scale: Any) -> None:
+    for place in range(1, 400):
+        other, level = 0.0007 * place + 0.013, (0.0011 * place**1.1) % 0.97 + 0.004
+        value = {"difference": level - other, "ratio": level / other}.get(
+            scale.compares, level / other - 1
+        )
+        e = Estimate(metric="m", value=value, interval=(value, value), method="x", n=9, null=0.0)
+        made = meet(e, level, other, SHARE, scale)
+        assert made is not None
+        check_meeting(made.level, made.other, made.size)
+
+
+def number(text: str) -> float:
+    found = re.search(r"[+\u2212-]?[\d,]+(?:\.\d+)?", text)
+    assert found is not None, text
+    return float(found[0].replace("\u2212", "-").replace(",", ""))
+
+
+def check_meeting(level: str, other: str, size: str) -> None:
+    """A reader's arithmetic on the printed numbers gives the printed difference or ratio."""
+    one, two, told = number(level), number(other), number(size)
+    places = len(size.partition(".")[2].split(" ")[0].rstrip("%")) if "." in size else 0
+    if "points" in size:
+        assert one - two == pytest.approx(told, abs=1e-9), (level, other, size)
+    elif "times" in size:
+        assert round(one / two, places) == pytest.approx(told), (level, other, size)
+    else:
+        assert round(100 * (one / two - 1), places) == pytest.approx(told), (level, other, size)
+
+
+def test_levels_that_are_of_another_estimate_are_not_printed() -> None:
+    made = verdict(gap(0.07, details={"history": None}))
+    assert not made.findings[0].levels
+    assert "%" not in plain(made.findings[0].sentence)
+
+
+def test_a_stored_verdict_is_what_the_report_says(tmp_path: Any) -> None:
+    from ombud.audits import Audit
+    from ombud.metrics import ShareGap
+    from ombud.worlds import small_world
+
+    world = small_world(seed=1)
+    made = Audit(world.dataset, world.recommenders(), [ShareGap(k=10)]).run(tmp_path / "r")
+    stored = Result.load(tmp_path / "r")
+    assert stored.verdict == json.loads((tmp_path / "r" / "verdict.json").read_text())
+    assert "verdict.json" in stored.provenance["files"]
+    told = json.loads(json.dumps([v.to_dict() for v in Report(made).verdicts]))
+    assert list(stored.verdicts) == told
+    (tmp_path / "r" / "verdict.json").unlink()
+    older = Result.load(tmp_path / "r")
+    assert older.verdict is None
+    assert json.loads(json.dumps(list(older.verdicts))) == told
+    assert not (tmp_path / "r" / "verdict.json").exists()
+
+
+def test_an_open_interval_can_be_stored() -> None:
+    """JSON has no infinity; an open end is a word, as in ``estimates.json``."""
+    e = ratio(2.5, "women").replace(interval=(1.9, float("inf")))
+    told = json.dumps(verdict(e, ratio(1.0, "men")).to_dict(), allow_nan=False)
+    assert '"inf"' in told
