@@ -30,6 +30,7 @@ shown to be below it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -546,21 +547,46 @@ def _changes(
 ) -> tuple[Text, ...]:
     """Return what could change the answer: tipping points, then what the question says."""
     made: list[Text] = []
-    points = [f.estimate.tipping for f in findings if f.estimate.tipping is not None]
-    points += [e.tipping for e in reversed_ if e.tipping is not None]
-    ratios = [p.recommended for p in points if p.recommended is not None]
-    if points and ratios:
-        nearest = min(ratios, key=lambda ratio: abs(ratio - 1))
-        made.append(
-            (
-                "The direction reverses if unlabeled recommended items carry the label at "
-                f"{nearest:.2g} times the rate of labeled ones.",
-            )
-        )
-    elif points:
-        made.append(("No plausible rate among unlabeled items would reverse the direction.",))
+    leading = [f.estimate for f in findings] or reversed_
+    open_to_doubt = [e for e in leading if e.tipping is not None]
+    if open_to_doubt:
+        made.append(_tipping(min(open_to_doubt, key=_margin), case))
     made += [text for make in case.question.changes if (text := make(case.context)) is not None]
     return tuple(made)
+
+
+def _margin(e: Estimate) -> float:
+    """Return how far a finding is from its nearest tipping point, as a factor of rates."""
+    points = (e.tipping.recommended, e.tipping.history) if e.tipping else ()
+    factors = [abs(math.log(max(point, 1e-9))) for point in points if point is not None]
+    return min(factors, default=math.inf)
+
+
+def _tipping(e: Estimate, case: _Case) -> Text:
+    """Say what unlabeled items would have to be like to reverse the most fragile finding."""
+    point = e.tipping
+    assert point is not None  # the caller has looked
+    below, above = ("less", "more") if (e.value or 0) > (e.null or 0) else ("more", "less")
+    parts = []
+    if point.recommended is not None:
+        times = f"{below} than {point.recommended:.2g} times as often as labeled ones"
+        parts.append(f"unlabeled recommended items carry the label {times}")
+    if point.history is not None:
+        times = f"{above} than {point.history:.2g} times"
+        more = "" if parts else " as often as labeled ones"
+        parts.append(f"unlabeled items in histories{'' if parts else ' carry it'} {times}{more}")
+    names = case.context.names
+    about: list[Any] = [names.system(e.system)]
+    about += [" and ", names.label(e.label)] if e.label else []
+    about += [" (", names.group(e.group), ")"] if e.group else []
+    counted = (
+        f" It counts labeled items: {percent(point.labeled_recommended)} of recommended items and "
+        f"{percent(point.labeled_history)} of items in histories."
+    )
+    if not parts:
+        end = " cannot be reversed by unlabeled items."
+        return ("What is found for ", *about, end, counted)
+    return ("What is found for ", *about, f" holds unless {', or '.join(parts)}.", counted)
 
 
 def _following(
