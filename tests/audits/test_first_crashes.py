@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from ombud import Audit, Plan
 from ombud.data.groups import Grouping
+from ombud.errors import PlanError
 from ombud.metrics import ShareGap
 from ombud.report import Report
 from ombud.worlds import small_world
@@ -48,3 +50,19 @@ def test_two_markdown_reports_in_one_folder_keep_their_figures(tmp_path: Path) -
         assert f"({name}-figures/" in text
         drawn = {f"{name}-figures/{path.name}" for path in (tmp_path / f"{name}-figures").iterdir()}
         assert drawn and all(f"({path})" in text for path in drawn)
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_the_same_metric_twice_is_refused(tmp_path: Path, engine: str) -> None:
+    plan = {
+        "data": {"interactions": "history.parquet", "labels": "labels.parquet", "unlabeled": "no"},
+        "systems": {"s": {"type": "recorded", "path": "lists.parquet"}},
+        "metrics": [{"name": "share-gap", "k": 2}, {"name": "share-gap", "k": 2}],
+        "engine": {"type": engine},
+    }
+    rows = {"user": ["u", "v"], "item": ["a", "b"]}
+    pl.DataFrame(rows).write_parquet(tmp_path / "history.parquet")
+    pl.DataFrame(rows).write_parquet(tmp_path / "lists.parquet")
+    pl.DataFrame({"item": ["a"], "label": ["x"]}).write_parquet(tmp_path / "labels.parquet")
+    with pytest.raises(PlanError, match="two metrics are called"):
+        Audit.from_plan(Plan.from_dict(plan).relative_to(tmp_path))

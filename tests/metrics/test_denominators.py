@@ -194,3 +194,23 @@ def test_no_interval_holds_values_that_cannot_exist(tmp_path: Path) -> None:
     for e in Audit.from_plan(plan).run().select(kind="level"):
         if e.interval is not None:
             assert e.interval[0] >= -1
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_groups_have_tipping_points_of_their_own(tmp_path: Path, engine: str) -> None:
+    ages = pl.DataFrame({"user": range(USERS), "age": ["a", "b"] * (USERS // 2)})
+    ages.write_parquet(tmp_path / "users.parquet")
+    more = {"data": {"users": str(tmp_path / "users.parquet")}}
+    result = run(tmp_path, {"name": "share-gap", "k": 8}, engine, **more)
+    for group in ("age=a", "age=b"):
+        (e,) = result.select(system="one", kind="level", group=group)
+        assert e.interval is not None and e.tipping is not None
+        d = e.details
+        g = min(e.interval, key=abs)
+        h = 1 + g / (d["history"] * (1 - d["labeled_history"]))
+        assert e.tipping.history == (None if h * d["history"] > 1 else pytest.approx(h))
+        assert d["lists"] - d["history"] == pytest.approx(e.value)
+    everyone = level(result, "one")
+    parts = [result.select(system="one", kind="level", group=f"age={x}")[0] for x in "ab"]
+    mean = sum(p.n * p.details["labeled_history"] for p in parts) / everyone.n
+    assert everyone.details["labeled_history"] == pytest.approx(mean)

@@ -17,7 +17,7 @@ from ombud.taxonomy import (
     load_terms,
 )
 from ombud.taxonomy.dictionary import DictionaryTerm, read_dictionary
-from ombud.taxonomy.loading import load_scale
+from ombud.taxonomy.model import load_scale
 from ombud.taxonomy.resources import is_refused
 
 # Table 6 of the paper, without the words that offend.

@@ -134,7 +134,7 @@ def new(
     from ombud.app import Project, ProjectSettings
     from ombud.app.settings import Support, Topic
     from ombud.taxonomy import load_taxonomy
-    from ombud.taxonomy.loading import read_taxonomy
+    from ombud.taxonomy.model import read_taxonomy
 
     found = read_taxonomy(taxonomy) if Path(taxonomy).suffix == ".toml" else load_taxonomy(taxonomy)
     given: tuple[str, str] | None = None

@@ -103,7 +103,6 @@ def _show_verdict(verdict: ChangeVerdict) -> None:
 
 
 def _show_changes(found: Comparison, before: Path, after: Path, *, show_all: bool) -> None:
-    from ombud.cli.watch import change_table
     from ombud.report.format import estimate_text
 
     for remark in found.remarks:

@@ -148,9 +148,10 @@ def coverage_of(details: Mapping[str, Any]) -> LabelCoverage | None:
 
     None where every item is labeled, or nothing is.
     """
-    names = ("labeled_recommended", "labeled_history", "list", "history")
+    lists = "list" if "list" in details else "lists"
+    names = ("labeled_recommended", "labeled_history", lists, "history")
     given = [value for name in names if isinstance(value := details.get(name), float)]
-    if len(given) < len(names):
+    if len(given) < len(names) or "unlabeled" not in details:
         return None
     shares, rates = given[:2], given[2:]
     assumed = 1.0 if details.get("unlabeled") == "unknown" else 0.0

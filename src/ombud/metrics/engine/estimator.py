@@ -161,12 +161,12 @@ class MetricEstimator:
         if rare := self._rare(self.replicates, s, group):
             return self._undefined("too-few-events", rare, self._n(s, group), about)
         result = self._estimate(self.replicates.at(s, group), about, self.metric.null)
-        if result.interval is not None:
-            low, high = self.metric.possible
+        low, high = self.metric.possible
+        if result.interval is not None and low <= (result.value or 0.0) <= high:
             ends = (max(result.interval[0], low), min(result.interval[1], high))
             result = result.replace(interval=ends)
-        if not group:
-            result = result.replace(tipping=self.metric.tipping(result, *self.settings.plausible))
+        if tipping := self.metric.tipping(result, *self.settings.plausible):
+            result = result.replace(tipping=tipping)
         policy = self.metric.comparisons.events
         return result if policy is None else policy.level(result, self, s, group)
 
@@ -336,7 +336,9 @@ class MetricEstimator:
         sample = self.layout.sample(system, label)
         statistic = self.replicates.samples[sample].statistic
         told = self.rows[name].details
-        details = {} if group else dict(told.get(word, told.get("", {})))
+        details = dict(told.get(word, told.get("", {})))
+        if group:  # what the rows tell is of everyone, but for what unlabeled means
+            details = {name: details[name] for name in ("unlabeled",) if name in details}
         if len(statistic.columns) > 1:
             means = self.replicates.column_means(sample, group)
             if means is not None:
