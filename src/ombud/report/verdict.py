@@ -286,7 +286,17 @@ def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ..
         else:
             lead[key] = replace(first, related=(*first.related, finding))
     told = (_concentrated(f, context) for f in lead.values())
-    return tuple(sorted(told, key=lambda f: (-nearest_end(f.estimate), f.estimate.system)))
+    # What is measured over all content answers the question; its parts follow.
+    return tuple(
+        sorted(
+            told,
+            key=lambda f: (
+                bool(f.estimate.label),
+                -nearest_end(f.estimate),
+                f.estimate.system,
+            ),
+        )
+    )
 
 
 def _peers(e: Estimate, context: Context) -> list[Estimate]:
@@ -494,6 +504,8 @@ def _compared(phrase: Phrase | None, findings: Sequence[Finding]) -> tuple[str, 
     if len(names) == 1:
         level, other = names.pop()
         return other, level
+    if names:
+        return "compared with", "this system"
     if phrase is None or "{" in "".join(phrase.compared):
         return "compared with", "share"
     return phrase.compared[1], phrase.compared[0]
@@ -656,7 +668,7 @@ def _effects(case: _Case) -> tuple[Text, ...]:
         changed = [(a, b) for a, b in both if a.value is not None and b.value is not None]
         if not changed:
             continue
-        before, after = max(changed, key=lambda pair: nearest_end(pair[0]))
+        before, after = max(changed, key=lambda pair: (pair[0].value or 0) - (pair[1].value or 0))
         shown = [_level_text(e, case) for e in (before, after)]
         cost = _recall(context, base, name)
         text = f": {shown[0]} to {shown[1]}{cost}."
