@@ -171,7 +171,7 @@ def test_a_chart_is_valid_and_can_be_drawn(name: str) -> None:
     assert width is not None and int(width[1]) > 250
 
 
-@pytest.mark.parametrize("name", ["intervals, label chosen", "map"])
+@pytest.mark.parametrize("name", ["intervals, label chosen", "tradeoff"])
 def test_a_chart_does_not_depend_on_others_or_on_altairs_settings(name: str) -> None:
     first = CHARTS[name]()
     with alt.theme.enable("dark"), alt.data_transformers.enable("csv", consolidate_datasets=True):

@@ -389,11 +389,12 @@ def store_held_out(data: Dataset, folder: Path) -> None:
         write_table("test", data, folder / HELD_OUT)
 
 
-# One declared family of comparisons per question, with one correction.
-
-
 def in_families(result: Result, families: Mapping[str, Sequence[Estimate]]) -> Result:
     """Return a result in which the comparisons of each family are corrected together.
+
+    The engine corrects the numbers of one kind of one metric among themselves. What answers a
+    question is often several such sets (all users, each group; each label), so a question declares
+    its family, and its p-values are corrected once. Every count in a report is of that family.
 
     It must be done while the audit runs: what tests gave below the least p-value that replicates
     can tell (`Estimate.p_tail`) is not stored. Members without a number whose flags were too few
