@@ -62,10 +62,11 @@ class Dataset:
             value = getattr(self, name)
             if value is None or isinstance(value, kind):
                 continue
-            if isinstance(value, str | Path | Mapping) or hasattr(value, "columns"):
-                from ombud.data.tables import read_table_file
-
-                object.__setattr__(self, name, read_table_file(name, value))
+            table = isinstance(value, str | Path | Mapping) or hasattr(value, "columns")
+            if table and hasattr(kind, "from_frame") and kind is not Grouping:
+                object.__setattr__(self, name, kind.from_frame(value))
+            elif table:
+                raise DataError(name, [f"make it a table first: {_MADE_BY[kind]}"])
             else:
                 fault = f"a {type(value).__name__} is not {kind.__name__}, a path or a frame"
                 raise DataError(name, [fault])
@@ -127,6 +128,11 @@ class Dataset:
         return [Exclusion("labels", "items", absent, reason, len(labels.items))]
 
 
+# What a frame alone does not tell: what a missing row means, and what to group by.
+_MADE_BY: dict[type[Any], str] = {
+    Labels: 'Labels.from_applied(frame, unlabeled="no") or Labels.from_votes(frame)',
+    Grouping: "Grouping.from_frame(frame, by=[...])",
+}
 _TABLES: dict[str, type[Any]] = {
     "interactions": Interactions,
     "test": Interactions,
