@@ -120,9 +120,7 @@ def _crossed(data: Dataset, plan: Plan) -> Dataset:
     return replace(data, users=users, text_groups=texts)
 
 
-def _load_files(
-    plan: Plan, known: Mapping[str, str], metrics: Sequence[Metric] | None
-) -> Dataset:
+def _load_files(plan: Plan, known: Mapping[str, str], metrics: Sequence[Metric] | None) -> Dataset:
     asked = plan.data
     paths = {name: path for name in TABLES if (path := getattr(asked, name)) is not None}
     options = TableOptions(

@@ -19,8 +19,6 @@ from ombud.cli.console import (
 )
 from ombud.errors import PlanError
 from ombud.report.display import count, shorten, visible
-from ombud.report.format import estimate_text, p_text
-from ombud.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from ombud.audits.compare import Comparison
     from ombud.audits.monitor import Watch
     from ombud.report.watching import ChangeVerdict
+    from ombud.stats.estimate import Estimate
 
 
 _SameUnits = typer.Option(
@@ -209,6 +208,8 @@ def estimate_table(estimates: Sequence[Estimate], title: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    from ombud.report.format import estimate_text, p_text
+
     table = Table(title=Text(shorten(title, 100)), title_justify="left")
     for heading in ("Measure", "System", "Label", "Group"):
         table.add_column(heading, overflow="fold")
@@ -230,6 +231,8 @@ def change_table(changes: Sequence[Estimate], title: str) -> Table:
     """Return one row per change, with the number before and after it."""
     from rich.table import Table
     from rich.text import Text
+
+    from ombud.report.format import estimate_text, p_text
 
     table = Table(title=Text(shorten(title, 100)), title_justify="left")
     for heading in ("Measure", "System", "Label", "Group"):

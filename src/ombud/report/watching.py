@@ -15,7 +15,7 @@ from ombud.report.context import Context
 from ombud.report.display import count, joined, shorten
 from ombud.report.format import p_text
 from ombud.report.html import to_html
-from ombud.report.model import Cell, Chart, Column, Page, Prose, Section, Table
+from ombud.report.model import Cell, Chart, Column, Page, Prose, Section, Table, Text
 from ombud.report.question import Phrase
 from ombud.report.verdict import questions_of
 
@@ -203,9 +203,9 @@ def watch_page(
 
 
 def _sections(series: Watch, verdict: ChangeVerdict | None) -> tuple[Section, ...]:
-    lead = (
-        () if verdict is None else ((Strong(verdict.headline),), *((c,) for c in verdict.changes))
-    )
+    lead: tuple[Text, ...] = ()
+    if verdict is not None:
+        lead = ((Strong(verdict.headline),), *((change,) for change in verdict.changes))
     blocks: list[Prose | Chart | Table] = [Prose((*lead, (said_of(series),)))]
     if series.remarks:
         blocks.append(Prose(tuple((f"{remark}.",) for remark in series.remarks), "Note"))

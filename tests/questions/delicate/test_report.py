@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from ombud.audits import MetricInfo, Plan, Result
-from ombud.audits.families import in_families
+from ombud.audits.audit import in_families
 from ombud.report.model import Chart, Prose, Table, plain
 from ombud.report.page import build_page
 from ombud.report.verdict import declared_families, verdicts_of
