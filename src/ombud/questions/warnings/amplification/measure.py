@@ -114,7 +114,9 @@ def measure(
         columns, touched, shared = _by_votes(asked, sides, over_labels)
         counted: dict[str, Floats] = {}
     else:
-        states = sides.labels.padded
+        labels = sides.labels
+        bound = asked.unknown in {"lowest", "highest", "yes"}
+        states = labels.as_stated if bound else labels.padded
         items = tuple(carried(states, asked.unknown, side) for side in ("list", "history"))
         counted = {}
         columns, touched = _values(asked, sides, items, over_labels, counted)
