@@ -76,7 +76,8 @@ def scores_of(model: Any, data: Any, rows: list[int]) -> np.ndarray:
 
 def influence_vs_retrain(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return CPU seconds per candidate by formula and by training, and their rank correlation."""
-    from ombud.probes.influence import influence_of, predict
+    from ombud.probes.influence import predict
+    from ombud.probes.models import influence_of
     from ombud.probes.others import OtherUsers, swapped
     from ombud.probes.stability_estimates import rank_correlation
 

@@ -15,11 +15,13 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["NUTS", "PEERS", "ROOT", "ensure_env"]
+__all__ = ["LIGHT_PEERS", "NUTS", "PEERS", "ROOT", "ensure_env"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PEERS = ("implicit==0.7.3", "lenskit==2025.8.1", "scikit-surprise==1.1.5", "psutil")
+LIGHT_PEERS = ("implicit==0.7.3", "scikit-surprise==1.1.5", "pandas>=2.2,<4", "psutil")
+# LensKit brings torch, which takes minutes to install.
+PEERS = (*LIGHT_PEERS, "lenskit==2025.8.1")
 NUTS = ("pymc==5.28.5", "nutpie==0.16.8", "arviz==0.23.4")
 
 

@@ -6,7 +6,9 @@ generated data. The table gives the peer's CPU time over ombud's (more is better
 same for wall time, peak memory, and the quality of both on held-out data: RMSE for svd and eals,
 recall@100 for the rest. Compilation is timed apart, on a small set. The last line is JSON.
 
-Options: ``--quick`` (about a minute or two), ``--size 1m|20m``, ``--only svd,ials``, ``--huge``.
+Options: ``--quick`` (about a minute or two: 1m size, fewer users, and without LensKit, whose torch
+takes minutes to install, unless ``--only`` names one of its cases), ``--size 1m|20m``,
+``--only svd,ials``, ``--huge``.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from _env import PEERS, ROOT, ensure_env
+from _env import LIGHT_PEERS, PEERS, ROOT, ensure_env
 
 HERE = Path(__file__).resolve().parent
 THREADS = 2
@@ -107,22 +109,26 @@ def compare(case: str, size: str, quick: bool, peers: Path) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="1m size, fewer users asked")
+    parser.add_argument("--quick", action="store_true", help="1m size, fewer users, no LensKit")
     parser.add_argument("--size", choices=["tiny", "1m", "20m"], action="append")
-    parser.add_argument("--only", default=",".join(CASES), help="cases, joined by commas")
+    parser.add_argument("--only", help=f"of {', '.join(CASES)}, joined by commas")
     parser.add_argument("--huge", action="store_true", help="189M interactions, implicit ALS only")
     options = parser.parse_args()
     if options.huge:
         command = [sys.executable, str(HERE / "_recommenders_huge.py")]
         raise SystemExit(subprocess.run(command).returncode)
-    peers = ensure_env("peers", PEERS)
+    cases = options.only.split(",") if options.only else list(CASES)
+    if options.quick and not options.only:
+        cases = [case for case in cases if CASES[case].peer != "LensKit"]
+    light = all(CASES[case].peer != "LensKit" for case in cases)
+    peers = ensure_env("light-peers", LIGHT_PEERS) if light else ensure_env("peers", PEERS)
     sizes = options.size or (["1m"] if options.quick else ["1m", "20m"])
     print("| size | case | peer | CPU s, ombud / peer | CPU ratio | wall ratio "
           "| peak MiB | quality, ombud / peer | compile s |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|---|")
     figures: dict[str, float] = {}
     for size in sizes:
-        for case in options.only.split(","):
+        for case in cases:
             found = compare(case, size, options.quick, peers)
             suffix = "" if size == sizes[0] else f"_{size}"
             figures.update({f"{name}{suffix}": value for name, value in found.items()})

@@ -1,4 +1,4 @@
-"""Permutation tests and amplification: ombud and plain pandas, on the same data.
+"""Permutation tests and amplification: ombud, numpy, sparse products, numba and pandas, same data.
 
     python benchmarks/warnings.py            full size
     python benchmarks/warnings.py --quick    about a minute

@@ -51,7 +51,6 @@ settings.load_profile("ombud")
 # the same time.
 LONG = (
     "docs/test_docs",
-    "house/test_types",
     "docs/test_site",
     "_browser",
     "_kills",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ombud.audits import Audit as Audit
     from ombud.audits import Plan as Plan
     from ombud.audits import Result as Result
+    from ombud.audits.quick import audit as audit
     from ombud.audits.verify import verify as verify
     from ombud.data import Card as Card
     from ombud.data import Dataset as Dataset
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Audit": "audits",
+    "audit": "audits.quick",
     "Card": "data",
     "Dataset": "data",
     "Decisions": "data",

@@ -17,8 +17,7 @@ from typer.testing import CliRunner
 import ombud
 from ombud.audits import Audit, Result
 from ombud.audits.plan import DataPlan, Plan, StatisticsPlan
-from ombud.audits.rescore import rescore
-from ombud.audits.verify import recompute
+from ombud.audits.rescore import recompute, rescore
 from ombud.cli import app
 from ombud.data.tables import write_table
 from ombud.errors import ResultError

@@ -79,13 +79,11 @@ def test_every_folder_has_a_layer() -> None:
 
 
 def runtime_imports(path: Path) -> set[str]:
-    """Modules of ombud that a file needs to be imported, without those for the type checker."""
+    """Modules of ombud that a file imports, in functions too, but not for the type checker."""
     found: set[str] = set()
 
     def visit(node: ast.AST) -> None:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue  # imported when it is called
             if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
                 continue
             if isinstance(child, ast.ImportFrom) and child.module and child.level == 0:

@@ -42,6 +42,34 @@ def test_what_packages_list_is_there() -> None:
         assert not missing, f"{name_of(path)} lists {missing} and has no such names"
 
 
+FEWEST_LINES = 60
+# One registered thing, one command or one page each; or what several modules share.
+REGISTERS = re.compile(r"^@(?:registry\.)?\w+\(\"|^@app\.|^app = ", re.MULTILINE)
+
+
+def test_no_module_is_a_fragment_of_another() -> None:
+    """A module with fewer lines than the floor belongs into the one that imports it."""
+    modules = {name_of(path): path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"}
+    importers: dict[str, set[str]] = {name: set() for name in modules}
+    for path in SOURCE.rglob("*.py"):
+        if path.name == "__init__.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                parts = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+                for name in importers.keys() & set(parts):
+                    importers[name].add(name_of(path))
+    fragments = [
+        name
+        for name, path in modules.items()
+        if len(path.read_text().splitlines()) < FEWEST_LINES
+        and len(importers[name]) == 1
+        and not name.startswith("ombud.report.")  # is being written anew
+        and not REGISTERS.search(path.read_text())
+    ]
+    assert not fragments, f"merge them into what imports them: {fragments}"
+
+
 def test_names_at_the_top_are_there() -> None:
     for name in ombud.__all__:
         assert getattr(ombud, name) is not None

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import ombud
@@ -49,6 +52,35 @@ def test_every_registered_metric_is_shown_among_the_metrics() -> None:
     known = [registry.get("metric", name).__name__ for name in registry.names("metric")]
     alone = {name for name in known if known.count(name) == 1}
     assert "Suppression" in alone <= set(dir(metrics))
+
+
+ONE_MEANING = {"k": "int", "n": "int", "rng": "Generator", "seed": "int", "level": "float"}
+OTHER_NAMES = {"random_state", "generator", "top_k", "topk", "top_n", "num", "n_boot", "confidence"}
+
+
+def signatures() -> Iterator[tuple[str, inspect.Signature]]:
+    """Yield every public function, class and method, with what it takes."""
+    for package, names in listed().items():
+        for name in names:
+            thing = getattr(importlib.import_module(package), name)
+            found = {f"{package}.{name}": thing}
+            if inspect.isclass(thing):
+                found |= {f"{package}.{name}.{n}": f for n, f in vars(thing).items() if n[0] != "_"}
+            for where, one in found.items():
+                if inspect.isclass(one) or inspect.isfunction(one):
+                    with suppress(ValueError):  # a protocol or an alias has none
+                        yield where, inspect.signature(one)
+
+
+def test_an_argument_has_one_name_and_a_name_one_meaning() -> None:
+    wrong = []
+    for where, signature in signatures():
+        for name, given in signature.parameters.items():
+            if name in OTHER_NAMES:
+                wrong.append(f"{where}: {name}")
+            if name in ONE_MEANING and ONE_MEANING[name] not in str(given.annotation):
+                wrong.append(f"{where}: {name} is {given.annotation}")
+    assert not wrong
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def test_what_is_needed_at_run_time_is_there(wheel: zipfile.ZipFile) -> None:
     for file in (source / "ombud").rglob("*"):
         if file.is_file() and "__pycache__" not in file.parts:
             assert file.relative_to(source).as_posix() in names
-    assert {"ombud/py.typed", "ombud/report/templates/report.html"} <= names
+    assert {"ombud/py.typed", "ombud/report/templates/page.html"} <= names
     assert any(re.fullmatch(r"ombud/taxonomy/.+\.(toml|json|csv|tsv|txt)", name) for name in names)
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 

@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from ombud.data.interactions import Interactions
-from ombud.probes.influence import influence_of, masked, predict, sharpness
+from ombud.probes.influence import masked, predict, sharpness
+from ombud.probes.models import influence_of
 from ombud.probes.others import SWAP_KINDS, OtherUsers, swapped
 from ombud.systems.recommenders import (
     BPR,

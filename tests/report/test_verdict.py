@@ -271,3 +271,10 @@ def test_a_stored_verdict_is_what_the_report_says(tmp_path: Any) -> None:
     assert older.verdict is None
     assert json.loads(json.dumps(list(older.verdicts))) == told
     assert not (tmp_path / "r" / "verdict.json").exists()
+
+
+def test_an_open_interval_can_be_stored() -> None:
+    """JSON has no infinity; an open end is a word, as in ``estimates.json``."""
+    e = ratio(2.5, "women").replace(interval=(1.9, float("inf")))
+    told = json.dumps(verdict(e, ratio(1.0, "men")).to_dict(), allow_nan=False)
+    assert '"inf"' in told

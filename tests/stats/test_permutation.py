@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from ombud.stats import label_tests, sign_flip_test
-from ombud.stats.permutation import _shifted_sums
+from ombud.stats.effects import cliffs_delta, welch
+from ombud.stats.permutation import _shifted_sums, label_tests, sign_flip_test
 
 
 def brute_p(yes: np.ndarray, no: np.ndarray) -> float:
@@ -178,3 +178,29 @@ def test_sign_flip_false_alarms(rng) -> None:
     for level in (0.05, 0.2):
         error = np.sqrt(level * (1 - level) / runs)
         assert np.mean(p <= level) == pytest.approx(level, abs=5 * error)
+
+
+def test_effects_of_all_labels_equal_those_of_each_alone(rng) -> None:
+    values = np.round(rng.normal(size=300), 1)
+    values[rng.random(300) < 0.1] = np.nan
+    states = rng.choice([1, 0, -1], size=(300, 12))
+    found = label_tests(values, states, permutations=10, rng=rng)
+    valued = ~np.isnan(values)
+    for w in range(12):
+        yes, no = (values[valued & (states[:, w] == state)] for state in (1, 0))
+        assert (found.delta[w], found.delta_low[w], found.delta_high[w]) == cliffs_delta(yes, no)
+        assert (found.difference[w], found.low[w], found.high[w]) == welch(yes, no)
+
+
+@pytest.mark.parametrize("n", [64, 97, 101, 1000, 1009])
+def test_sums_of_shifts_equal_a_loop_for_smooth_and_prime_lengths(n: int) -> None:
+    both, k, drawn = np.random.default_rng(n).normal(size=n), n // 3, 2 * n
+    sums = _shifted_sums(both, k, drawn, np.random.default_rng(5))
+    # The same draws, in the order in which the function makes them.
+    rng = np.random.default_rng(5)
+    order = rng.permutation(n)
+    taken = np.sort(1 + rng.choice(4 * n - 1, size=drawn, replace=False))
+    values = rng.permuted(np.tile(both, (4, 1)), axis=1)
+    values[0] = both[order]
+    want = [np.roll(values[at // n], -(at % n))[order < k].sum() for at in taken]
+    assert np.allclose(sums, want, rtol=0, atol=1e-12 * n)

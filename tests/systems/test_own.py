@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -111,20 +113,95 @@ def test_seen_items_are_refused_unless_meant(data: Dataset) -> None:
     assert Audit(data, [meant], [ShareGap(k=2)]).run().estimates
 
 
-def test_objects_without_a_name_are_trained_and_asked(data: Dataset) -> None:
-    class Model:
-        trained = 0
+class Model:
+    """What a user may have fitted: with a `fit` that ombud must not call."""
 
-        def fit(self, interactions: Interactions) -> None:
-            self.trained = len(interactions.users)
+    trained = 0
 
-        def recommend(self, users: Any, n: int) -> Any:
-            assert self.trained == 3
-            return {user: ["d"] for user in users}
+    def fit(self, interactions: Interactions) -> None:
+        self.trained += 1
 
-    result = Audit(data, {"model": Model()}, [ShareGap(k=2)]).run()
-    assert result.select(system="model")
+    def recommend(self, users: Any, n: int) -> Any:
+        return {user: ["d" if self.trained == 7 else "e"] for user in users}
+
+
+def test_what_a_user_fitted_is_used_as_it_is(data: Dataset) -> None:
+    model = Model()
+    model.trained = 7
+    held = replace(data, test=data.interactions)
+    result = Audit(held, {"model": model}, [ShareGap(k=2)]).run()
+    assert model.trained == 7
     assert any("shorter than the 2 items" in e.reason and e.count == 3 for e in result.exclusions)
+    assert any("may have seen the held-out interactions" in e.reason for e in result.exclusions)
+
+
+def test_a_copy_is_trained_where_that_is_asked_for(data: Dataset) -> None:
+    model = Model()
+    model.trained = 6
+    own = OwnRecommender(model, "model", train_copy=True)
+    result = Audit(data, [own], [ShareGap(k=2)]).run()
+    assert model.trained == 6 and own._trained.trained == 7
+    assert not any("held-out" in e.reason for e in result.exclusions)
+    with pytest.raises(PlanError, match="needs an object with fit"):
+        OwnRecommender(lambda users, n: [], train_copy=True)
+
+
+def test_models_of_libraries_are_taken_as_they_are(data: Dataset) -> None:
+    class Factors:
+        """Recommends as models of the package implicit do."""
+
+        user_factors = np.zeros((3, 2))
+
+        def fit(self, user_items: Any) -> None:
+            raise AssertionError
+
+        def recommend(self, userid: Any, user_items: Any, N: int = 10,
+                      filter_already_liked_items: bool = True) -> Any:  # fmt: skip
+            assert user_items.shape == (len(userid), data.interactions.n_items)
+            last = np.full((len(userid), N), data.interactions.n_items - 1)
+            last[:, 1:] = -1
+            return last, np.ones(last.shape, np.float32)
+
+    assert data.interactions is not None
+    result = Audit(data, {"factors": Factors()}, ["share-gap"]).run()
+    assert result.select(system="factors")
+    wrong = Factors()
+    wrong.user_factors = np.zeros((5, 2))
+    with pytest.raises(PlanError, match="fitted on 5 users, and the data has 3"):
+        Audit(data, {"factors": wrong}, ["share-gap"]).run()
+
+
+def test_classifiers_and_pipelines_are_taken_as_they_are() -> None:
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    words = ["bad bad", "fine day", "bad thing", "fine thing"] * 5
+    texts = Texts.from_frame({"text": words, "label": [1, 0, 1, 0] * 5})
+    for classes in ([1, 0], ["toxic", "neutral"]):
+        model = make_pipeline(CountVectorizer(), LogisticRegression())
+        model.fit(words, classes * 10)
+        system = as_system("sk", model, "moderator")
+        assert system.moderate(texts).outcomes.tolist() == [1, 0] * 10
+    model.fit(words, ["x", "y"] * 10)
+    with pytest.raises(PlanError, match=r"which of its classes \(x, y\) means flagged"):
+        as_system("sk", model, "moderator")
+
+    class Pipeline:
+        """Called as a text-classification pipeline of transformers is."""
+
+        task = "text-classification"
+        model = SimpleNamespace(config=SimpleNamespace(id2label={0: "neutral", 1: "toxic"}))
+
+        def __call__(self, texts: list[str], **options: Any) -> Any:
+            share = [0.9 if "bad" in text else 0.1 for text in texts]
+            return [
+                [{"label": "toxic", "score": s}, {"label": "neutral", "score": 1 - s}]
+                for s in share
+            ]
+
+    system = as_system("hf", Pipeline(), None)
+    assert system.moderate(texts).outcomes.tolist() == [1, 0] * 10
 
 
 def decided(answer: Any) -> list[int]:

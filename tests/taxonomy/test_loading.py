@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ombud.errors import DataError
-from ombud.taxonomy.loading import read_taxonomy
+from ombud.taxonomy.model import read_taxonomy
 
 GOOD = """
 name = "house"

@@ -16,24 +16,24 @@ from ombud.audits.backends.memory import MemoryBackend, systems_for
 from ombud.audits.backends.spark import SparkBackend
 from ombud.audits.backends.stream import StreamBackend, refuse_whole
 from ombud.audits.collect import System
-from ombud.audits.families import in_families
-from ombud.audits.faults import check_names
-from ombud.audits.inputs import data_plan, store_data, store_held_out
-from ombud.audits.load import load_data, load_system, what_systems_are
-from ombud.audits.plan import AboutPlan, ExpectPlan, Plan, StatisticsPlan
+from ombud.audits.faults import check_names, old_names, refuse_unused
+from ombud.audits.load import load_data, load_metrics, load_system, what_systems_are
+from ombud.audits.plan import AboutPlan, DataPlan, ExpectPlan, Plan, StatisticsPlan
 from ombud.audits.presets import complete
 from ombud.audits.provenance import input_hashes, now, versions
 from ombud.audits.repeats import check_repeats
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder
-from ombud.audits.unused import old_names, refuse_unused
 from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
+from ombud.data.tables import TABLES, write_table
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, spec_of
+from ombud.metrics.base import spec_of
 from ombud.metrics.engine.comparisons import check_measures, declare
+from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.estimator import Settings
 from ombud.registry import hint
+from ombud.stats.estimate import Estimate
 from ombud.systems.base import Progress
 from ombud.systems.own import as_system, name_of
 from ombud.systems.quote import CostQuote
@@ -58,7 +58,7 @@ class Audit:
         report should use. A function of users and a length, or of texts, will do
         (`ombud.systems.OwnRecommender`, `ombud.systems.OwnModerator`).
     metrics
-        What to measure.
+        What to measure: metrics, or their registered names, such as ``"share-gap"``.
     by
         Groups of users (or of texts), or the names of the data's attributes to compare by;
         default, all groups of the data. An empty list compares none.
@@ -91,7 +91,7 @@ class Audit:
 
     data: Dataset | None
     systems: Mapping[str, Any] | Sequence[Any]
-    metrics: Sequence[Metric]
+    metrics: Sequence[Any]
     by: Grouping | Sequence[str] | None = None
     seed: int = 0
     sample: int | None = None
@@ -110,6 +110,11 @@ class Audit:
             if len(named) < len(self.systems):
                 raise PlanError("two systems have the same name; give them names in a mapping")
             self.systems = named
+        if any(isinstance(one, str | Mapping) for one in self.metrics):
+            specs = ({"name": m} if isinstance(m, str) else m for m in self.metrics)
+            self.metrics = [
+                load_metrics((dict(one),))[0] if isinstance(one, Mapping) else one for one in specs
+            ]
         self._declared()  # its faults come before any system is asked
         if not self.systems:
             raise PlanError("an audit needs at least one system")
@@ -183,7 +188,7 @@ class Audit:
             metrics, analyses = check_names(plan, systems=systems is None)
             check_repeats(plan)
             files = input_hashes(plan)
-            data = load_data(plan, files)
+            data = load_data(plan, files, metrics)
             refuse_unused(plan, data)
             of = what_systems_are(metrics, data)
             chosen = (
@@ -353,3 +358,68 @@ def _without_pace(plan: dict[str, Any]) -> dict[str, Any]:
         if isinstance(config.get("run"), dict) and config["run"].get("repeats", 1) != 1:
             systems[name]["run"] = {"repeats": config["run"]["repeats"]}  # these are other answers
     return {**plan, "systems": systems}
+
+
+# Data that came from memory is stored with the result, so that it can be measured again.
+
+
+HELD_OUT = "held_out.parquet"
+"""What a plan's split held out, in a result folder; all the rest was trained on."""
+
+
+def data_plan(data: Dataset) -> DataPlan:
+    """Return the part of a plan that names the stored tables."""
+    told = {name: f"inputs/{name}.parquet" for name in TABLES if getattr(data, name) is not None}
+    if data.labels is not None and data.labels.unlabeled == "no":
+        told["unlabeled"] = "no"
+    return DataPlan().model_copy(update=told)
+
+
+def store_data(data: Dataset, folder: Path) -> None:
+    """Store the tables of a data set in a result folder, unless they are there."""
+    for name in TABLES:
+        path = folder / "inputs" / f"{name}.parquet"
+        if not path.exists():
+            write_table(name, data, path)
+
+
+def store_held_out(data: Dataset, folder: Path) -> None:
+    """Store what was held out, so that others can measure on the same part."""
+    if data.test is not None and not (folder / HELD_OUT).exists():
+        write_table("test", data, folder / HELD_OUT)
+
+
+# One declared family of comparisons per question, with one correction.
+
+
+def in_families(result: Result, families: Mapping[str, Sequence[Estimate]]) -> Result:
+    """Return a result in which the comparisons of each family are corrected together.
+
+    It must be done while the audit runs: what tests gave below the least p-value that replicates
+    can tell (`Estimate.p_tail`) is not stored. Members without a number whose flags were too few
+    to be tested count with a p-value of 1 (`ombud.metrics.engine.estimate.correct`).
+
+    Parameters
+    ----------
+    result
+        What an audit found.
+    families
+        For each question, by name, the estimates of `result` that answer it. One that answers two
+        questions belongs to the first.
+
+    Examples
+    --------
+    >>> from ombud.audits import Plan
+    >>> about = dict(value=0.1, interval=(0.0, 0.2), method="BCa", n=99, null=0.0)
+    >>> some = tuple(Estimate(metric=m, p_value=p, **about) for m, p in (("a", 0.02), ("b", 0.04)))
+    >>> found = in_families(Result(Plan(), some), {"mine": some})
+    >>> [(e.p_adjusted, e.correction, e.family) for e in found.estimates]
+    [(0.04, 'benjamini-hochberg over 2', 'mine'), (0.04, 'benjamini-hochberg over 2', 'mine')]
+    """
+    made: dict[int, Estimate] = {}
+    for name, members in families.items():
+        own = [e for e in members if id(e) not in made]
+        bare = [e.replace(p_adjusted=None, correction="", family=name) for e in own]
+        together = correct(bare, result.plan.statistics.correction)
+        made |= {id(e): new for e, new in zip(own, together, strict=True)}
+    return replace(result, estimates=tuple(made.get(id(e), e) for e in result.estimates))

@@ -175,7 +175,18 @@ class OutputCollector:
             parts.append(ask() if self.store is None else self.store.part(name, number, ask))
         self.progress(len(self.users), len(self.users), f"asked {name}")
         answer = Recommendations.concat(parts)
-        return replace(answer, exclusions=(*answer.exclusions, *self._unasked(system)))
+        noted = (*self._unasked(system), *self._seen_before(system))
+        return replace(answer, exclusions=(*answer.exclusions, *noted))
+
+    def _seen_before(self, system: Recommender) -> tuple[Exclusion, ...]:
+        """Warn of accuracy that a model fitted elsewhere may owe to what it has seen."""
+        if not system.fitted_elsewhere or self.data.test is None:
+            return ()
+        reason = (
+            "it was fitted elsewhere and may have seen the held-out interactions; its accuracy "
+            "may be too high"
+        )
+        return (Exclusion("accuracy", "", 0, reason, key="warning/fitted-elsewhere"),)
 
     def _unasked(self, system: Recommender) -> tuple[Exclusion, ...]:
         """Count recorded lists of users whom the data does not know."""

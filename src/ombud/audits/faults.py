@@ -3,70 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from math import isfinite
-from typing import TYPE_CHECKING, Any, get_args, get_origin
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from ombud import registry
+from ombud.audits.plan import DataPlan, EnginePlan, Plan
+from ombud.data.dataset import Dataset
 from ombud.errors import OmbudError, PlanError
 
 if TYPE_CHECKING:
     from ombud.audits.analysis import Analysis
     from ombud.metrics.base import Metric
-
-
-def form_faults(model: type[BaseModel], error: ValidationError) -> list[str]:
-    """Return one line for each fault in the form of a plan."""
-    lines = []
-    for one in error.errors():
-        where = [str(part) for part in one["loc"]]
-        if one["type"] == "extra_forbidden":
-            lines.append(_unknown_key(model, where))
-        else:
-            said = one["msg"].removeprefix("Value error, ")
-            lines.append(f"{'.'.join(where) or 'plan'}: {said}")
-    return lines
-
-
-def numbers_that_are_none(content: Any) -> dict[str, float]:
-    """Return every ``inf`` and ``nan`` in nested values, however deep, by its place."""
-    found: dict[str, float] = {}
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), content)]
-    while waiting:
-        place, part = waiting.pop()
-        if isinstance(part, float) and not isfinite(part):
-            found[".".join(place)] = part
-        elif isinstance(part, dict):
-            waiting += [((*place, str(key)), value) for key, value in part.items()]
-        elif isinstance(part, list | tuple):
-            waiting += [((*place, str(at)), value) for at, value in enumerate(part)]
-    return dict(reversed(found.items()))
-
-
-def _unknown_key(model: type[BaseModel], where: list[str]) -> str:
-    *path, key = where
-    inside: Any = model
-    named = False
-    for part in path:
-        if named:  # the part is a name that the plan gives, such as that of an expectation
-            named = False
-            continue
-        field = getattr(inside, "model_fields", {}).get(part)
-        inside = None if field is None else _model(field.annotation)
-        named = field is not None and get_origin(field.annotation) is dict
-    known = list(getattr(inside, "model_fields", {}))
-    place = f"[{'.'.join(path)}]" if path else "the plan"
-    near = get_close_matches(key, known, n=1)
-    meant = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
-    return f"{place} has no key {key!r}; {meant}"
-
-
-def _model(annotation: Any) -> Any:
-    return next(
-        (a for a in (annotation, *get_args(annotation)) if hasattr(a, "model_fields")), None
-    )
 
 
 def check_names(plan: Any, systems: bool = True) -> tuple[tuple[Metric, ...], tuple[Analysis, ...]]:
@@ -131,3 +77,77 @@ def _look_up(faults: list[str], kinds: tuple[str, ...], name: object, where: str
     if not any(name in registry.names(kind) for kind in every):
         what = " or ".join(kinds)
         faults.append(f"{where}: no {what} is called {name!r}; {registry.hint(name, known)}")
+
+
+# What was given and would not be used: refused, or said at the top.
+
+
+_NEEDS = {
+    "rating_scale": "interactions",
+    "duplicates": "interactions",
+    "missing": "interactions",
+    "unlabeled": "labels",
+    "threshold": "labels",
+    "strict": "labels",
+}
+"""Which table each reading option is about."""
+
+
+def refuse_unused(plan: Plan, data: Dataset) -> None:
+    """Refuse keys of a plan that nothing would look at; all of them in one error.
+
+    Values that are the default say nothing, so they are no fault.
+    """
+    faults = []
+    for key, table in _NEEDS.items():
+        default = DataPlan.model_fields[key].default
+        unread = plan.data.source is None and getattr(plan.data, table) is None
+        if unread and getattr(plan.data, key) != default:
+            faults.append(f"data.{key} says how {table} are read; the plan names no {table}")
+    if plan.sample is not None and data.interactions is None:
+        faults.append("sample takes some of the users; the data has no interactions")
+    known = [g for groups in (data.users, data.text_groups) if groups for g in groups.attributes]
+    if plan.intersections and not known:
+        faults.append("intersections pairs groups; the data has none")
+    if plan.preset is None:
+        missing = [name for name in plan.by or () if name not in known]
+        if missing:
+            attributes = ", ".join(dict.fromkeys(known)) or "none"
+            faults.append(
+                f"by names {', '.join(missing)}; the data has the attributes {attributes}"
+            )
+    faults += engine_faults(plan)
+    if faults:
+        raise PlanError("\n".join(faults))
+
+
+def old_names(plan: Plan) -> list[str]:
+    """Return a notice for each key of a plan that has a new name."""
+    new = 'unlabeled = "no" or "unknown" under [data]'
+    found = [f"[data] {name}" for name in plan.data.old_names]
+    if plan.preset is not None and "unknown" in plan.options:
+        found.append("[options] unknown")
+    if plan.data.source is not None and "absent" in plan.data.options:
+        found.append("[data.options] absent")
+        new = 'unlabeled = "no" or "unknown" in the same place'
+    return [f"{name} is an older name; write {new}" for name in found]
+
+
+_ENGINES = {
+    "blocks": ("stream", "spark"),
+    "scratch": ("stream",),
+    "rows": ("stream",),
+    "master": ("spark",),
+    "options": ("spark",),
+}
+"""Which engines read each key of ``[engine]``."""
+
+
+def engine_faults(plan: Plan) -> list[str]:
+    """Return the keys of ``[engine]`` that its type does not read."""
+    plain = EnginePlan()
+    return [
+        f'engine.{key} is read by type = "{engines[0]}"; the type is "{plan.engine.type}"'
+        for key, engines in _ENGINES.items()
+        if plan.engine.type not in engines and getattr(plan.engine, key) != getattr(plain, key)
+    ]

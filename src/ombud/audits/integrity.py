@@ -106,3 +106,28 @@ def record_reports(folder: Path, written: Iterable[Path]) -> None:
         known = None
     hashes = {path.resolve().relative_to(here).as_posix(): hash_file(path) for path in inner}
     write_json(here / REPORTS, {"files": {**(known if isinstance(known, dict) else {}), **hashes}})
+
+
+DEEPEST = 50
+"""How deep the values of a stored result may be nested."""
+
+
+def check_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
+    """Refuse a provenance whose parts are not of the form that ombud writes."""
+    versions = provenance.get("versions", {})
+    if not (isinstance(versions, dict) and all(isinstance(v, str) for v in versions.values())):
+        raise ResultError(f"{path} is damaged: versions must name packages, each with a word")
+    for part in ("files", "inputs"):
+        hashes = provenance.get(part, {})
+        if not (isinstance(hashes, dict) and all(isinstance(v, str) for v in hashes.values())):
+            raise ResultError(f"{path} is damaged: {part} must name files, each with its hash")
+    if is_deeper(provenance, DEEPEST):
+        raise ResultError(f"{path} is damaged: it is nested more than {DEEPEST} deep")
+
+
+def is_deeper(value: Any, limit: int) -> bool:
+    """Whether nested values go deeper than a limit; parsers of others give up there, or hang."""
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return limit == 0 or any(is_deeper(part, limit - 1) for part in parts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -330,20 +332,14 @@ class Plan(_Expecting):
 
     def relative_to(self, folder: Path) -> Self:
         """Return the plan with its paths made absolute from a folder."""
-        from ombud.audits.plan import absolute_paths
-
         return cast(Self, absolute_paths(self, folder))
 
     def portable(self, folder: Path) -> Self:
         """Return the plan with paths relative to a folder, and no home folder in them."""
-        from ombud.audits.plan import portable_paths
-
         return cast(Self, portable_paths(self, folder))
 
     def to_toml(self) -> str:
         """Return the plan as TOML text."""
-        from ombud.audits.faults import numbers_that_are_none
-
         if found := numbers_that_are_none(self.model_dump()):
             told = ", ".join(f"{place} is {value}" for place, value in found.items())
             raise PlanError(f"a plan holds finite numbers; {told}")
@@ -384,8 +380,6 @@ def checked(form: type[_M], content: dict[str, Any], source: str) -> _M:
             f"{source} has schema version {version}; this ombud reads up to {PLAN_SCHEMA}. "
             "Install a newer ombud: pip install --upgrade ombud"
         )
-    from ombud.audits.faults import form_faults, numbers_that_are_none
-
     found = numbers_that_are_none(content)
     faults = [
         f"{place}: {value} is no number that can be computed with" for place, value in found.items()
@@ -507,3 +501,58 @@ def portable_paths(plan: Plan, folder: Path) -> Plan:
         return f"~/{file.relative_to(home).as_posix()}" if file.is_relative_to(home) else path
 
     return change_paths(plan, portable)
+
+
+# What is wrong with the form of a plan, each fault with what was probably meant.
+
+
+def form_faults(model: type[BaseModel], error: ValidationError) -> list[str]:
+    """Return one line for each fault in the form of a plan."""
+    lines = []
+    for one in error.errors():
+        where = [str(part) for part in one["loc"]]
+        if one["type"] == "extra_forbidden":
+            lines.append(_unknown_key(model, where))
+        else:
+            said = one["msg"].removeprefix("Value error, ")
+            lines.append(f"{'.'.join(where) or 'plan'}: {said}")
+    return lines
+
+
+def numbers_that_are_none(content: Any) -> dict[str, float]:
+    """Return every ``inf`` and ``nan`` in nested values, however deep, by its place."""
+    found: dict[str, float] = {}
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), content)]
+    while waiting:
+        place, part = waiting.pop()
+        if isinstance(part, float) and not isfinite(part):
+            found[".".join(place)] = part
+        elif isinstance(part, dict):
+            waiting += [((*place, str(key)), value) for key, value in part.items()]
+        elif isinstance(part, list | tuple):
+            waiting += [((*place, str(at)), value) for at, value in enumerate(part)]
+    return dict(reversed(found.items()))
+
+
+def _unknown_key(model: type[BaseModel], where: list[str]) -> str:
+    *path, key = where
+    inside: Any = model
+    named = False
+    for part in path:
+        if named:  # the part is a name that the plan gives, such as that of an expectation
+            named = False
+            continue
+        field = getattr(inside, "model_fields", {}).get(part)
+        inside = None if field is None else _model(field.annotation)
+        named = field is not None and get_origin(field.annotation) is dict
+    known = list(getattr(inside, "model_fields", {}))
+    place = f"[{'.'.join(path)}]" if path else "the plan"
+    near = get_close_matches(key, known, n=1)
+    meant = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
+    return f"{place} has no key {key!r}; {meant}"
+
+
+def _model(annotation: Any) -> Any:
+    return next(
+        (a for a in (annotation, *get_args(annotation)) if hasattr(a, "model_fields")), None
+    )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import isclose
 from pathlib import Path
+from typing import Any
 
 from ombud.audits.audit import Audit
 from ombud.audits.collect import SystemOutputs
-from ombud.audits.integrity import read_integrity
+from ombud.audits.integrity import check_provenance, read_integrity
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_hashes
 from ombud.audits.repeats import REPEATS
-from ombud.audits.result import Result, check_provenance
+from ombud.audits.result import Result
 from ombud.audits.run_folder import read_outputs, read_predictions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError, ResultError
@@ -115,3 +118,41 @@ def _answers(folder: Path, systems: tuple[str, ...]) -> dict[str, SystemOutputs]
     if not result:
         raise ResultError(f"{folder} holds no outputs; run the audit first: ombud run PLAN")
     return result
+
+
+def recompute(folder: Path | str, progress: Progress | None = None) -> tuple[str, ...]:
+    """Measure the stored outputs again, and name the estimates that come out otherwise.
+
+    Parameters
+    ----------
+    folder
+        A finished result whose data can be reached.
+    progress
+        Called with (done, total, note) during long work.
+
+    Returns
+    -------
+    The stored estimates that are not those computed now, each on one line; empty when all agree
+    to nine digits.
+    """
+    stored = Result.load(folder)
+    again = rescore(folder, progress=progress)
+    result = []
+    for number in range(max(len(stored.estimates), len(again.estimates))):
+        pair = [
+            all_[number] if number < len(all_) else None
+            for all_ in (stored.estimates, again.estimates)
+        ]
+        if None in pair or not _agree(*(e.to_dict() for e in pair if e is not None)):
+            result.append(str(pair[0] or pair[1]))
+    return tuple(result)
+
+
+def _agree(one: Any, other: Any) -> bool:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_agree(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_agree, one, other))
+    if isinstance(one, float | int) and isinstance(other, float | int):
+        return one == other or isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(one == other)

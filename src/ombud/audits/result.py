@@ -24,26 +24,27 @@ from functools import cached_property
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_type_hints
+from typing import Any, Self, TypeVar, get_type_hints
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from ombud import registry
-from ombud.audits.integrity import Integrity, read_integrity
+from ombud.audits.integrity import (
+    DEEPEST,
+    Integrity,
+    check_provenance,
+    is_deeper,
+    read_integrity,
+)
 from ombud.audits.plan import Plan
+from ombud.audits.verify import Verification, verify
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion
 from ombud.errors import MissingExtraError, PlanError, ResultError
 from ombud.files import inside, read_json, read_parquet, write_atomically, write_parquet
 from ombud.stats.estimate import Estimate
 from ombud.stats.power import smallest_effect
-
-if TYPE_CHECKING:
-    from ombud.audits.verify import Verification
-
-
-_DEEPEST = 50
 
 RESULT_SCHEMA = 1
 """The version of the folder's form that this ombud writes, and the newest it reads."""
@@ -249,6 +250,31 @@ class Result:
         for row in rows:
             ends = row.pop("interval") or [None, None]
             row["low"], row["high"] = (None if end is None else float(end) for end in ends)
+        rows = [{name: row[name] for name in ("value", "low", "high")} | row for row in rows]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def table(self) -> pl.DataFrame:
+        """Return the levels of everyone as a small table: value, low and high first."""
+        names = ("value", "low", "high", "system", "label", "metric", "n", "unit")
+        levels = [e for e in self.estimates if e.kind == "level" and not e.group]
+        rows = [
+            dict(
+                zip(
+                    names,
+                    (
+                        e.value,
+                        *(e.interval or (None, None)),
+                        e.system,
+                        e.label,
+                        e.metric,
+                        e.n,
+                        e.unit,
+                    ),
+                    strict=True,
+                )
+            )
+            for e in levels
+        ]
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def to_wide(self) -> pl.DataFrame:
@@ -323,7 +349,12 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the first levels of everyone, all names as plain text."""
+        """Return what a notebook shows: the verdicts and the first levels, names as plain text."""
+        verdicts = "".join(
+            f"<p><b>{escape(str(one['answer']).capitalize())}.</b> "
+            f"{escape(str(one.get('headline', ''))[:400])}</p>"
+            for one in self.verdicts
+        )
         levels = [e for e in self.estimates if e.kind == "level" and not e.group]
         cells = [(e.metric, e.system, e.label, e.value, e.interval, e.reason) for e in levels]
         rows = "".join(
@@ -336,7 +367,7 @@ class Result:
         rest = len(self.estimates) - min(_SHOWN, len(levels))
         more = f"<p>{rest:,} more estimates: to_polars(), or the report.</p>" if rest else ""
         return (
-            f"<p>{escape(self.plan.title[:200])}</p><table><thead><tr><th>Measure</th>"
+            f"<p>{escape(self.plan.title[:200])}</p>{verdicts}<table><thead><tr><th>Measure</th>"
             f"<th>System</th><th>Label</th><th>Value and interval</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>{more}"
         )
@@ -349,8 +380,6 @@ class Result:
         ResultError
             If the result is not stored, or holds no hashes.
         """
-        from ombud.audits.verify import verify
-
         if self.folder is None:
             raise ResultError("only a stored result can be verified; give run() a folder")
         return verify(self.folder)
@@ -478,29 +507,9 @@ def _checked(record: _T) -> _T:
         p = getattr(record, name, None)
         if p is not None and not 0 <= p <= 1:
             raise ValueError(f"{type(record).__name__}: {name}: {p:g} is no probability")
-    if _is_deeper(getattr(record, "spec", None), _DEEPEST):
-        raise ValueError(f"a spec is nested more than {_DEEPEST} deep")
+    if is_deeper(getattr(record, "spec", None), DEEPEST):
+        raise ValueError(f"a spec is nested more than {DEEPEST} deep")
     return record
-
-
-def check_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
-    """Refuse a provenance whose parts are not of the form that ombud writes."""
-    versions = provenance.get("versions", {})
-    if not (isinstance(versions, dict) and all(isinstance(v, str) for v in versions.values())):
-        raise ResultError(f"{path} is damaged: versions must name packages, each with a word")
-    for part in ("files", "inputs"):
-        hashes = provenance.get(part, {})
-        if not (isinstance(hashes, dict) and all(isinstance(v, str) for v in hashes.values())):
-            raise ResultError(f"{path} is damaged: {part} must name files, each with its hash")
-    if _is_deeper(provenance, _DEEPEST):
-        raise ResultError(f"{path} is damaged: it is nested more than {_DEEPEST} deep")
-
-
-def _is_deeper(value: Any, limit: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    parts = value.values() if isinstance(value, dict) else value
-    return limit == 0 or any(_is_deeper(part, limit - 1) for part in parts)
 
 
 # Every estimate as one row with plain columns, for other programs.

@@ -13,18 +13,15 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from math import isclose
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from ombud.audits.integrity import REPORTS, file_hashes, place_of
+from ombud.audits.integrity import REPORTS, check_provenance, file_hashes, place_of
 from ombud.audits.plan import Plan
 from ombud.audits.provenance import input_files
-from ombud.audits.result import check_provenance
 from ombud.errors import OmbudError, ResultError
 from ombud.files import hash_file, is_plain_file, read_json
-from ombud.systems.base import Progress
 
 MANIFEST = "manifest.json"
 """Names every other file of an archive, with its length and SHA-256."""
@@ -150,7 +147,12 @@ def _entry_state(archive: ZipFile, entries: list[ZipInfo], said: dict[str, Any])
 
 State: TypeAlias = Literal["intact", "changed", "missing", "not reachable", "not recorded"]
 _BAD = ("changed", "missing")
-_KINDS = {"plan.toml": "plan", "run.json": "run", "estimates.json": "estimates"}
+_KINDS = {
+    "plan.toml": "plan",
+    "run.json": "run",
+    "estimates.json": "estimates",
+    "verdict.json": "verdict",
+}
 
 
 @dataclass(frozen=True)
@@ -310,44 +312,3 @@ def _reports(folder: Path) -> Iterator[Check]:
         return
     for name, digest in files.items() if isinstance(files, dict) else ():
         yield Check("reports", name, _state(folder, name, str(digest)))
-
-
-def recompute(folder: Path | str, progress: Progress | None = None) -> tuple[str, ...]:
-    """Measure the stored outputs again, and name the estimates that come out otherwise.
-
-    Parameters
-    ----------
-    folder
-        A finished result whose data can be reached.
-    progress
-        Called with (done, total, note) during long work.
-
-    Returns
-    -------
-    The stored estimates that are not those computed now, each on one line; empty when all agree
-    to nine digits.
-    """
-    from ombud.audits.rescore import rescore
-    from ombud.audits.result import Result
-
-    stored = Result.load(folder)
-    again = rescore(folder, progress=progress)
-    result = []
-    for number in range(max(len(stored.estimates), len(again.estimates))):
-        pair = [
-            all_[number] if number < len(all_) else None
-            for all_ in (stored.estimates, again.estimates)
-        ]
-        if None in pair or not _agree(*(e.to_dict() for e in pair if e is not None)):
-            result.append(str(pair[0] or pair[1]))
-    return tuple(result)
-
-
-def _agree(one: Any, other: Any) -> bool:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_agree(one[k], other[k]) for k in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_agree, one, other))
-    if isinstance(one, float | int) and isinstance(other, float | int):
-        return one == other or isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-    return bool(one == other)

@@ -124,7 +124,7 @@ class Decisions:
     @property
     def decided(self) -> NDArray[np.bool_]:
         """Whether a row is a decision, not a refusal or an error."""
-        return self.outcomes <= Outcome.FLAGGED
+        return self.outcomes <= Outcome.FLAGGED.value
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -16,7 +16,7 @@ from ombud.data.frames import Column, Frame, first_rows, read_table
 from ombud.data.ids import Vocabulary
 from ombud.data.label_errors import LabelErrors, Transport
 from ombud.errors import DataError, PlanError
-from ombud.taxonomy.loading import refused_anywhere
+from ombud.taxonomy.model import refused_anywhere
 
 # The sum of both sides must fit 32 bits.
 _MOST_VOTES = 2**30
@@ -232,9 +232,13 @@ class Labels:
     @property
     def padded(self) -> NDArray[np.int8]:
         """The states, and behind the last item one row for every item that has none here."""
+        return np.concatenate([self.states, self.of_others[None]])
+
+    @property
+    def of_others(self) -> NDArray[np.int8]:
+        """The states of every item that has none here: NO where the data declares so."""
         declared = [self.unlabeled == "no" and name not in self.attributes for name in self.names]
-        row = np.where(declared, np.int8(LabelState.NO), np.int8(LabelState.UNKNOWN))
-        return np.concatenate([self.states, row[None]])
+        return np.where(declared, np.int8(LabelState.NO), np.int8(LabelState.UNKNOWN))
 
     @property
     def as_stated(self) -> NDArray[np.int8]:

@@ -29,7 +29,7 @@ def item_mixes(labels: Labels) -> sparse.csr_array:
     An item with m labels gives each 1/m; an item that is not known to carry any gives all of its
     weight to the last column, "none of them". The last row is any item without labels.
     """
-    yes = labels.states == LabelState.YES
+    yes = labels.states == LabelState.YES.value
     count = yes.sum(axis=1)
     mix = np.zeros((len(yes) + 1, yes.shape[1] + 1), dtype=np.float32)
     mix[:-1, :-1] = yes / np.maximum(count, 1)[:, None]
@@ -110,6 +110,11 @@ class Miscalibration(Metric):
     null: ClassVar[float | None] = None
     contrast: ClassVar[Literal["difference"]] = "difference"
     statistic: ClassVar[Mean] = Mean()
+
+    @property
+    def reads_ratings(self) -> bool:
+        """Whether what counts depends on ratings."""
+        return self.history == "relevant"
 
     def __post_init__(self) -> None:
         if self.k < 1:

@@ -18,8 +18,11 @@ History = Literal["all", "relevant"]
 Weighting = Literal["exposure", "share"]
 """Whether the places of a list count alike or by 1 / log2(rank + 1)."""
 
-# Entries ranked at once.
-_BLOCK = 2**21
+# Entries ranked at once: as many as the processor's cache holds.
+_BLOCK = 2**14
+# Bytes of a 64-bit number, and how many items are added at once: each needs such a number.
+_LANES = 8
+_ENTRIES = 2**15
 
 
 def top_quartile(matrix: sparse.csr_array) -> NDArray[np.bool_]:
@@ -37,43 +40,47 @@ def top_quartile(matrix: sparse.csr_array) -> NDArray[np.bool_]:
     [True, True, True, False, False]
     """
     starts, values = matrix.indptr.astype(np.int64), matrix.data
+    lengths = np.diff(starts)
+    threshold = _upper_quartiles(starts[:-1], lengths, values) - 1e-9
     top = np.empty(len(values), dtype=np.bool_)
     first = 0
-    while first < len(starts) - 1:
+    while first < len(lengths):
         # As many rows as fit in one block, and at least one.
         last = int(np.searchsorted(starts, starts[first] + _BLOCK, side="right")) - 1
         last = max(last, first + 1)
-        low, high = starts[first], starts[last]
-        top[low:high] = _top(starts[first : last + 1] - low, values[low:high])
+        part = slice(starts[first], starts[last])
+        top[part] = values[part] >= np.repeat(threshold[first:last], lengths[first:last])
         first = last
     return top
 
 
-def _top(starts: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.bool_]:
-    lengths = np.diff(starts)
-    rows = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
-    ordered = _sorted_within(rows, values)
-    filled = lengths > 0
-    index = 0.75 * (lengths[filled] - 1)
-    below = np.floor(index).astype(np.int64)
-    above = np.minimum(below + 1, lengths[filled] - 1)
-    low, high = ordered[starts[:-1][filled] + below], ordered[starts[:-1][filled] + above]
-    threshold = np.full(len(lengths), np.inf)
-    threshold[filled] = low + (index - below) * (high - low)
-    return np.asarray(values >= threshold[rows] - 1e-9, dtype=np.bool_)
-
-
-def _sorted_within(rows: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the values in the order of (row, value); rows are sorted."""
-    if values.dtype != np.float32:
-        return values[np.lexsort((values, rows))].astype(np.float64)
-    # One integer sort on (row, bits of the value) is many times faster than two passes. The bits
-    # of floats are ordered as integers once those of negative numbers are turned round.
-    bits = (values + np.float32(0)).view(np.int32)
-    keys = (rows << 32) + (bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))) + 2**31
-    keys.sort()
-    low = ((keys & 0xFFFFFFFF) - 2**31).astype(np.int32)
-    return (low ^ ((low >> 31) & np.int32(0x7FFFFFFF))).view(np.float32).astype(np.float64)
+def _upper_quartiles(
+    starts: NDArray[np.int64], lengths: NDArray[np.int64], values: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the 75th percentile of each row; infinity for an empty one."""
+    quartiles = np.full(len(lengths), np.inf)
+    kind = np.result_type(values, np.float32)
+    # Rows of similar length are padded to a table, whose rows numpy sorts many times faster than
+    # one array of pairs (row, value).
+    order = np.argsort(lengths, kind="stable")
+    first = int(np.searchsorted(lengths[order], 1))
+    while first < len(order):
+        rows = order[first : first + max(1, _BLOCK // int(lengths[order[first]]))]
+        rows = rows[: max(1, _BLOCK // int(lengths[rows[-1]]))]
+        length, place = lengths[rows, None], np.arange(lengths[rows[-1]])
+        inside = place < length
+        table = values[np.where(inside, starts[rows, None] + place, 0)].astype(kind, copy=False)
+        table[~inside] = np.inf
+        table.sort(axis=1)
+        index = 0.75 * (length - 1)
+        below = np.floor(index).astype(np.int64)
+        low, high = (
+            np.take_along_axis(table, at, axis=1).astype(np.float64)
+            for at in (below, np.minimum(below + 1, length - 1))
+        )
+        quartiles[rows] = (low + (index - below) * (high - low))[:, 0]
+        first += len(rows)
+    return quartiles
 
 
 def history_matrix(
@@ -93,12 +100,16 @@ def history_matrix(
     users
         Codes of the users wanted, in order; default, all.
     """
-    matrix = interactions.matrix if users is None else interactions.matrix[users]
+    matrix = interactions.matrix
+    if users is not None and not np.array_equal(users, np.arange(matrix.shape[0])):
+        matrix = matrix[users]
     columns, starts = matrix.indices, matrix.indptr
     if history == "relevant" and interactions.explicit:
         top = top_quartile(matrix)
-        within = np.concatenate([[0], np.cumsum(top)])
-        columns, starts = columns[top], within[starts]
+        filled = np.diff(starts) > 0
+        counts = np.zeros(matrix.shape[0] + 1, dtype=starts.dtype)
+        counts[1:][filled] = np.add.reduceat(top, starts[:-1][filled], dtype=starts.dtype)
+        columns, starts = columns[top], np.cumsum(counts, dtype=starts.dtype)
     ones = np.ones(len(columns), dtype=np.float32)
     return sparse.csr_array((ones, columns, starts), shape=matrix.shape)
 
@@ -117,6 +128,51 @@ def places(codes: NDArray[np.int32], n_items: int, weights: NDArray[Any]) -> Any
     """
     used = codes != -1
     starts = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])
-    columns = np.where(codes < 0, np.int32(n_items), codes)[used]
-    data = np.broadcast_to(weights, codes.shape)[used]
+    if starts[-1] < 2**31:
+        # Indices are made as wide as the starts are.
+        starts = starts.astype(np.int32)
+    columns = np.where(codes < 0, np.int32(n_items), codes)
+    data = np.broadcast_to(weights, codes.shape)
+    # A flat copy is faster than a choice, and most lists are full.
+    columns, data = (part.ravel() if used.all() else part[used] for part in (columns, data))
     return sparse.csr_array((data, columns, starts), shape=(len(codes), n_items + 1))
+
+
+def table_width(labels: int) -> int:
+    """Return how many columns a table for `count_items` must have: the next multiple of eight."""
+    return -(-labels // _LANES) * _LANES
+
+
+def count_items(
+    lists: sparse.csr_array, table: NDArray[np.uint8], labels: int
+) -> NDArray[np.unsignedinteger[Any]]:
+    """Return for each list and label how many of its items have a one in the table.
+
+    Eight neighboring bytes are added as one 64-bit number, which no carry can disturb as long as
+    a list has fewer than 256 items; longer lists are counted in wider numbers.
+
+    Parameters
+    ----------
+    lists
+        Lists x items; every stored entry counts once.
+    table
+        Items x `table_width` of the labels: zeros and ones.
+    labels
+        How many of its columns are labels.
+    """
+    starts = lists.indptr
+    longest = int(np.diff(starts).max(initial=0))
+    small = np.uint8 if longest < 2**8 else np.uint16 if longest < 2**16 else np.uint32
+    words = table.astype(small, copy=False).view(np.uint64)
+    counts = np.empty((lists.shape[0], words.shape[1]), dtype=np.uint64)
+    step = max(1, _ENTRIES // max(1, longest))
+    ones = np.ones(min(step * longest, lists.nnz), dtype=np.uint64)
+    for first in range(0, len(counts), step):
+        some = starts[first : first + step + 1]
+        entries = lists.indices[some[0] : some[-1]]
+        part = sparse.csr_array(
+            (ones[: len(entries)], entries, some - some[0]), shape=(len(some) - 1, len(words))
+        )
+        counts[first : first + step] = part @ words
+    result: NDArray[np.unsignedinteger[Any]] = counts.view(small)
+    return result[:, :labels]

@@ -26,6 +26,7 @@ from ombud.metrics.denominators import (
     users_without_labels,
 )
 from ombud.metrics.engine.label_uncertainty import over_label_draws
+from ombud.metrics.history import count_items, table_width
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate, TippingPoint
 from ombud.stats.statistics import Mean
@@ -71,18 +72,27 @@ def label_share(
     >>> label_share(lists, states, "no").ravel().round(3).tolist()
     [0.333, 0.0]
     """
-    ones = sparse.csr_array(
-        (np.ones(lists.nnz, dtype=np.float32), lists.indices, lists.indptr), shape=lists.shape
-    )
+    exclude, labels = unknown == "exclude", states.shape[1]
+    table = np.zeros((states.shape[0], table_width(labels)), dtype=np.bool_)
     if states.dtype == np.float32:
-        known = ~np.isnan(states)
+        ones = sparse.csr_array(
+            (np.ones(lists.nnz, dtype=np.float32), lists.indices, lists.indptr), shape=lists.shape
+        )
+        # NaN alone differs from itself.
+        known = np.equal(states, states, out=table[:, :labels])
         wanted = np.where(known, states, np.float32(unknown == "yes"))
+        carrying = np.asarray(ones @ wanted, dtype=np.float64)
     else:
-        known = states >= 0
-        wanted = states == LabelState.YES if unknown != "yes" else states != LabelState.NO
-    carrying = np.asarray(ones @ wanted.astype(np.float32), dtype=np.float64)
-    if unknown == "exclude":
-        counted = np.asarray(ones @ known.astype(np.float32), dtype=np.float64)
+        # The plain number: numpy widens the states to 64 bits for a member of an enumeration.
+        if unknown == "yes":
+            np.not_equal(states, LabelState.NO.value, out=table[:, :labels])
+        else:
+            np.equal(states, LabelState.YES.value, out=table[:, :labels])
+        carrying = count_items(lists, table.view(np.uint8), labels).astype(np.float64)
+        if exclude:
+            np.greater_equal(states, 0, out=table[:, :labels])
+    if exclude:
+        counted = count_items(lists, table.view(np.uint8), labels).astype(np.float64)
     else:
         counted = np.diff(lists.indptr)[:, None].astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):

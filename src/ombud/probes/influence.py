@@ -60,43 +60,6 @@ class Influence(ABC):
         """Return the target's scores as they are, one per item."""
 
 
-def influence_of(model: Any) -> Influence | None:
-    """Return the influence of a trained model, or None where there is no formula for it.
-
-    Parameters
-    ----------
-    model
-        An explicit or implicit ALS, SVD, EASE, item-kNN, user-kNN or popularity model of ombud.
-    """
-    from ombud.probes.models.factors import ExplicitInfluence, ImplicitInfluence
-    from ombud.probes.models.linear import EaseInfluence, PopularInfluence
-    from ombud.probes.models.neighbours import ItemKNNInfluence, UserKNNInfluence
-    from ombud.systems.recommenders import (
-        EASE,
-        SVD,
-        ExplicitALS,
-        ImplicitALS,
-        ItemKNN,
-        Popular,
-        UserKNN,
-    )
-
-    formulas: tuple[tuple[type, type[Any]], ...] = (
-        (ExplicitALS, ExplicitInfluence),
-        (SVD, ExplicitInfluence),
-        (ImplicitALS, ImplicitInfluence),
-        (EASE, EaseInfluence),
-        (UserKNN, UserKNNInfluence),
-        (ItemKNN, ItemKNNInfluence),
-        (Popular, PopularInfluence),
-    )
-    for kind, influence in formulas:
-        if type(model) is kind:
-            found: Influence = influence(model)
-            return found
-    return None
-
-
 def masked(scores: NDArray[Any], interactions: Interactions, target: int) -> Floats:
     """Return scores without those of the items that the target has seen (NaN there)."""
     out = np.array(scores, dtype=np.float64)

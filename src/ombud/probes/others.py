@@ -262,13 +262,13 @@ class OtherUsers:
         return self._swap(rows, [swap.histories for swap in swaps])
 
     def draw(
-        self, count: int, rng: np.random.Generator, *, target: int | None = None
+        self, n: int, rng: np.random.Generator, *, target: int | None = None
     ) -> list[UserSwap]:
         """Return random treatments that use the whole budget and leave the target alone.
 
         Parameters
         ----------
-        count
+        n
             How many.
         rng
             Source of randomness.
@@ -276,7 +276,7 @@ class OtherUsers:
             The row of the user in question; needed to plant copies of their neighbours, which
             are drawn from the nearest tenth of the users who share an item with them.
         """
-        return list(self._drawn(count, rng, target))
+        return list(self._drawn(n, rng, target))
 
     def _drawn(
         self, count: int, rng: np.random.Generator, target: int | None

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.errors import AuditedSystemError, PlanError
-from ombud.probes.influence import influence_of, masked, sharpness
+from ombud.probes.influence import masked, sharpness
+from ombud.probes.models import influence_of
 from ombud.probes.others import SwapKind, UserSwap, swapped
 from ombud.probes.recipe import Policy
 from ombud.probes.training import Change, ProbabilityChange, Shown, Trainer, compare_all, show

@@ -8,9 +8,10 @@ from math import comb, lgamma, log
 
 import numpy as np
 import numpy.typing as npt
+from scipy.fft import irfft, next_fast_len, rfft
 
 from ombud.stats.bootstrap._design import BLOCK, chunks
-from ombud.stats.effects import cliffs_delta, welch
+from ombud.stats.effects import cliffs_delta_of_codes, welch
 from ombud.stats.statistics import Floats, as_rows
 
 YES, NO, UNKNOWN = 1, 0, -1
@@ -18,6 +19,8 @@ YES, NO, UNKNOWN = 1, 0, -1
 
 # Independent orderings per label, each of which is shifted all the way round.
 _ORDERINGS = 4
+# Numbers transformed at once (8 MiB).
+_AT_ONCE = 2**20
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -113,12 +116,14 @@ def label_tests(
         state = state[:, None]
     if x.ndim != 1 or state.shape[0] != len(x):
         raise ValueError(f"values {x.shape} and states {state.shape} must share the items")
-    if not np.isin(state, (YES, NO, UNKNOWN)).all():
+    if not _are_states(state):
         raise ValueError("states must be 1 (yes), 0 (no) or -1 (unknown)")
     if permutations < 1:
         raise ValueError(f"permutations is {permutations}; at least 1 is needed")
     labels = state.shape[1]
-    valued = ~np.isnan(x)
+    # One sort for all labels: ranks within a label are counts along the order of all values.
+    distinct, codes = np.unique(x, return_inverse=True)
+    valued = None if not np.isnan(x).any() else ~np.isnan(x)
     numbers = np.full((7, labels), np.nan)
     counts = np.zeros((4, labels), dtype=np.int64)
     exact = np.zeros(labels, dtype=np.bool_)
@@ -126,14 +131,19 @@ def label_tests(
     # A stream for each label, so that adding one changes no other.
     streams = rng.spawn(labels)
     for index in range(labels):
-        yes = x[valued & (state[:, index] == YES)]
-        no = x[valued & (state[:, index] == NO)]
+        column = np.ascontiguousarray(state[:, index])
+        if valued is not None:
+            column = np.where(valued, column, UNKNOWN)
+        with_label, without = np.flatnonzero(column == YES), np.flatnonzero(column == NO)
+        yes, no = x[with_label], x[without]
         counts[:3, index] = len(yes), len(no), len(x) - len(yes) - len(no)
         if not len(yes) or not len(no):
             reason[index] = f"no item is known to be {'with' if not len(yes) else 'without'} it"
             continue
         numbers[:3, index] = welch(yes, no, level)
-        numbers[4:, index] = cliffs_delta(yes, no, level)
+        numbers[4:, index] = cliffs_delta_of_codes(
+            codes[with_label], codes[without], len(distinct), level
+        )
         p, drawn, exact[index] = _p_value(yes, no, permutations, streams[index])
         numbers[3, index], counts[3, index] = p, drawn
     return LabelTests(
@@ -151,6 +161,13 @@ def label_tests(
         delta_high=numbers[6],
         reason=reason,
     )
+
+
+def _are_states(state: npt.NDArray[np.generic]) -> bool:
+    # The extremes decide for whole numbers, without a copy as large as the table.
+    if state.dtype.kind in "biu":
+        return bool(not state.size or (state.min() >= UNKNOWN and state.max() <= YES))
+    return bool(np.isin(state, (YES, NO, UNKNOWN)).all())
 
 
 def _p_value(
@@ -188,19 +205,28 @@ def _shifted_sums(both: Floats, k: int, permutations: int, rng: np.random.Genera
     order = rng.permutation(n)
     mark = np.zeros(n)
     mark[order < k] = 1.0
-    spectrum = np.conj(np.fft.rfft(mark))
+    # A transform of prime length takes several times as long as one of twice a smooth length,
+    # padded with zeros: what the shift moved over the end is then added from the padding.
+    smooth = next_fast_len(n, real=True) == n
+    length = n if smooth else next_fast_len(2 * n, real=True)
+    spectrum = np.conj(rfft(mark, length))
     # The first ordering agrees with the marks, so that its shift by zero is what was observed.
     taken = np.sort(1 + rng.choice(orderings * n - 1, size=permutations, replace=False))
     sums = np.empty(permutations)
-    step = max(1, 2**21 // n)
+    step = max(1, _AT_ONCE // length)
     for first in range(0, orderings, step):
         last = min(first + step, orderings)
         values = rng.permuted(np.tile(both, (last - first, 1)), axis=1)
         if first == 0:
             values[0] = both[order]
-        shifted = np.fft.irfft(np.fft.rfft(values, axis=1) * spectrum, n=n, axis=1)
+        transformed = rfft(values, length, axis=1)
+        transformed *= spectrum
+        shifted = irfft(transformed, length, axis=1, overwrite_x=True)
         low, high = np.searchsorted(taken, (first * n, last * n))
-        sums[low:high] = shifted.ravel()[taken[low:high] - first * n]
+        row, shift = np.divmod(taken[low:high] - first * n, n)
+        sums[low:high] = shifted[row, shift]
+        if not smooth:
+            sums[low:high] += shifted[row, shift - n]
     return sums
 
 

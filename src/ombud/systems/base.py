@@ -33,6 +33,9 @@ class Recommender(ABC):
     trainable: bool = False
     """Whether `fit` trains it on the interactions of the audit."""
 
+    fitted_elsewhere: bool = False
+    """Whether somebody else trained it, so that it may have seen held-out interactions."""
+
     predicts_ratings: bool | None = False
     """Whether `predict` gives ratings; a model of implicit feedback has scores that are none.
     None when a system of somebody else has `predict`, but does not say."""

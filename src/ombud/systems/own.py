@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,12 +16,14 @@ from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
+from ombud.data.reading import PLAIN
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
 from ombud.errors import AuditedSystemError, OmbudError, PlanError
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.recommenders.adapters.answers import as_answer, gather
 from ombud.systems.recorded import RecordedDecisions
+from ombud.systems.saved_outputs import flagged_labels
 
 _LISTS = """such as:
   def recommend(users, n):
@@ -32,27 +36,48 @@ _ANSWER_KEYS = {"flagged", "score", "categories"}
 
 @dataclass
 class OwnRecommender(Recommender):
-    """A function, or an object without a name, as a recommender.
+    """A function, or an object of another class, as a recommender.
 
     Parameters
     ----------
     function
         Takes user ids and the length of a list; returns lists in the order of the users, a dict
         of lists by user, an array of users x places, or a frame (`user`, `item`, and `rank` or
-        `score`).
+        `score`). Or an object whose `recommend` does that.
     name
         The system's name in the report.
     recommends_seen
         Whether lists may hold items of the user's own history; without it they are refused.
+    train_copy
+        Whether the audit trains a copy of the object with its `fit(interactions)`. Without it the
+        object is used as it is: what you fitted is never changed.
     """
 
-    function: Callable[..., Any]
+    function: Any
     name: str = "own"
     recommends_seen: bool = False
+    train_copy: bool = False
+
+    def __post_init__(self) -> None:
+        self._trained: Any = None
+        self.trainable = self.train_copy
+        if self.train_copy and not callable(getattr(self.function, "fit", None)):
+            raise PlanError(
+                f"{self.name}: train_copy = True needs an object with fit(interactions)"
+            )
+
+    def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
+        """Train a copy of the object on interactions, if that was asked for."""
+        if self.train_copy:
+            self._trained = deepcopy(self.function)
+            self._trained.fit(interactions)
+        return self
 
     def recommend(self, users: Ids, n: int, exclude_seen: bool = True) -> Recommendations:
         """Return the lists of some users, checked."""
-        return read_lists(self.name, self.function(users, n), users, n)
+        system = self.function if self._trained is None else self._trained
+        recommend = getattr(system, "recommend", system)
+        return read_lists(self.name, recommend(users, n), users, n)
 
 
 @dataclass
@@ -87,7 +112,7 @@ class _OtherRecommender(Recommender):
         self.name, self._system = name, system
         # One with a name was written as recommenders are, and may know what it shows.
         self.recommends_seen = getattr(system, "recommends_seen", None if _named(system) else False)
-        self.trainable = callable(getattr(system, "fit", None))
+        self.fitted_elsewhere = callable(getattr(system, "fit", None))
         if callable(getattr(system, "predict", None)):
             self.predicts_ratings = getattr(system, "predicts_ratings", None)
 
@@ -99,12 +124,6 @@ class _OtherRecommender(Recommender):
         """Give the object the data, if it takes it."""
         if callable(getattr(self._system, "bind", None)):
             self._system.bind(data)
-        return self
-
-    def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
-        """Train the object on interactions, if it can be trained."""
-        if self.trainable:
-            self._system.fit(interactions)
         return self
 
     def predict(self, users: Ids, items: Ids) -> NDArray[Any]:
@@ -149,12 +168,21 @@ def as_system(
     """
     if isinstance(system, Recommender | Moderator):
         return system
+    library = type(system).__module__.partition(".")[0]
+    if library == "implicit" or _takes_user_items(system):
+        return _LibraryModel(system, name, "implicit")
+    if library == "lenskit":
+        return _LibraryModel(system, name, "lenskit")
     if callable(getattr(system, "recommend", None)):
         return _OtherRecommender(system, name)
     if callable(getattr(system, "moderate", None)):
         if _named(system):  # it was written as moderators are: for `Texts`
             return _OtherModerator(system, name)
         return OwnModerator(system.moderate, name)
+    if hasattr(system, "classes_") and callable(getattr(system, "predict", None)):
+        return _classifier(system, name)
+    if callable(system) and getattr(system, "task", "") == "text-classification":
+        return _pipeline(system, name)
     if not callable(system) or isinstance(system, type):
         raise PlanError(
             f"{name} is {_kind(system)}; a system is a function, or an object with recommend(users,"
@@ -166,6 +194,83 @@ def as_system(
             f"it is: OwnRecommender({name}) or OwnModerator({name}) of ombud.systems"
         )
     return OwnRecommender(system, name) if of == "recommender" else OwnModerator(system, name)
+
+
+def _takes_user_items(system: Any) -> bool:
+    """Whether an object recommends as models of the package ``implicit`` do."""
+    try:
+        return "user_items" in signature(system.recommend).parameters
+    except (AttributeError, TypeError, ValueError):
+        return False
+
+
+class _LibraryModel(Recommender):
+    """A fitted model of ``implicit`` or LensKit, over the users and items of the audit's data."""
+
+    fitted_elsewhere = True
+
+    def __init__(self, model: Any, name: str, library: Literal["implicit", "lenskit"]) -> None:
+        self.name, self._model, self._library = name, model, library
+        self._inner: Recommender | None = None
+
+    def bind(self, data: Dataset) -> Self:
+        """Take the users and items that the model was fitted on."""
+        from ombud.systems.recommenders.adapters.peers import (
+            ImplicitRecommender,
+            LensKitRecommender,
+        )
+
+        if data.interactions is None:
+            raise PlanError(f"{self.name} recommends items; the data has no interactions")
+        factors = getattr(self._model, "user_factors", None)
+        if factors is not None and len(factors) != data.interactions.n_users:
+            raise PlanError(
+                f"{self.name} was fitted on {len(factors):,} users, and the data has "
+                f"{data.interactions.n_users:,}. Give what it was fitted on: "
+                "ImplicitRecommender(model, interactions) of ombud.systems.recommenders.adapters"
+            )
+        kind = ImplicitRecommender if self._library == "implicit" else LensKitRecommender
+        self._inner = kind(self._model, data.interactions, self.name)
+        return self
+
+    def recommend(self, users: Ids, n: int, exclude_seen: bool = True) -> Recommendations:
+        """Return the model's n best items for each user."""
+        assert self._inner is not None  # the audit binds before it asks
+        return self._inner.recommend(users, n, exclude_seen)
+
+
+def _classifier(system: Any, name: str) -> Moderator:
+    """Return a fitted classifier of scikit-learn as a moderator."""
+    from ombud.systems.moderators.sklearn_pipeline import SklearnModerator
+
+    classes = [_plain(one) for one in system.classes_]
+    flagged = classes[-1] if set(classes) <= {0, 1} else None
+    if flagged is None:
+        try:
+            (flagged,) = flagged_labels([str(one) for one in classes], PLAIN, name)
+        except (OmbudError, ValueError):
+            raise PlanError(
+                f"{name}: which of its classes ({', '.join(map(str, classes))}) means flagged? "
+                "SklearnModerator.from_pipeline(pipeline, flagged=...) of ombud.systems.moderators"
+            ) from None
+    threshold = 0.5 if hasattr(system, "predict_proba") else 0.0
+    return SklearnModerator.from_pipeline(system, flagged=flagged, threshold=threshold, name=name)
+
+
+def _pipeline(system: Any, name: str) -> Moderator:
+    """Return a text-classification pipeline of transformers as a moderator."""
+    from ombud.systems.moderators.huggingface import HuggingFaceModerator
+
+    config = getattr(getattr(system, "model", None), "config", None)
+    labels = [str(label) for label in dict(getattr(config, "id2label", {})).values()]
+    try:
+        flagged = flagged_labels(labels, PLAIN, name)
+    except OmbudError:
+        raise PlanError(
+            f"{name}: which of its labels ({', '.join(labels) or 'not stated'}) mean flagged? "
+            "Use ombud.systems.moderators: HuggingFaceModerator.from_pipeline(..., flagged=[...])"
+        ) from None
+    return HuggingFaceModerator.from_pipeline(system, flagged=flagged, name=name)
 
 
 def read_lists(

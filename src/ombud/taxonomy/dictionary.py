@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ombud.errors import DataError
-from ombud.taxonomy.loading import load_scale, load_taxonomy
-from ombud.taxonomy.model import Taxonomy
+from ombud.taxonomy.model import Taxonomy, load_scale, load_taxonomy
 from ombud.taxonomy.resources import (
     data_folder,
     find_versioned,

@@ -2,16 +2,184 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cache, cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
 
-from ombud.errors import RegistryError
-from ombud.taxonomy.resources import is_refused, spelling_key
+from ombud.errors import DataError, OmbudError, RegistryError
+from ombud.taxonomy.resources import (
+    data_folder,
+    find_versioned,
+    is_refused,
+    parse_commented_csv,
+    spelling_key,
+    versioned_keys,
+)
 
-if TYPE_CHECKING:
-    from ombud.taxonomy.crosswalk import Crosswalk, Relation
+Relation = Literal["exact", "broader", "narrower", "related"]
+"""Of the target, seen from the source: the same, wider, narrower, or often found together."""
+
+_INVERSE: dict[Relation, Relation] = {
+    "exact": "exact",
+    "broader": "narrower",
+    "narrower": "broader",
+    "related": "related",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Crosswalk:
+    """Which labels of one taxonomy correspond to which of another.
+
+    Parameters
+    ----------
+    source, target
+        Keys of the two taxonomies.
+    rows
+        ``(source label, target label, relation)``; the relation says what the target is, seen
+        from the source: ``"broader"`` means that a thing with the source label has the target too.
+    made_by
+        Who judged the correspondences.
+
+    Examples
+    --------
+    >>> walk = Crosswalk("a@1", "b@1", (("dog", "animal", "broader"),))
+    >>> walk.inverted().rows
+    (('animal', 'dog', 'narrower'),)
+    """
+
+    source: str
+    target: str
+    rows: tuple[tuple[str, str, Relation], ...] = field(repr=False)
+    made_by: str = ""
+
+    def inverted(self) -> Crosswalk:
+        """Return the same correspondences read from the other side."""
+        rows = tuple((there, here, _INVERSE[relation]) for here, there, relation in self.rows)
+        return Crosswalk(self.target, self.source, rows, self.made_by)
+
+    def then(self, other: Crosswalk) -> Crosswalk:
+        """Return the correspondences of this crosswalk carried on by another.
+
+        Exact keeps the other relation, broader of broader is broader, narrower of narrower is
+        narrower; everything else is only related. Where several ways lead from one label to
+        another, the strongest relation counts, in the order of `Relation`.
+
+        Parameters
+        ----------
+        other
+            A crosswalk that begins where this one ends.
+
+        Examples
+        --------
+        >>> pets = Crosswalk("a@1", "b@1", (("poodle", "dog", "broader"),))
+        >>> pets.then(Crosswalk("b@1", "c@1", (("dog", "animal", "broader"),))).rows
+        (('poodle', 'animal', 'broader'),)
+        """
+        if other.source != self.target:
+            raise RegistryError(
+                f"a crosswalk to {self.target} cannot be carried on by one from {other.source}"
+            )
+        order = get_args(Relation)
+        onward: dict[str, list[tuple[str, Relation]]] = {}
+        for middle, there, relation in other.rows:
+            onward.setdefault(middle, []).append((there, relation))
+        joined: dict[tuple[str, str], Relation] = {}
+        for here, middle, first in self.rows:
+            for there, second in onward.get(middle, ()):
+                relation = _joined(first, second)
+                known = joined.get((here, there))
+                if known is None or order.index(relation) < order.index(known):
+                    joined[here, there] = relation
+        rows = tuple((here, there, relation) for (here, there), relation in joined.items())
+        makers = tuple(dict.fromkeys(made for made in (self.made_by, other.made_by) if made))
+        return Crosswalk(self.source, other.target, rows, "; ".join(makers))
+
+
+def _joined(first: Relation, second: Relation) -> Relation:
+    if first == "exact":
+        return second
+    return first if second in ("exact", first) else "related"
+
+
+@cache
+def load_crosswalk(source: str, target: str) -> Crosswalk:
+    """Return the crosswalk between two taxonomies that comes with the package.
+
+    Parameters
+    ----------
+    source, target
+        Keys, ``name@version``. The file is found in either direction and turned round if need be.
+
+    Examples
+    --------
+    >>> load_crosswalk("delicate@1", "warnings-ao3@1").source
+    'delicate@1'
+    """
+    folder = data_folder().joinpath("crosswalks")
+    for here, there in ((source, target), (target, source)):
+        file = folder.joinpath(f"{here}--{there}.csv")
+        if file.is_file():
+            walk = _parse_crosswalk(file.read_text(encoding="utf-8"), file.name)
+            return walk if here == source else walk.inverted()
+    known = sorted(entry.name.removesuffix(".csv") for entry in folder.iterdir())
+    raise RegistryError(
+        f"no crosswalk joins {source} and {target}. There are: {', '.join(known)}. "
+        f"Read one of your own with read_crosswalk and pass it as crosswalk="
+    )
+
+
+def read_crosswalk(path: str | PathLike[str]) -> Crosswalk:
+    """Read a crosswalk from a CSV file, with all its faults in one error.
+
+    The file starts with the lines ``# from: name@version`` and ``# to: name@version``; its columns
+    are ``source``, ``target`` and ``relation``. Labels are checked against the taxonomies where
+    they come with the package.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+    file = Path(path)
+    return _parse_crosswalk(file.read_text(encoding="utf-8"), str(file))
+
+
+def _parse_crosswalk(text: str, place: str) -> Crosswalk:
+    meta, numbered = parse_commented_csv(text, place, ("source", "target", "relation"))
+    faults = [
+        f"no line '# {key}: name@version' on top: add it"
+        for key in ("from", "to")
+        if not meta.get(key)
+    ]
+    ids: list[set[str] | None] = []
+    for key in ("from", "to"):
+        try:
+            taxonomy = load_taxonomy(meta.get(key, ""))
+            ids.append({*taxonomy.ids, *taxonomy.parent_ids})
+        except OmbudError:
+            ids.append(None)
+    rows: list[tuple[str, str, Relation]] = []
+    seen: set[tuple[str, str]] = set()
+    for number, row in numbered:
+        pair = (row["source"], row["target"])
+        for name, known, key in zip(pair, ids, ("from", "to"), strict=True):
+            if known is not None and name not in known:
+                faults.append(f"row {number}: {name!r} is not a label of {meta[key]}")
+        if row["relation"] not in get_args(Relation):
+            expected = ", ".join(get_args(Relation))
+            faults.append(f"row {number}: relation {row['relation']!r}; expected {expected}")
+        if pair in seen:
+            faults.append(f"row {number}: the pair {pair[0]!r}, {pair[1]!r} stands already above")
+        seen.add(pair)
+        rows.append((*pair, cast(Relation, row["relation"])))
+    if faults:
+        raise DataError(place, faults)
+    return Crosswalk(meta["from"], meta["to"], tuple(rows), meta.get("source", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +342,6 @@ class Taxonomy:
         >>> load_taxonomy("warnings-ddd@1").map_to("warnings-ao3@1")["torture"]
         ('violence',)
         """
-        from ombud.taxonomy.crosswalk import load_crosswalk
-
         key = other if isinstance(other, str) else other.key
         walk = crosswalk if crosswalk is not None else load_crosswalk(self.key, key)
         if (walk.source, walk.target) != (self.key, key):
@@ -250,3 +416,204 @@ def _table(labels: Sequence[TaxonomyLabel]) -> list[str]:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+# Read and check taxonomy files.
+
+
+_TEXT = ("name", "title", "source", "licence")
+_KEYS = {*_TEXT, "version", "published", "labels", "parents", "refused"}
+_LABEL_KEYS = {"id", "title", "description", "parent", "aliases"}
+
+
+def taxonomy_names() -> tuple[str, ...]:
+    """Return the keys of all taxonomies that come with the package.
+
+    Examples
+    --------
+    >>> taxonomy_names()
+    ('delicate@1', 'delicate-coarse@1', 'identity@1', 'warnings-ao3@1', 'warnings-ddd@1')
+    """
+    return versioned_keys(".toml")
+
+
+@cache
+def load_taxonomy(key: str) -> Taxonomy:
+    """Return a taxonomy that comes with the package.
+
+    Parameters
+    ----------
+    key
+        ``name@version``; a bare name means the newest version.
+
+    Examples
+    --------
+    >>> load_taxonomy("delicate@1")["age"].title
+    'Age'
+    """
+    full, file = find_versioned(key, ".toml", "taxonomy")
+    return _parse(file.read_text(encoding="utf-8"), full)
+
+
+@cache
+def load_scale(key: str) -> Taxonomy:
+    """Return a scale that comes with the package: labels in order, with no crosswalk.
+
+    There are ``delicate-severity`` (of a term, most severe first), ``delicate-risk`` (of a text,
+    0 to 5) and ``delicate-target`` (at whom a text is aimed).
+
+    Parameters
+    ----------
+    key
+        ``name@version``; a bare name means the newest version.
+
+    Examples
+    --------
+    >>> load_scale("delicate-severity@1").ids[0]
+    'highly-offensive'
+    >>> load_scale("delicate-risk").ids
+    ('0', '1', '2', '3', '4', '5')
+    """
+    full, file = find_versioned(key, ".toml", "scale", "scales")
+    return _parse(file.read_text(encoding="utf-8"), full)
+
+
+def read_taxonomy(path: str | PathLike[str]) -> Taxonomy:
+    """Read a taxonomy of your own from a TOML file, with all its faults in one error.
+
+    The file has ``name``, ``version``, ``title``, ``source``, ``licence``, a list ``labels`` of
+    tables with ``id``, ``title`` and optionally ``description``, ``parent``, ``aliases``, and
+    optionally ``parents`` of the same form.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(str(file), [f"byte {error.start}: not UTF-8; save it as UTF-8"]) from None
+    return _parse(text, str(file))
+
+
+def _parse(text: str, source: str) -> Taxonomy:
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(source, [f"not TOML ({error})"]) from None
+    faults: list[str] = []
+    faults += [
+        f"unknown key {key!r}; known: {', '.join(sorted(_KEYS))}" for key in content.keys() - _KEYS
+    ]
+    for key in _TEXT:
+        if not isinstance(content.get(key), str) or not content[key].strip():
+            faults.append(f"{key}: found {content.get(key)!r}; expected a text that is not empty")
+    version = content.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        faults.append(f"version: found {version!r}; expected a whole number from 1")
+    published = content.get("published")
+    if published is not None and (not isinstance(published, int) or published < 0):
+        faults.append(f"published: found {published!r}; expected a count")
+    parents = _labels(content.get("parents", []), "parents", faults)
+    labels = _labels(content.get("labels", []), "labels", faults)
+    if not labels:
+        faults.append("labels: none found; expected at least one table with id and title")
+    known = {label.id for label in parents}
+    for position, label in enumerate(labels, start=1):
+        if label.parent and label.parent not in known:
+            faults.append(f"labels {position}: parent {label.parent!r} is not an id in parents")
+    refused = _refused(content.get("refused", []), faults)
+    spellings = frozenset(spelling for _, names in refused for spelling in names)
+    for where, group in (("parents", parents), ("labels", labels)):
+        for position, label in enumerate(group, start=1):
+            names = (label.id, label.title, *label.aliases)
+            if any(is_refused(name) or spelling_key(name) in spellings for name in names):
+                faults.append(f"{where} {position}: a refused label; move it to refused")
+    if faults:
+        raise DataError(source, faults)
+    return Taxonomy(
+        name=content["name"],
+        version=content["version"],
+        title=content["title"],
+        source=content["source"],
+        licence=content["licence"],
+        labels=labels,
+        parents=parents,
+        published=published,
+        refused=tuple(id for id, _ in refused),
+        refused_spellings=spellings,
+    )
+
+
+def _labels(rows: Any, where: str, faults: list[str]) -> tuple[TaxonomyLabel, ...]:
+    if not isinstance(rows, list):
+        faults.append(f"{where}: expected a list of tables")
+        return ()
+    labels: list[TaxonomyLabel] = []
+    seen: dict[str, int] = {}
+    spelt: dict[str, tuple[int, str]] = {}
+    for position, row in enumerate(rows, start=1):
+        index = f"{where} {position}"
+        if not isinstance(row, dict):
+            faults.append(f"{index}: expected a table with id and title")
+            continue
+        before = len(faults)
+        faults += [f"{index}: unknown key {key!r}" for key in row.keys() - _LABEL_KEYS]
+        for key in ("id", "title"):
+            if not isinstance(row.get(key), str) or not row[key].strip():
+                faults.append(f"{index}: {key} is missing or empty")
+        for key in ("description", "parent"):
+            if not isinstance(row.get(key, ""), str):
+                faults.append(f"{index}: {key} is not a text")
+        aliases = row.get("aliases", [])
+        if not isinstance(aliases, list) or not all(isinstance(name, str) for name in aliases):
+            faults.append(f"{index}: aliases is not a list of texts")
+        if len(faults) > before:
+            continue
+        label = TaxonomyLabel(**{**row, "aliases": tuple(aliases)})
+        if label.id in seen:
+            faults.append(f"{index}: id {label.id!r} stands already at {where} {seen[label.id]}")
+        seen.setdefault(label.id, position)
+        for key in sorted({spelling_key(name) for name in (label.id, label.title, *label.aliases)}):
+            first, id = spelt.setdefault(key, (position, label.id))
+            if id != label.id:
+                faults.append(f"{index}: spelling {key!r} also stands for {where} {first}")
+        labels.append(label)
+    return tuple(labels)
+
+
+def _refused(rows: Any, faults: list[str]) -> list[tuple[str, frozenset[str]]]:
+    result: list[tuple[str, frozenset[str]]] = []
+    if not isinstance(rows, list):
+        faults.append("refused: expected a list of tables with id and spellings")
+        return result
+    for position, row in enumerate(rows, start=1):
+        names = row.get("spellings") if isinstance(row, dict) else None
+        if (
+            not isinstance(row, dict)
+            or not isinstance(row.get("id"), str)
+            or not isinstance(names, list)
+            or not all(isinstance(name, str) for name in names)
+        ):
+            faults.append(f"refused {position}: expected a table with id and a list of spellings")
+            continue
+        result.append((row["id"], frozenset(spelling_key(name) for name in names)))
+    return result
+
+
+@cache
+def _every_refused_spelling() -> frozenset[str]:
+    return frozenset().union(*(load_taxonomy(key).refused_spellings for key in taxonomy_names()))
+
+
+def refused_anywhere(name: str) -> bool:
+    """Say whether any taxonomy of the package refuses a label, or the general list does.
+
+    Examples
+    --------
+    >>> refused_anywhere("blood-gore")
+    False
+    """
+    return is_refused(name) or spelling_key(name) in _every_refused_spelling()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from ombud.errors import DataError
-from ombud.taxonomy.loading import load_taxonomy
+from ombud.taxonomy.model import load_taxonomy
 from ombud.taxonomy.resources import (
     find_versioned,
     parse_commented_csv,

@@ -17,6 +17,7 @@ The score is at least 0.5 exactly when the text is flagged. With u uniform, a te
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,9 @@ from ombud.errors import PlanError
 from ombud.rng import generator
 from ombud.systems.base import Moderator, Progress
 from ombud.worlds.truth import SuppressionTruth, find_group
-from ombud.worlds.world import World
+
+if TYPE_CHECKING:
+    from ombud.worlds.world import World
 
 
 class PlantedModerator(Moderator):

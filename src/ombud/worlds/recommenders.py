@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,9 @@ from ombud.systems.base import Recommender
 from ombud.worlds.exchange import Exchange, plan_exchange
 from ombud.worlds.pools import shuffled
 from ombud.worlds.truth import ShareTruth, Unknown, find_group, probability_none
-from ombud.worlds.world import World
+
+if TYPE_CHECKING:
+    from ombud.worlds.world import World
 
 
 class NeutralRecommender(Recommender):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -21,14 +20,11 @@ from ombud.errors import PlanError
 from ombud.files import write_parquet
 from ombud.rng import generator
 from ombud.worlds.catalogue import Catalogue, draw_catalogue, numbered
+from ombud.worlds.moderators import PlantedModerator
 from ombud.worlds.pools import draw_pools, history_matrix, shuffled
 from ombud.worlds.population import Population, draw_population
+from ombud.worlds.recommenders import NeutralRecommender, PlantedRecommender
 from ombud.worlds.spec import WorldSpec
-
-if TYPE_CHECKING:
-    from ombud.worlds.moderators import PlantedModerator
-    from ombud.worlds.recommenders import NeutralRecommender
-
 
 FAMILIES: tuple[str, ...] = ("generative-ai", "traditional")
 
@@ -289,8 +285,6 @@ class World:
 
     def recommenders(self) -> tuple[NeutralRecommender, ...]:
         """Return a recommender without effect and one for each planted amplification."""
-        from ombud.worlds.recommenders import NeutralRecommender, PlantedRecommender
-
         return (
             NeutralRecommender(self),
             *(
@@ -301,8 +295,6 @@ class World:
 
     def moderators(self) -> tuple[PlantedModerator, ...]:
         """Return a moderator without effect and one for each planted suppression."""
-        from ombud.worlds.moderators import PlantedModerator
-
         return (
             PlantedModerator(self, name="neutral"),
             *(

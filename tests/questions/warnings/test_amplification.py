@@ -16,7 +16,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.warnings.amplification import Amplification, UserAmplification
+from ombud.questions.warnings.amplification.metric import Amplification, UserAmplification
 from ombud.registry import create
 from ombud.worlds import WorldSpec, build_world
 from ombud.worlds.recommenders import PlantedRecommender
@@ -334,3 +334,28 @@ def test_planted_amplification_is_recovered_with_nominal_coverage() -> None:
             covered[w] += e.interval[0] <= truth[w] <= e.interval[1]
     # 95% of 120 runs, two and a half binomial standard errors to each side (2.4 runs each).
     assert np.all(covered >= 108), covered
+
+
+@pytest.mark.parametrize("length", [40, 300, 70_000])
+def test_long_lists_and_histories_are_counted_without_overflow(
+    length: int, rng: np.random.Generator
+) -> None:
+    # Counts are added eight labels at a time, in bytes while a list has fewer than 256 items.
+    items = np.arange(length)
+    states = rng.random((length, 11)) < np.linspace(0, 1, 11)
+    at = np.nonzero(states)
+    labels = Labels.from_applied({"item": at[0], "label": [f"w{w:02}" for w in at[1]]})
+    users = np.repeat([0, 1], [length, 3])
+    histories = Interactions.from_arrays(users, np.concatenate([items, items[:3]]))
+    lists = Recommendations(
+        np.arange(2),
+        np.stack([items, np.where(items < 2, items, -1)]).astype(np.int32),
+        labels.items,
+    )
+    assert len(labels.items) == length
+    rows = Amplification(k=length, form="ratio-of-means", unknown="no").measure(
+        lists, Dataset(histories, labels)
+    )
+    want = [states[:, 1:].mean(axis=0), states[:2, 1:].mean(axis=0)]
+    assert np.array_equal(rows.columns["list"], want)
+    assert np.array_equal(rows.columns["history"], [want[0], states[:3, 1:].mean(axis=0)])

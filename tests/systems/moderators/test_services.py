@@ -93,9 +93,10 @@ def test_perspective_thresholds_by_attribute() -> None:
     system = Perspective(attributes=["TOXICITY", "THREAT"], thresholds={"THREAT": 0.3})
     scores = {"TOXICITY": 0.6, "THREAT": 0.25}
     reply = {"attributeScores": {a: {"summaryScore": {"value": s}} for a, s in scores.items()}}
-    assert read(system, reply) == (Outcome.ALLOWED, 0.6)
+    # Scores are divided by their thresholds, so that they rank texts as decisions do.
+    assert read(system, reply) == (Outcome.ALLOWED, pytest.approx(0.6 / 0.7))
     reply["attributeScores"]["THREAT"]["summaryScore"]["value"] = 0.3
-    assert read(system, reply) == (Outcome.FLAGGED, 0.6)
+    assert read(system, reply) == (Outcome.FLAGGED, 1.0)
     del reply["attributeScores"]["THREAT"]
     assert read(system, reply)[0] is Outcome.UNPARSEABLE
 
@@ -107,7 +108,7 @@ def test_google_leaves_topics_out_unless_asked() -> None:
     assert read(GoogleModerateText(categories="all"), reply) == (Outcome.FLAGGED, 0.95)
     assert read(GoogleModerateText(categories=["Health"]), reply) == (Outcome.FLAGGED, 0.7)
     strict = GoogleModerateText(thresholds={"Insult": 0.25})
-    assert read(strict, reply) == (Outcome.FLAGGED, 0.3)
+    assert read(strict, reply) == (Outcome.FLAGGED, pytest.approx(0.3 / 0.25))
     assert read(GoogleModerateText(categories=["Absent"]), reply)[0] is Outcome.UNPARSEABLE
 
 

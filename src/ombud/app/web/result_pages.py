@@ -32,6 +32,7 @@ class ResultEntry:
     systems: tuple[str, ...]
     numbers: int
     fault: str
+    answer: str = ""
 
 
 def find_results(root: Path) -> list[ResultEntry]:
@@ -71,6 +72,7 @@ def _entry(root: Path, folder: Path) -> ResultEntry:
         systems=result.systems,
         numbers=len(result.estimates),
         fault="",
+        answer=result.answers[0] if result.answers else "",
     )
 
 

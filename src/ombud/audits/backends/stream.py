@@ -24,11 +24,11 @@ from ombud.audits.backends.block_audit import BlockAudit, BlockTotals, UserBlock
 from ombud.audits.backends.block_texts import TextBlockAudit
 from ombud.audits.backends.sorting import is_sorted, sort_into_blocks
 from ombud.audits.backends.tables import Found, Tables
+from ombud.audits.faults import engine_faults
 from ombud.audits.plan import Plan
 from ombud.audits.presets import tagger_of
 from ombud.audits.provenance import input_hashes
 from ombud.audits.run_folder import RunFolder
-from ombud.audits.unused import engine_faults
 from ombud.data.card import Card
 from ombud.data.ids import Vocabulary
 from ombud.data.lake import LakeTable, is_remote, read_block

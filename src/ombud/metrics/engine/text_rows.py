@@ -48,19 +48,19 @@ def needs_texts(outputs: Outputs, data: Dataset) -> tuple[Decisions, Texts]:
 
 def was_flagged(decisions: Decisions) -> NDArray[np.float64]:
     """Return 1 for flagged, 0 for allowed; NaN where there is no decision."""
-    return np.where(decisions.decided, decisions.outcomes == Outcome.FLAGGED, np.nan)
+    return np.where(decisions.decided, decisions.outcomes == Outcome.FLAGGED.value, np.nan)
 
 
 def was_refused(decisions: Decisions) -> NDArray[np.float64]:
     """Return 1 for refused, 0 for flagged or allowed; NaN where there is no answer."""
-    answered = decisions.decided | (decisions.outcomes == Outcome.REFUSED)
-    return np.where(answered, decisions.outcomes == Outcome.REFUSED, np.nan)
+    answered = decisions.decided | (decisions.outcomes == Outcome.REFUSED.value)
+    return np.where(answered, decisions.outcomes == Outcome.REFUSED.value, np.nan)
 
 
 def was_stopped(decisions: Decisions) -> NDArray[np.float64]:
     """Return 1 for flagged or refused, 0 for allowed; NaN where there is no answer."""
-    refused = decisions.outcomes == Outcome.REFUSED
-    flagged = decisions.outcomes == Outcome.FLAGGED
+    refused = decisions.outcomes == Outcome.REFUSED.value
+    flagged = decisions.outcomes == Outcome.FLAGGED.value
     return np.where(decisions.decided | refused, flagged | refused, np.nan)
 
 
@@ -317,7 +317,7 @@ def _scope(texts: Texts, strangers: int, rows: int) -> list[Exclusion]:
 
 
 _WORDS = {
-    Outcome.REFUSED: "refused",
+    Outcome.REFUSED.value: "refused",
     Outcome.ERROR: "error",
     Outcome.UNPARSEABLE: "unparseable",
 }

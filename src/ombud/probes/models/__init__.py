@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ombud.errors import AuditedSystemError
+from ombud.probes.influence import Influence
 from ombud.probes.models.base import WhiteBox
-from ombud.probes.models.factors import FactorBox
-from ombud.probes.models.linear import LinearBox
-from ombud.probes.models.neighbours import ItemBox, ModelBox
+from ombud.probes.models.factors import ExplicitInfluence, FactorBox, ImplicitInfluence
+from ombud.probes.models.linear import EaseInfluence, LinearBox, PopularInfluence
+from ombud.probes.models.neighbours import ItemBox, ItemKNNInfluence, ModelBox, UserKNNInfluence
 from ombud.systems.recommenders.als import ExplicitALS, ImplicitALS
 from ombud.systems.recommenders.bpr import BPR
 from ombud.systems.recommenders.ease import EASE
 from ombud.systems.recommenders.item_knn import ItemKNN
 from ombud.systems.recommenders.model import Model
+from ombud.systems.recommenders.popular import Popular
 from ombud.systems.recommenders.svd import SVD
+from ombud.systems.recommenders.user_knn import UserKNN
 
-__all__ = ["open_box"]
+__all__ = ["influence_of", "open_box"]
 
 
 def open_box(model: Model, own: int = -1) -> WhiteBox:
@@ -39,3 +44,27 @@ def open_box(model: Model, own: int = -1) -> WhiteBox:
             "does not exist, ask about policy 'retrained'"
         )
     return ModelBox(model, own)
+
+
+def influence_of(model: Any) -> Influence | None:
+    """Return the influence of a trained model, or None where there is no formula for it.
+
+    Parameters
+    ----------
+    model
+        An explicit or implicit ALS, SVD, EASE, item-kNN, user-kNN or popularity model of ombud.
+    """
+    formulas: tuple[tuple[type, type[Any]], ...] = (
+        (ExplicitALS, ExplicitInfluence),
+        (SVD, ExplicitInfluence),
+        (ImplicitALS, ImplicitInfluence),
+        (EASE, EaseInfluence),
+        (UserKNN, UserKNNInfluence),
+        (ItemKNN, ItemKNNInfluence),
+        (Popular, PopularInfluence),
+    )
+    for kind, influence in formulas:
+        if type(model) is kind:
+            found: Influence = influence(model)
+            return found
+    return None

@@ -13,8 +13,8 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.questions.delicate.risk_ratings import HIGHEST_RISK
-from ombud.taxonomy.crosswalk import load_crosswalk
 from ombud.taxonomy.dictionary import Dictionary, load_dictionary, read_dictionary
+from ombud.taxonomy.model import load_crosswalk
 from ombud.text.matching import TermMatcher, as_texts
 
 GroupKind = Literal[

@@ -478,11 +478,11 @@ def draw(
         ways = ways[:1]
     best: Drawn | None = None
     for degree in [*ways, 0]:
-        # Polynomials may not spend what integrating a set of draws one by one would need.
-        reserve = 1.2 * _EXACT_DRAWS * target.nodes.work(counts) if degree else 0.0
-        if degree and work.left < 1.2 * reserve:
-            continue
-        own = work.part(1 - reserve / max(work.left, 1.0))
+        # Polynomials leave a third of the budget, or what it takes to integrate a set of draws one
+        # by one, for the case that they do not suffice.
+        exact = 1.2 * _EXACT_DRAWS * target.nodes.work(counts)
+        reserve = min(0.35, exact / max(work.left, 1.0)) if degree else 0.0
+        own = work.part(1 - reserve)
         try:
             found = _tried(replace(target, work=own), first, draws, degree, best, rng)
         except Exhausted:
@@ -542,8 +542,7 @@ def _settled(
         if not mode.reached:
             continue
         start = mode.point
-        # Wider than the posterior, because its tails must be right as well.
-        points = rng.multivariate_normal(mode.point, 2 * mode.cover, _CHECKED_POINTS // 2)
+        points = rng.multivariate_normal(mode.point, mode.cover, _CHECKED_POINTS // 2)
         part, times = target.some_users(rng)
         away = target.integrals(points, part) - target.integrals(points, part, nodes.doubled())
         if times * away.std(ddof=1) <= _TOLERATED:

@@ -27,9 +27,9 @@ SPREAD_FLOOR = 0.05
 
 # Evaluations of integrands that a fit may spend: a constant, and so many for each list. For 300
 # users and 2 systems these are about 10 CPU seconds on one core of a server.
-_EVALUATIONS, _EVALUATIONS_PER_LIST = 4e7, 1.2e5
+_EVALUATIONS, _EVALUATIONS_PER_LIST = 4.5e7, 1.2e5
 # The share of them for the fit of all systems, when others may have to be fitted apart.
-_JOINT_SHARE = 0.7
+_JOINT_SHARE = 0.55
 # Fewer profiles or lists with both identities than this do not tell how wide log odds spread.
 _FEWEST_MIXED = 5
 # A system with both identities in a smaller share of its lists is fitted apart.
@@ -379,7 +379,7 @@ def fit_propagation(
         How many draws from the posterior; up to eight times as many where few are effective.
     budget
         The largest number of evaluations of integrands, for all fits together; one that needs more
-        is refused. Default: 40 million and 120,000 for each user and system.
+        is refused. Default: 45 million and 120,000 for each user and system.
     rng
         Source of randomness.
 
@@ -436,8 +436,10 @@ def fit_propagation(
         # One of them may be what prevents the fit: it must not take the others with it.
         because = "fitted apart from other systems, because the joint fit failed"
         singles = {}
-        for left, a in enumerate(together):
-            singles[a] = fit([a], work.part(1 / (len(together) + 1 + len(sparse) - left)), because)
+        # A second joint fit, without those that fail, takes about as much as one or two alone.
+        after = len(sparse) + (2 if len(together) > 2 else 0)
+        for done, a in enumerate(together):
+            singles[a] = fit([a], work.part(1 / (len(together) - done + after)), because)
         good = [a for a in together if not singles[a].reason]
         if 1 < len(good) < len(together):
             again = fit(good, work.part(1 / (1 + len(sparse))))
@@ -540,7 +542,7 @@ def _failure(counts: Counts, problem: str) -> str:
     ):
         times = np.broadcast_to(counts.times[:, None], k.shape)
         there, mixed = int(times[r > 0].sum()), int(times[(k > 0) & (k < r)].sum())
-        if mixed < _MIXED_SHARE * there:
+        if mixed < 2.5 * _MIXED_SHARE * there:
             lacking.append(f"only {mixed} of {there} {what} hold both identities")
     known = float(counts.times @ counts.known) / users
     if known < 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.labels import Labels, LabelState
+from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Notes, Outputs, Rows
@@ -22,9 +22,9 @@ from ombud.metrics.denominators import (
     users_without_labels,
 )
 from ombud.metrics.engine.label_uncertainty import LabelDraws
-from ombud.metrics.history import history_matrix, places
+from ombud.metrics.history import history_matrix, places, table_width
 from ombud.questions.warnings.amplification.options import Options
-from ombud.questions.warnings.amplification.tally import Carried, carried, smoothed, tally
+from ombud.questions.warnings.amplification.tally import Carried, Tally, carried, smoothed, tally
 from ombud.questions.warnings.amplification.votes import beta_draw, fitted_priors
 from ombud.rng import generator
 from ombud.stats.statistics import Floats
@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
 
 
-# Numbers of one array of a chunk (32 MiB), and of the draws that are kept (512 MiB).
+# Counts of one chunk, and numbers of the part of it for which values are computed: 128 KiB, so that
+# the dozen arrays of a part stay in the processor's cache.
 _CHUNK = 2**22
+_PART = 2**14
+# Numbers of the draws that are kept (512 MiB).
 _KEPT = 2**27
 # Shares that differ by less are the same share.
 _ROUNDING = 1e-12
@@ -88,9 +91,18 @@ class _Sides:
     exclusions: tuple[Exclusion, ...]
     short: int
 
-    def chunks(self, width: int) -> Iterator[slice]:
-        step = max(1, _CHUNK // max(width, 1))
-        return (slice(start, start + step) for start in range(0, len(self.ids), step))
+    def tallies(self, items: tuple[Carried, Carried]) -> Iterator[tuple[slice, Tally, Tally]]:
+        """Yield users, what their lists carry and what their histories carry, part by part."""
+        width = max(1, len(self.labels.names))
+        step, small = max(1, _CHUNK // width), max(1, _PART // width)
+        for start in range(0, len(self.ids), step):
+            users = slice(start, start + step)
+            whole = self.lists.shape[0] <= step
+            lists = tally(self.lists if whole else self.lists[users], items[0])
+            past = tally(self.history if whole else self.history[users], items[1])
+            for low in range(0, len(lists.carrying), small):
+                part = slice(low, low + small)
+                yield slice(start + low, start + low + small), lists[part], past[part]
 
 
 def measure(
@@ -114,11 +126,13 @@ def measure(
         columns, touched, shared = _by_votes(asked, sides, over_labels)
         counted: dict[str, Floats] = {}
     else:
+        # Where unknown labels count as no, every user counts, and sums over users are enough.
+        counted = _labeled_sums(sides, over_labels) if asked.unknown == "no" else {}
         labels = sides.labels
-        bound = asked.unknown in {"lowest", "highest", "yes"}
-        states = labels.as_stated if bound else labels.padded
-        items = tuple(carried(states, asked.unknown, side) for side in ("list", "history"))
-        counted = {}
+        if asked.unknown in {"lowest", "highest", "yes"}:  # whatever the plan declares
+            states = labels.as_stated[:-1]
+            labels = replace(labels, states=states, unlabeled="unknown", stated=None)
+        items = carried(labels, asked.unknown)
         columns, touched = _values(asked, sides, items, over_labels, counted)
         shared = None
     exclusions = sides.exclusions
@@ -192,7 +206,8 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
     known = users >= 0
     known[known] = np.diff(interactions.matrix.indptr)[users[known]] > 0
     kept = (lengths > 0) & known
-    codes = lists.in_catalogue(labels.items)[kept]
+    codes = lists.in_catalogue(labels.items)
+    codes = codes if kept.all() else codes[kept]
     exclusions = [
         Exclusion("amplification", what, int(count), reason, of)
         for what, count, reason, of in (
@@ -231,7 +246,7 @@ def _sides(asked: Options, outputs: Outputs, data: Dataset) -> _Sides:
 def _values(
     asked: Options,
     sides: _Sides,
-    items: tuple[Carried, ...],
+    items: tuple[Carried, Carried],
     over_labels: bool,
     counted: dict[str, Floats] | None = None,
 ) -> tuple[dict[str, Floats], NDArray[np.int64]]:
@@ -242,21 +257,22 @@ def _values(
     """
     n, w = len(sides.ids), len(sides.labels.names)
     never = np.zeros(w, dtype=np.bool_)
-    if counted is not None and asked.unknown == "exclude":
+    excluding = asked.unknown == "exclude"
+    if counted is not None and excluding:
         never = never_no(sides.labels)
-    looked_at = _looked_at(sides.labels)
+    looked_at = _looked_at(sides.labels) if counted is not None and excluding else None
     columns = {name: np.empty((n, 1 if over_labels else w)) for name in asked.statistic.columns}
     touched = np.zeros((3, w), dtype=np.int64)
-    for part in sides.chunks(w):
-        result = tally(sides.lists[part], items[0])
-        past = tally(sides.history[part], items[1])
-        both = np.isnan(result.share) | np.isnan(past.share) | never
+    for part, result, past in sides.tallies(items):
+        both = ~((result.places > 0) & (past.places > 0)) | never
         if counted is not None and asked.unknown in {"exclude", "no"}:
             shares = {"list": result.share, "history": past.share}
-            known = {
-                "list": tally(sides.lists[part], looked_at).share,
-                "history": tally(sides.history[part], looked_at).share,
-            }
+            known = {}
+            if looked_at is not None:
+                known = {
+                    "list": tally(sides.lists[part], looked_at).share,
+                    "history": tally(sides.history[part], looked_at).share,
+                }
             _count(asked, sides.labels, ~both, shares, known, over_labels, counted)
         if asked.form == "ratio-of-means":
             values = {
@@ -274,8 +290,11 @@ def _values(
             touched[0] += np.count_nonzero(absent & defined, axis=0)
             touched[2] += np.count_nonzero(defined, axis=0)
             ratio = above / below
-            value = np.log(ratio) if asked.form == "log-ratio" else ratio - 1
-            values = {"value": np.where(never, np.nan, value)}
+            if asked.form == "log-ratio":
+                np.log(ratio, out=ratio)
+            else:
+                ratio -= 1
+            values = {"value": np.where(never, np.nan, ratio) if never.any() else ratio}
         for name, value in values.items():
             columns[name][part] = _mean_over_labels(value) if over_labels else value
     return columns, touched
@@ -284,8 +303,42 @@ def _values(
 def _looked_at(labels: Labels) -> Carried:
     """Return which items the data labels; one column where that is the same for every label."""
     labeled = labels.labeled
-    alike = bool((labeled == labeled[:, :1]).all())
-    return Carried((labeled[:, :1] if alike else labeled).astype(np.uint8), None)
+    if bool((labeled == labeled[:, :1]).all()):
+        labeled = labeled[:, :1]
+    width = labeled.shape[1]
+    table = np.zeros((len(labeled), table_width(width)), dtype=np.uint8)
+    table[:, :width] = labeled
+    return Carried(width, table, None)
+
+
+def _labeled_sums(sides: _Sides, over_labels: bool) -> dict[str, Floats]:
+    """Return the sum over users of the labeled share of their list and of their history, by label.
+
+    Each item has the sum of its shares of all lists; no table of users and labels is needed.
+    """
+    states, stated = sides.labels.states, sides.labels.stated
+    weights = np.stack([_shares_of_items(matrix) for matrix in (sides.lists, sides.history)])
+    sums = np.zeros((2, states.shape[1]))
+    step = max(1, 8 * _PART // max(1, states.shape[1]))
+    for low in range(0, len(states), step):
+        labeled = states[low : low + step] >= 0
+        if stated is not None:
+            labeled &= stated[low : low + step]
+        numbers = labeled.astype(np.float64)
+        # One side at a time: a product of two rows would copy the whole block.
+        for side in (0, 1):
+            sums[side] += weights[side, low : low + len(numbers)] @ numbers
+    if over_labels:
+        sums = sums.mean(axis=1, keepdims=True)
+    return {"labeled list": sums[0], "labeled history": sums[1]}
+
+
+def _shares_of_items(lists: sparse.csr_array) -> Floats:
+    """Return for each item the sum over lists of its weight in a list of weight one."""
+    whole = np.asarray(lists.sum(axis=1), dtype=np.float64)
+    shares = lists.data / np.repeat(whole, np.diff(lists.indptr))
+    sums = np.bincount(lists.indices, weights=shares, minlength=lists.shape[1])
+    return sums.astype(np.float64, copy=False)
 
 
 def _count(
@@ -325,7 +378,6 @@ def _by_votes(
     kept = np.arange(n) if n <= most else np.sort(generator(0, "kept").permutation(n)[:most])
     errors = sides.labels.errors
     priors = fitted_priors(sides.labels) if errors is None else None
-    states = sides.labels.padded
     total: dict[str, Floats] = {}
     each = {
         name: np.empty((asked.draws, len(kept), w), dtype=np.float32)
@@ -338,9 +390,7 @@ def _by_votes(
             drawn = errors.draw(rng)
         else:
             drawn = beta_draw(sides.labels, priors, rng)
-        drawn = np.vstack([drawn, np.full((1, drawn.shape[1]), np.nan, dtype=np.float32)])
-        drawn[np.isnan(drawn) & (states == LabelState.NO)] = 0  # declared, without a vote
-        items = tuple(carried(states, asked.unknown, side, drawn) for side in ("list", "history"))
+        items = carried(sides.labels, asked.unknown, drawn)
         columns, counts = _values(asked, sides, items, over_labels)
         touched += counts
         for name, values in columns.items():
@@ -360,16 +410,16 @@ def _details(
 ) -> dict[str, dict[str, Any]]:
     """Return how many pairs of user and label were smoothed, how many there are, short lists."""
 
-    def values(counts: NDArray[np.int64]) -> dict[str, Any]:
-        smoothed, _, of = (int(count) for count in counts)
+    def values(counts: list[int]) -> dict[str, Any]:
+        smoothed, _, of = counts
         details: dict[str, Any] = {"pairs": of, "short_lists": short, "places": asked.k}
         if asked.form != "ratio-of-means":
             details["smoothed_histories"] = smoothed
         return details
 
     if over_labels:
-        return {"": values(touched.sum(axis=1)) | {"labels": touched.shape[1]}}
-    return {name: values(touched[:, w]) for w, name in enumerate(labels)}
+        return {"": values(touched.sum(axis=1).tolist()) | {"labels": touched.shape[1]}}
+    return {n: values(counts) for n, counts in zip(labels, touched.T.tolist(), strict=True)}
 
 
 def _notes(
@@ -386,8 +436,8 @@ def _notes(
     }[asked.smoothing]
     end = f"; {short:,} lists are shorter than {asked.k}" if short else ""
 
-    def words(counts: NDArray[np.int64]) -> str:
-        in_history, in_lists, of = (int(count) for count in counts)
+    def words(counts: list[int]) -> str:
+        in_history, in_lists, of = counts
         if asked.form == "ratio-of-means":
             return f"no smoothing{end}"
         share = f" ({in_history / of:.0%})" if of else ""
@@ -400,5 +450,5 @@ def _notes(
         return said + end
 
     if over_labels:
-        return {"": words(touched.sum(axis=1))}
-    return {name: words(touched[:, w]) for w, name in enumerate(labels)}
+        return {"": words(touched.sum(axis=1).tolist())}
+    return {n: words(counts) for n, counts in zip(labels, touched.T.tolist(), strict=True)}

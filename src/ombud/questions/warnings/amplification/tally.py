@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ombud.data.labels import LabelState
+from ombud.data.labels import Labels, LabelState
+from ombud.metrics.history import count_items, table_width
 from ombud.stats.statistics import Floats
 
-Side = Literal["history", "list"]
 Smoothing = Literal["additive", "drop", "imaginary-item"]
 """What is done about a history without the label: see `smoothed`."""
 
@@ -24,20 +25,24 @@ way round. No assignment of the unknowns gives any user less or more than these.
 
 # A label of which less than this many items are expected is absent; for yes and no: none.
 _ABSENT = 0.5
+YES, NO = LabelState.YES.value, LabelState.NO.value
 
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """How far each item carries each label.
+    """How far each item carries each label; the columns after the last label are unused.
 
     Parameters
     ----------
+    labels
+        How many labels there are; the tables have a multiple of eight columns.
     degree
         Items x labels: 0 or 1, or a probability. Zero where it is not counted.
     counted
         Items x labels: whether the pair counts; None when all do.
     """
 
+    labels: int
     degree: NDArray[Any]
     counted: NDArray[np.uint8] | None
 
@@ -56,45 +61,74 @@ class Tally:
         Of the same shape as `weight`: how many items count.
     """
 
-    carrying: Floats
-    weight: Floats
-    places: Floats
+    carrying: NDArray[Any]
+    weight: NDArray[Any]
+    places: NDArray[Any]
 
-    @property
+    def __getitem__(self, rows: slice) -> Tally:
+        """Return the sums of some lists, as floats."""
+        weight = self.weight[rows].astype(np.float64)
+        counted = self.places is self.weight
+        places = weight if counted else self.places[rows].astype(np.float64)
+        return Tally(self.carrying[rows].astype(np.float64), weight, places)
+
+    @cached_property
     def share(self) -> Floats:
         """Lists x labels: the share that carries the label; NaN where no item counts."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.where(self.places > 0, self.carrying / self.weight, np.nan))
+            share = self.carrying / self.weight
+        counts = self.places > 0
+        return np.asarray(share if counts.all() else np.where(counts, share, np.nan))
 
 
 def carried(
-    states: NDArray[np.int8],
-    unknown: UnknownLabels,
-    side: Side,
-    probability: NDArray[np.float32] | None = None,
-) -> Carried:
-    """Return how far items carry labels, with unknowns treated as asked.
+    labels: Labels, unknown: UnknownLabels, probability: NDArray[np.float32] | None = None
+) -> tuple[Carried, Carried]:
+    """Return how far items carry labels in lists and in histories, with unknowns treated as asked.
+
+    The last row stands for all items without labels. Unless a bound is asked for, both sides are
+    the same table.
 
     Parameters
     ----------
-    states
-        Items x labels, values of `LabelState`.
+    labels
+        The labels.
     unknown
         How unknowns count.
-    side
-        For the two bounds: whether this is for lists or for histories.
     probability
-        Used in place of states wherever it is not NaN.
+        Items x labels: used in place of states wherever it is not NaN.
     """
-    known = states >= 0 if probability is None else ~np.isnan(probability)
-    as_yes = unknown == "yes" or (unknown, side) in {("highest", "list"), ("lowest", "history")}
-    if probability is None:
-        degree: NDArray[Any] = (states == LabelState.YES).astype(np.uint8)
-    else:
-        degree = np.where(known, probability, np.float32(0))
-    if as_yes:
-        degree[~known] = 1
-    return Carried(degree, known.astype(np.uint8) if unknown == "exclude" else None)
+    lists = _carried(labels, unknown in ("yes", "highest"), unknown == "exclude", probability)
+    if unknown not in ("highest", "lowest"):
+        return lists, lists
+    return lists, _carried(labels, unknown == "lowest", False, probability)
+
+
+def _carried(
+    labels: Labels, as_yes: bool, exclude: bool, probability: NDArray[np.float32] | None
+) -> Carried:
+    n, w = labels.states.shape
+    counted = np.zeros((n + 1, table_width(w)), dtype=np.bool_) if exclude else None
+    degree: NDArray[Any] = np.zeros(
+        (n + 1, table_width(w)), dtype=np.bool_ if probability is None else np.float32
+    )
+    # Tables of all items and labels are the largest thing here: each is written in place.
+    for rows, states in ((slice(n), labels.states), (slice(n, n + 1), labels.of_others[None])):
+        # Plain numbers: numpy widens the states to 64 bits for a member of an enumeration.
+        if probability is None:
+            compare, state = (np.not_equal, NO) if as_yes else (np.equal, YES)
+            compare(states, state, out=degree[rows, :w])
+            if counted is not None:
+                np.greater_equal(states, 0, out=counted[rows, :w])
+            continue
+        drawn = np.full(states.shape, np.nan) if rows.start else probability
+        known = ~np.isnan(drawn)
+        declared = ~known & (states == NO)  # declared, without a vote
+        degree[rows, :w] = np.where(known, drawn, (~declared & as_yes).astype(np.float32))
+        if counted is not None:
+            counted[rows, :w] = known | declared
+    table = degree.view(np.uint8) if probability is None else degree
+    return Carried(w, table, None if counted is None else counted.view(np.uint8))
 
 
 def tally(lists: sparse.csr_array, items: Carried) -> Tally:
@@ -108,25 +142,22 @@ def tally(lists: sparse.csr_array, items: Carried) -> Tally:
         What they carry.
     """
     lengths = np.diff(lists.indptr)
-    plain = items.degree.dtype == np.uint8 and bool(np.all(lists.data == 1))
-    if plain:
-        # Counting in the smallest integers that cannot overflow is twice as fast.
-        longest = int(lengths.max(initial=0))
-        small = np.uint8 if longest < 2**8 else np.uint16 if longest < 2**16 else np.uint32
-        lists = _with_data(lists, np.ones(lists.nnz, dtype=small))
-        degree, counted = items.degree.astype(small, copy=False), items.counted
-    else:
-        degree, counted = items.degree.astype(lists.dtype, copy=False), items.counted
-    carrying = _product(lists, degree)
-    if counted is None:
-        places = lengths[:, None].astype(np.float64)
-        weight = places if plain else np.asarray(lists.sum(axis=1), np.float64)[:, None]
-        return Tally(carrying, weight, places)
-    weight = _product(lists, counted.astype(degree.dtype, copy=False))
-    if plain:
-        return Tally(carrying, weight, weight)
+    labels = items.labels
+    if items.degree.dtype == np.uint8 and bool(np.all(lists.data == 1)):
+        carrying = count_items(lists, items.degree, labels)
+        if items.counted is None:
+            places = lengths[:, None]
+        else:
+            places = count_items(lists, items.counted, labels)
+        return Tally(carrying, places, places)
+    degree = items.degree.astype(lists.dtype, copy=False)
+    weighed = _product(lists, degree)[:, :labels]
+    if items.counted is None:
+        places = lengths[:, None]
+        return Tally(weighed, np.asarray(lists.sum(axis=1), np.float64)[:, None], places)
+    weight = _product(lists, items.counted.astype(degree.dtype, copy=False))[:, :labels]
     ones = _with_data(lists, np.ones(lists.nnz, dtype=np.float32))
-    return Tally(carrying, weight, _product(ones, counted.astype(np.float32)))
+    return Tally(weighed, weight, _product(ones, items.counted.astype(np.float32))[:, :labels])
 
 
 def smoothed(
@@ -158,8 +189,12 @@ def smoothed(
     [[0.1, 0.3]]
     """
     share = found.share
-    with np.errstate(invalid="ignore"):
-        absent = share * found.places < _ABSENT
+    if found.weight is found.places:
+        # Whole numbers: the product below would give them back.
+        absent = (found.carrying < _ABSENT) & (found.places > 0)
+    else:
+        with np.errstate(invalid="ignore"):
+            absent = share * found.places < _ABSENT
     if smoothing == "additive":
         return (share * found.places + 0.5) / (found.places + 1), ~np.isnan(share)
     if smoothing == "drop":

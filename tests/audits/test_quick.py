@@ -1,0 +1,81 @@
+"""`ombud.audit`: tables of any kind in, a result out, and the same numbers as a plan gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import ombud
+from ombud.data import Dataset, Interactions
+from ombud.errors import DataError, PlanError
+
+SEEN = [(u, (u + 3 * i) % 20) for u in range(12) for i in range(4)]
+HISTORY = pl.DataFrame(SEEN, schema=["user", "item"], orient="row")
+LABELS = pl.DataFrame({"item": [0, 2, 4, 6, 8], "label": ["gore"] * 5})
+LISTS = pl.DataFrame({"user": [u for u in range(12) for _ in range(3)],
+                      "item": [(u + 7 * i + 1) % 20 for u in range(12) for i in range(3)],
+                      "rank": [1, 2, 3] * 12})  # fmt: skip
+
+
+def expected() -> float:
+    bad = set(LABELS["item"].to_list())
+    gaps = []
+    for user in range(12):
+        shares = [
+            sum(i in bad for i in items) / len(items)
+            for items in (
+                LISTS.filter(pl.col("user") == user)["item"].to_list(),
+                HISTORY.filter(pl.col("user") == user)["item"].to_list(),
+            )
+        ]
+        gaps.append(shares[0] - shares[1])
+    return sum(gaps) / len(gaps)
+
+
+def gap(result: Any) -> float:
+    (found,) = [e.value for e in result.estimates if e.kind == "level" and e.label == "gore"]
+    return float(found)
+
+
+def test_frames_of_every_kind_give_the_same_number(tmp_path: Path) -> None:
+    HISTORY.rename({"user": "member_no", "item": "title_no"}).write_csv(
+        tmp_path / "h.csv", separator=";"
+    )
+    forms: list[tuple[Any, Any, Any]] = [
+        (HISTORY, LABELS, LISTS),
+        (HISTORY.to_pandas(), LABELS.to_pandas(), LISTS.to_pandas()),
+        (HISTORY.to_arrow(), LABELS.to_arrow(), LISTS.to_arrow()),
+        (str(tmp_path / "h.csv"), LABELS, {"mine": LISTS}),
+        (HISTORY, LABELS.with_columns(pl.col("item").cast(pl.Float64)),
+         lambda users, n: {u: LISTS.filter(pl.col("user") == u)["item"].to_list() for u in users}),
+    ]  # fmt: skip
+    for history, labels, lists in forms:
+        metrics = [{"name": "share-gap", "k": 3}]
+        if callable(lists):
+            lists = {"mine": ombud.systems.OwnRecommender(lists, recommends_seen=True)}
+        result = ombud.audit(
+            interactions=history, labels=labels, recommendations=lists, unlabeled="no",
+            metrics=metrics,
+        )  # fmt: skip
+        assert gap(result) == pytest.approx(expected(), abs=1e-6)
+
+
+def test_what_is_missing_is_one_sentence() -> None:
+    with pytest.raises(PlanError, match="what is audited"):
+        ombud.audit(interactions=HISTORY)
+    with pytest.raises(PlanError, match="which column is the item"):
+        ombud.audit(interactions=HISTORY.rename({"item": "zzz"}), recommendations=LISTS)
+    named = HISTORY.rename({"item": "zzz"})
+    found = ombud.audit(interactions=named, recommendations=LISTS, columns={"item": "zzz"})
+    assert found.estimates
+
+
+def test_frames_where_tables_are_expected() -> None:
+    data = Dataset(interactions=pd.DataFrame({"user": [1, 2], "item": [1, 1]}))
+    assert isinstance(data.interactions, Interactions) and data.exclusions == ()
+    with pytest.raises(DataError, match="a int is not Interactions, a path or a frame"):
+        Dataset(interactions=3)  # type: ignore[arg-type]
