@@ -18,6 +18,7 @@ from ombud.data.labels import LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics import ShareGap
+from ombud.questions.disagreement.labels import disputed
 
 USERS, PLACES = 40, 10
 HISTORY = pl.DataFrame(
@@ -160,3 +161,11 @@ def test_preset_warnings_counts_unlabeled_items_as_the_plan_declares(tmp_path: P
     assert readings({"unknown": "exclude"}) == {"exclude", "data unknown", "paper beside"}
     with pytest.raises(PlanError, match="its older name"):
         readings({"unknown": "no"}, unlabeled="unknown")
+
+
+def test_a_declaration_is_no_vote() -> None:
+    votes = {"item": ["a", "b"], "label": ["x", "y"], "yes": [3, 1], "no": [0, 1]}
+    labels = Labels.from_votes(votes)
+    declared = labels.with_unlabeled("no")
+    assert declared.as_stated.tolist() == labels.padded.tolist()
+    assert disputed(declared).states.tolist() == disputed(labels).states.tolist()

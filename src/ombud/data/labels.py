@@ -241,6 +241,15 @@ class Labels:
         return np.where(declared, np.int8(LabelState.NO), np.int8(LabelState.UNKNOWN))
 
     @property
+    def as_stated(self) -> NDArray[np.int8]:
+        """The same without what `unlabeled` declares, for bounds and for what people voted on."""
+        if self.stated is None:
+            return self.padded
+        states = np.where(self.stated, self.states, np.int8(LabelState.UNKNOWN))
+        row = np.full((1, len(self.names)), LabelState.UNKNOWN, dtype=np.int8)
+        return np.concatenate([states, row])
+
+    @property
     def labeled(self) -> NDArray[np.bool_]:
         """Of the same shape as `padded`: whether the data itself states yes or no."""
         known = self.known if self.stated is None else self.known & self.stated

@@ -56,8 +56,9 @@ def disputed(labels: Labels) -> Labels:
     The last label, `ANY`, is disputed where any is, and not where none is and at least one is
     clear. Pairs without votes stay unknown.
     """
+    voted = labels.as_stated[:-1]  # what is declared without a vote is not clear by votes
     states = np.select(
-        [labels.states == LabelState.DISPUTED, labels.states >= 0],
+        [voted == LabelState.DISPUTED, voted >= 0],
         [np.int8(LabelState.YES), np.int8(LabelState.NO)],
         np.int8(LabelState.UNKNOWN),
     )
@@ -123,7 +124,7 @@ class LabelDisagreement(Analysis):
         found: list[Estimate] = []
         for place, label in enumerate(labels.names):
             found += _of_label(
-                label, yes[:, place], no[:, place], labels.states[:, place], settings
+                label, yes[:, place], no[:, place], labels.as_stated[:-1, place], settings
             )
         return AnalysisResult(tuple(found + self._recommended(data, labels, outputs, settings)))
 

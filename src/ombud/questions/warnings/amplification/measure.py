@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,7 +128,11 @@ def measure(
     else:
         # Where unknown labels count as no, every user counts, and sums over users are enough.
         counted = _labeled_sums(sides, over_labels) if asked.unknown == "no" else {}
-        items = carried(sides.labels, asked.unknown)
+        labels = sides.labels
+        if asked.unknown in {"lowest", "highest", "yes"}:  # whatever the plan declares
+            states = labels.as_stated[:-1]
+            labels = replace(labels, states=states, unlabeled="unknown", stated=None)
+        items = carried(labels, asked.unknown)
         columns, touched = _values(asked, sides, items, over_labels, counted)
         shared = None
     exclusions = sides.exclusions
