@@ -50,7 +50,8 @@ class Outcome:
 
 
 def make_project(folder: Path, texts: int, raters: int) -> list[Rater]:
-    from ombud.app import Project, ProjectSettings
+    from ombud.app.project import Project
+    from ombud.app.settings import ProjectSettings
 
     settings = ProjectSettings(title="Load", repeat_gap=10)
     with Project.create(folder, settings) as project:

@@ -134,7 +134,7 @@ HARD: dict[str, dict[str, Any]] = {
 
 def propagation_regime(options: Mapping[str, Any]) -> dict[str, Any]:
     """Fit one regime; return CPU seconds, and slopes or reasons."""
-    from ombud.questions.authors.model import fit_propagation
+    from ombud.questions.authors.model.fits import fit_propagation
 
     counts = simulated(**REGIMES[options["regime"]])
     started = time.process_time()
@@ -161,7 +161,7 @@ def regime_figures(script: str) -> dict[str, float]:
 
 def propagation_quantiles(options: Mapping[str, Any]) -> dict[str, Any]:
     """Compare quantiles with those of NUTS on one hard set."""
-    from ombud.questions.authors.model import fit_propagation
+    from ombud.questions.authors.model.fits import fit_propagation
 
     counts = simulated(**HARD[options["set"]])
     fit = fit_propagation(**counts, systems=["one", "two"], rng=np.random.default_rng(1))
@@ -198,7 +198,8 @@ def hard_figures(script: str, quick: bool) -> dict[str, float]:
 
 
 def propagation_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
-    from ombud.questions.authors.model import Priors, fit_propagation
+    from ombud.questions.authors.model.fits import fit_propagation
+    from ombud.questions.authors.model.priors import Priors
 
     counts = counts_of(options["users"])
     started = time.process_time()

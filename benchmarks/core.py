@@ -76,7 +76,7 @@ def labelled(items: int, labels: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def permutation_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
-    from ombud.stats import label_tests
+    from ombud.stats.permutation import label_tests
 
     popularity, states = labelled(options["items"], options["labels"])
     started = time.process_time()

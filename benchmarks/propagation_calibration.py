@@ -32,11 +32,13 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import logsumexp
 
-from ombud.questions.authors.model import Posterior, Priors, PropagationFit, fit_propagation
 from ombud.questions.authors.model._counts import Counts
 from ombud.questions.authors.model._importance import smooth_weights
 from ombud.questions.authors.model._kernel import Nodes, log_likelihoods
 from ombud.questions.authors.model._target import log_prior
+from ombud.questions.authors.model.fits import PropagationFit, fit_propagation
+from ombud.questions.authors.model.posterior import Posterior
+from ombud.questions.authors.model.priors import Priors
 
 SEED = 20261118
 LEVEL = 0.9

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ombud.app import Project, ProjectSettings
 from ombud.app.clicks import act
 from ombud.app.people import Person, add_person, person_named, welcome
+from ombud.app.project import Project
 from ombud.app.rating_queue import next_task
+from ombud.app.settings import ProjectSettings
 
 TOPICS = ("medicine", "politics", "trauma-abuse", "religion", "addictions", "family-parenting")
 SENTENCES = (

@@ -15,7 +15,7 @@ import httpx
 import pytest
 import uvicorn
 
-from ombud.app import Project
+from ombud.app.project import Project
 from ombud.app.web.server import create_app, open_site, open_socket
 from ombud.app.web.site import Site
 

@@ -15,9 +15,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from conftest import Running
-from ombud.app import Project, ProjectSettings
 from ombud.app.judging import open_round
-from ombud.app.settings import Support
+from ombud.app.project import Project
+from ombud.app.settings import ProjectSettings, Support
 from ombud.app.tables import ratings_table
 from ombud.taxonomy import load_terms
 

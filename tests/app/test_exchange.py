@@ -12,11 +12,12 @@ import polars as pl
 import pytest
 from _filling import fill, project, rate, rater
 
-from ombud.app import Project, ProjectSettings
 from ombud.app.agreement import measure_agreement
 from ombud.app.errors import AppError
 from ombud.app.exchange import EXPORTS, add_ratings, export, export_bytes, read_ratings
 from ombud.app.label_studio import labelling_config, read_export, tasks
+from ombud.app.project import Project
+from ombud.app.settings import ProjectSettings
 from ombud.app.tables import labels_table, ratings_table, texts_table
 from ombud.app.texts import explicit_of, spans_of
 from ombud.errors import DataError

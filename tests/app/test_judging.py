@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from _filling import now_of, project, rate, rater
 
-from ombud.app import Project
 from ombud.app.errors import AppError, ConflictError, NotAllowedError
 from ombud.app.judging import (
     acceptance,
@@ -21,6 +20,7 @@ from ombud.app.judging import (
     review,
 )
 from ombud.app.people import Person
+from ombud.app.project import Project
 from ombud.app.rating_queue import next_task
 from ombud.app.tables import labels_table, ratings_table
 from ombud.stats.proportions import proportion

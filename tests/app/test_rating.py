@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from _filling import fill, now_of, project, rate, rater
 
-from ombud.app import Project, ProjectSettings
 from ombud.app.clicks import act
 from ombud.app.errors import ConflictError, NotAllowedError
 from ombud.app.judging import open_round
 from ombud.app.people import person_named
+from ombud.app.project import Project
 from ombud.app.rating_queue import Progress, next_task
+from ombud.app.settings import ProjectSettings
 from ombud.app.tables import labels_table, ratings_table
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from _filling import project, rate, rater
 
-from ombud.app import Project
 from ombud.app.errors import AppError, NotStoredError
+from ombud.app.project import Project
 from ombud.app.store import Store
 from ombud.app.tables import ratings_table
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ombud.audits import Plan, Result
-from ombud.audits.families import in_families
+from ombud.audits.audit import in_families
 from ombud.stats import Estimate
 from ombud.stats.multiplicity import adjust
 

@@ -77,5 +77,7 @@ def test_what_is_missing_is_one_sentence() -> None:
 def test_frames_where_tables_are_expected() -> None:
     data = Dataset(interactions=pd.DataFrame({"user": [1, 2], "item": [1, 1]}))
     assert isinstance(data.interactions, Interactions) and data.exclusions == ()
+    with pytest.raises(DataError, match="every row says that a label applies"):
+        Dataset(labels=LABELS)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="a int is not Interactions, a path or a frame"):
         Dataset(interactions=3)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from pathlib import Path
 import ombud
 
 SOURCE = Path(ombud.__file__).parent
-MOST_NAMES = 365
+MOST_NAMES = 200
 
 
 def listed() -> dict[str, list[str]]:

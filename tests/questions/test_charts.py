@@ -12,10 +12,7 @@ import polars as pl
 import pytest
 from altair.typing import ChartType
 
-from ombud.questions.authors import appendix as authors_appendix
-from ombud.questions.authors import figures as authors
 from ombud.questions.counterfactual import figures as counterfactual
-from ombud.questions.delicate import figures as delicate
 from ombud.questions.warnings import charts as warnings
 from ombud.report.blocks import Figure
 from ombud.report.charts import interval_chart
@@ -153,20 +150,10 @@ CHARTS: dict[str, Callable[[], Spec]] = {
     "shares": lambda: done(warnings.share_chart(BINS, x_title=NAMES[1], pick=PICK)),
     "ridges": lambda: done(warnings.ridge_chart(RIDGES, NAMES, x_title=NAMES[1], pick=PICK)),
     "tradeoff": lambda: done(warnings.tradeoff_chart(POINTS, NAMES, titles=NAMES[:2], pick=PICK)),
-    "coverage": lambda: done(authors._coverage_chart(COVERAGE, NAMES)),
-    "bins": lambda: done(authors._bins_chart(SPREAD, NAMES, NAMES[1])),
-    "curves": lambda: done(authors._curves_chart(CURVE, DOTS, NAMES)),
-    "densities": lambda: done(authors_appendix._densities_chart(DENSITY, NAMES, NAMES[1])),
-    "one density": lambda: done(authors_appendix._densities_chart(DENSITY, NAMES[:1], NAMES[1])),
-    "slopes": lambda: done(authors_appendix._slopes_chart(SLOPES, NAMES)),
     "dependency": lambda: counterfactual.dependency_figure(["reach"], name="x", noise=True).spec,
     "escapes": lambda: spec_of(
         counterfactual.curves_figure(escapes(), name="x", table="t", title=NAMES[1])
     ),
-    "thresholds": lambda: spec_of(
-        delicate.curve_figure(thresholds(), NAMES, name="x", shown_in="t")
-    ),
-    "map": lambda: spec_of(delicate.map_figure(scores(), "s", name="x", shown_in="t")),
 }
 
 
@@ -184,7 +171,7 @@ def test_a_chart_is_valid_and_can_be_drawn(name: str) -> None:
     assert width is not None and int(width[1]) > 250
 
 
-@pytest.mark.parametrize("name", ["intervals, label chosen", "map"])
+@pytest.mark.parametrize("name", ["intervals, label chosen", "tradeoff"])
 def test_a_chart_does_not_depend_on_others_or_on_altairs_settings(name: str) -> None:
     first = CHARTS[name]()
     with alt.theme.enable("dark"), alt.data_transformers.enable("csv", consolidate_datasets=True):

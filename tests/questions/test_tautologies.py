@@ -57,6 +57,8 @@ SYSTEMS = {
     "slurs": {"type": "keyword", "builtin": "terms-identity@1"},
     "mine": {"type": "keyword", "path": "own.txt"},
     "model": {"type": "detector", "path": "model.npz"},
+    "typed": {"type": "keyword", "terms": ["Robbery", "page"]},
+    "others": {"type": "keyword", "terms": ["page", "chapter"]},
     "wrapped": {"type": "http", "inner": {"type": "keyword", "dictionary": "delicate"}},
 }
 
@@ -64,10 +66,10 @@ SYSTEMS = {
 @pytest.mark.parametrize(
     ("group", "options", "systems"),
     [
-        ("topic=addictions", {}, {"terms", "slurs", "wrapped"}),
-        ("severity=offensive", {}, {"terms", "slurs", "wrapped"}),
-        ("explicit=no term", {}, {"terms", "slurs", "wrapped"}),
-        ("topic=addictions", {"path": "own.txt"}, {"terms", "slurs", "wrapped", "mine"}),
+        ("topic=addictions", {}, {"terms", "slurs", "typed", "wrapped"}),
+        ("severity=offensive", {}, {"terms", "slurs", "typed", "wrapped"}),
+        ("explicit=no term", {}, {"terms", "slurs", "typed", "wrapped"}),
+        ("topic=addictions", {"path": "own.txt"}, {"terms", "slurs", "typed", "wrapped", "mine"}),
         ("length=over 200 words", {}, set()),
         ("source=forum", {}, set()),
     ],

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ombud.errors import DataError, RegistryError
-from ombud.taxonomy import Crosswalk, load_crosswalk, load_taxonomy, taxonomy_names
-from ombud.taxonomy.model import read_crosswalk
+from ombud.taxonomy import load_taxonomy, taxonomy_names
+from ombud.taxonomy.model import Crosswalk, load_crosswalk, read_crosswalk
 
 
 @pytest.mark.parametrize(("here", "there"), list(permutations(taxonomy_names(), 2)))

@@ -8,16 +8,9 @@ from pathlib import Path
 import pytest
 
 from ombud.errors import DataError, RegistryError
-from ombud.taxonomy import (
-    Dictionary,
-    dictionary_names,
-    load_crosswalk,
-    load_dictionary,
-    load_taxonomy,
-    load_terms,
-)
-from ombud.taxonomy.dictionary import DictionaryTerm, read_dictionary
-from ombud.taxonomy.model import load_scale
+from ombud.taxonomy import load_dictionary, load_taxonomy, load_terms
+from ombud.taxonomy.dictionary import Dictionary, DictionaryTerm, dictionary_names, read_dictionary
+from ombud.taxonomy.model import load_crosswalk, load_scale
 from ombud.taxonomy.resources import is_refused
 
 # Table 6 of the paper, without the words that offend.

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ombud.errors import DataError, PlanError
-from ombud.taxonomy import Dictionary
-from ombud.taxonomy.dictionary import DictionaryTerm
+from ombud.taxonomy.dictionary import Dictionary, DictionaryTerm
 from ombud.text.domains import DomainKinds, read_domains
 from ombud.text.reservoir import Reservoir, water_fill
 from ombud.text.sourcing import (

@@ -1,8 +1,3 @@
 """The annotation app: people rate texts, and see results, in a browser on your own machine."""
 
 from __future__ import annotations
-
-from ombud.app.project import Project
-from ombud.app.settings import ProjectSettings
-
-__all__ = ["Project", "ProjectSettings"]

@@ -16,7 +16,6 @@ from ombud.audits.backends.memory import MemoryBackend, systems_for
 from ombud.audits.backends.spark import SparkBackend
 from ombud.audits.backends.stream import StreamBackend, refuse_whole
 from ombud.audits.collect import System
-from ombud.audits.families import in_families
 from ombud.audits.faults import check_names, old_names, refuse_unused
 from ombud.audits.load import load_data, load_metrics, load_system, what_systems_are
 from ombud.audits.plan import AboutPlan, DataPlan, ExpectPlan, Plan, StatisticsPlan
@@ -31,8 +30,10 @@ from ombud.data.tables import TABLES, write_table
 from ombud.errors import PlanError
 from ombud.metrics.base import spec_of
 from ombud.metrics.engine.comparisons import check_measures, declare
+from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.estimator import Settings
 from ombud.registry import hint
+from ombud.stats.estimate import Estimate
 from ombud.systems.base import Progress
 from ombud.systems.own import as_system, name_of
 from ombud.systems.quote import CostQuote
@@ -187,7 +188,7 @@ class Audit:
             metrics, analyses = check_names(plan, systems=systems is None)
             check_repeats(plan)
             files = input_hashes(plan)
-            data = load_data(plan, files)
+            data = load_data(plan, files, metrics)
             refuse_unused(plan, data)
             of = what_systems_are(metrics, data)
             chosen = (
@@ -386,3 +387,40 @@ def store_held_out(data: Dataset, folder: Path) -> None:
     """Store what was held out, so that others can measure on the same part."""
     if data.test is not None and not (folder / HELD_OUT).exists():
         write_table("test", data, folder / HELD_OUT)
+
+
+def in_families(result: Result, families: Mapping[str, Sequence[Estimate]]) -> Result:
+    """Return a result in which the comparisons of each family are corrected together.
+
+    The engine corrects the numbers of one kind of one metric among themselves. What answers a
+    question is often several such sets (all users, each group; each label), so a question declares
+    its family, and its p-values are corrected once. Every count in a report is of that family.
+
+    It must be done while the audit runs: what tests gave below the least p-value that replicates
+    can tell (`Estimate.p_tail`) is not stored. Members without a number whose flags were too few
+    to be tested count with a p-value of 1 (`ombud.metrics.engine.estimate.correct`).
+
+    Parameters
+    ----------
+    result
+        What an audit found.
+    families
+        For each question, by name, the estimates of `result` that answer it. One that answers two
+        questions belongs to the first.
+
+    Examples
+    --------
+    >>> from ombud.audits import Plan
+    >>> about = dict(value=0.1, interval=(0.0, 0.2), method="BCa", n=99, null=0.0)
+    >>> some = tuple(Estimate(metric=m, p_value=p, **about) for m, p in (("a", 0.02), ("b", 0.04)))
+    >>> found = in_families(Result(Plan(), some), {"mine": some})
+    >>> [(e.p_adjusted, e.correction, e.family) for e in found.estimates]
+    [(0.04, 'benjamini-hochberg over 2', 'mine'), (0.04, 'benjamini-hochberg over 2', 'mine')]
+    """
+    made: dict[int, Estimate] = {}
+    for name, members in families.items():
+        own = [e for e in members if id(e) not in made]
+        bare = [e.replace(p_adjusted=None, correction="", family=name) for e in own]
+        together = correct(bare, result.plan.statistics.correction)
+        made |= {id(e): new for e, new in zip(own, together, strict=True)}
+    return replace(result, estimates=tuple(made.get(id(e), e) for e in result.estimates))

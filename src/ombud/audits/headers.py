@@ -16,7 +16,7 @@ from ombud.data.frames import Frame, MappedFile, open_frame, unreadable
 from ombud.data.reading import ENDINGS, MISSING, NO, YES, Reading, file_type
 from ombud.data.tables import TABLES
 from ombud.errors import DataError, PlanError
-from ombud.systems.saved_outputs import ALLOWED, FLAGGED
+from ombud.systems.saved_outputs import ALLOWED, FLAGGED, flagged_labels, saved_form
 
 ROLES = (*TABLES, "recommendations", "decisions")
 """What a file can be: a table of a data set, or what a system returned."""
@@ -191,6 +191,8 @@ class FileRole:
         What a person should look at.
     questions
         What the file does not tell.
+    saved
+        Which form of saved output it has (`ombud.systems.saved_outputs.saved_form`), if any.
     frame
         The table itself, if it is not a file.
     """
@@ -203,6 +205,7 @@ class FileRole:
     systems: tuple[str, tuple[str, ...]] = ("", ())
     assumed: tuple[str, ...] = ()
     questions: tuple[Question, ...] = ()
+    saved: str = ""
     frame: Any = None
 
     @property
@@ -243,12 +246,18 @@ def read_role(
     table = path if frame is None else frame
     reading = dict(answers.reading.get(role or "", {}))
     chosen_reading = Reading.from_dict(reading, "--read")
-    lazy, _ = open_frame(MappedFile(table, {}, reading=replace(chosen_reading, items=(), labels=(),
-                                    split="", where=(), votes=False)))  # fmt: skip
+    plain = replace(chosen_reading, items=(), labels=(), split="", where=(), votes=False)
+    file = MappedFile(table, {}, reading=plain)
+    if frame is None and role in {None, "decisions"} and _holds_lists(path):
+        return FileRole(path, "decisions", {}, (), reading, saved="pipeline")
+    lazy, _ = open_frame(file)
     try:
         rows: pl.DataFrame = lazy.head(_ROWS).collect(backend="polars").to_native()
     except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
         raise DataError(path.name, [unreadable(error)]) from None
+    saved = saved_form(rows.columns) if role in {None, "decisions"} else ""
+    if saved and not ({"text", "comment_text"} & set(rows.columns) and role is None):
+        return _saved_role(path, saved, rows, reading, answers, frame)
     profiles = {name: _profile(rows[name]) for name in rows.columns}
     found = _meanings(profiles, path, role, answers.columns)
     wide = _wide_lists(rows.columns) if "user" in found else ()
@@ -296,7 +305,40 @@ def read_role(
         assumed.append(f"{path.name}: several rows about one thing are votes of annotators")
     others = tuple(name for name in rows.columns if name not in own.values())
     return FileRole(
-        path, chosen, own, others, reading, systems, tuple(assumed), tuple(questions), frame
+        path, chosen, own, others, reading, systems, tuple(assumed), tuple(questions), "", frame
+    )
+
+
+def _holds_lists(path: Path) -> bool:
+    """Whether a JSON file holds one list of labels for each text, as a pipeline returns them."""
+    if file_type(path)[0] not in {".json", ".jsonl", ".ndjson"} or not path.is_file():
+        return False
+    with path.open("rb") as opened:
+        start = b"".join(opened.read(4096).split())
+    return start.startswith(b"[[{") or (start.startswith(b"[{") and file_type(path)[0] != ".json")
+
+
+def _saved_role(
+    path: Path,
+    saved: str,
+    rows: pl.DataFrame,
+    reading: dict[str, Any],
+    answers: Answers,
+    frame: Any,
+) -> FileRole:
+    """Return the role of outputs that a common tool saved: they are read as they are."""
+    questions: list[Question] = []
+    if saved == "pipeline":
+        if answers.yes_values:
+            reading["yes"] = list(answers.yes_values)
+        labels = sorted(map(str, rows["label"].drop_nulls().unique().to_list()))
+        try:
+            flagged_labels(labels, Reading.from_dict(reading, "--read"), path.name)
+        except DataError:
+            asked = f"{path.name}: which labels mean flagged? Found: {', '.join(labels[:12])}."
+            questions.append(Question(asked, "--yes-values LABEL,LABEL"))
+    return FileRole(
+        path, "decisions", {}, (), reading, questions=tuple(questions), saved=saved, frame=frame
     )
 
 
@@ -353,7 +395,8 @@ def _find_labels(
     if reading.get("split"):
         return
     if profiles[own["label"]] == "list":
-        reading["split"] = "|"
+        # Arrays written as text are cut at commas; a list of its own needs no mark.
+        reading["split"] = ","
         return
     cells = rows[own["label"]].drop_nulls().cast(pl.String)
     for mark in ("|", ";", ","):

@@ -389,7 +389,10 @@ class Start:
         systems: dict[str, Any] = {}
         for role in roles:
             made = self._recorded(role, systems)
-            if not {"outcome", "flagged"} & set(role.columns):
+            scores = not {"outcome", "flagged"} & set(role.columns)
+            if scores and role.saved in {"pipeline", "replies"}:
+                scores = self.answers.threshold is not None
+            if scores:
                 threshold = self.answers.threshold
                 if threshold is None:
                     threshold = 0.5
@@ -411,7 +414,9 @@ class Start:
     def _recorded(self, role: FileRole, taken: Mapping[str, Any]) -> dict[str, Any]:
         """Return the systems whose outputs a file holds: one, or one for each value of a column."""
         config: dict[str, Any] = {"type": "recorded", "path": self._named(role.path)}
-        if role.renamed:
+        # A file that also holds the texts has columns that must not be taken for outputs.
+        shared = any(one.path == role.path and one is not role for one in self.roles)
+        if role.renamed or (shared and role.columns):
             config["columns"] = dict(role.columns)
         column, names = role.systems
         if not column:

@@ -11,7 +11,7 @@ from ombud.cli.console import JsonOption, console, print_json, reports_errors, s
 from ombud.errors import PlanError, require
 
 if TYPE_CHECKING:
-    from ombud.app import Project
+    from ombud.app.project import Project
     from ombud.stats.estimate import Estimate
 
 
@@ -89,7 +89,7 @@ def serve_app(
 
 
 def _open(folder: Path) -> Project:
-    from ombud.app import Project
+    from ombud.app.project import Project
 
     return Project(folder)
 
@@ -131,8 +131,8 @@ def new(
     """
     from pydantic import ValidationError
 
-    from ombud.app import Project, ProjectSettings
-    from ombud.app.settings import Support, Topic
+    from ombud.app.project import Project
+    from ombud.app.settings import ProjectSettings, Support, Topic
     from ombud.taxonomy import load_taxonomy
     from ombud.taxonomy.model import read_taxonomy
 

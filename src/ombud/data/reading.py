@@ -751,7 +751,10 @@ def _votes(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     said = {"yes": word.is_in(yes), "no": word.is_in(no)}
     if reading.yes and not reading.no:
         said["no"] = word.is_not_null() & ~word.is_in([*yes, *MISSING])
-    odd = lazy.filter(word.is_not_null() & ~said["yes"] & ~said["no"] & ~word.is_in(list(MISSING)))
+        if not lazy.select(said["no"].any()).collect().item():
+            said["no"] = word == "none"  # hate or none: here it is an answer
+    known = said["yes"] | said["no"] | word.is_in(list(MISSING))
+    odd = lazy.filter(word.is_not_null() & ~known)
     found = odd.select(word).unique().head(4).collect().to_series().to_list()
     if found:
         raise DataError(name, [f"column {vote!r} holds {found}; say which words mean yes"])

@@ -220,6 +220,8 @@ def _flags(values: pl.Series, reading: Reading, source: str, name: str, setting:
     words = set(clean.drop_nulls().unique().to_list())
     if yes and not no:
         no = words - yes - missing
+        if not no and "none" in words:  # hate or none: here it is an answer
+            no, missing = {"none"}, missing - {"none"}
         if not words & yes:
             wanted = ", ".join(map(repr, reading.yes))
             fault = f"{name}: no row holds {wanted} (found: {_some(words)})"

@@ -3,7 +3,7 @@
 from ombud.probes.blackbox.http import HttpHistorySystem
 from ombud.probes.blackbox.questions import QueryBudget
 from ombud.probes.blackbox.reach import BlackBoxReachability
-from ombud.probes.blackbox.systems import FunctionSystem, HistorySystem
+from ombud.probes.blackbox.systems import FunctionSystem
 from ombud.probes.distances import Jaccard, Kendall, RankBiased
 from ombud.probes.edits import Edit, EditSpace, History
 from ombud.probes.escape import DriftIn, Escape
@@ -13,7 +13,7 @@ from ombud.probes.retraining import StabilityPlan
 from ombud.probes.stability import Stability, stability
 from ombud.probes.stability_estimates import stability_estimates
 from ombud.probes.summaries import ReachTable, reach_summary
-from ombud.probes.training import FunctionTrainer, ModelTrainer, Trainer
+from ombud.probes.training import FunctionTrainer, ModelTrainer
 
 __all__ = [
     "BlackBoxReachability",
@@ -24,7 +24,6 @@ __all__ = [
     "FunctionSystem",
     "FunctionTrainer",
     "History",
-    "HistorySystem",
     "HttpHistorySystem",
     "Jaccard",
     "Kendall",
@@ -36,7 +35,6 @@ __all__ = [
     "Reachability",
     "Stability",
     "StabilityPlan",
-    "Trainer",
     "reach_summary",
     "stability",
     "stability_estimates",

@@ -14,7 +14,7 @@ from typing import Any
 from ombud.audits.result import Result
 from ombud.stats.estimate import Estimate
 from ombud.taxonomy.dictionary import dictionary_names, load_dictionary
-from ombud.taxonomy.terms import term_list_names
+from ombud.taxonomy.terms import load_terms, term_list_names
 from ombud.text.tagging import STATED
 
 BY_TERMS = frozenset({"topic", "coarse-topic", "severity", "explicit"})
@@ -56,11 +56,32 @@ def lists_named(config: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(found)
 
 
+def _terms_of(names: frozenset[str]) -> frozenset[str]:
+    """Return the terms of some shipped lists and dictionaries."""
+    dictionaries = [name for name in dictionary_names() if name.partition("@")[0] in names]
+    lists = [name for name in term_list_names() if name.partition("@")[0] in names]
+    found = [term.text for name in dictionaries for term in load_dictionary(name).terms]
+    found += [term.text for name in lists for term in load_terms(name).terms]
+    return frozenset(term.casefold() for term in found)
+
+
+def _written(config: Mapping[str, Any]) -> frozenset[str]:
+    """Return the terms that a system's own configuration writes out."""
+    found: set[str] = set()
+    for option, value in config.items():
+        if isinstance(value, Mapping):
+            found |= _written(value)
+        elif option == "terms" and not isinstance(value, str):
+            found |= {str(term).casefold() for term in value or ()}
+    return frozenset(found)
+
+
 def tautologies(result: Result) -> Callable[[Estimate], bool]:
     """Return what tells whether a comparison of a result is true by definition.
 
     The lists that tell groups are those of the plan's options; where the data states its groups
-    itself, no list does.
+    itself, no list does. A system decides by the same list when it names it, or writes out some
+    of its terms.
     """
     plan = result.plan
     groups: frozenset[str] = frozenset()
@@ -69,7 +90,12 @@ def tautologies(result: Result) -> Callable[[Estimate], bool]:
     elif plan.preset == "suppression" and tagged(result):
         own, shipped = plan.options.get("path"), plan.options.get("terms", "terms-identity@1")
         groups = lists_named({"path": own} if own else {"terms": shipped})
-    systems = {name for name, config in plan.systems.items() if lists_named(config) & groups}
+    terms = _terms_of(groups)
+    systems = {
+        name
+        for name, config in plan.systems.items()
+        if lists_named(config) & groups or not terms.isdisjoint(_written(config))
+    }
 
     def holds(e: Estimate) -> bool:
         told = e.group.partition("=")[0] in BY_TERMS or plan.preset != "delicate"

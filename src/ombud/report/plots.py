@@ -22,7 +22,7 @@ MOST = 8
 """So many series have a color of their own."""
 
 _WIDTH, _HEIGHT = 380.0, 250.0
-_LEFT, _RIGHT, _BOTTOM = 46.0, 8.0, 40.0
+_LEFT, _RIGHT, _BOTTOM = 46.0, 14.0, 40.0
 _LONGEST = 22
 _PER_LINE = 2
 
@@ -56,6 +56,7 @@ def plane(
     *,
     x: tuple[str, float, float],
     y: tuple[str, float, float],
+    said: str = "",
     equal: bool = False,
     nulls: tuple[float | None, float | None] = (None, None),
 ) -> str:
@@ -64,11 +65,13 @@ def plane(
     Parameters
     ----------
     title
-        Stands above; also what a screen reader says.
+        Stands above; empty where the figure has one.
     marks
         What is drawn; series of one name share a color.
     x, y
         Title and range of each axis; what lies beyond stands at the edge.
+    said
+        What a screen reader says; default, the title.
     equal
         Whether the diagonal is drawn, on which both are the same.
     nulls
@@ -77,7 +80,7 @@ def plane(
     names = list(dict.fromkeys(mark.name for mark in marks))[:MOST]
     shown = [mark for mark in marks if mark.name in names]
     legend = names if len(names) > 1 else []
-    top = 24.0 + 17 * math.ceil(len(legend) / _PER_LINE)
+    top = (24.0 if title else 8.0) + 17 * math.ceil(len(legend) / _PER_LINE)
     bottom = top + _HEIGHT - 64
 
     def at(px: float, py: float) -> tuple[float, float]:
@@ -86,7 +89,7 @@ def plane(
         v = min(max((py - y[1]) / ((y[2] - y[1]) or 1.0), 0.0), 1.0)
         return _LEFT + u * (right - _LEFT), bottom - v * (bottom - top)
 
-    parts = [_text(0, 14, shorten(title, 52), "panel"), *_legend(legend)]
+    parts = [_text(0, 14, shorten(title, 52), "panel"), *_legend(legend, 32 if title else 14)]
     parts += _axes(x, y, at, top, bottom)
     if equal:
         (a, b), (c, d) = at(x[1], x[1]), at(x[2], x[2])
@@ -100,7 +103,7 @@ def plane(
     for mark in shown:
         place = names.index(mark.name)
         parts += _line(mark, place, at) if isinstance(mark, Line) else _dot(mark, place, at)
-    return _svg(parts, _WIDTH, bottom + _BOTTOM, title)
+    return _svg(parts, _WIDTH, bottom + _BOTTOM, said or title)
 
 
 def stacked(
@@ -125,7 +128,7 @@ def stacked(
     def at(px: float, py: float) -> tuple[float, float]:
         return _LEFT + px / 100 * (_WIDTH - _LEFT - _RIGHT), bottom - py * (bottom - top)
 
-    parts = [_text(0, 14, shorten(title, 52), "panel"), *_legend(names)]
+    parts = [_text(0, 14, shorten(title, 52), "panel"), *_legend(names, 32, filled=True)]
     for place, (_, shares) in enumerate(columns):
         below = 0.0
         for number, name in enumerate(names):
@@ -147,7 +150,7 @@ def world(title: str, values: Mapping[str, tuple[str, float]]) -> str:
     Parameters
     ----------
     title
-        Stands above.
+        What a screen reader says.
     values
         Name and value by the numeric code of a country; those too small to draw are dots.
     """
@@ -162,7 +165,7 @@ def world(title: str, values: Mapping[str, tuple[str, float]]) -> str:
         told = f"<title>{escape(visible(f'{name}: {value:.3g}'))}</title>"
         return f'class="a0" style="opacity:{0.12 + 0.88 * (value - low) / span:.2f}"', told
 
-    parts = [_text(0, 14, shorten(title, 80), "panel")]
+    parts: list[str] = []
     for code, path in _outlines(wide, high - 50):
         look, told = filled(code)
         parts.append(f'<path d="{path}" {look}>{told}</path>')
@@ -182,12 +185,13 @@ def world(title: str, values: Mapping[str, tuple[str, float]]) -> str:
     return _svg(parts, wide, high, title)
 
 
-def _legend(names: Sequence[str]) -> list[str]:
+def _legend(names: Sequence[str], top: float, *, filled: bool = False) -> list[str]:
     parts = []
     for place, name in enumerate(names):
         x = (place % _PER_LINE) * _WIDTH / _PER_LINE
-        y = 32.0 + 17 * (place // _PER_LINE)
-        parts.append(_rule(x, y - 4, x + 18, y - 4, f"s{place}"))
+        y = top + 17 * (place // _PER_LINE)
+        box = f'<rect x="{x:.1f}" y="{y - 10:.1f}" width="18" height="11" class="a{place}"/>'
+        parts.append(box if filled else _rule(x, y - 4, x + 18, y - 4, f"s{place}"))
         parts.append(_text(x + 24, y, shorten(name, _LONGEST), "row"))
     return parts
 
@@ -285,6 +289,19 @@ def _equal_earth(
     return width / 2 + east / 5.42 * width, 22 + (1.3174 - north) / 2.64 * height
 
 
+def _unwrapped(
+    points: Sequence[tuple[float, float]], width: float, height: float
+) -> list[tuple[float, float]]:
+    """Return where a ring of places is on the map; one across the date line is not torn apart."""
+    placed, turn, last = [], 0.0, points[0][0]
+    for longitude, latitude in points:
+        if abs(longitude - last) > 180:
+            turn += 360 if longitude < last else -360
+        last = longitude
+        placed.append(_equal_earth(longitude + turn, latitude, width, height))
+    return placed
+
+
 def _outlines(width: float, height: float) -> Iterable[tuple[str, str]]:
     """Return the code and the path of each country, to a tenth of a pixel."""
     content = world_outlines()
@@ -294,8 +311,7 @@ def _outlines(width: float, height: float) -> Iterable[tuple[str, str]]:
         px, py, points = 0, 0, []
         for dx, dy in arc:
             px, py = px + dx, py + dy
-            where = px * scale[0] + move[0], py * scale[1] + move[1]
-            points.append(_equal_earth(*where, width, height))
+            points.append((px * scale[0] + move[0], py * scale[1] + move[1]))
         arcs.append(points)
     for shape in content["objects"]["countries"]["geometries"]:
         many = [shape["arcs"]] if shape["type"] == "Polygon" else shape.get("arcs", [])
@@ -304,5 +320,5 @@ def _outlines(width: float, height: float) -> Iterable[tuple[str, str]]:
             points = []
             for index in ring:
                 points += arcs[index] if index >= 0 else arcs[~index][::-1]
-            rings.append(_path(points) + "Z")
+            rings.append(_path(_unwrapped(points, width, height)) + "Z")
         yield str(shape.get("id", "")), "".join(rings)

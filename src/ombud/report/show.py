@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from ombud.report import svg
@@ -79,12 +79,31 @@ class Declared:
         """Return which estimates its tables show, by key and role."""
         found: set[tuple[str, str]] = set()
         for show in self.shows:
-            if isinstance(show, Matrix | Listing):
-                selects = show.select if isinstance(show.select, tuple) else (show.select,)
-                for select in selects:
+            if isinstance(show, Matrix | Listing | Grid | Custom):
+                for select in _selects(show.select, context):
                     if (key := context.key(select)) is not None and select.label is None:
                         found |= {(key, role) for role in select.roles or ROLES}
         return found
+
+
+Chosen: TypeAlias = Select | tuple[Select, ...] | Callable[[Context], tuple[Select, ...]]
+"""What an item shows: one select or several; a function where keys depend on the data."""
+
+
+def _selects(chosen: Chosen, context: Context) -> tuple[Select, ...]:
+    if isinstance(chosen, Select):
+        return (chosen,)
+    return chosen if isinstance(chosen, tuple) else chosen(context)
+
+
+def under(*prefixes: str) -> Callable[[Context], tuple[Select, ...]]:
+    """Return what selects every estimate whose key begins so."""
+
+    def selects(context: Context) -> tuple[Select, ...]:
+        keys = dict.fromkeys(key for key, _ in context.by_key if key.startswith(prefixes))
+        return tuple(Select(key, exact=True) for key in keys)
+
+    return selects
 
 
 def part(title: Title, *shows: Show, appendix: bool = False) -> Declared:
@@ -159,12 +178,13 @@ def estimate_table(
     scale: Scale,
     reference: tuple[str, Callable[[Estimate], float | None]] | None = None,
     folded: bool = False,
+    ordered: bool = False,
 ) -> Table:
     """Return estimates as a matrix: one row for each value of `rows`, one column of `columns`.
 
-    Rows are sorted by the smallest effect consistent with the data, as findings are. Cells have
-    charts on one axis, where there is room. `reference` adds a column with the level that the
-    differences are measured from.
+    Rows are sorted by the smallest effect consistent with the data, as findings are, unless they
+    are `ordered`. Cells have charts on one axis, where there is room. `reference` adds a column
+    with the level that the differences are measured from.
     """
     at = {(tuple(getattr(e, r) for r in rows), getattr(e, columns)): e for e in estimates}
     heads = list(dict.fromkeys(column for _, column in at))
@@ -173,11 +193,13 @@ def estimate_table(
         by_row.setdefault(row, []).append(e)
     shown = [r for r in rows if len({getattr(e, r) for e in estimates}) > 1] or list(rows[-1:])
     most = largest(scale.distance(e) for e in estimates)
-    order = sorted(by_row, key=lambda row: max(map(weight, by_row[row])), reverse=True)
+    order = list(by_row)
+    if not ordered:
+        order = sorted(by_row, key=lambda row: max(map(weight, by_row[row])), reverse=True)
     first = {getattr(e, columns): e for e in estimates}
     titles = [Column(_FIELDS[r]) for r in shown]
     titles += [Column(reference[0], numeric=True)] if reference else []
-    charted = len(heads) <= _MOST_CHARTS and len(by_row) <= _MOST_ROWS
+    charted = not folded and len(heads) <= _MOST_CHARTS and len(by_row) <= _MOST_ROWS
     axis = _axis(estimates, scale) if charted else None
     ticks = () if axis is None else axis.labels
     titles += [Column(_named(columns, first[h], context), True, ticks) for h in heads]
@@ -253,7 +275,7 @@ class Listing:
         The title of the column with the value and its confidence interval.
     """
 
-    select: Select | tuple[Select, ...]
+    select: Chosen
     caption: str | Callable[[Sequence[Estimate]], str]
     scale: Scale
     columns: tuple[str | Detail, ...]
@@ -264,7 +286,7 @@ class Listing:
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
-        selects = self.select if isinstance(self.select, tuple) else (self.select,)
+        selects = _selects(self.select, context)
         found = [e for e in context.find(*selects) if self.keep(e)]
         if not found:
             return
@@ -306,13 +328,15 @@ class Stored:
     """A table that an analysis stored, with titles and number formats for its columns.
 
     `columns` maps a column to its title and scale; None as the scale means text. A function of
-    the stored column names serves tables whose columns depend on the data.
+    the stored column names serves tables whose columns depend on the data. `words` says what to
+    print in place of some texts.
     """
 
     table: str
     caption: str
     columns: Frame | Callable[[Sequence[str]], Frame]
     folded: bool = False
+    words: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
@@ -324,10 +348,15 @@ class Stored:
             Column(title, numeric=scale is not None) for title, scale in columns.values()
         )
         rows = tuple(
-            tuple(_stored(row[c], c, scale, context) for c, (_, scale) in columns.items())
+            tuple(
+                _stored(self._said(row[c]), c, scale, context) for c, (_, scale) in columns.items()
+            )
             for row in frame.to_dicts()
         )
         yield Table(f"{self.table}-table", self.caption, titles, rows, folded=self.folded)
+
+    def _said(self, value: Any) -> Any:
+        return self.words.get(value, value) if isinstance(value, str) else value
 
 
 def _stored(value: Any, column: str, scale: Scale | None, context: Context) -> Cell:
@@ -391,3 +420,71 @@ class Alert:
         """Return the paragraphs under their title."""
         if texts := tuple(self.sentences(context)):
             yield Prose(texts, self.title)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One row for each system, one column for each measure.
+
+    Parameters
+    ----------
+    columns
+        Title and select of each column.
+    rows
+        The fields that name a row.
+    keep
+        Which estimates are shown.
+    """
+
+    columns: tuple[tuple[str, Select], ...]
+    caption: str
+    scale: Scale
+    rows: tuple[str, ...] = ("system",)
+    keep: Callable[[Estimate], bool] = lambda _: True
+    name: str = ""
+    folded: bool = False
+
+    @property
+    def select(self) -> tuple[Select, ...]:
+        """What it shows."""
+        return tuple(select for _, select in self.columns)
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return the table."""
+        found = {
+            title: {
+                tuple(getattr(e, r) for r in self.rows): e
+                for e in context.find(select)
+                if self.keep(e)
+            }
+            for title, select in self.columns
+        }
+        named = {row: e for at in found.values() for row, e in at.items()}
+        shown = [title for title, at in found.items() if at]
+        if not named:
+            return
+        notes = Notes()
+        body = tuple(
+            (
+                *(Cell(shorten(_named(r, e, context), 60)) for r in self.rows),
+                *(value_cell(found[title].get(row), self.scale, notes) for title in shown),
+            )
+            for row, e in named.items()
+        )
+        heads = [Column(_FIELDS[r]) for r in self.rows] + [Column(t, True) for t in shown]
+        name = self.name or _name_of(self.select[0])
+        yield Table(
+            name, self.caption, tuple(heads), body, self.scale.name, notes.lines, self.folded
+        )
+
+
+@dataclass(frozen=True)
+class Custom:
+    """What a function makes of a result, where no other item fits; `select` is what it shows."""
+
+    make: Callable[[Context], Iterable[Block]]
+    select: tuple[Select, ...] = ()
+
+    def blocks(self, context: Context) -> Iterable[Block]:
+        """Return what the function makes."""
+        return self.make(context)

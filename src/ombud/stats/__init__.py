@@ -8,11 +8,8 @@ from ombud.stats.kappa import cohen_kappa
 from ombud.stats.means import mean_estimate
 from ombud.stats.multiplicity import adjust, benjamini_hochberg, holm
 from ombud.stats.paired import paired_mean_estimate, paired_proportion_estimate
-from ombud.stats.permutation import label_tests, sign_flip_test
-from ombud.stats.pooling import partially_pool
 from ombud.stats.power import smallest_effect, units_for_power
 from ombud.stats.proportions import proportion
-from ombud.stats.ratios import rate_ratio_estimate
 from ombud.stats.statistics import (
     Custom,
     Mean,
@@ -39,15 +36,11 @@ __all__ = [
     "estimate",
     "holm",
     "krippendorff_alpha",
-    "label_tests",
     "mean_estimate",
     "paired_mean_estimate",
     "paired_proportion_estimate",
-    "partially_pool",
     "proportion",
-    "rate_ratio_estimate",
     "resample",
-    "sign_flip_test",
     "smallest_effect",
     "units_for_power",
 ]

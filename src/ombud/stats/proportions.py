@@ -191,6 +191,7 @@ def proportion(
         return Estimate.undefined(
             reason_code="no-units", metric=metric, reason="no units", n=0, level=level, **about
         )
+    about.setdefault("events", int(successes))
     low, high = (wilson if method == "wilson" else exact)(successes, n, level)
     name = "wilson" if method == "wilson" else "exact (Clopper-Pearson)"
     return Estimate(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 
@@ -54,6 +55,25 @@ class SavedOutput:
 
     decisions: Decisions
     key: Key
+
+
+def saved_form(names: Sequence[str]) -> Literal["", "pipeline", "classes", "replies", "severities"]:
+    """Return which tool saved a table or records with these columns or keys; empty if none did.
+
+    ``classes`` and ``severities`` hold scores only, so that a threshold is needed.
+    """
+    found = set(names)
+    if {"outcome", "flagged"} & found:
+        return ""
+    if "categoriesAnalysis" in found:
+        return "severities"
+    if {"custom_id", "response"} <= found or found & {"attributeScores", "category_scores"}:
+        return "replies"
+    if {"model", "results"} <= found:
+        return "replies"
+    if {"label", "score"} <= found:
+        return "pipeline"
+    return "classes" if len(found & set(DETOXIFY)) > 1 and "score" not in found else ""
 
 
 def read_saved(
@@ -287,8 +307,11 @@ def _from_table(
     if {"outcome", "flagged"} & set(names):
         return None
     classes = [one for one in DETOXIFY if one in names]
-    pipeline = {"label", "score"} <= set(names) and "score" not in columns
-    if not pipeline and (len(classes) < 2 or "score" in names or "score" in columns):
+    form = "" if "score" in columns else saved_form(names)
+    if form not in {"pipeline", "classes"}:
+        return None
+    pipeline = form == "pipeline"
+    if pipeline and lazy.collect_schema()["label"] != nw.String:
         return None
     table: pl.DataFrame = lazy.collect(backend="polars").to_native()
     text = next((c for c in ("input_text", "text", "comment_text", "comment") if c in names), None)

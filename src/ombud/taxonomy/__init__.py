@@ -6,24 +6,13 @@ released. Crosswalks between taxonomies are files too, in ``files/crosswalks/``.
 
 from __future__ import annotations
 
-from ombud.taxonomy.dictionary import Dictionary, dictionary_names, load_dictionary
-from ombud.taxonomy.model import (
-    Crosswalk,
-    Taxonomy,
-    load_crosswalk,
-    load_taxonomy,
-    taxonomy_names,
-    taxonomy_page,
-)
+from ombud.taxonomy.dictionary import load_dictionary
+from ombud.taxonomy.model import Taxonomy, load_taxonomy, taxonomy_names, taxonomy_page
 from ombud.taxonomy.terms import TermList, load_terms, term_list_names
 
 __all__ = [
-    "Crosswalk",
-    "Dictionary",
     "Taxonomy",
     "TermList",
-    "dictionary_names",
-    "load_crosswalk",
     "load_dictionary",
     "load_taxonomy",
     "load_terms",

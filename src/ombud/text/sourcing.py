@@ -17,7 +17,8 @@ from scipy.sparse.csgraph import connected_components
 from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError, PlanError
 from ombud.files import read_json, read_parquet, sweep, write_json, write_parquet, write_text
-from ombud.taxonomy import Dictionary, load_dictionary
+from ombud.taxonomy import load_dictionary
+from ombud.taxonomy.dictionary import Dictionary
 from ombud.text.dedup import NearDuplicates, content_keys
 from ombud.text.documents import Columns, Damage, Documents, read_documents
 from ombud.text.domains import DomainKinds

@@ -2,30 +2,133 @@
 
 from __future__ import annotations
 
-from ombud.questions.authors.lookup import inferred
-from ombud.questions.authors.stages import PIPELINE, STAGE
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ombud.questions.authors.all_creators import ALL_CREATORS
+from ombud.questions.authors.reranking import LOSS
+from ombud.questions.authors.stages import ORDER, PIPELINE, STAGE
+from ombud.questions.authors.tuning import TUNED
 from ombud.registry import question
+from ombud.report import plots
+from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select
-from ombud.report.legacy import Legacy
-from ombud.report.model import Text
-from ombud.report.numbers import POINTS, percent
+from ombud.report.display import count, joined, shorten
+from ombud.report.model import Block, Cell, Chart, Column, Prose, Table, Text, plain
+from ombud.report.numbers import COUNT, POINTS, RATIO, RELATIVE, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question
+from ombud.report.show import (
+    MARKS,
+    Alert,
+    Custom,
+    Detail,
+    Listing,
+    Matrix,
+    Say,
+    Stored,
+    estimate_table,
+    part,
+)
 from ombud.stats.estimate import Estimate
 
 _LARGE = 0.1
+_MOST = 5
+_STAGES = {
+    "catalogue": "catalog",
+    "platform": "items on the platform",
+    "interactions": "interactions",
+    "profiles": "users\u2019 profiles",
+}
+_OUTCOMES = {
+    "no_book": "no book record",
+    "no_author": "no author named",
+    "no_authority": "no authority record",
+    "unknown": "record without an identity",
+    "ambiguous": "contradicting assertions",
+}
+_REST = ("ambiguous", "unknown", "unlinked")
+
+# -- What was measured, by name.
+
 GAPS = Select("balance-gap", ("overall",), {"exposure": False})
+GROUP_GAPS = Select("balance-gap", ("group",), {"exposure": False})
+OTHER_GAPS = Select("balance-gap", ("contrast", "spread", "systems"), {"exposure": False})
+SEEN_GAPS = Select("balance-gap", ("overall", "group"), {"exposure": True})
+OTHER_SEEN_GAPS = Select("balance-gap", ("contrast", "spread", "systems"), {"exposure": True})
+SHARES = Select("list-balance", ("overall", "group"), {"exposure": False})
+OTHER_SHARES = Select("list-balance", ("contrast", "spread", "systems"), {"exposure": False})
+SEEN_SHARES = Select("list-balance", ("overall", "group"), {"exposure": True})
+OTHER_SEEN_SHARES = Select("list-balance", ("contrast", "spread", "systems"), {"exposure": True})
+STEPS = Select(PIPELINE, exact=True)
+EVERY_CREATOR = Select(ALL_CREATORS, exact=True)
+KNOWN = Select("creator-catalogue/known-share", exact=True)
+_ITEM = "creator-catalogue/interactions-per-item"
+PER_ITEM, ITEM_RATIO, ITEM_DELTA = (
+    Select(f"{_ITEM}{end}", exact=True) for end in ("", "-ratio", "-delta")
+)
+LOSSES = Select(LOSS, exact=True)
+MRR = Select("creator-reranking/mrr", exact=True)
+AT_TUNING = Select(TUNED, exact=True)
+SLOPE = Select("propagation/slope", exact=True)
+_FITTED = ("intercept", "balance-for-an-even-profile", "residual-sd", "mean-log-odds", "spread",
+           "share-of-an-average-profile")  # fmt: skip
+_FURTHER = ("propagation-placebo", "propagation-mix", "propagation-genre")
+FITTED = tuple(Select(f"propagation/{name}", exact=True) for name in _FITTED)
+FURTHER = tuple(Select(f"{fit}/{name}", exact=True) for fit in _FURTHER for name in _FITTED)
+FURTHER_SLOPES = tuple(Select(f"{fit}/slope", exact=True) for fit in _FURTHER)
 
 
-def _own_profile(e: Estimate) -> tuple[float | None, float | None]:
-    profile = e.details.get("profile")
-    return (None, None) if profile is None or e.value is None else (profile + e.value, profile)
+def attribute(context: Context) -> str:
+    """Return the attribute that was studied, in a word."""
+    known = next(iter(context.find(KNOWN)), None)
+    if known is not None:
+        return str(known.details["attribute"])
+    return str(context.result.plan.options.get("attribute") or "identity")
+
+
+def _inferred(context: Context) -> bool:
+    said = context.result.plan.options.get("inferred") is True
+    return said or context.result.card.facts.get("inferred_identities") == "yes"
+
+
+def _sourced(context: Context, caption: str) -> str:
+    """Return the caption of a chart, with how identities are known where they were inferred."""
+    return f"{caption} Identities were inferred, not asserted." if _inferred(context) else caption
+
+
+def _steps(context: Context, *stages: str) -> list[Estimate]:
+    """Return the shares of some stages, or of all, from the catalog on."""
+    found = [e for e in context.find(STEPS) if e.details.get(STAGE) in (stages or ORDER)]
+    return sorted(found, key=lambda e: ORDER.index(str(e.details[STAGE])))
+
+
+def _told(context: Context) -> list[str]:
+    """Return the identities that are told: of two, the less frequent alone."""
+    if gaps := context.find(GAPS):
+        return list(dict.fromkeys(e.label for e in gaps))
+    found = sorted(_steps(context, "platform"), key=lambda e: (-(e.value or 0.0), e.label))
+    names = [e.label for e in found]
+    return names[-1:] if len(names) == 2 else names
+
+
+def _name(context: Context, label: str) -> str:
+    return shorten(plain((context.names.label(label),)), 40)
+
+
+def _stage(e: Estimate, context: Context) -> str:
+    stage, strategy = str(e.details.get(STAGE)), e.details.get("strategy")
+    if stage == "baseline":
+        return f"one list for everyone: {e.group}"
+    system = shorten(plain((context.names.system(e.system),)), 40)
+    return _STAGES.get(stage) or (f"{system}, {strategy}" if strategy else f"lists of {system}")
+
+
+# -- Sentences.
 
 
 def _unknown(context: Context) -> Text | None:
     """Say how many recommendations are by creators whose identity is not known."""
-    lists = [
-        e for e in context.find(Select(PIPELINE, exact=True)) if e.details.get(STAGE) == "lists"
-    ]
+    lists = _steps(context, "lists")
     known = sum(int(e.details.get("known_places") or 0) for e in lists)
     whole = sum(int(e.details.get("places") or 0) for e in lists)
     if not whole or 1 - known / whole < _LARGE:
@@ -34,8 +137,591 @@ def _unknown(context: Context) -> Text | None:
 
 
 def _genre(context: Context) -> Text:
-    how = " Identities were inferred, not asserted." if inferred(context.result) else ""
+    how = " Identities were inferred, not asserted." if _inferred(context) else ""
     return (f"Unknown identities, and genre, which may explain part of a difference.{how}",)
+
+
+def _how_much_known(context: Context) -> Text | None:
+    known = {e.group: e.value or 0.0 for e in context.find(KNOWN)}
+    if not {"items", "interactions"} <= known.keys():
+        return None
+    return (
+        f"The {attribute(context)} is known for ",
+        Strong(f"{percent(known['items'])} of items"),
+        f" and {percent(known['interactions'])} of interactions.",
+    )
+
+
+def _bounds(context: Context) -> Text | None:
+    """Say between what the share on the platform lies, whatever is unknown."""
+    parts: list[str] = []
+    for e in _steps(context, "platform"):
+        low, high = e.details.get("lowest"), e.details.get("highest")
+        if e.label in _told(context)[:_MOST] and low is not None and high is not None:
+            parts.append(f"{_name(context, e.label)} {percent(low)} to {percent(high)}")
+    if not parts:
+        return None
+    return (
+        f"If items of unknown {attribute(context)} were all of others, or all of one identity, the "
+        f"shares on the platform would lie between these bounds: {'; '.join(parts)}.",
+    )
+
+
+def _unmet(context: Context) -> Text | None:
+    """Say which identities are cataloged and have no item on the platform."""
+    met = {e.label for e in _steps(context, "platform")}
+    unmet = [e for e in _steps(context, "catalogue") if e.label not in met]
+    if not unmet:
+        return None
+    said = [f"{_name(context, e.label)} ({percent(e.value or 0.0)})" for e in unmet[:_MOST]]
+    more = [count(len(unmet) - _MOST, "other identity")] if len(unmet) > _MOST else []
+    return (f"In the catalog, but without an item on the platform: {joined([*said, *more])}.",)
+
+
+def _flagged(context: Context) -> Sequence[Text]:
+    """Warn of items that may hold several works."""
+    table = context.table("creator-resolution")
+    if table is None or "flagged_items" not in table.columns or not table["flagged_items"].sum():
+        return ()
+    items, every, pairs, whole = (
+        int(table[name].sum())
+        for name in ("flagged_items", "items", "flagged_interactions", "interactions")
+    )
+    return (
+        (
+            f"{items:,} of {every:,} items, with {percent(pairs / whole)} of interactions, join "
+            f"editions of many first authors: their {attribute(context)} may be that of another "
+            "book.",
+        ),
+    )
+
+
+def _limits(context: Context) -> Sequence[Text]:
+    inferred = "Identities were inferred, such as from first names. Some are wrong."
+    return (
+        *(((inferred,),) if _inferred(context) else ()),
+        ("Shares are descriptions: they do not say what should be, nor why it is so.",),
+        ("Cataloguers and list makers asserted identities, not always the person. Popular items "
+         "are covered better than others.",),
+    )  # fmt: skip
+
+
+def _slopes_said(context: Context) -> Iterable[Block]:
+    """Say for each system how lists vary with profiles."""
+    lines: list[Text] = []
+    for e in context.find(SLOPE)[: plots.MOST]:
+        who = context.names.system(e.system) if e.system else "All systems"
+        if e.value is None or e.interval is None:
+            lines.append((who, ", ", context.names.label(e.label), f": no slope. {e.reason}."))
+            continue
+        misfit = (e.details.get("misfit") or {}).get("describes") is False
+        but = " A straight line does not describe these lists." if misfit else ""
+        said = f" (slope {SCORE.number(e.value)}, {SCORE.interval(e)}).{but}"
+        lines.append(
+            (who, ", ", context.names.label(e.label), ": lists ", Strong(_varies(e.interval)), said)
+        )
+    if lines:
+        yield Prose(tuple(lines), bullets=True)
+
+
+def _varies(interval: tuple[float, float]) -> str:
+    low, high = interval
+    if low <= 0 <= high:
+        return "do not clearly vary with profiles"
+    if high < 0:
+        return "vary against profiles"
+    if low > 1:
+        return "are more extreme than profiles"
+    return "vary less than profiles" if high < 1 else "vary about as much as profiles"
+
+
+def _refused(context: Context) -> Text | None:
+    """Say which of the further fits gave no numbers."""
+    table = context.table("creator-propagation-fits")
+    if table is None:
+        return None
+    rows = [row for row in table.to_dicts() if row["refused"] and row["within"]]
+    names = list(dict.fromkeys(shorten(row["within"], 60) for row in rows))
+    return (f"These fits gave no numbers: {joined(names)}.",) if names else None
+
+
+def _model(context: Context) -> Text | None:
+    if not context.find(SLOPE):
+        return None
+    return (
+        "Slope 1 and intercept 0: lists vary as much as profiles. Below 1, they vary less; above, "
+        "they are more extreme. The model does not say why.",
+    )
+
+
+# -- Tables and charts of this study alone.
+
+
+def _from_catalog(context: Context) -> Iterable[Block]:
+    """Show the share of each identity that is told, from the catalog to reranked lists."""
+    names = _told(context)[: plots.MOST]
+    steps = [e for e in _steps(context) if e.label in names]
+    if any(e.value is not None for e in steps):
+        shown = [e.replace(group=_stage(e, context), system="") for e in steps]
+        caption = (
+            f"Share of each identity among items of known {attribute(context)}, from the catalog "
+            "to the lists, with 95% confidence intervals."
+        )
+        yield estimate_table(
+            shown, context, name="authors-pipeline", caption=_sourced(context, caption),
+            rows=("group",), columns="label", scale=SHARE, ordered=True,
+        )  # fmt: skip
+
+
+def _rows(context: Context, name: str) -> list[dict[str, Any]]:
+    """Return the rows of a stored table about the identity that is told first."""
+    table, names = context.table(name), _told(context)
+    if table is None or not names:
+        return []
+    return [row for row in table.to_dicts() if row["identity"] == names[0]]
+
+
+def _of(context: Context, system: str) -> str:
+    return plain((context.names.system(system),)) if system else "users\u2019 profiles"
+
+
+def _chart(
+    name: str, title: str, caption: str, make: Callable[[Context, str], Sequence[str]]
+) -> Custom:
+    """Declare a chart about the identity that is told first."""
+
+    def blocks(context: Context) -> Iterable[Block]:
+        told = _told(context)
+        who = _name(context, told[0]) if told else ""
+        panels = tuple(make(context, who)) if told else ()
+        if panels:
+            shown = title.format(who=who)
+            yield Chart(name, shown, _sourced(context, caption), shown, panels)
+
+    return Custom(blocks)
+
+
+def _bins(context: Context, who: str) -> Sequence[str]:
+    rows = _rows(context, "creator-balance-bins")
+    lines = []
+    for system in dict.fromkeys(row["system"] for row in rows):
+        own = [row for row in rows if row["system"] == system]
+        users = sum(row["users"] for row in own)
+        if users:
+            steps = [(row["from"], row["users"] / users) for row in own]
+            lines.append(plots.Line(_of(context, system), [*steps, (1.0, 0.0)], steps=True))
+    if not lines:
+        return ()
+    most = max(y for line in lines for _, y in line.points)
+    x = (f"share of {who} among known items", 0.0, 1.0)
+    said = f"Users by share of {who}"
+    return [plots.plane("", lines, x=x, y=("share of users", 0.0, most), said=said)]
+
+
+def _coverage(context: Context, who: str) -> Sequence[str]:
+    del who
+    table = context.table("creator-coverage")
+    if table is None or not table.height:
+        return ()
+    outcomes = table["outcome"].unique(maintain_order=True).to_list()
+    order = [o for o in outcomes if o not in _REST] + [o for o in _REST if o in outcomes]
+    columns: dict[float, dict[str, float]] = {}
+    for row in table.to_dicts():
+        columns.setdefault(row["percentile"], {})[row["outcome"]] = row["items"]
+    shown = [
+        (at, {_OUTCOMES.get(o, o): found.get(o, 0) / sum(found.values()) for o in order})
+        for at, found in sorted(columns.items())
+        if sum(found.values())
+    ]
+    x = "popularity of the item, percentile"
+    return [plots.stacked("What is known of items", shown, x, "share of items")]
+
+
+def _curves(context: Context, who: str) -> Sequence[str]:
+    curves, points = (
+        [row for row in _rows(context, f"creator-propagation-{name}") if not row["within"]]
+        for name in ("curves", "points")
+    )
+    panels = []
+    for system in list(dict.fromkeys(row["system"] for row in curves))[: plots.MOST]:
+        name = _of(context, system)
+        own = [row for row in curves if row["system"] == system]
+        marks: list[plots.Line | plots.Dot] = [
+            plots.Line(
+                name,
+                [(row["profile"], row["mean"]) for row in own],
+                [(row["profile"], row["low"], row["high"]) for row in own],
+            )
+        ]
+        marks += [
+            plots.Dot(name, row["profile"], row["list"], said=count(row["users"], "user"))
+            for row in points
+            if row["system"] == system
+        ]
+        x, y = (f"share of {who} in {what}" for what in ("the profile", "the list"))
+        panels.append(plots.plane(name, marks, x=(x, 0.0, 1.0), y=(y, 0.0, 1.0), equal=True))
+    return panels
+
+
+def _densities(context: Context, who: str) -> Sequence[str]:
+    rows = _rows(context, "creator-propagation-densities")
+    panels = []
+    for system in list(dict.fromkeys(row["system"] for row in rows))[: plots.MOST + 1]:
+        own = [row for row in rows if row["system"] == system]
+        lines = [
+            plots.Line(kind, [(r["share"], r["density"]) for r in own if r["kind"] == kind])
+            for kind in dict.fromkeys(row["kind"] for row in own)
+        ]
+        # A tendency without any noise may be one sharp peak, beside which nothing else is seen.
+        seen = [r["density"] for r in own if r["kind"] != "smoothed"]
+        most = min(2 * max(seen, default=1.0), max(r["density"] for r in own))
+        x = (f"share of {who}", 0.0, 1.0)
+        panels.append(
+            plots.plane(_of(context, system), lines, x=x, y=("density", 0.0, max(most, 0.1)))
+        )
+    return panels
+
+
+def _slopes(context: Context, who: str) -> Sequence[str]:
+    first = _told(context)[0]
+    slopes = {e.system: e for e in context.find(SLOPE) if e.label == first}
+    dots = []
+    for e in context.find(FITTED[0]):
+        slope = slopes.get(e.system)
+        if e.label != first or slope is None or slope.value is None or e.value is None:
+            continue
+        said = f"{_of(context, e.system)}: slope {slope.value:.3f}, intercept {e.value:.3f}"
+        dots.append(
+            plots.Dot(
+                _of(context, e.system), slope.value, e.value, slope.interval, e.interval, said
+            )
+        )
+    if not dots:
+        return ()
+    axes = []
+    for ends in (
+        [1.0, *(end for dot in dots for end in dot.x_span or (dot.x,))],
+        [0.0, *(end for dot in dots for end in dot.y_span or (dot.y,))],
+    ):
+        room = 0.05 * (max(ends) - min(ends))
+        axes.append((min(ends) - room, max(ends) + room))
+    title = f"Slope and intercept: {who}"
+    x, y = ("slope", *axes[0]), ("intercept", *axes[1])
+    return [plots.plane("", dots, x=x, y=y, nulls=(1.0, 0.0), said=title)]
+
+
+def _misfits(context: Context) -> Iterable[Block]:
+    """Show how far observed shares are from predicted ones, for profiles and every system."""
+    profiles = [e for e in context.find(FITTED[4]) if e.group == "profile fit"]
+    found = [
+        (e, e.details["misfit"])
+        for e in (*profiles, *context.find(SLOPE))
+        if e.details.get("misfit")
+    ]
+    if not found:
+        return
+    titles = {
+        "distance": "Distance", "p_value": "p", "at_zero": "At 0, observed",
+        "predicted_at_zero": "predicted", "at_one": "At 1, observed",
+        "predicted_at_one": "predicted",
+    }  # fmt: skip
+    rows = tuple(
+        (Cell(shorten(_of(context, e.system), 60)), Cell(_name(context, e.label)))
+        + tuple(Cell(SCORE.number(m[name]), value=m[name]) for name in titles)
+        + (Cell(f"{m['n']:,}", value=m["n"]),)
+        for e, m in found
+    )
+    columns = (Column("Of"), Column("Identity"), *(Column(t, True) for t in titles.values()),
+               Column("n", True))  # fmt: skip
+    caption = (
+        "How well the model describes profiles and lists. Distance: Kolmogorov-Smirnov, between "
+        "observed and predicted shares. p: how often data replicated from the model are as far; "
+        "below 0.01 it does not describe them. Then the shares of users at 0 and at 1."
+    )
+    yield Table("authors-misfits", caption, columns, rows)
+
+
+def _profile(e: Estimate) -> float | None:
+    return e.details.get("profile")
+
+
+def _resolution(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
+    flagged: dict[str, tuple[str, Scale | None]] = {"flagged_items": ("Flagged items", COUNT)}
+    return {
+        "outcome": ("Outcome", None),
+        "items": ("Items", COUNT),
+        "items_share": ("of all items", SHARE),
+        "interactions": ("Interactions", COUNT),
+        "interactions_share": ("of all interactions", SHARE),
+    } | (flagged if "flagged_items" in columns else {})
+
+
+def _fits(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
+    named: dict[str, tuple[str, Scale | None]] = {
+        "fit": ("Fit", None),
+        "within": ("Among", None),
+        "identity": ("Identity", None),
+        "users": ("Users", COUNT),
+        "largest_rhat": ("Largest R-hat", Scale(places=4)),
+        "smallest_ess": ("Smallest ESS, bulk", COUNT),
+        "smallest_tail_ess": ("tail", COUNT),
+        "khat": ("k-hat", Scale()),
+        "error_nats": ("Error, nats", SCORE),
+        "refused": ("Refused", None),
+    }
+    return {name: title for name, title in named.items() if name in columns}
+
+
+REACH: dict[str, tuple[str, Scale | None]] = {
+    "system": ("System", None),
+    "users": ("Users", COUNT),
+    "without": ("without a list", COUNT),
+    "short": ("short lists", COUNT),
+    "recommendations": ("Recommendations", COUNT),
+    "distinct": ("Distinct items", COUNT),
+    "distinct_share": ("of recommendations", SHARE),
+    "known_share": ("Known authors", SHARE),
+}
+PREDICTED: dict[str, tuple[str, Scale | None]] = {
+    "identity": ("Identity", None),
+    "system": ("System", None),
+    "kind": ("Kind", None),
+    "mean": ("Mean share", SCORE),
+    "sd": ("SD", SCORE),
+}
+RERANKED: dict[str, tuple[str, Scale | None]] = {
+    "system": ("System", None),
+    "strategy": ("Strategy", None),
+    "candidates": ("Candidates", COUNT),
+    "short": ("Short lists", COUNT),
+}
+HITS = (Detail("Hits before", "hits_before"), Detail("Hits after", "hits_after"))
+SPREAD = (
+    Detail("SD over users", "sd", SCORE),
+    Detail("By exposure", "exposure_mean", SCORE),
+    Detail("Lowest", "lowest", SCORE),
+    Detail("Highest", "highest", SCORE),
+    Detail("Count", "count"),
+    Detail("of known", "of"),
+)
+ANYTHING = ("metric", "system", "label", "group", "against", "value", "p", "n")
+
+SECTIONS = (
+    part(
+        "Lists compared with profiles",
+        Matrix(
+            GAPS,
+            "Share of recommendations with a known author minus the share in the same users\u2019 "
+            f"profiles. {MARKS}",
+            POINTS,
+            reference=("Profiles", _profile),
+        ),
+        Matrix(SHARES, "Share of recommendations with a known author.", SHARE, folded=True),
+        Matrix(GROUP_GAPS, "The same difference within groups of users.", POINTS, folded=True),
+        Listing(
+            (OTHER_GAPS, OTHER_SHARES),
+            "Groups of users and systems compared.",
+            POINTS,
+            ANYTHING,
+            folded=True,
+            name="authors-contrasts",
+        ),
+        Matrix(
+            SEEN_GAPS,
+            "The same difference with places weighted by exposure: high places count more.",
+            POINTS,
+            folded=True,
+        ),
+        Matrix(SEEN_SHARES, "Shares of lists weighted by exposure.", SHARE, folded=True),
+        Listing(
+            (OTHER_SEEN_GAPS, OTHER_SEEN_SHARES),
+            "Groups of users and systems compared, weighted by exposure.",
+            POINTS,
+            ANYTHING,
+            folded=True,
+            name="authors-exposure-contrasts",
+        ),
+        Alert("What this cannot say", _limits),
+    ),
+    part(
+        "From the catalog to the lists",
+        Say((_how_much_known, _bounds, _unmet)),
+        Custom(_from_catalog),
+        Listing(
+            STEPS,
+            "Every share of the pipeline, with its spread over users and with bounds for unknown "
+            "identities.",
+            SHARE,
+            (Detail("Stage", STAGE, None), Detail("Strategy", "strategy", None), "system", "group",
+             "label", "value", *SPREAD, "n"),
+            folded=True,
+            name="authors-pipeline-details",
+        ),
+        Listing(
+            EVERY_CREATOR,
+            "Shares with all creators of an item counted, not the first alone.",
+            SHARE,
+            (Detail("Stage", STAGE, None), "system", "label", "value", *SPREAD, "n"),
+            folded=True,
+        ),
+        Listing(
+            PER_ITEM,
+            "Interactions per item, by identity.",
+            Scale(places=1),
+            ("label", "value", Detail("Median", "median", Scale(places=1)), "n"),
+            "Mean",
+        ),
+        Listing(
+            ITEM_RATIO,
+            "Interactions per item, relative to items of other known identities.",
+            RATIO,
+            ("label", "value", "p", "n"),
+            "Ratio",
+            folded=True,
+        ),
+        Listing(
+            ITEM_DELTA,
+            "Cliff\u2019s delta of interactions per item: above 0, items of the identity have "
+            "more.",
+            SCORE,
+            ("label", "value", "p", "n"),
+            folded=True,
+        ),
+    ),
+    part(
+        "What is known of items",
+        Alert("Items that may hold several works", _flagged),
+        _chart(
+            "authors-coverage",
+            "What is known, by popularity",
+            "Items by number of interactions, the least popular left. Unlinked: no book, author or "
+            "record.",
+            _coverage,
+        ),
+        Stored("creator-resolution", "What is known of items, and of the interactions with them.",
+               _resolution, words=_OUTCOMES),
+        Listing(
+            KNOWN, "Share whose identity is known.", SHARE, ("group", "value", "n"), folded=True
+        ),
+    ),
+    part(
+        "Profiles and lists",
+        _chart(
+            "authors-bins",
+            "How users are spread: {who}",
+            "Users in steps of 0.05. A narrow line means that users get much the same mix.",
+            _bins,
+        ),
+        Stored("creator-list-coverage", "How much lists reach, over the sample of profiles.",
+               REACH),
+    ),
+    part(
+        "How profiles show in lists",
+        Custom(_slopes_said),
+        Say((_model, _refused)),
+        _chart(
+            "authors-curves",
+            "How profiles show in lists: {who}",
+            "Line and band: the fitted mean with its 95% interval. Dots: means of users by tenths "
+            "of their profile. Dashed: lists like profiles.",
+            _curves,
+        ),
+        Listing(
+            SLOPE,
+            "Slopes by system, with 95% posterior intervals.",
+            SCORE,
+            ("system", "label", "value", Detail("P(slope > 1)", "above_one", Scale()), "n"),
+            "Slope",
+        ),
+        Listing(
+            FITTED,
+            "Everything else that the model estimates.",
+            SCORE,
+            ("metric", "system", "label", "group", "value", "n"),
+            folded=True,
+        ),
+        Listing(
+            FURTHER_SLOPES,
+            "Further slopes: for a placebo attribute made of a hash of item ids, with each "
+            "user\u2019s genre mix held fixed, and among items of one genre.",
+            SCORE,
+            ("metric", "system", "label", "group", "value",
+             Detail("P(slope > 1)", "above_one", Scale()), "n"),
+            "Slope",
+            folded=True,
+        ),
+        Listing(
+            FURTHER,
+            "Everything else that the further fits estimate.",
+            SCORE,
+            ("metric", "system", "label", "group", "value", "n"),
+            folded=True,
+        ),
+        Stored(
+            "creator-propagation-fits",
+            "How far each fit can be trusted; one that did not converge gives no numbers. Draws "
+            "are weighted and no chain, so k-hat is in place of divergences.",
+            _fits,
+            folded=True,
+        ),
+    ),
+    part(
+        "What control costs",
+        Matrix(
+            LOSSES,
+            "Change of MRR after reranking, paired over users, by strategy. Above 0 is a loss.",
+            RELATIVE,
+            rows=("group",),
+        ),
+        Listing(
+            LOSSES,
+            "The same with the hits behind it.",
+            RELATIVE,
+            ("system", "group", "value", *HITS, "n"),
+            "Loss of MRR",
+            folded=True,
+            name="authors-losses",
+        ),
+        Listing(
+            MRR,
+            "Accuracy by strategy.",
+            SCORE,
+            ("system", "group", "value", Detail("Hits", "hits"), "n"),
+            "MRR",
+            folded=True,
+        ),
+        Listing(
+            AT_TUNING,
+            "Accuracy at tuning: the best of many trials, on other users. It flatters.",
+            SCORE,
+            ("system", Detail("Measure", "metric", None), "value"),
+            folded=True,
+        ),
+        Stored("creator-reranking", "Candidates and short lists.", RERANKED, folded=True),
+    ),
+    part(
+        "Predicted shares",
+        _chart(
+            "authors-densities",
+            "Observed and predicted shares: {who}",
+            "Densities of observed shares, of what the model predicts for new users, and of their "
+            "tendency without the noise of short profiles or lists (smoothed; sharp peaks are cut "
+            "off).",
+            _densities,
+        ),
+        Stored("creator-propagation-predicted", "Observed shares, shares predicted for 10,000 new "
+               "users, and smoothed shares.", PREDICTED),
+        Custom(_misfits),
+        _chart(
+            "authors-slope-intercept",
+            "Slopes and intercepts: {who}",
+            "95% posterior intervals. Dashed: slope 1 and intercept 0, lists that vary as profiles "
+            "do.",
+            _slopes,
+        ),
+        appendix=True,
+    ),
+)  # fmt: skip
 
 
 @question("authors")
@@ -55,7 +741,6 @@ def authors_question() -> Question:
                 object="{more} by {what} authors",
                 what="{what} authors",
                 compared=("recommendations", "users\u2019 profiles"),
-                levels=_own_profile,
                 scale=POINTS,
                 harm="both",
             ),
@@ -68,15 +753,5 @@ def authors_question() -> Question:
         changes=(_unknown, _genre),
         inspect="Compare what {systems} recommend by {what} with the catalog, and run the audit "
         "again after changes.",
-        sections=(
-            Legacy(
-                (
-                    "authors",
-                    "authors-lists",
-                    "authors-reranking",
-                    "authors-propagation",
-                    "authors-further",
-                )
-            ),
-        ),
+        sections=SECTIONS,
     )

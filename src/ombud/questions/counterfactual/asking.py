@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
 from ombud.metrics.engine.estimator import Settings
-from ombud.probes import BlackBoxReachability, HistorySystem, HttpHistorySystem
+from ombud.probes import BlackBoxReachability, HttpHistorySystem
 from ombud.probes.blackbox.questions import Questions
 from ombud.probes.blackbox.reach import same_answers
-from ombud.probes.blackbox.systems import Fields, FieldSystem
+from ombud.probes.blackbox.systems import Fields, FieldSystem, HistorySystem
 from ombud.probes.summaries import ReachTable, reach_summary
 from ombud.questions.counterfactual.check import WHERE
 from ombud.questions.counterfactual.part import Part

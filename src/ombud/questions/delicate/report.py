@@ -2,22 +2,110 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ombud.questions.delicate.published import published_transfer
 from ombud.questions.tautologies import tautologies
 from ombud.registry import question
+from ombud.report import plots
+from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select
-from ombud.report.legacy import Legacy
-from ombud.report.model import Text
-from ombud.report.numbers import POINTS, SHARE, percent
+from ombud.report.display import count, shorten
+from ombud.report.format import p_text
+from ombud.report.model import Block, Cell, Chart, Column, Prose, Table, Text, plain
+from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question
+from ombud.report.show import (
+    MARKS,
+    Alert,
+    Custom,
+    Frame,
+    Grid,
+    Listing,
+    Matrix,
+    Say,
+    Stored,
+    part,
+    under,
+)
 from ombud.stats.estimate import Estimate
 
 _LARGE = 0.1
+_WORDS = 6
+_PUBLISHED_AS = {"tweeteval-hate": "HatEval A"}
+_READ = {"cut": "first window alone", "max": "highest window", "mean": "mean of windows"}
+
+# -- What was measured, by name.
+
 RECALL = Select("detection-recall", ("contrast",))
 SWAPS = Select("swap/flips-changed", ("overall",), exact=True)
+TRIPLETS = Select("winogender/fails", ("overall",), exact=True)
+TEMPLATES = Select("template/fails", exact=True)
+_RATES = {
+    "Precision": "detection-precision",
+    "Recall": "detection-recall",
+    "F1": "detection-f1",
+    "Accuracy": "detection-accuracy",
+    "Share flagged": "flag-share",
+    "False-positive rate": "false-positive-rate",
+}
+LEVELS = tuple((title, Select(name, ("overall",))) for title, name in _RATES.items())
+AREA = Select("detection/auc", ("overall",), exact=True)
+TUNED = Select("detection/tuned-f1", exact=True)
+PAIRS = (
+    Select("detection/accuracy-difference", exact=True),
+    Select("detection-f1", ("systems",)),
+    Select("detection/auc", ("systems",), exact=True),
+    *(Select(n, ("systems",)) for t, n in _RATES.items() if t != "F1"),
+)
+RANGE = Select("country/score-range", exact=True)
+BASE_RATES = Select("base-rates/precision", exact=True)
+ALPHAS = Select("ratings/alpha", exact=True)
+RATED_F1 = Select("ratings/f1", exact=True)
+RATED = tuple(
+    Select(f"ratings/{name}", exact=True)
+    for name in ("precision", "recall", "log-loss", "calibration", "within-one", "weighted-kappa")
+)
+CHANGED = Select("repeats/changed", exact=True)
+ONE_ANSWER = Select("repeats/f1-one-answer", exact=True)
 
 
-def _is_topic(e: Estimate) -> bool:
-    """Return whether a group is a topic: a term list would find its own terms by definition."""
+def _of(root: str, role: str, *names: str) -> tuple[tuple[str, Select], ...]:
+    titles = {"f1": "F1", "flag-share": "Share flagged"}
+    return tuple(
+        (titles.get(n, n.capitalize()), Select(f"{root}/{n}", (role,), exact=True))  # type: ignore[arg-type]
+        for n in names
+    )
+
+
+# -- Words.
+
+
+def _texts(e: Estimate, context: Context) -> str:
+    """Return the texts of a group in words."""
+    kind, _, value = e.group.partition("=")
+    if kind in {"topic", "coarse-topic"}:
+        if value == "no term":
+            return "texts without a listed term"  # shown, though in no family
+        return f"texts about {plain((context.names.group(e.group),)).lower()}"
+    before = {
+        "severity": "texts with terms rated",
+        "length": "texts of",
+        "source": "texts from",
+        "set": "texts of",
+        "language": "texts in",
+        "risk": "texts of risk",
+    }
+    return f"{before[kind]} {value}" if kind in before else plain((context.names.members(e.group),))
+
+
+def _is_told(e: Estimate) -> bool:
+    """Return whether a group is in the family: texts with and without a term are not.
+
+    Terms decide who is in them, and many systems decide by terms: what would be found is half
+    true by definition. `ombud.questions.tautologies` finds the pairs that are so altogether.
+    """
     return not e.group.startswith("explicit=") and not e.group.endswith("=no term")
 
 
@@ -25,56 +113,484 @@ def _swapped(e: Estimate) -> tuple[float | None, float | None]:
     return e.value, 0.0
 
 
+# -- Sentences.
+
+
 def _unlabeled(context: Context) -> Text | None:
     facts = context.result.card.facts
     texts, unknown = facts.get("texts"), facts.get("label_unknown")
     if not (isinstance(texts, int) and isinstance(unknown, int) and texts):
         return None
-    return (
-        (f"{percent(unknown / texts)} of texts have no label.",)
-        if unknown / texts >= _LARGE
-        else None
-    )
+    share = unknown / texts
+    return (f"{percent(share)} of texts have no label.",) if share >= _LARGE else None
 
 
 def _raters(context: Context) -> Text:
+    del context
     return ("Other raters, or another line between delicate and not. Terms define the topics.",)
+
+
+def _found(context: Context) -> Iterable[Block]:
+    """Say what each system finds and flags wrongly, in counts."""
+    lines: list[Text] = []
+    for e in context.find(LEVELS[2][1]):
+        cells = [e.details.get(f"count of {name}") for name in ("tp", "fp", "fn", "tn")]
+        if None in cells:
+            continue
+        tp, fp, fn, tn = (int(n or 0) for n in cells)
+        found = Strong(f"{tp:,} of {tp + fn:,}")
+        wrong = f" delicate texts, and flags {fp:,} of {fp + tn:,} others."
+        lines.append((context.names.system(e.system), " finds ", found, wrong))
+    if lines:
+        yield Prose(tuple(lines), bullets=True)
+
+
+def _seen(context: Context) -> Sequence[Text]:
+    """Warn of detectors that have seen audited texts."""
+    table = context.table("seen-texts")
+    lines: list[Text] = []
+    for row in [] if table is None else table.to_dicts():
+        said = [
+            f"was {how} {row[how]:,} of the {row['texts']:,} audited texts"
+            for how in ("trained on", "calibrated on")
+            if row[how]
+        ]
+        if said:
+            who = context.names.system(row["system"])
+            lines.append((who, f" {' and '.join(said)}: its figures are too good."))
+    return lines
+
+
+def _tuned(context: Context) -> Text | None:
+    if not context.find(TUNED):
+        return None
+    return (
+        "F1 tuned on the test: the threshold is the one that does best on these very texts, as in "
+        "the paper. It is too high for new texts.",
+    )
+
+
+def _topics(context: Context) -> Text | None:
+    if not any(e.group.startswith("topic=") for e in context.find(RECALL)):
+        return None
+    return (
+        "Terms of a dictionary define topics. A text counts in each of its topics; a topic "
+        "without such terms in the text is not seen. Detectors that decide by the same dictionary "
+        "are not compared by topic: the result would be true by definition.",
+    )
+
+
+def _standing_out(context: Context) -> Iterable[Block]:
+    """Name the words that stand out among errors."""
+    table = context.table("error-terms")
+    if table is None or not table.height:
+        return
+    words: dict[tuple[str, str], list[str]] = {}
+    for row in table.to_dicts():
+        if row["p_adjusted"] is None or row["p_adjusted"] < 0.05:
+            words.setdefault((row["system"], row["error"]), []).append(row["term"])
+    lines: list[Text] = [
+        (
+            context.names.system(system),
+            f", {'wrongly flagged' if error == 'false positive' else 'missed'} texts: "
+            f"{', '.join(some[:_WORDS])}.",
+        )
+        for (system, error), some in words.items()
+    ]
+    if not lines:
+        lines = [("No word clearly stands out among errors.",)]
+    yield Prose(tuple(lines), bullets=len(lines) > 1)
+    yield Prose(
+        (
+            (
+                "Words are compared with texts of the same label that were decided correctly. "
+                "Offensive words are masked.",
+            ),
+        )
+    )
+
+
+def _rare(context: Context) -> Text | None:
+    found = context.find(BASE_RATES)
+    here = next((e.details.get("base rate of the test") for e in found), None)
+    if not found:
+        return None
+    said = f"In this test {percent(float(here))} of texts are delicate. " if here else ""
+    return (f"{said}Where fewer are, more of the flags are wrong.",)
+
+
+def _flips(context: Context) -> Iterable[Block]:
+    """Say how many decisions each swap changes."""
+    lines: list[Text] = []
+    for e in context.find(SWAPS, TRIPLETS, TEMPLATES):
+        flips = e.details.get("flips", e.details.get("fails"))
+        if e.value is None or flips is None or not e.n:
+            continue
+        triplet = e.key == TRIPLETS.metric
+        what = "triplets" if triplet else "templates" if e.key == TEMPLATES.metric else "texts"
+        test = "Winogender" if triplet else plain((context.names.label(e.label),))
+        ways = e.details.get("to flagged"), e.details.get("to allowed")
+        more = (
+            f" ({ways[0]} to flagged, {ways[1]} to allowed)" if flips and None not in ways else ""
+        )
+        p = e.details.get("mcnemar mid-p")
+        more += f"; one way more than the other: p {p_text(p)}" if flips and p is not None else ""
+        said = f" {what} decided differently{more}."
+        lines.append(
+            (context.names.system(e.system), f", {test}: ", Strong(f"{flips:,} of {e.n:,}"), said)
+        )
+    if lines:
+        yield Prose(tuple(lines), bullets=True)
+
+
+def _again(context: Context) -> Iterable[Block]:
+    """Say how many decisions change when a system is asked again."""
+    lines: list[Text] = []
+    for e in context.find(CHANGED):
+        texts, asked = e.details.get("texts", e.n), int(e.details.get("repeats", 2))
+        changed = Strong(f"{e.details.get('changed', 0):,} of {texts:,} texts")
+        end = f", asked about each up to {count(asked, 'time')}."
+        lines.append((context.names.system(e.system), " changed its decision about ", changed, end))
+    if lines:
+        yield Prose(tuple(lines))
+
+
+def _long(context: Context) -> Iterable[Block]:
+    """Say how many texts are longer than what a detector reads at once."""
+    table = context.table("long-texts")
+    lines: list[Text] = []
+    for row in [] if table is None else table.to_dicts():
+        longer = row["longer than the window"]
+        if longer:
+            said = (
+                f" reads {row['window']} tokens at once; {count(longer, 'labeled text')} "
+                f"{'is' if longer == 1 else 'are'} longer. Read to the end, "
+                f"{row['max differs from cut']:,} are decided differently by their highest window "
+                f"and {row['mean differs from cut']:,} by the mean of windows. It uses: "
+                f"{row['used']}."
+            )
+            lines.append((context.names.system(row["system"]), said))
+    if lines:
+        yield Prose(tuple(lines))
+
+
+def _heads(context: Context) -> Text | None:
+    if not context.find(Select("heads/f1", exact=True)):
+        return None
+    return (
+        "These detectors differ in the head alone. Rule ", Strong("threshold"), ": the probability "
+        "of risk 3 and more is above it. Rule ", Strong("argmax"), ": the most probable class is 3 "
+        "or more. A binary head has no classes; its argmax is one half.",
+    )  # fmt: skip
+
+
+def _replaced(context: Context) -> Text | None:
+    found = context.find(Select("training/f1", exact=True))
+    if not any(e.label == "countries replaced" for e in found):
+        return None
+    return ("Sentences that tell facts become false when a country is replaced.",)
+
+
+def _recovered(context: Context) -> Text | None:
+    if context.table("published-figures") is None:
+        return None
+    return (
+        "Counts were recovered from rounded figures and class sizes, and have intervals where just "
+        "one confusion matrix fits. These are other texts than those of this audit, unless you "
+        "audit the published benchmark itself. # marks thresholds chosen on the test.",
+    )
+
+
+# -- Charts and tables of this question alone.
+
+
+def _curves(context: Context) -> Iterable[Block]:
+    """Draw precision over recall at all thresholds."""
+    table = context.table("precision-recall")
+    lines = []
+    for (system,), some in () if table is None else table.group_by(["system"], maintain_order=True):
+        # A few points are a line that nothing is behind: the system has no scores but 0 and 1.
+        if some.height > 4:
+            points = list(zip(some["recall"].to_list(), some["precision"].to_list(), strict=True))
+            lines.append(plots.Line(plain((context.names.system(str(system)),)), points))
+    if lines:
+        title = "Precision and recall at every threshold"
+        x, y = ("recall", 0.0, 1.0), ("precision", 0.0, 1.0)
+        caption = "The curve describes these texts; the tables have confidence intervals."
+        yield Chart(
+            "precision-recall",
+            title,
+            caption,
+            title,
+            (plots.plane("", lines, x=x, y=y, said=title),),
+        )
+
+
+def _map(context: Context) -> Iterable[Block]:
+    """Draw the scores of one sentence with every country, for one system."""
+    table = context.table("bias-country")
+    spread = [e for e in context.find(RANGE) if e.value]
+    if table is None or not spread:
+        return
+    widest = max(spread, key=lambda e: e.value or 0.0).system
+    rows = table.filter((table["system"] == widest) & table["score"].is_not_null()).to_dicts()
+    values = {row["numeric"]: (row["name"], row["score"]) for row in rows}
+    if not values:
+        return
+    system = plain((context.names.system(widest),))
+    title = f"One sentence, every country: scores of {shorten(system, 40)}"
+    caption = (
+        f"{count(len(values), 'country')} and territories; those too small to draw are dots. "
+        "Outlines: Natural Earth."
+    )
+    yield Chart("country-map", title, caption, title, (plots.world(title, values),))
+
+
+def _transfer(context: Context) -> Iterable[Block]:
+    """Show what was published on the data sets of the audit."""
+    sets = dict.fromkeys(
+        e.group.removeprefix("set=")
+        for e in context.find(Select("detection-f1", ("group",)))
+        if e.group.startswith("set=")
+    )
+    names = {_PUBLISHED_AS.get(name, name) for name in sets}
+    found = [row for row in published_transfer() if row.dataset in names]
+    if not found:
+        return
+    rows = tuple(
+        (Cell(row.dataset), Cell(row.method))
+        + tuple(Cell(f"{v / 100:.3f}", value=v / 100) for v in (row.precision, row.recall, row.f1))
+        + (Cell(row.note),)
+        for row in found
+    )
+    columns = (Column("Data set"), Column("Method"), Column("Precision", True),
+               Column("Recall", True), Column("F1", True), Column("Before comparing"))  # fmt: skip
+    caption = "What was published on the same data sets, without intervals."
+    yield Table("published-transfer", caption, columns, rows)
+
+
+def _columns(
+    counts: Sequence[str] = (), shares: Sequence[str] = (), words: Sequence[str] = ()
+) -> Any:
+    """Return titles and formats of a stored table whose columns depend on the data."""
+
+    def frame(columns: Sequence[str]) -> Frame:
+        made: dict[str, tuple[str, Scale | None]] = {}
+        for name in columns:
+            title = name.upper() if len(name) == 2 else name.replace("_", " ").capitalize()
+            scale = COUNT if name in counts or name.startswith("said ") else None
+            made[name] = (title, SCORE if name in shares else scale)
+        return {name: made[name] for name in columns if not words or name in words}
+
+    return frame
+
+
+_COUNTS = ("tp", "fp", "fn", "tn", "texts", "matrices", "training texts", "validation texts",
+           "both", "first alone", "second alone", "neither", "trained on", "calibrated on",
+           "errors_with", "errors", "right_with", "right", "risk")  # fmt: skip
+_NUMBERS = ("precision", "recall", "f1", "accuracy", "macro_f1", "threshold", "score", "flagged",
+            "log_odds", "z", "p_adjusted")  # fmt: skip
+STORED = _columns(_COUNTS, _NUMBERS)
+COUNTRY = _columns((), _NUMBERS, ("system", "iso3", "name", "continent", "region", "flagged",
+                                  "score"))  # fmt: skip
+ANYTHING = ("metric", "system", "label", "group", "against", "value", "p", "n")
+HEADS = _of("heads", "overall", "precision", "recall", "f1")
+LONG = _of("long-texts", "overall", "f1", "precision", "recall", "flag-share")
+PUBLISHED = _of("published", "overall", "precision", "recall", "f1")
+NOTIONS = _of("notions", "overall", "agreement", "kappa")
+
+SECTIONS = (
+    part(
+        "How well delicate texts are found",
+        Custom(_found),
+        Alert("Texts seen before", _seen),
+        Grid(
+            (*LEVELS[:4], ("ROC area", AREA), ("F1, tuned on the test", TUNED)),
+            "How well each system finds delicate texts, with 95% confidence intervals.",
+            SCORE,
+        ),
+        Say((_tuned,)),
+        Custom(_curves),
+        Stored("precision-recall", "Precision and recall at every threshold.", STORED, folded=True),
+        Listing(
+            PAIRS,
+            "Two systems on the same texts: McNemar for correct decisions, DeLong for the ROC "
+            "area, bootstrap for the others.",
+            DIFFERENCE,
+            ("metric", "system", "against", "value", "p", "n"),
+            "Difference",
+            folded=True,
+            name="detection-tests",
+        ),
+        Stored("detection-counts", "Counts: flagged correctly (TP) and wrongly (FP), missed (FN), "
+               "let through correctly (TN).", STORED, folded=True),
+        Stored("seen-texts", "How detectors decide, and how many of the audited texts they have "
+               "seen before.", STORED, folded=True),
+        Stored("seen-by-set", "The same by data set.", STORED, folded=True),
+    ),
+    part(
+        "Which delicate texts are missed",
+        Matrix(
+            RECALL,
+            f"Share of delicate texts found, compared with other delicate texts. {MARKS}",
+            POINTS,
+            rows=("group",),
+        ),
+        Say((_topics,)),
+        *(
+            Matrix(Select(name, ("group",)), f"{title} by group.", SCORE, ("group",), folded=True)
+            for title, name in _RATES.items()
+        ),
+        *(
+            Matrix(Select(name, ("contrast",)), f"{title}: difference from other texts.", POINTS,
+                   ("group",), folded=True)
+            for title, name in _RATES.items()
+            if title != "Recall"
+        ),
+        Custom(_transfer),
+    ),
+    part(
+        "What sways decisions",
+        Custom(_flips),
+        Matrix(SWAPS, "Share of decisions that change, of the texts that a swap changes.", SHARE,
+               rows=("label",)),
+        Custom(_map),
+        Stored("bias-country", "Every country and territory.", COUNTRY, folded=True),
+        Listing(
+            under("swap/", "winogender/", "country/", "template/"),
+            "Every number of the bias tests.",
+            SCORE,
+            ANYTHING,
+            folded=True,
+            name="bias-table",
+        ),
+    ),
+    part(
+        "What goes with errors",
+        Custom(_standing_out),
+        Stored("error-terms", "Words that stand out among errors (log odds ratio; p corrected).",
+               STORED, folded=True),
+        Stored("error-examples", "The surest errors; offensive words are masked unless the plan "
+               "says otherwise.", STORED, folded=True),
+    ),
+    part(
+        "Where delicate texts are rare",
+        Say((_rare,)),
+        Matrix(BASE_RATES, "Precision by the share of texts that are delicate.", SCORE,
+               rows=("label",)),
+    ),
+    part(
+        "Long texts",
+        Custom(_long),
+        Grid(LONG, "Texts longer than the window of a detector, by how they are read: the first "
+             f"window alone (cut), the {_READ['max']} (max), the {_READ['mean']} (mean).", SCORE,
+             rows=("system", "label")),
+        Listing(
+            under("long-texts/"),
+            "Every number about long texts.",
+            SCORE,
+            ANYTHING,
+            folded=True,
+            name="long-texts-table",
+        ),
+    ),
+    part(
+        "Asked again",
+        Custom(_again),
+        Grid((("Texts that change", CHANGED), ("F1 of one answer", ONE_ANSWER)),
+             "Stability under repeats.", SCORE),
+        Stored("decision-stability", "Repeats by system.", STORED, folded=True),
+    ),
+    part(
+        "What raters say",
+        Listing(ALPHAS, "Krippendorff\u2019s alpha of the raters. The paper\u2019s 0.65 does not "
+                "say which it is.", SCORE, ("metric", "value", "n"), "Alpha"),
+        Matrix(RATED_F1, "F1 against each label that ratings make.", SCORE, rows=("label",)),
+        Listing(RATED, "Precision, recall, calibration and risk classes against ratings.", SCORE,
+                ("metric", "system", "label", "value", "n"), folded=True, name="ratings-table"),
+        Stored("risk-confusion", "Risk by raters (rows) and the most probable class of the system.",
+               STORED, folded=True),
+        Stored("rating-counts", "How many texts each label has.", STORED, folded=True),
+    ),
+    part(
+        "What several labels say",
+        Grid(NOTIONS, "Labels of the same texts, two by two.", SCORE, rows=("label",)),
+        Listing(Select("notions/given", exact=True), "One label, of the texts with another.", SHARE,
+                ("label", "group", "value", "n"), folded=True),
+        Stored("label-cross-table", "Texts with both labels, one, or neither.", STORED,
+               folded=True),
+    ),
+    part(
+        "Heads and rules",
+        Say((_heads,)),
+        Grid(HEADS, "Heads and rules, trained on the same texts.", SCORE),
+        Listing(
+            (Select("heads/accuracy-difference", exact=True),
+             *(Select(f"heads/{n}", ("systems",), exact=True) for n in ("f1", "precision",
+                                                                       "recall"))),
+            "Two heads or rules on the same texts.",
+            DIFFERENCE,
+            ("metric", "system", "against", "value", "p", "n"),
+            "Difference",
+            folded=True,
+            name="head-pairs",
+        ),
+        Grid(_of("heads", "overall", "within-one", "weighted-kappa"), "Predicted risk class.",
+             SCORE, rows=("system", "label")),
+        Grid(_of("training", "overall", "f1", "flips", "country-sd"),
+             "Trained on texts as given, and on changed texts: F1, decisions that flip when gender "
+             "is swapped, and spread of scores over countries.", SCORE, rows=("label", "system")),
+        Listing(Select("training/f1", ("systems",), exact=True), "F1 with changed training texts "
+                "minus F1 as given.", DIFFERENCE, ("label", "system", "against", "value", "p", "n"),
+                "Difference"),
+        Say((_replaced,)),
+        Stored("head-confusion", "Risk by raters (rows) and by each head.", STORED, folded=True),
+        Stored("heads", "Thresholds and sizes.", STORED, folded=True),
+    ),
+    part(
+        "Published figures",
+        Say((_recovered,)),
+        Grid(PUBLISHED, "Published figures, with the confidence intervals that their counts allow.",
+             SCORE),
+        Stored("published-figures", "Counts behind published figures.", STORED, folded=True),
+    ),
+)  # fmt: skip
 
 
 @question("delicate")
 def delicate() -> Question:
     """Declare which delicate texts are found less than others, and which swaps flip decisions."""
+    swapped = Phrase(
+        sentence="{system} decides {level} of texts differently when only {what} is swapped.",
+        fallback="{system} decides {size} of texts differently when only {what} is swapped.",
+        summary="{system} changes decisions when only {objects} is swapped",
+        object="{what}",
+        what="{what} swapped",
+        who="texts",
+        compared=("decisions changed", "none"),
+        levels=_swapped,
+        scale=SHARE,
+        null=0.0,
+    )
     return Question(
         name="delicate",
         asks="Which delicate texts are missed?",
         family={
             RECALL: Phrase(
-                sentence="{system} finds {level} of delicate {who}, compared with {other} of "
+                sentence="{system} finds {level} of delicate {note}, compared with {other} of "
                 "other delicate texts.",
-                fallback="{system} finds fewer of the delicate {who} than of others: {size}.",
-                summary="{system} finds fewer delicate texts about {objects}",
-                object="{group}",
+                fallback="{system} finds fewer of the delicate {note} than of others: {size}.",
+                summary="{system} finds fewer of the delicate {objects}",
+                object="{note}",
                 what="delicate texts",
-                who="{group}",
-                compared=("{who}", "other delicate texts"),
+                who="{note}",
+                compared=("{note}", "other delicate texts"),
                 scale=POINTS,
                 harm="less",
-                keep=_is_topic,
+                keep=_is_told,
+                note=_texts,
             ),
-            SWAPS: Phrase(
-                sentence="{system} decides {level} of texts differently when only {what} is "
-                "swapped.",
-                fallback="{system} decides {size} of texts differently when only {what} is "
-                "swapped.",
-                summary="{system} changes decisions when only {objects} is swapped",
-                object="{what}",
-                what="{what} swapped",
-                who="texts",
-                compared=("decisions changed", "none"),
-                levels=_swapped,
-                scale=SHARE,
-                null=0.0,
-            ),
+            SWAPS: swapped,
         },
         systems="detector",
         yes=(
@@ -85,23 +601,6 @@ def delicate() -> Question:
         possible="Could still be {bound}.",
         changes=(_unlabeled, _raters),
         inspect="Read the delicate texts that {systems} miss, retrain, and run the audit again.",
+        sections=SECTIONS,
         tautologies=tautologies,
-        sections=(
-            Legacy(
-                (
-                    "delicate",
-                    "delicate-groups",
-                    "delicate-errors",
-                    "delicate-base-rates",
-                    "delicate-bias",
-                    "delicate-ratings",
-                    "delicate-stability",
-                    "delicate-published",
-                    "delicate-transfer",
-                    "delicate-labels",
-                    "delicate-long-texts",
-                    "delicate-heads",
-                )
-            ),
-        ),
     )

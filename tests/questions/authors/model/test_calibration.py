@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ombud.questions.authors.model import Priors, fit_propagation
+from ombud.questions.authors.model.fits import fit_propagation
+from ombud.questions.authors.model.priors import Priors
 
 Make = Callable[..., Any]
 PRIORS = Priors(mean_sd=0.8, intercept_sd=0.6, slope_sd=0.8, spread_rate=1.0, residual_rate=1.5)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ombud.questions.authors.model import Priors, fit_propagation
 from ombud.questions.authors.model._importance import smooth_weights
 from ombud.questions.authors.model._kernel import list_integral
+from ombud.questions.authors.model.fits import fit_propagation
+from ombud.questions.authors.model.priors import Priors
 
 
 def logistic(x: np.ndarray) -> np.ndarray:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ombud.questions.authors.model import PropagationFit, _expansion, _kernel, fit_propagation, fits
+from ombud.questions.authors.model import _expansion, _kernel, fits
 from ombud.questions.authors.model._counts import Counts
 from ombud.questions.authors.model._importance import _check
 from ombud.questions.authors.model._kernel import Exhausted, Nodes, Work
 from ombud.questions.authors.model._target import starting_point
+from ombud.questions.authors.model.fits import PropagationFit, fit_propagation
 
 Make = Callable[..., Any]
 

@@ -1,0 +1,143 @@
+"""What a reader sees of a delicate-text audit: the verdict, its words, charts and warnings."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from ombud.audits import MetricInfo, Plan, Result
+from ombud.audits.audit import in_families
+from ombud.report.model import Chart, Prose, Table, plain
+from ombud.report.page import build_page
+from ombud.report.verdict import declared_families, verdicts_of
+from ombud.stats.estimate import Estimate
+from ombud.stats.proportions import proportion
+
+SYSTEMS = {
+    "model": {"type": "detector", "path": "own"},
+    "terms": {"type": "keyword", "dictionary": "delicate@1"},
+}
+RECALL = MetricInfo({"name": "detection-recall"}, "recall", key="detection-recall")
+
+
+def gap(system: str, group: str, value: float, p: float, misses: int = 40) -> Estimate:
+    return Estimate(
+        metric="recall", key="detection-recall", kind="gap", system=system, group=group,
+        against="texts outside the group", value=value, interval=(value - 0.05, value + 0.05),
+        method="BCa", n=60, unit="text", null=0.0, p_value=p, events=misses,
+        details={"level": 0.8 + value, "other_level": 0.8},
+    )  # fmt: skip
+
+
+def result(*estimates: Estimate, tables: dict[str, pl.DataFrame] | None = None) -> Result:
+    plan = Plan(preset="delicate", systems=SYSTEMS)
+    found = Result(plan, estimates, (RECALL,), tables=tables or {})
+    return in_families(found, declared_families(found))
+
+
+def blocks(found: Result, kind: type) -> list:
+    made = build_page(found).sections
+    return [b for s in made for b in s.blocks if isinstance(b, kind)]
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        ("topic=addictions", "delicate texts about addictions"),
+        ("length=up to 50 words", "delicate texts of up to 50 words"),
+        ("source=forum", "delicate texts from forum"),
+        ("risk=5", "delicate texts of risk 5"),
+        ("severity=offensive", "delicate texts with terms rated offensive"),
+        ("language=de", "delicate texts in de"),
+    ],
+)
+def test_a_group_is_named_by_what_its_texts_are(group: str, words: str) -> None:
+    (verdict,) = verdicts_of(result(gap("model", group, -0.3, 0.0001)))
+    assert verdict.answer == "yes"
+    (finding,) = verdict.findings
+    assert words in plain(finding.sentence)
+    assert "50.0%" in plain(finding.sentence) and "80.0%" in plain(finding.sentence)
+
+
+def test_more_recall_is_no_harm() -> None:
+    (verdict,) = verdicts_of(result(gap("model", "topic=addictions", 0.15, 0.0001)))
+    assert verdict.answer == "no clear evidence"
+
+
+def test_pairs_that_are_true_by_definition_are_in_no_family() -> None:
+    groups = ("topic=addictions", "topic=no term", "explicit=a term", "length=up to 50 words")
+    found = result(*(gap(s, g, -0.3, 0.001) for s in SYSTEMS for g in groups))
+    (verdict,) = verdicts_of(found)
+    assert {(e.system, e.group) for e in verdict.family.estimates} == {
+        ("model", "topic=addictions"),
+        ("model", "length=up to 50 words"),
+        ("terms", "length=up to 50 words"),
+    }
+    assert {e.correction for e in verdict.family.estimates} == {"benjamini-hochberg over 3"}
+    assert sum(e.family == "delicate" for e in found.estimates) == 3
+
+
+def test_few_misses_are_an_early_sign() -> None:
+    (verdict,) = verdicts_of(result(gap("model", "topic=addictions", -0.3, 0.0001, misses=7)))
+    assert verdict.answer == "no clear evidence"
+    assert len(verdict.early) == 1
+
+
+@pytest.mark.parametrize(("flips", "answer"), [(3, "no clear evidence"), (30, "yes")])
+def test_swaps_are_findings_from_ten_flips_on(flips: int, answer: str) -> None:
+    swap = proportion(
+        flips, 400, metric="decisions flipped", key="swap/flips-changed", system="model",
+        label="gender", unit="text", method="exact", details={"flips": flips},
+    )  # fmt: skip
+    assert swap.events == flips
+    (verdict,) = verdicts_of(result(swap))
+    assert verdict.answer == answer
+    if answer == "yes":
+        assert "when only gender is swapped" in plain(verdict.findings[0].sentence)
+
+
+def test_curves_and_the_map_are_drawn_from_stored_tables() -> None:
+    curve = pl.DataFrame(
+        {"system": ["model"] * 6, "threshold": [i / 6 for i in range(6)],
+         "precision": [0.5 + i / 20 for i in range(6)], "recall": [1 - i / 6 for i in range(6)]}
+    )  # fmt: skip
+    countries = pl.DataFrame(
+        {"system": ["model"] * 2, "iso3": ["DEU", "FRA"], "numeric": ["276", "250"],
+         "name": ["Germany", "France"], "continent": ["Europe"] * 2, "region": ["Western"] * 2,
+         "longitude": [10.0, 2.0], "latitude": [51.0, 47.0], "flagged": [1.0, 0.0],
+         "score": [0.9, 0.2]}
+    )  # fmt: skip
+    spread = Estimate(
+        metric="range of scores", key="country/score-range", value=0.7, interval=None,
+        method="none: nothing is sampled", n=2, system="model", label="country",
+    )  # fmt: skip
+    tables = {"precision-recall": curve, "bias-country": countries}
+    missed = gap("model", "topic=addictions", -0.3, 0.0001)
+    charts = {c.name: c for c in blocks(result(missed, spread, tables=tables), Chart)}
+    assert set(charts) == {"precision-recall", "country-map"}
+    assert "Germany: 0.9" in charts["country-map"].panels[0]
+    two = {**tables, "precision-recall": curve.head(3)}
+    assert {c.name for c in blocks(result(missed, spread, tables=two), Chart)} == {"country-map"}
+
+
+def test_texts_seen_in_training_are_warned_of() -> None:
+    seen = pl.DataFrame(
+        {"system": ["model"], "kind": ["ngrams"], "head": ["binary"], "rule": ["threshold"],
+         "threshold": [0.5], "set on": ["valid"], "texts": [90], "trained on": [4],
+         "calibrated on": [0]}
+    )  # fmt: skip
+    found = result(gap("model", "topic=addictions", -0.3, 0.0001), tables={"seen-texts": seen})
+    said = [plain(t) for b in blocks(found, Prose) for t in b.paragraphs]
+    assert "model was trained on 4 of the 90 audited texts: its figures are too good." in said
+
+
+def test_published_rows_stand_beside_their_data_set() -> None:
+    f1 = Estimate(
+        metric="F1", key="detection-f1", value=0.6, interval=(0.5, 0.7), method="BCa", n=50,
+        system="model", group="set=OLID A", unit="text",
+    )  # fmt: skip
+    info = MetricInfo({"name": "detection-f1"}, "F1", key="detection-f1")
+    missed = gap("model", "topic=addictions", -0.3, 0.0001)
+    found = Result(Plan(preset="delicate", systems=SYSTEMS), (missed, f1), (RECALL, info))
+    (table,) = (t for t in blocks(found, Table) if t.name == "published-transfer")
+    assert {row[0].text for row in table.rows} == {"OLID A"}
