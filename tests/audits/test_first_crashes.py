@@ -40,16 +40,14 @@ def test_no_member_is_an_empty_table_of_ids() -> None:
     assert none.to_members().height == 0
 
 
-def test_two_markdown_reports_in_one_folder_keep_their_figures(tmp_path: Path) -> None:
+def test_two_markdown_reports_in_one_folder_are_two_files(tmp_path: Path) -> None:
     world = small_world(seed=1)
     for k, name in ((5, "first"), (10, "second")):
         audit = Audit(world.dataset, world.recommenders()[:2], [ShareGap(k=k)])
         Report(audit.run()).save(tmp_path / f"{name}.md")
-    for name in ("first", "second"):
-        text = (tmp_path / f"{name}.md").read_text()
-        assert f"({name}-figures/" in text
-        drawn = {f"{name}-figures/{path.name}" for path in (tmp_path / f"{name}-figures").iterdir()}
-        assert drawn and all(f"({path})" in text for path in drawn)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first.md", "second.md"]
+    texts = [(tmp_path / f"{name}.md").read_text() for name in ("first", "second")]
+    assert texts[0] != texts[1] and "](" not in texts[0]
 
 
 @pytest.mark.parametrize("engine", ["memory", "stream"])

@@ -192,7 +192,7 @@ def test_another_job_that_waits_is_cancelled_too():
 
 @pytest.mark.usefixtures("impatient")
 def test_that_it_waits_is_said_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ombud.audits.backends.spark_watch._SAY_AGAIN", 0)
+    monkeypatch.setattr("ombud.audits.backends.spark._SAY_AGAIN", 0)
     often, told = threading.Event(), Counter()
 
     def progress(done: int, total: int | None, what: str) -> None:

@@ -18,7 +18,6 @@ from ombud.errors import PlanError
 from ombud.metrics import Settings, ShareGap, estimate_metric
 from ombud.metrics.base import Rows
 from ombud.report import Report
-from ombud.report.markdown import to_markdown
 
 
 def plan_of(**fields: Any) -> Plan:
@@ -50,7 +49,7 @@ def test_numbers_are_means_over_repeats_and_come_back_from_the_folder(tmp_path: 
     again = rescore(tmp_path / "r", into=tmp_path / "again")
     assert [e.to_dict() for e in again.estimates] == [e.to_dict() for e in result.estimates]
     assert rescore(tmp_path / "again").estimates == again.estimates
-    words = to_markdown("x", Report(result).sections, ())
+    words = Report(result).markdown()
     assert "what was held out and the chance in training (over 3 repeats)" in words
 
 

@@ -134,7 +134,7 @@ def test_pseudonyms_are_a_random_order_of_those_who_stay() -> None:
 def test_take_is_fancy_indexing(
     rng: np.random.Generator, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ombud.data.pseudonyms._BLOCK", block)
+    monkeypatch.setattr("ombud.data.sources._build._BLOCK", block)
     dense = rng.integers(0, 6, (40, 30)) * (rng.random((40, 30)) < 0.3)
     whole = sparse.csr_array(dense.astype(np.float32))
     rows, columns = rng.permutation(40)[:25], rng.random(30) < 0.5

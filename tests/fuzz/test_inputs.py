@@ -218,4 +218,4 @@ def test_any_estimates_are_a_report_or_a_sentence(
         return
     report = Report(result)
     json.loads(report.json())
-    assert report.markdown() and report.html(interactive=False)
+    assert report.markdown() and report.html(script=False)

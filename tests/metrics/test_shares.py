@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ombud.data import Dataset, Interactions, Labels, LabelState, Recommendations
-from ombud.errors import DataError, PlanError
+from ombud.errors import PlanError
 from ombud.metrics import HistoryShare, LabelShare, ShareGap
 from ombud.metrics.shares import Unknown
 
@@ -62,11 +62,12 @@ def test_what_is_left_out_is_counted() -> None:
     ]
 
 
-def test_ids_of_two_types_name_their_tables() -> None:
-    data, _ = small()
-    lists = Recommendations.from_frame({"user": [1], "item": ["1"], "rank": [1]})
-    with pytest.raises(DataError, match="int64 in the interactions, .*string in the recommend"):
-        ShareGap(k=2).measure(lists, data)
+def test_whole_numbers_and_their_words_are_the_same_ids() -> None:
+    data, lists = small()
+    words = lists.to_frame().with_columns(pl.col("item").cast(pl.String))
+    meeting = ShareGap(k=2).measure(Recommendations.from_frame(words), data)
+    plain = ShareGap(k=2).measure(lists, data)
+    assert np.array_equal(meeting.columns["value"], plain.columns["value"], equal_nan=True)
 
 
 def test_bad_options() -> None:

@@ -170,6 +170,10 @@ class DataPlan(_Strict):
             made._old_names = ("absent",)
         return made
 
+    def __eq__(self, other: object) -> bool:
+        # Which name was used for a value does not make another plan.
+        return isinstance(other, DataPlan) and self.model_dump() == other.model_dump()
+
     @property
     def old_names(self) -> tuple[str, ...]:
         """The keys that were given under an older name."""

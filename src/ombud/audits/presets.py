@@ -78,7 +78,8 @@ class Options(BaseModel):
             near = registry.hint(found["loc"][0], cls.model_fields)
             return f"{place} is not an option; {near}"
         if found["type"] == "value_error":
-            return str(found["ctx"]["error"])
+            said = str(found["ctx"]["error"])
+            return f"{place}: {said}" if found["loc"] else said
         return f"{place}: {found['msg']} (found {found['input']!r:.80})"
 
 

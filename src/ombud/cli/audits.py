@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +26,9 @@ from ombud.report.display import visible
 if TYPE_CHECKING:
     from ombud.audits import Audit, Plan, Result
 
+
+_REASONS = 5
+"""Exclusions, and assumptions about files, that the terminal shows; the report has all."""
 
 _FolderOption = typer.Option("--folder", "-o", help="Where to store the result.")
 ResultArgument = typer.Argument(help="A result folder.", metavar="RESULT")
@@ -74,20 +78,40 @@ def told(result: Result, report: Path) -> dict[str, Any]:
 
 def _print_result(result: Result, path: Path, quiet: bool, verbose: bool) -> None:
     from ombud.report import Report
+    from ombud.report.terminal import MOST_LINES
 
     if not quiet:
-        for line in Report(result).lines(width=console.width):
+        told = [] if verbose else _what_was_dropped(result, console.width)
+        for line in Report(result).lines(width=console.width, most=MOST_LINES - len(told)):
+            say(line)
+        for line in told:
             say(line)
     if verbose:
         for exclusion in result.exclusions:
             say(f"  {visible(str(exclusion))}")
-    elif not quiet:
-        assumed = [str(e) for e in result.exclusions if e.is_assumption]
-        if assumed:
-            say("\nHow the files were read:")
-        for text in assumed:
-            say(f"  {visible(text)}")
     say(f"report: {path}")
+
+
+def _what_was_dropped(result: Result, width: int) -> list[str]:
+    """Return what was excluded and what was assumed about files, the largest first."""
+    assumed = [e for e in result.exclusions if e.is_assumption]
+    excluded = [e for e in result.exclusions if not (e.is_warning or e.is_assumption)]
+    lines = []
+    for title, some in (("Excluded:", excluded), ("How the files were read:", assumed)):
+        shown = sorted(some, key=lambda e: -e.count)[:_REASONS]
+        lines += [title] if shown else []
+        for one in shown:
+            lines += textwrap.wrap(
+                visible(str(one)),
+                max(width, 60),
+                initial_indent="  ",
+                subsequent_indent="    ",
+                max_lines=2,
+                placeholder=" \u2026",
+            )
+        if len(some) > _REASONS:
+            lines.append(f"  {len(some) - _REASONS} more in the report")
+    return lines
 
 
 @reports_errors

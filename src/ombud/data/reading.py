@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -228,7 +229,8 @@ def open_file(path: Path, name: str, reading: Reading, spelled: tuple[str, ...])
         fault = f"files of type {ending!r} are not read{advice}; use one of {known}"
         raise DataError(name, [fault])
     if not is_plain_file(path):
-        raise DataError(name, [f"there is no file {path}"])
+        odd = f"{path} is not a regular file; folders and devices are not read"
+        raise DataError(name, [odd if os.path.exists(path) else f"there is no file {path}"])
     if path.stat().st_size == 0:
         raise DataError(name, ["the file is empty (0 bytes); a table with rows was expected"])
     with path.open("rb") as opened:

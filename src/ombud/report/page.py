@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -152,8 +153,8 @@ def facts_of(context: Context) -> tuple[str, ...]:
     facts += [count(len(groups), "group")] if groups else []
     version = result.provenance.get("versions", {}).get("ombud")
     facts += [f"ombud {version}"] if version else []
-    if finished := str(result.provenance.get("finished", ""))[:10]:
-        day = date.fromisoformat(finished)
+    with suppress(ValueError):  # a result of others may hold anything
+        day = date.fromisoformat(str(result.provenance.get("finished", ""))[:10])
         facts.append(f"{day.day} {day:%B %Y}")
     return tuple(facts)
 

@@ -51,7 +51,7 @@ class Report:
     >>> from ombud.audits import Plan, Result
     >>> from ombud.stats.estimate import Estimate
     >>> found = Estimate(metric="share@10", value=0.25, interval=(0.2, 0.31), method="wilson", n=99)
-    >>> "25.0% (20.0% to 31.0%)" in Report(Result(Plan(title="Ours"), (found,))).markdown()
+    >>> "0.250 (0.200 to 0.310)" in Report(Result(Plan(title="Ours"), (found,))).markdown()
     True
     """
 

@@ -551,6 +551,8 @@ def _undecided(case: _Case, reversed_: Sequence[Estimate]) -> str:
             "reverse the direction."
         )
     few = case.family.number("not tested")
+    if not few:
+        return "The audit measured levels; it declared nothing to compare them with."
     return f"None of {count(few, 'comparison')} had enough data."
 
 

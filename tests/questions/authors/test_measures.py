@@ -295,7 +295,7 @@ def test_what_is_missing_is_one_clear_error(
 
 
 def test_unknown_strategies_and_too_few_candidates_are_refused() -> None:
-    with pytest.raises(PlanError, match="strategies has Fair"):
+    with pytest.raises(PlanError, match="no strategy is called Fair"):
         CreatorReranking(strategies=("Fair",))
     with pytest.raises(PlanError, match="candidates is 10"):
         CreatorReranking(candidates=10)

@@ -119,10 +119,10 @@ def test_inferred_identities_must_be_asked_for(
 ) -> None:
     from ombud.audits import load
 
-    data = load._load(Plan.load(authors_plan))
+    data = load._load(Plan.load(authors_plan), {}, None)
     facts = data.card.model_copy(update={"facts": {"inferred_identities": "yes"}})
     object.__setattr__(data, "card", facts)
-    monkeypatch.setattr(load, "_load", lambda plan: data)
+    monkeypatch.setattr(load, "_load", lambda *_: data)
     with pytest.raises(PlanError, match="inferred = true"):
         load_data(changed(authors_plan))
     assert load_data(changed(authors_plan, inferred=True)).audited is not None
@@ -223,15 +223,14 @@ def test_the_attribute_is_that_of_by_item(authors_plan: Path, tmp_path: Path) ->
         ({"target": {"f": 0.7, "m": 0.7}}, "add up to 1.4"),
         ({"target": {"f": 1.0}}, "the identities with enough items are"),
         ({"genres": ["nope"]}, "the data has no labels"),
-        ({"exposure": True, "strategies": ["FA*IR"]}, "counts places"),
+        ({"exposure": True, "strategies": ["FA*IR"]}, "counts positions"),
     ],
 )
 def test_what_cannot_work_is_said_before_training(
     authors_plan: Path, options: dict[str, Any], said: str
 ) -> None:
-    plan = complete(changed(authors_plan, **options))
     with pytest.raises(PlanError, match=said):
-        load_data(plan)
+        load_data(complete(changed(authors_plan, **options)))
 
 
 def test_exposure_and_fewest_items_reach_the_analysis(authors_plan: Path) -> None:

@@ -300,7 +300,7 @@ def test_spread_tables_hold_every_user() -> None:
     metric = Amplification(k=20)
     rows = {name: metric.measure(some, world.dataset) for name, some in lists.items()}
     ((name, table),) = spread_tables(metric, rows).items()
-    assert name == "spread-amplification-20"
+    assert name == "spread-amplification-20-unlabeled-as-no"
     for (label, system), part in table.group_by("label", "system"):
         values = rows[system].columns["value"][:, rows[system].labels.index(label)]
         known = values[np.isfinite(values)]

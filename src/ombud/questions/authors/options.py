@@ -96,7 +96,7 @@ class RerankingOptions(ListOptions):
         wrong = sorted(set(value) - set(STRATEGIES))
         if wrong:
             raise ValueError(
-                f"strategies has {', '.join(wrong)}; the strategies are {', '.join(STRATEGIES)}"
+                f"no strategy is called {', '.join(wrong)}; choose from {', '.join(STRATEGIES)}"
             )
         return value
 

@@ -159,8 +159,8 @@ def test_predictions_follow_the_model(fit: PropagationFit, rng: np.random.Genera
 
 
 def test_data_of_the_model_fit_and_two_peaks_do_not(made: Make, rng: np.random.Generator) -> None:
-    counts = made(rng, 150)
-    peaks = rng.random(150) < 0.5
+    counts = made(rng, 300)
+    peaks = rng.random(300) < 0.5
     size = counts["list_known"][:, 1]
     counts["list_count"][:, 1] = np.where(peaks, size, rng.binomial(size, 0.3))
     fit = fit_propagation(**counts, systems=["line", "peaks"], draws=512)
