@@ -27,7 +27,8 @@ SPREAD_FLOOR = 0.05
 
 # Evaluations of integrands that a fit may spend: a constant, and so many for each list. For 300
 # users and 2 systems these are about 10 CPU seconds on one core of a server.
-_EVALUATIONS, _EVALUATIONS_PER_LIST = 4.5e7, 1.2e5
+# Enough to check a joint fit in which half of the lists of a system hold one identity only.
+_EVALUATIONS, _EVALUATIONS_PER_LIST = 7.5e7, 2e5
 # The share of them for the fit of all systems, when others may have to be fitted apart.
 _JOINT_SHARE = 0.55
 # Fewer profiles or lists with both identities than this do not tell how wide log odds spread.
@@ -379,7 +380,7 @@ def fit_propagation(
         How many draws from the posterior; up to eight times as many where few are effective.
     budget
         The largest number of evaluations of integrands, for all fits together; one that needs more
-        is refused. Default: 45 million and 120,000 for each user and system.
+        is refused. Default: 75 million and 200,000 for each user and system.
     rng
         Source of randomness.
 
