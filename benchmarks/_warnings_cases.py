@@ -277,7 +277,7 @@ def amplification_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.data.interactions import Interactions
     from ombud.data.labels import Labels
     from ombud.data.recommendations import Recommendations
-    from ombud.questions.warnings.amplification import Amplification
+    from ombud.questions.warnings.amplification.metric import Amplification
 
     history, ratings, lists = users_of(options)
     names = tuple(f"w{w}" for w in range(options["labels"]))

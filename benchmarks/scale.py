@@ -1,7 +1,7 @@
 """Audits larger than memory: one machine, Spark, and plain tools on the same data.
 
     python benchmarks/scale.py                    100 million interactions of 2 million users
-    python benchmarks/scale.py --quick            about ten minutes
+    python benchmarks/scale.py --quick            small tables, about two minutes
     python benchmarks/scale.py --rows 1000000000  1 billion of 20 million users; 60 GB of disk
 
 - ``embedded_vs_before``: CPU time of an audit in memory with sums by group and leave-one-out values
@@ -196,14 +196,14 @@ CASES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="about ten minutes")
+    parser.add_argument("--quick", action="store_true", help="small tables; about two minutes")
     parser.add_argument("--rows", type=int, default=100_000_000, help="interactions to stream")
     parser.add_argument("--folder", help="where generated files go; default, a temporary folder")
     parser.add_argument("--without", nargs="*", default=[], choices=["spark", "before", "stream"])
     asked = parser.parse_args()
-    rows = 2_000_000 if asked.quick else asked.rows
-    before = 1_135_000 if asked.quick else 22_700_000
-    compared = 1_000_000 if asked.quick else 10_000_000
+    rows = 200_000 if asked.quick else asked.rows
+    before = 227_000 if asked.quick else 22_700_000
+    compared = 500_000 if asked.quick else 10_000_000
     shape = {"items": 50_000, "labels": 20, "k": 10, "groups": 9, "systems": SYSTEMS}
     shape |= {"replicates": 2000}
     figures: dict[str, float] = {}

@@ -4,7 +4,8 @@ A file in one of these folders is found by being there, as a plugin's module is 
 """
 
 from importlib import import_module
-from pkgutil import iter_modules
+from itertools import chain
+from pkgutil import iter_modules, walk_packages
 
 _FOLDERS = (
     "ombud.data.sources",
@@ -19,11 +20,12 @@ _FOLDERS = (
     "ombud.systems.recommenders.adapters",
     "ombud.systems.rerankers",
     "ombud.worlds",
-    "ombud.questions",
 )
 
 import_module("ombud.report.verdict")
-for _folder in _FOLDERS:
-    for _module in iter_modules(import_module(_folder).__path__, f"{_folder}."):
-        if not _module.name.rpartition(".")[2].startswith("_"):
-            import_module(_module.name)
+_found = [iter_modules(import_module(f).__path__, f"{f}.") for f in _FOLDERS]
+# A question is a folder: what it registers is in any module of it.
+_found.append(walk_packages(import_module("ombud.questions").__path__, "ombud.questions."))
+for _module in chain.from_iterable(_found):
+    if not _module.name.rpartition(".")[2].startswith("_"):
+        import_module(_module.name)

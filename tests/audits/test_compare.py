@@ -21,8 +21,9 @@ from ombud.metrics import FalsePositiveRate
 from ombud.metrics.base import Rows
 from ombud.metrics.engine.changes import estimate_changes
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.suppression import PooledSuppression, Suppression
-from ombud.report.watching import watch_lines, watch_page
+from ombud.questions.suppression.pooled import PooledSuppression
+from ombud.questions.suppression.ratio import Suppression
+from ombud.report.watching import change_verdict, watch_lines, watch_page, watch_verdict
 from ombud.stats.paired import mcnemar
 from ombud.systems import RecordedDecisions
 
@@ -243,3 +244,22 @@ def test_a_group_does_not_change_because_the_whole_does() -> None:
         assert e.details["shared_change"] == pytest.approx(shared)
         assert stands(e) is (g == 0)
     assert "own rate did not change" in found["g3"].note
+
+
+def test_the_verdict_on_a_change_names_both_levels(series: Path, tmp_path: Path) -> None:
+    """More flags on a group are worse, fewer better, the same are no clear change."""
+    more = flags()
+    more[:300] |= np.random.default_rng(9).random(300) < 0.6
+    run(tmp_path / "worse", more)
+    worse, first = Result.load(tmp_path / "worse"), Result.load(series / "1-jan")
+    verdict = change_verdict(compare(first, worse), worse)
+    assert verdict.answer == "worse" and " to " in verdict.changes[0]
+    back = change_verdict(compare(worse, first), first)
+    assert back.answer in {"better", "worse"} and back.changes
+    same = change_verdict(compare(first, Result.load(series / "2-feb")), first)
+    assert same.answer == "no clear change" and not same.changes
+    other = Result(first.plan, (), ())
+    assert change_verdict(compare(first, worse), other).answer == "cannot tell"
+    followed = watch([first, worse])
+    told = watch_verdict(followed, worse)
+    assert told.answer == "no clear change" and "other numbers changed" in told.headline

@@ -37,6 +37,15 @@ def test_frames_have_a_row_for_each_estimate(result: Result) -> None:
     frame = result.to_pandas()
     assert len(frame) == len(result.estimates)
     assert frame["value"][0] == result.estimates[0].value
+    assert list(frame.columns[:3]) == ["value", "low", "high"]
+
+
+def test_a_notebook_shows_the_verdict_and_a_small_table(result: Result) -> None:
+    (verdict,) = result.verdicts
+    assert verdict["headline"][:40] in result._repr_html_()
+    table = result.table()
+    assert table.columns[:3] == ["value", "low", "high"]
+    assert table.height == sum(e.kind == "level" and not e.group for e in result.estimates)
 
 
 def test_groups_are_chosen_by_the_names_of_attributes() -> None:

@@ -7,6 +7,7 @@ made with plain loops.
 from __future__ import annotations
 
 import math
+import random
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -349,3 +350,55 @@ def test_stormfront_by_words(tmp_path: Path, realdata: Path) -> None:
         assert e.n == len(flags)
         if e.value is not None:
             assert math.isclose(e.value, fmean(flags))
+
+
+def test_preset_counterfactual(tmp_path: Path) -> None:
+    """What one edit can bring into the list of EASE, by trying every edit."""
+    import numpy as np
+
+    users, items, k, ridge = 36, 20, 3, 4.0
+    rng = random.Random(8)
+    plays = [
+        (f"u{u:02d}", f"i{i:02d}")
+        for i in range(items)
+        # Every item has another number of users, so that popularity has no ties.
+        for u in rng.sample(range(users), i + 2)
+    ]
+    files.write(tmp_path / "plays.csv", ("user", "item"), [*plays, plays[0]])
+    plan = {
+        "preset": "counterfactual",
+        "data": {"interactions": "plays.csv", "duplicates": "last"},
+        "systems": {"EASE": {"type": "ease", "regularization": ridge}},
+        "options": {"parts": ["reach"], "k": k, "users": 500, "targets": 500, "budget": 1,
+                    "people": 0, "retrained": 0},
+        "statistics": {"replicates": 100},
+    }  # fmt: skip
+    result = run(tmp_path, plan)
+    names = sorted({row["user"] for row in files.read(tmp_path / "plays.csv")})
+    history = np.zeros((len(names), items))
+    for row in files.read(tmp_path / "plays.csv"):
+        history[names.index(row["user"]), int(row["item"][1:])] = 1
+    inverse = np.linalg.inv(history.T @ history + ridge * np.eye(items))
+    weights = inverse / -np.diag(inverse)
+    np.fill_diagonal(weights, 0)
+
+    def shown(mine: np.ndarray) -> set[int]:
+        scores = np.where(mine > 0, -np.inf, mine @ weights)
+        return set(np.argsort(-scores, kind="stable")[:k].tolist()) if mine.any() else set()
+
+    reached: dict[bool, list[bool]] = {False: [], True: []}
+    for mine in history:
+        found = set(shown(mine))
+        for item in range(items):
+            edited = mine.copy()
+            edited[item] = 1 - edited[item]
+            # Who adds an item has seen it, and it is no longer brought in.
+            found |= shown(edited)
+        for target in np.flatnonzero(mine == 0).tolist():
+            reached[target >= items // 2].append(target in found)
+    (e,) = result.select(key="reach/popularity-gap")
+    less, more = (fmean(reached[popular]) for popular in (False, True))
+    assert e.details["less_popular"] == pytest.approx(less)
+    assert e.details["more_popular"] == pytest.approx(more)
+    assert e.value == pytest.approx(less - more)
+    assert 0 < less < 1

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from ombud.stats import cliffs_delta, label_tests, sign_flip_test, welch
+from ombud.stats import label_tests, sign_flip_test
+from ombud.stats.effects import cliffs_delta, welch
 from ombud.stats.permutation import _shifted_sums
 
 

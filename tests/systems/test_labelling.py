@@ -21,7 +21,7 @@ from ombud.errors import DataError, PlanError
 from ombud.metrics import LabelShare, ShareGap
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.warnings.amplification import Amplification
+from ombud.questions.warnings.amplification.metric import Amplification
 from ombud.systems.labelling import labels_from_texts
 
 

@@ -188,7 +188,7 @@ class Audit:
             metrics, analyses = check_names(plan, systems=systems is None)
             check_repeats(plan)
             files = input_hashes(plan)
-            data = load_data(plan, files)
+            data = load_data(plan, files, metrics)
             refuse_unused(plan, data)
             of = what_systems_are(metrics, data)
             chosen = (

@@ -27,7 +27,11 @@ from ombud.registry import hint
 from ombud.systems.base import Moderator, Recommender
 
 
-def load_data(plan: Plan, hashes: Mapping[str, str] | None = None) -> Dataset:
+def load_data(
+    plan: Plan,
+    hashes: Mapping[str, str] | None = None,
+    metrics: Sequence[Metric] | None = None,
+) -> Dataset:
     """Read the data that a plan names, let its preset prepare it, and split it if it says so.
 
     The faults of all files come in one error.
@@ -38,8 +42,10 @@ def load_data(plan: Plan, hashes: Mapping[str, str] | None = None) -> Dataset:
         What to read.
     hashes
         Hashes of files that are known, as `ombud.audits.provenance.input_hashes` gives them.
+    metrics
+        The metrics of the plan, where they are built already.
     """
-    data = _by_item(prepared(plan, _crossed(_load(plan, hashes or {}), plan)), plan)
+    data = _by_item(prepared(plan, _crossed(_load(plan, hashes or {}, metrics), plan)), plan)
     return _split(data, plan) if plan.split else data
 
 
@@ -53,7 +59,7 @@ def _split(data: Dataset, plan: Plan) -> Dataset:
     return replace(data, interactions=train, test=cut.test)
 
 
-def _load(plan: Plan, hashes: Mapping[str, str]) -> Dataset:
+def _load(plan: Plan, hashes: Mapping[str, str], metrics: Sequence[Metric] | None) -> Dataset:
     if plan.data.source is not None:
         _check_only_source(plan)
         kind = "source" if plan.data.source in registry.names("source") else "world"
@@ -64,7 +70,7 @@ def _load(plan: Plan, hashes: Mapping[str, str]) -> Dataset:
         if plan.data.unlabeled == "no" and data.labels is not None:
             data = replace(data, labels=data.labels.with_unlabeled("no"))
         return _grouped(data, plan)
-    return _load_files(plan, hashes)
+    return _load_files(plan, hashes, metrics)
 
 
 def _check_only_source(plan: Plan) -> None:
@@ -114,7 +120,7 @@ def _crossed(data: Dataset, plan: Plan) -> Dataset:
     return replace(data, users=users, text_groups=texts)
 
 
-def _load_files(plan: Plan, known: Mapping[str, str]) -> Dataset:
+def _load_files(plan: Plan, known: Mapping[str, str], metrics: Sequence[Metric] | None) -> Dataset:
     asked = plan.data
     paths = {name: path for name in TABLES if (path := getattr(asked, name)) is not None}
     options = TableOptions(
@@ -128,7 +134,7 @@ def _load_files(plan: Plan, known: Mapping[str, str]) -> Dataset:
         by_item=tuple(name for name in plan.by_item if name != LABEL),
         columns=asked.columns,
         reading=asked.reading,
-        unread=_unread(plan),
+        unread=_unread(plan, metrics),
     )
     tables = read_tables(paths, options)
     if "test" in tables and "interactions" not in tables:
@@ -175,26 +181,26 @@ def _changed_forms(plan: Plan) -> list[Exclusion]:
     return found
 
 
-def _unread(plan: Plan) -> tuple[str, ...]:
+def _may_be_trained(kind: str) -> bool:
+    factory = registry.get("recommender", kind)
+    return not (isinstance(factory, type) and issubclass(factory, Recommender)) or factory.trainable
+
+
+def _unread(plan: Plan, metrics: Sequence[Metric] | None) -> tuple[str, ...]:
     """Return the columns of the interactions that nothing in a plan reads."""
     if plan.preset or plan.analyses or plan.split:
         return ()
     known = registry.names("recommender")
     kinds = [str(config.get("type")) for config in plan.systems.values()]
-    trained = any(
-        kind not in known or getattr(registry.get("recommender", kind), "trainable", True)
-        for kind in kinds
-    )
-    try:
-        metrics = load_metrics(plan.metrics)
-    except OmbudError:  # the error comes when metrics are loaded
+    if any(kind not in known or _may_be_trained(kind) for kind in kinds):
         return ()
-    if trained:
-        return ()
+    if metrics is None:
+        try:
+            metrics = load_metrics(plan.metrics)
+        except OmbudError:  # the error comes when metrics are loaded
+            return ()
     rated = plan.data.rating_scale is not None or plan.data.duplicates in {"mean", "median"}
-    for metric in metrics:
-        rated |= metric.reads == "predictions" or getattr(metric, "history", "") == "relevant"
-        rated |= getattr(metric, "relevance", "") == "top-quartile"
+    rated |= any(metric.reads_ratings for metric in metrics)
     return (*(() if rated else ("rating",)), *(() if plan.data.duplicates == "last" else ("time",)))
 
 

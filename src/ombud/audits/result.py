@@ -250,6 +250,31 @@ class Result:
         for row in rows:
             ends = row.pop("interval") or [None, None]
             row["low"], row["high"] = (None if end is None else float(end) for end in ends)
+        rows = [{name: row[name] for name in ("value", "low", "high")} | row for row in rows]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def table(self) -> pl.DataFrame:
+        """Return the levels of everyone as a small table: value, low and high first."""
+        names = ("value", "low", "high", "system", "label", "metric", "n", "unit")
+        levels = [e for e in self.estimates if e.kind == "level" and not e.group]
+        rows = [
+            dict(
+                zip(
+                    names,
+                    (
+                        e.value,
+                        *(e.interval or (None, None)),
+                        e.system,
+                        e.label,
+                        e.metric,
+                        e.n,
+                        e.unit,
+                    ),
+                    strict=True,
+                )
+            )
+            for e in levels
+        ]
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def to_wide(self) -> pl.DataFrame:
@@ -324,7 +349,12 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the first levels of everyone, all names as plain text."""
+        """Return what a notebook shows: the verdicts and the first levels, names as plain text."""
+        verdicts = "".join(
+            f"<p><b>{escape(str(one['answer']).capitalize())}.</b> "
+            f"{escape(str(one.get('headline', ''))[:400])}</p>"
+            for one in self.verdicts
+        )
         levels = [e for e in self.estimates if e.kind == "level" and not e.group]
         cells = [(e.metric, e.system, e.label, e.value, e.interval, e.reason) for e in levels]
         rows = "".join(
@@ -337,7 +367,7 @@ class Result:
         rest = len(self.estimates) - min(_SHOWN, len(levels))
         more = f"<p>{rest:,} more estimates: to_polars(), or the report.</p>" if rest else ""
         return (
-            f"<p>{escape(self.plan.title[:200])}</p><table><thead><tr><th>Measure</th>"
+            f"<p>{escape(self.plan.title[:200])}</p>{verdicts}<table><thead><tr><th>Measure</th>"
             f"<th>System</th><th>Label</th><th>Value and interval</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>{more}"
         )

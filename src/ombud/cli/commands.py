@@ -43,6 +43,9 @@ COMMANDS = {
     "report": CommandLine(
         "audits:report", "Write the report of a result again: .html, .pdf, .md, .tex or .json."
     ),
+    "card": CommandLine(
+        "card:card", "Write one page for one system over all questions asked about it."
+    ),
     "rescore": CommandLine(
         "audits:rescore",
         "Compute metrics again from stored outputs, without asking the systems again.",

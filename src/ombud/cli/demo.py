@@ -135,19 +135,28 @@ def demo(
       ombud run ombud-demo/moderators.toml
     """
     from ombud.audits import Audit, Plan
+    from ombud.files import write_text
+    from ombud.report.card import SystemCard
 
     plans = write_demo(folder, seed)
     if not as_json and not quiet:
         say(f"wrote data and two plans to {folder}")
     said: dict[str, Any] = {}
+    results = []
     for plan in plans:
         with progress_bar(quiet=quiet) as progress:
             result = Audit.from_plan(Plan.load(plan)).run(folder / plan.stem, progress)
+        results.append(result)
         if as_json:
             said[plan.stem] = told(result, save_report(result))
             continue
         if not quiet:
             say("")
         show_result(result, as_json, quiet=quiet, verbose=verbose)
+    page = folder / "index.html"
+    card = SystemCard.of(results, title="A simulated platform, audited").linked(folder)
+    write_text(page, card.html())
     if as_json:
-        print_json(said)
+        print_json(said | {"card": str(page)})
+    else:
+        say(f"\ncard: {page}")

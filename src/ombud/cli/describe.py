@@ -37,7 +37,7 @@ _OF_RATINGS = {"mae", "rmse"}
 """Metrics that need held-out interactions, and of those the ones that need predicted ratings."""
 _OWN = {
     ("analysis", "requests"): 'requests = "..."\nlists = "..."\n',
-    ("moderator", "http"): 'base_url = "https://..."\n',
+    ("moderator", "http"): 'url = "https://..."\nflag_path = "flagged"\n',
     ("moderator", "keyword"): 'terms = ["..."]\n',
     ("moderator", "sklearn"): 'path = "model.skops"  # ...\n',
 }

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from ombud.cli.console import (
     FAILED_GATE,
@@ -21,13 +19,15 @@ from ombud.cli.console import (
 )
 from ombud.errors import PlanError
 from ombud.report.display import count, shorten, visible
-from ombud.report.format import estimate_text, p_text
-from ombud.stats.estimate import Estimate
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ombud.audits import Result
     from ombud.audits.compare import Comparison
     from ombud.audits.monitor import Watch
+    from ombud.report.watching import ChangeVerdict
+    from ombud.stats.estimate import Estimate
 
 
 _SameUnits = typer.Option(
@@ -65,20 +65,27 @@ def compare(
     from ombud.audits import Result
     from ombud.audits.compare import compare as compare_results
     from ombud.audits.monitor import watch as watch_results
+    from ombud.report.watching import change_verdict, watch_verdict
 
     if len(results) < 2:
         raise PlanError("name two result folders, the earlier one first")
     loaded = [Result.load(path) for path in results]
     _say_edits(loaded)
     if len(loaded) > 2:
-        _show_series(watch_results(loaded, same_units=same_units), as_json)
+        series = watch_results(loaded, same_units=same_units)
+        _show_series(series, watch_verdict(series, loaded[-1]), as_json)
         return
     found = compare_results(loaded[0], loaded[1], same_units=same_units)
     if as_json:
         changes = [e.to_dict() for e in found.changes]
         standing = len(found.standing)
-        print_json({"standing": standing, "remarks": list(found.remarks), "changes": changes})
+        verdict = change_verdict(found, loaded[1]).to_dict()
+        remarks = list(found.remarks)
+        print_json(
+            {"verdict": verdict, "standing": standing, "remarks": remarks, "changes": changes}
+        )
     else:
+        _show_verdict(change_verdict(found, loaded[1]))
         _show_changes(found, results[0], results[1], show_all=show_all)
 
 
@@ -89,8 +96,13 @@ def _say_edits(results: Sequence[Result]) -> None:
             say_aside(f"{result.folder}: {result.integrity.said}")
 
 
+def _show_verdict(verdict: ChangeVerdict) -> None:
+    say(visible(f"Verdict: {verdict.headline}"))
+    for text in verdict.changes:
+        say(f"  {visible(text)}")
+
+
 def _show_changes(found: Comparison, before: Path, after: Path, *, show_all: bool) -> None:
-    from ombud.cli.watch import change_table
     from ombud.report.format import estimate_text
 
     for remark in found.remarks:
@@ -146,7 +158,7 @@ def watch(
     from ombud.audits.monitor import results_in
     from ombud.audits.monitor import watch as watch_results
     from ombud.files import write_text
-    from ombud.report.watching import watch_page
+    from ombud.report.watching import watch_page, watch_verdict
 
     loaded = results_in(folder)
     _say_edits(loaded)
@@ -154,23 +166,26 @@ def watch(
         loaded, false_alarms=false_alarms, reference=reference, same_units=same_units
     )
     page = to or folder / "watch.html"
-    write_text(page, watch_page(series))
-    _show_series(series, as_json)
+    verdict = watch_verdict(series, loaded[-1])
+    write_text(page, watch_page(series, verdict=verdict))
+    _show_series(series, verdict, as_json)
     if not as_json:
         say(f"page: {page}")
     raise typer.Exit(FAILED_GATE if series.alarms else 0)
 
 
-def _show_series(series: Watch, as_json: bool) -> None:
+def _show_series(series: Watch, verdict: ChangeVerdict, as_json: bool) -> None:
     from ombud.report.watching import watch_lines
 
     if not as_json:
+        _show_verdict(verdict)
         for line in watch_lines(series):
             say(line)
         return
     print_json(
         {
             "failed": bool(series.alarms),
+            "verdict": verdict.to_dict(),
             "results": list(series.names),
             "false_alarms": series.false_alarms,
             "numbers": series.numbers,
@@ -190,6 +205,11 @@ def _show_series(series: Watch, as_json: bool) -> None:
 
 def estimate_table(estimates: Sequence[Estimate], title: str) -> Table:
     """Return one row per estimate; names are shown as plain text, never as markup."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from ombud.report.format import estimate_text, p_text
+
     table = Table(title=Text(shorten(title, 100)), title_justify="left")
     for heading in ("Measure", "System", "Label", "Group"):
         table.add_column(heading, overflow="fold")
@@ -209,6 +229,11 @@ def estimate_table(estimates: Sequence[Estimate], title: str) -> Table:
 
 def change_table(changes: Sequence[Estimate], title: str) -> Table:
     """Return one row per change, with the number before and after it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from ombud.report.format import estimate_text, p_text
+
     table = Table(title=Text(shorten(title, 100)), title_justify="left")
     for heading in ("Measure", "System", "Label", "Group"):
         table.add_column(heading, overflow="fold")

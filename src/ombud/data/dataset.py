@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion, near_identical
@@ -16,8 +17,10 @@ from ombud.data.ids import Ids
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.labels import Labels
+from ombud.data.tables import TABLES, TableOptions, read_table_file, read_tables
 from ombud.data.texts import Texts
 from ombud.errors import DataError
+from ombud.files import hash_file
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +66,6 @@ class Dataset:
             if value is None or isinstance(value, kind):
                 continue
             if isinstance(value, str | Path | Mapping) or hasattr(value, "columns"):
-                from ombud.data.tables import read_table_file
-
                 object.__setattr__(self, name, read_table_file(name, value))
             else:
                 fault = f"a {type(value).__name__} is not {kind.__name__}, a path or a frame"
@@ -175,3 +176,34 @@ def group_exclusions(
         reason = "no group of theirs is known: they count among everyone, but in no group"
         result.append(Exclusion("groups", what, ungrouped, reason, units))
     return result
+
+
+def read_folder(path: str | Path, name: str, options: TableOptions | None = None) -> Dataset:
+    """Return the data set in a folder that a builder wrote: its tables and ``card.json``.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    name
+        Which data set it must be, as its card says.
+    options
+        How the tables are read.
+    """
+    folder = Path(path)
+    file = folder / "card.json"
+    if not file.is_file():
+        fault = f"there is no {file}; 'ombud data build {name} --to {folder}' makes the folder"
+        raise DataError(name, [fault])
+    try:
+        card = Card.model_validate_json(file.read_text(encoding="utf-8"))
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise DataError(str(file), [f"it is not a card: {error}"]) from None
+    if card.name != name:
+        raise DataError(str(folder), [f"its card says {card.name!r}; {name!r} was expected"])
+    paths = {table: folder / f"{table}.parquet" for table in TABLES}
+    paths = {table: file for table, file in paths.items() if file.is_file()}
+    rule = str(card.facts.get("rule", "as stored"))
+    tables = read_tables(paths, replace(options or TableOptions(), rule=rule))
+    here = {file.name: hash_file(file) for file in paths.values()}
+    return Dataset(**tables, card=card.model_copy(update={"hashes": card.hashes | here}))

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
-from ombud.data.card import Card
-from ombud.data.dataset import Dataset
 from ombud.data.frames import (
     Column,
     Frame,
@@ -33,8 +30,11 @@ from ombud.data.labels import Labels, LabelState, Unlabeled
 from ombud.data.reading import PLAIN, Reading, noting
 from ombud.data.texts import Texts
 from ombud.errors import DataError, OmbudError, PlanError
-from ombud.files import hash_file, write_atomically, write_parquet
+from ombud.files import write_atomically, write_parquet
 from ombud.registry import hint
+
+if TYPE_CHECKING:
+    from ombud.data.dataset import Dataset
 
 _BLOCK = 1 << 20
 
@@ -339,37 +339,6 @@ def write_tables(data: Dataset, folder: Path) -> dict[str, Path]:
     """Write every table of a data set into a folder, and return the files by table."""
     paths = {name: folder / f"{name}.parquet" for name in TABLES}
     return {name: path for name, path in paths.items() if write_table(name, data, path)}
-
-
-def read_folder(path: str | Path, name: str, options: TableOptions | None = None) -> Dataset:
-    """Return the data set in a folder that a builder wrote: its tables and ``card.json``.
-
-    Parameters
-    ----------
-    path
-        The folder.
-    name
-        Which data set it must be, as its card says.
-    options
-        How the tables are read.
-    """
-    folder = Path(path)
-    file = folder / "card.json"
-    if not file.is_file():
-        fault = f"there is no {file}; 'ombud data build {name} --to {folder}' makes the folder"
-        raise DataError(name, [fault])
-    try:
-        card = Card.model_validate_json(file.read_text(encoding="utf-8"))
-    except (ValidationError, UnicodeDecodeError) as error:
-        raise DataError(str(file), [f"it is not a card: {error}"]) from None
-    if card.name != name:
-        raise DataError(str(folder), [f"its card says {card.name!r}; {name!r} was expected"])
-    paths = {table: folder / f"{table}.parquet" for table in TABLES}
-    paths = {table: file for table, file in paths.items() if file.is_file()}
-    rule = str(card.facts.get("rule", "as stored"))
-    tables = read_tables(paths, replace(options or TableOptions(), rule=rule))
-    here = {file.name: hash_file(file) for file in paths.values()}
-    return Dataset(**tables, card=card.model_copy(update={"hashes": card.hashes | here}))
 
 
 def _write_interactions(interactions: Interactions, path: Path) -> None:

@@ -321,8 +321,6 @@ def _build(
     people = write_people(tables, nobody, first_only=first_only, fold_marks=asked.fold_marks)
     people |= match_people(tables, nobody, fold_marks=asked.fold_marks)
     if asked.fuzzy is not None:
-        from ombud.link.build import add_fuzzy_matches
-
         people["matches_by_similarity"] = add_fuzzy_matches(tables, asked.fuzzy)
     reason = "an assertion that ends before it begins (its dates are not used)"
     for source, count in count_reversed(tables, asked.attribute).items():

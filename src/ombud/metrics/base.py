@@ -232,6 +232,11 @@ class Metric(ABC):
         return "outputs"
 
     @property
+    def reads_ratings(self) -> bool:
+        """Whether it reads how items were rated, not only which; other columns need not be read."""
+        return self.reads == "predictions"
+
+    @property
     def systems(self) -> tuple[str, ...]:
         """The systems it is about, such as those with an avoid list; empty for all."""
         return ()

@@ -3,5 +3,3 @@
 Every folder in here registers what it has when it is imported, exactly as a plugin does; a new
 question is a new folder.
 """
-
-__all__: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
@@ -13,7 +13,7 @@ from typing import Any
 from ombud.report import svg
 from ombud.report.blocks import Name, Strong
 from ombud.report.display import visible
-from ombud.report.model import Finding, Page, Table, Verdict
+from ombud.report.model import CardEntry, Finding, Page, Table, Verdict
 
 _SHOWN = 3
 """Findings that are open."""
@@ -66,6 +66,20 @@ def to_html(page: Page, *, script: bool = True) -> str:
             policy=policy,
         ).lstrip()
     )
+
+
+def card_html(title: str, entries: Sequence[CardEntry]) -> str:
+    """Return a card as one file without a script."""
+    template = _environment().get_template("card.html")
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+    def bars(finding: Finding) -> str:
+        return svg.bars(finding.levels, _largest([finding]), finding.span)
+
+    page = template.render(
+        title=title, entries=entries, bars=bars, style=_resource("style.css"), policy=policy
+    )
+    return str(page).lstrip()
 
 
 def _largest(findings: Iterable[Finding]) -> float:

@@ -102,9 +102,12 @@ def _table(table: old.Table) -> Table:
 
 
 def _cell(cell: old.Cell) -> Cell:
-    value, bracket, rest = cell.text.partition(" [")
+    text = cell.text
+    if _STATUS.get(cell.tone) in {"increase", "decrease"}:
+        text = text.lstrip("\u25b2\u25bc ")  # writers mark what is significant
+    value, bracket, rest = text.partition(" [")
     if not bracket or not rest.count(","):
-        return Cell(cell.text, status=_STATUS.get(cell.tone, ""), value=cell.value)
+        return Cell(text, status=_STATUS.get(cell.tone, ""), value=cell.value)
     ends = rest.rstrip("]").replace(", ", " to ", 1)
     return Cell(value, ends, _STATUS.get(cell.tone, ""), cell.value)
 

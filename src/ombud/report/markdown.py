@@ -9,6 +9,7 @@ from ombud.report.blocks import Name, Strong
 from ombud.report.display import visible
 from ombud.report.model import (
     Block,
+    CardEntry,
     Cell,
     Chart,
     Heading,
@@ -134,3 +135,17 @@ def to_markdown(page: Page, *, whole: bool = True) -> str:
     if whole:
         lines += section_lines(page.sections)
     return document(page.title, lines)
+
+
+def card_markdown(title: str, entries: Sequence[CardEntry]) -> str:
+    """Return a card as Markdown."""
+    lines = [f"# {_escaped(title)}", ""]
+    for entry in entries:
+        lines += [f"## {_escaped(entry.question)}", ""]
+        lines += [_text(entry.headline) if entry.headline else "Not asked.", ""]
+        if entry.finding is not None:
+            lines += [f"{_text(entry.finding.sentence)} {_text(entry.finding.evidence)}", ""]
+        facts = [_escaped(fact) for fact in entry.facts]
+        facts += [f"[report](<{entry.link}>)"] if entry.link else []
+        lines += [" \u00b7 ".join(facts), ""] if facts else []
+    return "\n".join(lines)

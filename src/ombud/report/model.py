@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ombud.report.blocks import Name, Part, Strong
@@ -288,6 +289,36 @@ class Verdict:
             "findings": [f.to_dict() for f in self.findings],
             "early_signs": [f.to_dict() for f in self.early],
         }
+
+
+@dataclass(frozen=True)
+class CardEntry:
+    """What one question adds to a card.
+
+    Parameters
+    ----------
+    name, question
+        The question's registered name, and the question in one line.
+    answer
+        The verdict; ``"not asked"`` where no result answers the question.
+    headline
+        The answer in one or two sentences; empty where it was not asked.
+    finding
+        The largest finding or early sign, if there is one.
+    facts
+        How much data, which period, and when.
+    report, link
+        The report of the result, and how the card links to it.
+    """
+
+    name: str
+    question: str
+    answer: Answer | Literal["not asked"]
+    headline: Text = ()
+    finding: Finding | None = None
+    facts: tuple[str, ...] = ()
+    report: Path | None = None
+    link: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ shown to be below it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -285,7 +286,17 @@ def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ..
         else:
             lead[key] = replace(first, related=(*first.related, finding))
     told = (_concentrated(f, context) for f in lead.values())
-    return tuple(sorted(told, key=lambda f: (-nearest_end(f.estimate), f.estimate.system)))
+    # What is measured over all content answers the question; its parts follow.
+    return tuple(
+        sorted(
+            told,
+            key=lambda f: (
+                bool(f.estimate.label),
+                -nearest_end(f.estimate),
+                f.estimate.system,
+            ),
+        )
+    )
 
 
 def _peers(e: Estimate, context: Context) -> list[Estimate]:
@@ -493,6 +504,8 @@ def _compared(phrase: Phrase | None, findings: Sequence[Finding]) -> tuple[str, 
     if len(names) == 1:
         level, other = names.pop()
         return other, level
+    if names:
+        return "compared with", "this system"
     if phrase is None or "{" in "".join(phrase.compared):
         return "compared with", "share"
     return phrase.compared[1], phrase.compared[0]
@@ -546,21 +559,46 @@ def _changes(
 ) -> tuple[Text, ...]:
     """Return what could change the answer: tipping points, then what the question says."""
     made: list[Text] = []
-    points = [f.estimate.tipping for f in findings if f.estimate.tipping is not None]
-    points += [e.tipping for e in reversed_ if e.tipping is not None]
-    ratios = [p.recommended for p in points if p.recommended is not None]
-    if points and ratios:
-        nearest = min(ratios, key=lambda ratio: abs(ratio - 1))
-        made.append(
-            (
-                "The direction reverses if unlabeled recommended items carry the label at "
-                f"{nearest:.2g} times the rate of labeled ones.",
-            )
-        )
-    elif points:
-        made.append(("No plausible rate among unlabeled items would reverse the direction.",))
+    leading = [f.estimate for f in findings] or reversed_
+    open_to_doubt = [e for e in leading if e.tipping is not None]
+    if open_to_doubt:
+        made.append(_tipping(min(open_to_doubt, key=_margin), case))
     made += [text for make in case.question.changes if (text := make(case.context)) is not None]
     return tuple(made)
+
+
+def _margin(e: Estimate) -> float:
+    """Return how far a finding is from its nearest tipping point, as a factor of rates."""
+    points = (e.tipping.recommended, e.tipping.history) if e.tipping else ()
+    factors = [abs(math.log(max(point, 1e-9))) for point in points if point is not None]
+    return min(factors, default=math.inf)
+
+
+def _tipping(e: Estimate, case: _Case) -> Text:
+    """Say what unlabeled items would have to be like to reverse the most fragile finding."""
+    point = e.tipping
+    assert point is not None  # the caller has looked
+    below, above = ("less", "more") if (e.value or 0) > (e.null or 0) else ("more", "less")
+    parts = []
+    if point.recommended is not None:
+        times = f"{below} than {point.recommended:.2g} times as often as labeled ones"
+        parts.append(f"unlabeled recommended items carry the label {times}")
+    if point.history is not None:
+        times = f"{above} than {point.history:.2g} times"
+        more = "" if parts else " as often as labeled ones"
+        parts.append(f"unlabeled items in histories{'' if parts else ' carry it'} {times}{more}")
+    names = case.context.names
+    about: list[Any] = [names.system(e.system)]
+    about += [" and ", names.label(e.label)] if e.label else []
+    about += [" (", names.group(e.group), ")"] if e.group else []
+    counted = (
+        f" It counts labeled items: {percent(point.labeled_recommended)} of recommended items and "
+        f"{percent(point.labeled_history)} of items in histories."
+    )
+    if not parts:
+        end = " cannot be reversed by unlabeled items."
+        return ("What is found for ", *about, end, counted)
+    return ("What is found for ", *about, f" holds unless {', or '.join(parts)}.", counted)
 
 
 def _following(
@@ -630,7 +668,7 @@ def _effects(case: _Case) -> tuple[Text, ...]:
         changed = [(a, b) for a, b in both if a.value is not None and b.value is not None]
         if not changed:
             continue
-        before, after = max(changed, key=lambda pair: nearest_end(pair[0]))
+        before, after = max(changed, key=lambda pair: (pair[0].value or 0) - (pair[1].value or 0))
         shown = [_level_text(e, case) for e in (before, after)]
         cost = _recall(context, base, name)
         text = f": {shown[0]} to {shown[1]}{cost}."

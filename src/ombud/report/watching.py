@@ -2,12 +2,146 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ombud.audits.compare import Comparison, stands
 from ombud.audits.monitor import ControlChart, Point, Watch
+from ombud.audits.result import Result
 from ombud.report import svg
-from ombud.report.display import count, shorten
+from ombud.report.blocks import Strong
+from ombud.report.context import Context
+from ombud.report.display import count, joined, shorten
 from ombud.report.format import p_text
 from ombud.report.html import to_html
-from ombud.report.model import Cell, Chart, Column, Page, Prose, Section, Table
+from ombud.report.model import Cell, Chart, Column, Page, Prose, Section, Table, Text
+from ombud.report.question import Phrase
+from ombud.report.verdict import questions_of
+
+ChangeAnswer = Literal["worse", "better", "no clear change", "cannot tell"]
+"""What became of the answer to a question, from one result to another."""
+
+_MOST_CHANGES = 3
+
+
+@dataclass(frozen=True)
+class ChangeVerdict:
+    """Whether what a question asks about became worse or better.
+
+    Parameters
+    ----------
+    answer
+        *Worse* where a significant change goes in the direction of harm, whatever else improved;
+        *better* where all significant changes go the other way; *cannot tell* where no comparison
+        of the question could be made in both results.
+    headline
+        The answer in one sentence.
+    changes
+        The largest significant changes, each with both levels.
+    """
+
+    answer: ChangeAnswer
+    headline: str
+    changes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        return {
+            "answer": self.answer,
+            "headline": self.headline,
+            "changes": list(self.changes),
+        }
+
+
+@dataclass(frozen=True)
+class _Change:
+    """One number before and after, and whether its change is beyond chance."""
+
+    key: str
+    about: tuple[str, str, str]
+    before: float | None
+    after: float | None
+    clear: bool
+
+
+def change_verdict(found: Comparison, after: Result) -> ChangeVerdict:
+    """Return the verdict on two results; `after` says what its question counts as harm."""
+    changes = [
+        _Change(
+            e.key or e.metric, (e.system, e.label, e.group),
+            e.details.get("before"), e.details.get("after"), stands(e),
+        )
+        for e in found.changes
+    ]  # fmt: skip
+    return _verdict(changes, after)
+
+
+def watch_verdict(series: Watch, last: Result) -> ChangeVerdict:
+    """Return the verdict on a series: the last result compared with the reference."""
+    keys = {info.title: info.key or info.title for info in last.metrics}
+    changes = [
+        _Change(
+            keys.get(chart.metric, chart.metric), (chart.system, chart.label, chart.group),
+            chart.points[0].value, chart.points[-1].value, chart.points[-1].alarm,
+        )
+        for chart in series.charts
+    ]  # fmt: skip
+    return _verdict(changes, last)
+
+
+def _verdict(changes: Sequence[_Change], after: Result) -> ChangeVerdict:
+    context = Context.of(after)
+    declared = [
+        (key, select, phrase)
+        for question in questions_of(context)
+        for select, phrase in question.family.items()
+        if (key := context.key(select)) is not None
+    ]
+    phrases = {key: phrase for key, _, phrase in declared}
+    wanted = {(key, select.label) for key, select, _ in declared}
+    known = [c for c in changes if {(c.key, None), (c.key, c.about[1])} & wanted]
+    known = [c for c in known if c.before is not None and c.after is not None]
+    if not known:
+        return ChangeVerdict(
+            "cannot tell", "Cannot tell: no comparison of the question is in both results."
+        )
+    clear = [c for c in known if c.clear]
+    beside = sum(c.clear for c in changes) - len(clear)
+    others = f" {count(beside, 'other number')} changed beyond chance." if beside else ""
+    if not clear:
+        return ChangeVerdict(
+            "no clear change", f"No clear change in {count(len(known), 'comparison')}.{others}"
+        )
+    worse = [c for c in clear if _is_worse(c, phrases[c.key])]
+    leading = sorted(worse or clear, key=lambda c: -abs((c.after or 0.0) - (c.before or 0.0)))
+    said = tuple(_said(c, phrases[c.key], context) for c in leading[:_MOST_CHANGES])
+    better = len(clear) - len(worse)
+    counts = [
+        f"{n:,} became {word}" for n, word in ((len(worse), "worse"), (better, "better")) if n
+    ]
+    text = f"{'Worse' if worse else 'Better'}: of {count(len(known), 'comparison')}, "
+    return ChangeVerdict("worse" if worse else "better", f"{text}{joined(counts)}.{others}", said)
+
+
+def _is_worse(change: _Change, phrase: Phrase) -> bool:
+    assert change.before is not None and change.after is not None
+    if phrase.harm == "both":  # further from no difference
+        null = 1.0 if phrase.scale.log else 0.0
+        return abs(change.after - null) > abs(change.before - null)
+    return (change.after > change.before) == (phrase.harm == "more")
+
+
+def _said(change: _Change, phrase: Phrase, context: Context) -> str:
+    assert change.before is not None and change.after is not None
+    system, label, group = change.about
+    names = [context.names.system(system)] if system else []
+    names += [context.names.label(label)] if label else []
+    names += [context.names.members(group)]
+    about = ", ".join(name.shown for name in names)
+    scale = phrase.scale
+    return f"{about}: {scale.number(change.before)} to {scale.prose(change.after)}."
+
 
 _DRAWN = 8
 """How many numbers are drawn: those that alarm, then those that changed most."""
@@ -50,7 +184,9 @@ def watch_lines(series: Watch, *, most: int = 20) -> list[str]:
     return lines
 
 
-def watch_page(series: Watch, title: str = "What changed over time") -> str:
+def watch_page(
+    series: Watch, title: str = "What changed over time", verdict: ChangeVerdict | None = None
+) -> str:
     """Return the series as one HTML file: what alarms with charts, and every number.
 
     Parameters
@@ -59,13 +195,18 @@ def watch_page(series: Watch, title: str = "What changed over time") -> str:
         What was watched.
     title
         The title of the page.
+    verdict
+        What became of the question, for its first line.
     """
     about = (f"{len(series.names)} results", f"last: {shorten(series.names[-1], 80)}")
-    return to_html(Page(title, about, (), _sections(series)))
+    return to_html(Page(title, about, (), _sections(series, verdict)))
 
 
-def _sections(series: Watch) -> tuple[Section, ...]:
-    blocks: list[Prose | Chart | Table] = [Prose(((said_of(series),),))]
+def _sections(series: Watch, verdict: ChangeVerdict | None) -> tuple[Section, ...]:
+    lead: tuple[Text, ...] = ()
+    if verdict is not None:
+        lead = ((Strong(verdict.headline),), *((change,) for change in verdict.changes))
+    blocks: list[Prose | Chart | Table] = [Prose((*lead, (said_of(series),)))]
     if series.remarks:
         blocks.append(Prose(tuple((f"{remark}.",) for remark in series.remarks), "Note"))
     drawn = [chart for chart in series.charts if len(_known(chart)) > 1][:_DRAWN]

@@ -15,7 +15,8 @@ from ombud.data.items import Items
 from ombud.data.recommendations import Recommendations
 from ombud.errors import DataError
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.authors import CreatorPropagation, propagation
+from ombud.questions.authors import propagation
+from ombud.questions.authors.propagation import CreatorPropagation
 
 
 def world(users: int = 40, items: int = 200) -> Context:

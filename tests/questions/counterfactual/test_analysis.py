@@ -22,7 +22,7 @@ from ombud.errors import PlanError
 from ombud.metrics import Coverage
 from ombud.metrics.engine.estimator import Settings
 from ombud.probes.summaries import ReachTable
-from ombud.questions.counterfactual import Counterfactual
+from ombud.questions.counterfactual.analyses import Counterfactual
 from ombud.questions.counterfactual.lookup import OVERLAP, find, keys_of, parts_of
 from ombud.questions.counterfactual.reach import popularity_gap
 from ombud.questions.counterfactual.sample import Asked

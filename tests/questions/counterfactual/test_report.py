@@ -12,15 +12,14 @@ import pytest
 from ombud.audits import Plan, Result
 from ombud.audits.presets import complete
 from ombud.errors import PlanError
-from ombud.questions.counterfactual import (
+from ombud.questions.counterfactual.lookup import keys_of
+from ombud.questions.counterfactual.person import counterfactual_people, counterfactual_person
+from ombud.questions.counterfactual.section import (
     counterfactual,
-    counterfactual_people,
-    counterfactual_person,
     counterfactual_reach,
     counterfactual_stability,
     counterfactual_ways,
 )
-from ombud.questions.counterfactual.lookup import keys_of
 from ombud.report import Report
 from ombud.report.blocks import figures_in, tables_in
 from ombud.report.images import to_svg

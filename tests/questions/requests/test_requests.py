@@ -19,7 +19,8 @@ from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
 from ombud.errors import DataError, PlanError
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.requests import RequestLeak, RequestLeaks
+from ombud.questions.requests.analysis import RequestLeaks
+from ombud.questions.requests.metric import RequestLeak
 from ombud.questions.requests.tally import DAY, pairs_of, rows_of
 from ombud.report import Report
 from ombud.report.markdown import section_lines

@@ -24,7 +24,7 @@ from ombud.errors import PlanError
 from ombud.files import write_json
 from ombud.metrics import Recall
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.warnings.amplification import UserAmplification
+from ombud.questions.warnings.amplification.metric import UserAmplification
 from ombud.questions.warnings.distribution import Distribution
 from ombud.report import Report
 from ombud.report.model import Chart

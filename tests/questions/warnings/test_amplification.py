@@ -16,7 +16,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.warnings.amplification import Amplification, UserAmplification
+from ombud.questions.warnings.amplification.metric import Amplification, UserAmplification
 from ombud.registry import create
 from ombud.worlds import WorldSpec, build_world
 from ombud.worlds.recommenders import PlantedRecommender

@@ -23,8 +23,9 @@ from ombud.data.splits import per_user
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.shares import LabelShare
-from ombud.questions.warnings import Distribution, PopularityShift, UserPreference
-from ombud.questions.warnings.popularity import popularity_of, shift_bounds
+from ombud.questions.warnings.distribution import Distribution
+from ombud.questions.warnings.popularity import PopularityShift, popularity_of, shift_bounds
+from ombud.questions.warnings.preference import UserPreference
 from ombud.registry import create, names
 from ombud.worlds import small_world
 

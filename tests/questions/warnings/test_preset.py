@@ -16,7 +16,7 @@ from ombud.audits.load import load_data, load_metrics
 from ombud.audits.presets import complete
 from ombud.data.dataset import Dataset
 from ombud.errors import PlanError
-from ombud.questions.warnings.amplification import Amplification
+from ombud.questions.warnings.amplification.metric import Amplification
 from ombud.worlds import small_world
 
 

@@ -8,7 +8,11 @@ import pytest
 
 from ombud.audits import Audit, Plan
 from ombud.audits.presets import complete
-from ombud.questions.warnings import warnings_accuracy, warnings_amplification, warnings_labels
+from ombud.questions.warnings.section import (
+    warnings_accuracy,
+    warnings_amplification,
+    warnings_labels,
+)
 from ombud.report.blocks import figures_in
 from ombud.report.images import to_svg
 

@@ -12,14 +12,14 @@ import pytest
 from ombud.audits import Audit, Plan, Result
 from ombud.data.exclusions import Exclusion
 from ombud.metrics import ShareGap
-from ombud.questions.warnings import (
+from ombud.questions.warnings.figures import MOST_LABELS, MOST_USERS
+from ombud.questions.warnings.lookup import base_of, chief_accuracy, contrast, disagreeing, level
+from ombud.questions.warnings.section import (
     warnings_accuracy,
     warnings_amplification,
     warnings_labels,
     warnings_remedies,
 )
-from ombud.questions.warnings.figures import MOST_LABELS, MOST_USERS
-from ombud.questions.warnings.lookup import base_of, chief_accuracy, contrast, disagreeing, level
 from ombud.report import Report
 from ombud.report.blocks import Figure, Section, Table, figures_in, tables_in
 from ombud.report.format import estimate_text, shared_decimals

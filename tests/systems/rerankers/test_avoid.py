@@ -19,7 +19,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.data.splits import per_user
 from ombud.errors import DataError, PlanError
 from ombud.metrics.accuracy.ranking import HitRate, Recall
-from ombud.questions.warnings import AvoidLeak
+from ombud.questions.warnings.avoidance import AvoidLeak
 from ombud.registry import create
 from ombud.systems.base import Recommender
 from ombud.systems.recommenders import Popular

@@ -10,7 +10,7 @@ import polars as pl
 from ombud.data.card import Card
 from ombud.data.card_facts import filter_facts, history_facts, label_facts
 from ombud.data.csv_columns import open_columns
-from ombud.data.dataset import Dataset
+from ombud.data.dataset import Dataset, read_folder
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
@@ -18,7 +18,6 @@ from ombud.data.items import Items
 from ombud.data.labels import Labels
 from ombud.data.sources._build import Filter, filtered_interactions, history_matrix
 from ombud.data.sources.published_figures import beside_published
-from ombud.data.tables import read_folder
 from ombud.errors import DataError
 from ombud.files import hash_file
 from ombud.registry import source

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ombud.data.card import Card
 from ombud.data.card_facts import filter_facts, history_facts, label_facts
-from ombud.data.dataset import Dataset
+from ombud.data.dataset import Dataset, read_folder
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.labels import Labels, vote_states
@@ -27,7 +27,7 @@ from ombud.data.sources.movielens import (
     read_links,
 )
 from ombud.data.sources.published_figures import beside_published
-from ombud.data.tables import TableOptions, read_folder
+from ombud.data.tables import TableOptions
 from ombud.errors import DataError, PlanError
 from ombud.files import hash_file
 from ombud.registry import source

@@ -44,6 +44,11 @@ class _Ranking(Metric):
     contrast: ClassVar[Literal["difference"]] = "difference"
     name: ClassVar[str]
 
+    @property
+    def reads_ratings(self) -> bool:
+        """Whether what counts depends on ratings."""
+        return self.relevance == "top-quartile"
+
     def __post_init__(self) -> None:
         if self.k < 1:
             raise PlanError(f"k is {self.k}; a list has at least 1 place")

@@ -161,8 +161,8 @@ class MetricEstimator:
         if rare := self._rare(self.replicates, s, group):
             return self._undefined("too-few-events", rare, self._n(s, group), about)
         result = self._estimate(self.replicates.at(s, group), about, self.metric.null)
-        if result.interval is not None:
-            low, high = self.metric.possible
+        low, high = self.metric.possible
+        if result.interval is not None and low <= (result.value or 0.0) <= high:
             ends = (max(result.interval[0], low), min(result.interval[1], high))
             result = result.replace(interval=ends)
         if tipping := self.metric.tipping(result, *self.settings.plausible):

@@ -14,14 +14,9 @@ from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError, PlanError
 from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
 from ombud.questions.authors.genres import by_genre, expected_mix
-from ombud.questions.authors.model import (
-    Priors,
-    ProfileFit,
-    PropagationFit,
-    fit_identities,
-    fit_propagation,
-    placebo_codes,
-)
+from ombud.questions.authors.model import Priors, PropagationFit, fit_propagation
+from ombud.questions.authors.model.fits import ProfileFit, placebo_codes
+from ombud.questions.authors.model.identities import fit_identities
 from ombud.questions.authors.options import PropagationOptions
 from ombud.registry import analysis
 from ombud.rng import generator

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
+from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.text_rows import measure_texts, was_flagged
-from ombud.questions.suppression.once import first_answers
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.bootstrap.replicates import Sample
@@ -122,3 +122,14 @@ class Drift(Analysis):
             rng=generator(settings.seed, "drift", group),
         )
         return drawn.at(0).estimate(method=settings.interval, note=note, **about)
+
+
+# One answer for each text, where a moderator was asked repeatedly.
+
+
+def first_answers(decisions: Decisions) -> Decisions:
+    """Return the first answer about each text: pairs are of one answer each."""
+    if decisions.repeats is None:
+        return decisions
+    first = decisions.repeats == 0
+    return Decisions(decisions.ids[first], decisions.outcomes[first], decisions.scores[first])

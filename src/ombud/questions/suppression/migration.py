@@ -16,7 +16,7 @@ from ombud.data.ids import Vocabulary
 from ombud.errors import PlanError
 from ombud.metrics.engine.changes import estimate_changes
 from ombud.metrics.rates import FalsePositiveRate
-from ombud.questions.suppression.once import first_answers
+from ombud.questions.suppression.drift import first_answers
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 

@@ -21,7 +21,8 @@ from ombud.metrics.accuracy.ratings import RMSE
 from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.list_depth import with_list_depth
-from ombud.questions.warnings.amplification import Form, Smoothing, UnknownLabels
+from ombud.questions.warnings.amplification.options import Form
+from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Recommender

@@ -12,19 +12,11 @@ import numpy as np
 import pytest
 
 from ombud.errors import DataError, PlanError
-from ombud.questions.authors.model import (
-    Diagnostics,
-    NotConvergedError,
-    Priors,
-    PropagationFit,
-    fit_identities,
-    fit_profiles,
-    fit_propagation,
-    placebo_codes,
-    to_arviz,
-)
+from ombud.questions.authors.model import Priors, PropagationFit, fit_profiles, fit_propagation
 from ombud.questions.authors.model._importance import Drawn
-from ombud.questions.authors.model.posterior import Posterior
+from ombud.questions.authors.model.fits import placebo_codes, to_arviz
+from ombud.questions.authors.model.identities import fit_identities
+from ombud.questions.authors.model.posterior import Diagnostics, NotConvergedError, Posterior
 
 Make = Callable[..., Any]
 REFERENCE = Path(__file__).parents[3] / "reference" / "propagation"

@@ -478,10 +478,10 @@ def draw(
         ways = ways[:1]
     best: Drawn | None = None
     for degree in [*ways, 0]:
-        # Polynomials leave half of the budget, or what it takes to integrate a set of draws one by
-        # one, for the case that they do not suffice.
+        # Polynomials leave a third of the budget, or what it takes to integrate a set of draws one
+        # by one, for the case that they do not suffice.
         exact = 1.2 * _EXACT_DRAWS * target.nodes.work(counts)
-        reserve = min(0.5, exact / max(work.left, 1.0)) if degree else 0.0
+        reserve = min(0.35, exact / max(work.left, 1.0)) if degree else 0.0
         own = work.part(1 - reserve)
         try:
             found = _tried(replace(target, work=own), first, draws, degree, best, rng)

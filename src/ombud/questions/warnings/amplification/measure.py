@@ -317,11 +317,13 @@ def _labeled_sums(sides: _Sides, over_labels: bool) -> dict[str, Floats]:
     sums = np.zeros((2, states.shape[1]))
     step = max(1, 8 * _PART // max(1, states.shape[1]))
     for low in range(0, len(states), step):
-        labeled = np.empty(states[low : low + step].shape)
-        np.greater_equal(states[low : low + step], 0, out=labeled)
+        labeled = states[low : low + step] >= 0
         if stated is not None:
-            labeled *= stated[low : low + step]
-        sums += weights[:, low : low + len(labeled)] @ labeled
+            labeled &= stated[low : low + step]
+        numbers = labeled.astype(np.float64)
+        # One side at a time: a product of two rows would copy the whole block.
+        for side in (0, 1):
+            sums[side] += weights[side, low : low + len(numbers)] @ numbers
     if over_labels:
         sums = sums.mean(axis=1, keepdims=True)
     return {"labeled list": sums[0], "labeled history": sums[1]}

@@ -90,6 +90,11 @@ class Options(Metric):
     shallow_lists: ClassVar[Literal["said"]] = "said"
     word: ClassVar[str]
 
+    @property
+    def reads_ratings(self) -> bool:
+        """Whether what counts depends on ratings."""
+        return self.history == "relevant"
+
     def __post_init__(self) -> None:
         if self.k < 1:
             raise PlanError(f"k is {self.k}; a list has at least 1 place")
