@@ -239,7 +239,7 @@ def models(folder: Path) -> Iterator[Found]:
 
 @part("warnings")
 def warnings(folder: Path) -> Iterator[Found]:
-    """Explicit feedback, implicit feedback, labels under their parents, recorded lists."""
+    """Explicit feedback, implicit feedback, labels under their parents."""
     files.write_ratings(folder)
     small = {"source": "small", "options": {"seed": 2, "users": 200, "items": 200}}
     explicit = small | {"options": small["options"] | {"ratings": True}}
