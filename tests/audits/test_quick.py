@@ -81,3 +81,14 @@ def test_frames_where_tables_are_expected() -> None:
         Dataset(labels=LABELS)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="a int is not Interactions, a path or a frame"):
         Dataset(interactions=3)  # type: ignore[arg-type]
+
+
+def test_scores_without_a_threshold_are_refused_and_zero_is_a_threshold() -> None:
+    ids = list(range(20))
+    texts = pl.DataFrame({"id": ids, "text": [f"text {n}" for n in ids], "label": [0] * 20})
+    scores = pl.DataFrame({"id": ids, "score": [0.2] * 20})
+    with pytest.raises(DataError, match="threshold"):
+        ombud.audit(texts=texts, decisions=scores)
+    result = ombud.audit(texts=texts, decisions=scores, threshold=0)
+    (rate,) = result.select(key="false-positive-rate", kind="level", group="")
+    assert rate.value == 1.0

@@ -72,7 +72,7 @@ ROWS: list[tuple[str, Content, str, str, int]] = [
     ("array.npy", npy_bytes(), INTERACTIONS, "'.npy' are not read", 2),
     ("book.xlsx", zip_bytes(), INTERACTIONS, "'.xlsx' are not read", 2),
     ("noending", "user,item\n1,2\n", INTERACTIONS, "1 users", 0),
-    ("folder.csv", lambda path: path.mkdir(), INTERACTIONS, "there is no file", 2),
+    ("folder.csv", lambda path: path.mkdir(), INTERACTIONS, "is not a regular file", 2),
     ("loop.csv", lambda path: path.symlink_to(path), INTERACTIONS, "there is no file", 2),
     ("utf16.csv", "user,item\n1,2\n".encode("utf-16"), INTERACTIONS, "1 users", 0),
     ("latin1.csv", "user,item\ncaf\xe9,1\n".encode("latin-1"), INTERACTIONS, "1 users", 0),
@@ -128,7 +128,7 @@ ROWS: list[tuple[str, Content, str, str, int]] = [
     ("bomb.csv.gz", lambda path: path.write_bytes(gzip.compress(b"user,item\n" + b"1,2\n" * 2_000)), INTERACTIONS, "unpacks to more than", 2),
     ("cut.csv.gz", lambda path: path.write_bytes(gzip.compress(b"user,item\n1,2\n")[:-9]), INTERACTIONS, "cannot be unpacked", 2),
     ("very-wide.csv", ",".join(f"c{i}" for i in range(30_000)) + "\n1", INTERACTIONS, "30,000 columns", 2),
-    ("pipe.csv", os.mkfifo, INTERACTIONS, "there is no file", 2),
+    ("pipe.csv", os.mkfifo, INTERACTIONS, "is not a regular file", 2),
     ("float-ids.parquet", parquet(user=[2.0**60, 1.0], item=[1, 2]), INTERACTIONS, "beyond 2^53", 2),
     ("mixed-units.csv", "user,item,time\n1,1,1700000000\n1,2,1700000000000\n", INTERACTIONS, "s and ms since 1970 are mixed", 2),
     # labels

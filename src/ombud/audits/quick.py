@@ -157,7 +157,7 @@ def _systems(outputs: Any, kind: str, answers: Answers) -> dict[str, Any]:
                 made[one or name] = RecordedRecommendations(frame, one or name, renamed, reading)
             else:
                 decided = {"outcome", "flagged"} & set(role.columns) or role.saved == "replies"
-                limit = None if decided else (answers.threshold or 0.5)
+                limit = None if decided else answers.threshold
                 made[one or name] = RecordedDecisions(frame, one or name, limit, renamed, reading)
     return made
 
