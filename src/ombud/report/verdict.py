@@ -15,8 +15,8 @@ otherwise                                                               no clear
 ======================================================================  =====================
 Statuses of the systems                                                 Verdict
 ======================================================================  =====================
-at least one yes (and, where both directions count, one direction)      yes
-yes in opposite directions                                              mixed
+at least one yes (and, where both directions count, no opposite ones)   yes
+yes in opposite directions, about the same content or group             mixed
 none yes; a significant harm that could be reversed                     cannot tell
 all cannot tell                                                         cannot tell
 otherwise                                                               no clear evidence
@@ -253,7 +253,9 @@ def _counts(e: Estimate) -> str:
 
 def _sample(e: Estimate, context: Context) -> str:
     """Say how many people or texts are behind a finding, those of the group where known."""
-    return count(sample_of(e, context), "text" if e.details.get("texts") else e.unit)
+    unit = "text" if e.details.get("texts") else e.unit
+    said = count(sample_of(e, context), unit)
+    return f"{said} of similar texts" if unit == "cluster" else said
 
 
 def sample_of(e: Estimate, context: Context) -> int:
@@ -425,8 +427,13 @@ def _answer(
 ) -> tuple[Answer, str]:
     """Return the verdict and its rule; see the table at the top of this file."""
     yes = {s.system for s in systems if s.answer == "yes"}
-    ways = {(f.estimate.key, f.status) for f in findings if f.estimate.system in yes}
-    if any((key, "increase") in ways and (key, "decrease") in ways for key, _ in ways):
+    # Shares add up to one: more by men and less by women is one direction.
+    ways = {
+        ((f.estimate.key, f.estimate.label, f.estimate.group), f.status)
+        for f in findings
+        if f.estimate.system in yes
+    }
+    if any({(about, "increase"), (about, "decrease")} <= ways for about, _ in ways):
         return "mixed", "There are significant differences in both directions."
     if yes:
         return "yes", "At least one comparison is significant in a direction that counts."
