@@ -41,7 +41,7 @@ from ombud.audits.result import Result
 from ombud.metrics.engine.comparisons import MATTERS
 from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select, role_of
-from ombud.report.display import count, joined, plural
+from ombud.report.display import count, joined, plural, shorten
 from ombud.report.findings import nearest_end
 from ombud.report.general import general_question
 from ombud.report.model import (
@@ -67,6 +67,7 @@ from ombud.stats.power import smallest_effect
 _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _MOST_OBJECTS = 3
 _MOST_SYSTEMS = 3
+_MOST_NAMED = 12
 _YES_NO = re.compile(r"(do|does|is|are|has|have|can|will)\b", re.IGNORECASE)
 _REFERENCES = frozenset({"random", "popular"})
 _HARM: dict[str, frozenset[Status]] = {
@@ -93,9 +94,26 @@ def questions_of(context: Context) -> Sequence[Question]:
 
 @registry.verdict("ombud")
 def stored_verdict(result: Result) -> dict[str, Any]:
-    """Return what ``verdict.json`` holds: the verdict of each question as plain values."""
-    made = [verdict.to_dict() for verdict in verdicts_of(result)]
-    return {"schema_version": VERDICT_SCHEMA, "verdicts": made}
+    """Return what ``verdict.json`` holds: the verdict of each question as plain values.
+
+    ``brief`` sums up the first in little space. It is the first key of the file, so that lists of
+    results need not read the rest.
+    """
+    verdicts = verdicts_of(result)
+    made = [verdict.to_dict() for verdict in verdicts]
+    brief = {"brief": _in_brief(verdicts[0])} if verdicts else {}
+    return brief | {"schema_version": VERDICT_SCHEMA, "verdicts": made}
+
+
+def _in_brief(verdict: Verdict) -> dict[str, Any]:
+    lead = next(iter((*verdict.findings, *verdict.early)), None)
+    return {
+        "answer": verdict.answer,
+        "question": shorten(verdict.question, 300),
+        "headline": shorten(plain(verdict.headline), 400),
+        "finding": "" if lead is None else shorten(plain(lead.sentence), 400),
+        "systems": [shorten(s.name, 40) for s in verdict.systems[:_MOST_NAMED]],
+    }
 
 
 @registry.verdict("families")
