@@ -99,8 +99,6 @@ def _plan(name: str, world: World) -> Plan:
         | {
             "about": _ABOUT,
             "seed": world.seed,
-            # A neutral system must not be named by chance; the default bounds the share of errors.
-            "statistics": {"correction": "holm"},
             "data": {table: f"{table}.csv" for table in tables},
             "systems": {s: {"type": "recorded", "path": f"{outputs}/{s}.csv"} for s in systems},
             "display": asked.get("display", {}) | {"systems": shown},
