@@ -86,11 +86,11 @@ def _entry(root: Path, folder: Path) -> ResultEntry:
         return ResultEntry(*about, started, fault=str(error))
     except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError):
         return ResultEntry(*about, started, fault="verdict.json cannot be read.")
-    texts = {name: str(brief.get(name) or "") for name in _TEXTS}
+    question, headline, finding = (str(brief.get(name) or "") for name in _TEXTS)
     systems = brief.get("systems")
     named = tuple(str(s) for s in systems) if isinstance(systems, list) else ()
     answer = next((known for known in ANSWERS if known == brief.get("answer")), "")
-    return ResultEntry(*about, started, answer, **texts, systems=named)
+    return ResultEntry(*about, started, answer, question, headline, finding, named)
 
 
 def _part(path: Path, size: int) -> str:
