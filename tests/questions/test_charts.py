@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from altair.typing import ChartType
 
-from ombud.questions.counterfactual import figures as counterfactual
 from ombud.questions.warnings import charts as warnings
 from ombud.report.blocks import Figure
 from ombud.report.charts import interval_chart
@@ -61,15 +60,6 @@ def quantiles() -> pl.DataFrame:
     return pl.DataFrame([{"system": s, "group": g, **spread} for s in NAMES[:2] for g in NAMES])
 
 
-def escapes() -> list[Estimate]:
-    return [
-        number(0.1 * edits, label=label, system=system, details={"edits": edits})
-        for label in NAMES[:2]
-        for system in NAMES[:2]
-        for edits in (1, 2)
-    ]
-
-
 def thresholds() -> pl.DataFrame:
     return pl.DataFrame(
         {"system": s, "threshold": i / 5, "precision": 0.5 + i / 10, "recall": 1 - i / 5}
@@ -88,11 +78,6 @@ def scores() -> pl.DataFrame:
 
 def done(chart: ChartType) -> Spec:
     return Figure("x", specification(chart, "d"), "t", "c", "a").spec
-
-
-def spec_of(figure: Figure | None) -> Spec:
-    assert figure is not None
-    return figure.spec
 
 
 BINS = [{"pick": p, "low": 0.1, "high": 0.2, "users": 3, "text": "t"} for p in NAMES]
@@ -150,10 +135,6 @@ CHARTS: dict[str, Callable[[], Spec]] = {
     "shares": lambda: done(warnings.share_chart(BINS, x_title=NAMES[1], pick=PICK)),
     "ridges": lambda: done(warnings.ridge_chart(RIDGES, NAMES, x_title=NAMES[1], pick=PICK)),
     "tradeoff": lambda: done(warnings.tradeoff_chart(POINTS, NAMES, titles=NAMES[:2], pick=PICK)),
-    "dependency": lambda: counterfactual.dependency_figure(["reach"], name="x", noise=True).spec,
-    "escapes": lambda: spec_of(
-        counterfactual.curves_figure(escapes(), name="x", table="t", title=NAMES[1])
-    ),
 }
 
 
