@@ -13,7 +13,6 @@ import pytest
 from altair.typing import ChartType
 
 from ombud.questions.counterfactual import figures as counterfactual
-from ombud.questions.warnings import charts as warnings
 from ombud.report.blocks import Figure
 from ombud.report.charts import interval_chart
 from ombud.report.display import drawable
@@ -22,7 +21,6 @@ from ombud.report.images import to_svg
 from ombud.stats.estimate import Estimate
 
 NAMES = ('a"b\\c', "constructor", "</script>", "a.b[0]:Q", "it's \\'x\\'", "__proto__")
-PICK = (NAMES, "Label")
 Spec = dict[str, Any]
 
 
@@ -95,61 +93,12 @@ def spec_of(figure: Figure | None) -> Spec:
     return figure.spec
 
 
-BINS = [{"pick": p, "low": 0.1, "high": 0.2, "users": 3, "text": "t"} for p in NAMES]
-SIDES = [{"pick": p, "side": NAMES[1], "x": x, "share": 0.1 * x} for p in NAMES for x in (1, 2)]
-RIDGES = [
-    {"pick": NAMES[0], "system": s, "low": 0.1, "high": 0.2, "bottom": i, "top": i + 0.5}
-    for i, s in enumerate(NAMES)
-]
-SPANS = {"x": 0.1, "x_low": 0.0, "x_high": 0.2, "y": 1.0, "y_low": 0.5, "y_high": 2.0}
-POINTS = [{"pick": NAMES[0], "system": s, "text_x": "a", "text_y": "b", **SPANS} for s in NAMES]
-CURVE = [
-    {"system": s, "profile": x, "mean": x, "low": x - 0.1, "high": x + 0.1}
-    for s in NAMES
-    for x in (0.2, 0.5)
-]
-DOTS = [{"system": s, "profile": 0.2, "list": 0.3, "users": 5} for s in NAMES]
-DENSITY: list[Spec] = [
-    part
-    for of in NAMES
-    for part in (
-        {"of": of, "kind": "observed", "x": 0.0, "y": 1.0},
-        {"of": of, "kind": "observed", "x": 1.0, "y": 1.0},
-        {"of": of, "from": 0.5, "to": 0.55, "high": 1.2},
-        {"of": of, "kind": "smoothed", "mean": 0.4},
-    )
-]
-SLOPES = [
-    {"system": s, "s": 1.0, "s_low": 0.9, "s_high": 1.2, "b": 0.1, "b_low": 0.0, "b_high": 0.2}
-    for s in NAMES
-]
-COVERAGE = [{"percentile": p, "outcome": o, "items": 3} for p in (2, 6) for o in NAMES]
-SPREAD = [{"of": o, "share": x, "part": 0.5} for o in NAMES for x in (0.1, 0.2)]
-
 CHARTS: dict[str, Callable[[], Spec]] = {
     "intervals": intervals,
     "intervals, label chosen": lambda: intervals(pick=(NAMES, NAMES[1])),
     "intervals, two lines": lambda: intervals(break_at=" · "),
     "ratios": lambda: intervals(ratio=0.0),
     "ratios less 1": lambda: intervals(ratio=1.0),
-    "histogram": lambda: done(
-        warnings.histogram_chart(SIDES, NAMES[1:2], x_title=NAMES[1], pick=PICK)
-    ),
-    "histogram of counts": lambda: done(
-        warnings.histogram_chart(SIDES, NAMES[1:2], x_title="x", pick=PICK, ticks=(0, 1, 3))
-    ),
-    "scatter": lambda: done(
-        warnings.scatter_chart(
-            [{"pick": p, "x": 1.0, "y": 2.0} for p in NAMES],
-            (1.0, 5.0),
-            titles=NAMES[:2],
-            corners=NAMES[1:3],
-            pick=PICK,
-        )
-    ),
-    "shares": lambda: done(warnings.share_chart(BINS, x_title=NAMES[1], pick=PICK)),
-    "ridges": lambda: done(warnings.ridge_chart(RIDGES, NAMES, x_title=NAMES[1], pick=PICK)),
-    "tradeoff": lambda: done(warnings.tradeoff_chart(POINTS, NAMES, titles=NAMES[:2], pick=PICK)),
     "dependency": lambda: counterfactual.dependency_figure(["reach"], name="x", noise=True).spec,
     "escapes": lambda: spec_of(
         counterfactual.curves_figure(escapes(), name="x", table="t", title=NAMES[1])
@@ -171,7 +120,7 @@ def test_a_chart_is_valid_and_can_be_drawn(name: str) -> None:
     assert width is not None and int(width[1]) > 250
 
 
-@pytest.mark.parametrize("name", ["intervals, label chosen", "tradeoff"])
+@pytest.mark.parametrize("name", ["intervals, label chosen", "escapes"])
 def test_a_chart_does_not_depend_on_others_or_on_altairs_settings(name: str) -> None:
     first = CHARTS[name]()
     with alt.theme.enable("dark"), alt.data_transformers.enable("csv", consolidate_datasets=True):
