@@ -287,9 +287,10 @@ class Power:
     """The smallest difference that the data could have shown."""
 
     def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table."""
+        """Return the table, of the comparisons that count where some are declared."""
         found: dict[tuple[str, str], list[float]] = {}
-        for e in context.result.estimates:
+        every = context.result.estimates
+        for e in [e for e in every if e.family] or every:
             if (size := smallest_effect(e)) is not None:
                 found.setdefault((e.metric, role_of(e)), []).append(size)
         titles = ("Comparisons", "Most precise", "Half of them", "All of them")

@@ -192,7 +192,7 @@ def estimate_table(
     with the level that the differences are measured from.
     """
     at = {(tuple(getattr(e, r) for r in rows), getattr(e, columns)): e for e in estimates}
-    heads = list(dict.fromkeys(column for _, column in at))
+    heads = sorted(dict.fromkeys(column for _, column in at), key=context.is_reference)
     by_row: dict[tuple[str, ...], list[Estimate]] = {}
     for (row, _), e in at.items():
         by_row.setdefault(row, []).append(e)
@@ -235,7 +235,8 @@ _MOST_CHARTS = 3
 _MOST_ROWS = 40
 """With more rows too: the page stays small, and its axis would be out of sight."""
 
-_FIELDS = {"group": "Group", "label": "Content", "system": "System", "against": "Compared with"}
+_FIELDS = {"group": "Group", "label": "Content", "system": "System", "against": "Compared with",
+           "metric": "Measure"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -373,6 +374,8 @@ def _stored(value: Any, column: str, scale: Scale | None, context: Context) -> C
         return Cell("")
     if column == "group":
         return Cell(plain((context.names.group(value),)))
+    if column == "label" and scale is None:
+        return Cell(shorten(plain((context.names.label(value),)), 60))
     if scale is None:
         return Cell(
             plain((context.names.system(value),)) if column == "system" else shorten(str(value), 60)
