@@ -11,7 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from ombud import registry
-from ombud.audits.integrity import file_hashes
+from ombud.audits.provenance import file_hashes
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion

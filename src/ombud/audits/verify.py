@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from ombud.audits.integrity import REPORTS, check_provenance, file_hashes, place_of
 from ombud.audits.plan import Plan
-from ombud.audits.provenance import input_files
+from ombud.audits.provenance import REPORTS, check_provenance, file_hashes, input_files, place_of
 from ombud.errors import OmbudError, ResultError
 from ombud.files import hash_file, is_plain_file, read_json
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.rng import generator
-from ombud.text.automaton import word_table
 from ombud.text.folding import fold
+from ombud.text.matching import word_table
 
 _U64 = NDArray[np.uint64]
 _U32 = NDArray[np.uint32]

@@ -12,8 +12,7 @@ from scipy import sparse
 
 from ombud.errors import DataError
 from ombud.taxonomy.terms import TermList, load_terms
-from ombud.text.automaton import Ints
-from ombud.text.matching import Matches, TermMatcher, as_texts
+from ombud.text.matching import Ints, Matches, TermMatcher, as_texts
 
 # Term matching as the speech-suppression paper's published code does it, for comparison.
 

@@ -29,8 +29,7 @@ import polars as pl
 import pyarrow as pa
 
 from ombud.audits.backends.base import Measured, Run
-from ombud.audits.backends.block_audit import BlockAudit, BlockTotals
-from ombud.audits.backends.block_texts import tagged_members, with_clusters
+from ombud.audits.backends.blocks import BlockAudit, BlockTotals, tagged_members, with_clusters
 from ombud.audits.backends.stream import BlockBackend
 from ombud.audits.backends.tables import (
     MOST_GROUPS,

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ombud.audits.backends.block_audit import lists_table
-from ombud.audits.backends.block_texts import decisions_table
+from ombud.audits.backends.blocks import decisions_table, lists_table
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Tagger
 from ombud.data.groups import Grouping

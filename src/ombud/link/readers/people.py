@@ -19,8 +19,7 @@ from ombud.data.frames import open_frame
 from ombud.errors import DataError
 from ombud.link._streams import UNPACKING, lines_in_blocks, open_bytes
 from ombud.link.problems import Problems
-from ombud.link.readers._json import decode_lines
-from ombud.link.readers.base import AUTHORITIES, Batch, ReaderOptions, conformed
+from ombud.link.readers.base import AUTHORITIES, Batch, ReaderOptions, conformed, decode_lines
 
 _IDS = ("viaf", "lccn", "wikidata", "isni", "openlibrary")
 

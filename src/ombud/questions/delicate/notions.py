@@ -18,10 +18,10 @@ from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
 from ombud.registry import analysis
 from ombud.rng import generator
+from ombud.stats.agreement import kappa_estimate
 from ombud.stats.bootstrap.replicates import Sample
 from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
-from ombud.stats.kappa import kappa_estimate
 from ombud.stats.proportions import proportion
 from ombud.text.tagging import texts_of
 

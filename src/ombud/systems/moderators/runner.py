@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from ombud.data.decisions import Decisions, Outcome
-from ombud.http.backlog import IN_FLIGHT, Backlog
-from ombud.http.dispatch import Dispatcher, Endpoint
+from ombud.http.dispatch import IN_FLIGHT, Backlog, Dispatcher, Endpoint
 from ombud.http.pace import RunSettings
 from ombud.http.store import AnswerStore, Call, Key, hash_of
 from ombud.systems.moderators.answers import (

@@ -114,7 +114,7 @@ def _compiled(
     codes: NDArray[np.integer], target: Floats, n: int, take: str, places: Floats | None
 ) -> NDArray[np.int64]:
     from ombud.systems.recommenders.kernels._jit import workers
-    from ombud.systems.rerankers.kernels.quota import choose
+    from ombud.systems.rerankers._kernels import choose
 
     by_quota = target.shape[1] > 2 and places is None
     weights = np.ones(n) if places is None else places
