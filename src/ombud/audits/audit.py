@@ -541,12 +541,7 @@ def _answers(folder: Path, systems: tuple[str, ...]) -> dict[str, SystemOutputs]
 def recompute(folder: Path | str, progress: Progress | None = None) -> tuple[str, ...]:
     """Measure the stored outputs again, and name the estimates that come out otherwise.
 
-    Parameters
-    ----------
-    folder
-        A finished result whose data can be reached.
-    progress
-        Called with (done, total, note) during long work.
+    The result's data must be within reach.
 
     Returns
     -------

@@ -36,51 +36,26 @@ def _unheard(text: str) -> None:
 
 @dataclass(frozen=True)
 class SystemOutputs:
-    """What one system answered.
+    """What one system answered."""
 
-    Parameters
-    ----------
-    outputs
-        Its lists or decisions.
-    predictions
-        Its predictions of held-out ratings, where a metric reads them.
-    """
-
-    outputs: Outputs
+    outputs: Outputs  # its lists or decisions
+    # Its predictions of held-out ratings, where a metric reads them.
     predictions: Predictions | None = None
 
 
 @dataclass(frozen=True)
 class OutputCollector:
-    """How systems are asked in one audit.
+    """How systems are asked in one audit."""
 
-    Parameters
-    ----------
-    data
-        The data; recommenders that can be trained are trained on its interactions.
-    users
-        The users to ask for.
-    depth
-        The length of the lists.
-    predictions
-        Whether a metric reads predicted ratings.
-    store
-        Where answers are kept, or None.
-    progress
-        Called with (done, total, note).
-    notice
-        Called with what a person should read before, or in place of, asking.
-    trained
-        Whether systems are asked more later, so that they are trained even if answers are stored.
-    """
-
-    data: Dataset
-    users: NDArray[Any]
-    depth: int
-    predictions: bool
-    store: RunFolder | None
-    progress: Progress
+    data: Dataset  # the data; recommenders that can be trained are trained on its interactions
+    users: NDArray[Any]  # the users to ask for
+    depth: int  # the length of the lists
+    predictions: bool  # whether a metric reads predicted ratings
+    store: RunFolder | None  # where answers are kept, or None
+    progress: Progress  # called with (done, total, note)
+    # Called with what a person should read before, or in place of, asking.
     notice: Callable[[str], None] = _unheard
+    # Whether systems are asked more later, so that they are trained even if answers are stored.
     trained: bool = False
 
     def announce(self, systems: Mapping[str, System]) -> None:
@@ -239,24 +214,13 @@ _FOLDS = "k-fold"
 
 @dataclass(frozen=True)
 class Randomness:
-    """What in an audit hangs on chance, beside which users or texts are in the data.
+    """What in an audit hangs on chance, beside which users or texts are in the data."""
 
-    Parameters
-    ----------
-    repeats
-        How often the audit was made; more than 1 brings `split` and `training` into intervals.
-    split
-        Whether what was held out was drawn at random.
-    training
-        Whether a system is trained, or makes its lists, with a seed.
-    labels
-        Whether doubt about labels is in the intervals of some measure.
-    """
-
+    # How often the audit was made; more than 1 brings `split` and `training` into intervals.
     repeats: int
-    split: bool
-    training: bool
-    labels: bool
+    split: bool  # whether what was held out was drawn at random
+    training: bool  # whether a system is trained, or makes its lists, with a seed
+    labels: bool  # whether doubt about labels is in the intervals of some measure
 
     @property
     def said(self) -> str:
@@ -316,12 +280,7 @@ def check_repeats(plan: Plan) -> None:
 def repeated_plan(plan: Plan, number: int) -> Plan:
     """Return the plan of one repeat: another fold or split, and another seed of every system.
 
-    Parameters
-    ----------
-    plan
-        The plan, completed by its preset.
-    number
-        Which repeat, from 1; repeat 0 is the plan itself.
+    The plan is completed by its preset. Repeats count from 1; repeat 0 is the plan itself.
     """
     split = dict(plan.split)
     if split.get("method") == _FOLDS:

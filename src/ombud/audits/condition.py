@@ -67,21 +67,12 @@ def _fields(estimate: Estimate) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ConditionResult:
-    """What a condition says about some estimates.
+    """What a condition says about some estimates."""
 
-    Parameters
-    ----------
-    met
-        The estimates that meet it.
-    undefined
-        Those that might meet it, but lack a number it asks for: no value, no interval, no p-value.
-    judged
-        How many of those that its words are about could be judged.
-    """
-
-    met: tuple[Estimate, ...]
+    met: tuple[Estimate, ...]  # the estimates that meet it
+    # Those that might meet it, but lack a number it asks for: no value, no interval, no p-value.
     undefined: tuple[Estimate, ...]
-    judged: int
+    judged: int  # how many of those that its words are about could be judged
 
 
 @dataclass(frozen=True)

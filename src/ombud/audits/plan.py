@@ -1,4 +1,4 @@
-"""What to audit, as a file: everything a run needs, and nothing else; and all its faults at once."""
+"""What to audit, as a file: everything a run needs; and all its faults at once."""
 
 from __future__ import annotations
 
@@ -445,15 +445,7 @@ def _value(hint: Any, value: Any, change: Change) -> Any:
 
 
 def change_paths(plan: Plan, change: Change) -> Plan:
-    """Return the plan with every path in it changed.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    change
-        From a path to what stands in its place.
-    """
+    """Return the plan with every path in it changed."""
     given = {name: getattr(plan.data, name) for name in TABLES}
     tables = {name: change(path) for name, path in given.items() if path is not None}
     options = _changed(("source", "world"), plan.data.source, plan.data.options, change)
@@ -573,12 +565,8 @@ def check_names(plan: Any, systems: bool = True) -> tuple[tuple[Metric, ...], tu
 
     Returns its metrics and analyses, which had to be built to be checked.
 
-    Parameters
-    ----------
-    plan
-        A plan, completed by its preset.
-    systems
-        Whether its systems are built from the plan; those that are given have no name there.
+    The plan is completed by its preset. Systems that are given, and not built from the plan, have
+    no name there to look up.
     """
     faults: list[str] = []
     if plan.data.source is not None:

@@ -160,18 +160,10 @@ _FOLDERS = ("outputs", "predictions", "rows", "tables", "inputs", "repeats")
 
 @dataclass(frozen=True)
 class Integrity:
-    """Whether the files that a result was read from are those that the audit wrote.
+    """Whether the files that a result was read from are those that the audit wrote."""
 
-    Parameters
-    ----------
-    changed
-        The files that are not as the provenance has them.
-    recorded
-        Whether the provenance has hashes at all.
-    """
-
-    changed: tuple[str, ...] = ()
-    recorded: bool = True
+    changed: tuple[str, ...] = ()  # the files that are not as the provenance has them
+    recorded: bool = True  # whether the provenance has hashes at all
 
     @property
     def said(self) -> str:

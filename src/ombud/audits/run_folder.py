@@ -79,14 +79,8 @@ class RunFolder:
     ``run.json`` and ``plan.toml`` hold the plan as it is, terms of a keyword moderator included:
     without them the run could not be repeated. Reports show their number and hash instead.
 
-    Parameters
-    ----------
-    path
-        The folder; made if need be.
-    fingerprint
-        What identifies the run. A folder that holds another run is refused.
-    plan
-        The plan, as TOML text.
+    The folder is made if need be; one that holds a run with another fingerprint is refused. The
+    plan is TOML text.
     """
 
     def __init__(self, path: Path, fingerprint: Mapping[str, Any], plan: str) -> None:

@@ -156,22 +156,14 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Check:
-    """What became of one file.
+    """What became of one file."""
 
-    Parameters
-    ----------
-    kind
-        What it is: ``plan``, ``run``, ``estimates``, ``outputs``, ``predictions``, ``rows``,
-        ``tables``, ``inputs``, ``reports``, ``provenance``, or ``archive``.
-    name
-        Its place in the folder; of an input, the place in the plan that names it.
-    state
-        Whether it is as recorded. *Not reachable* is an input that is not on this machine, *not
-        recorded* a file that no hash is known of.
-    """
-
+    # What it is: ``plan``, ``run``, ``estimates``, ``outputs``, ``predictions``, ``rows``,
+    # ``tables``, ``inputs``, ``reports``, ``provenance``, or ``archive``.
     kind: str
-    name: str
+    name: str  # its place in the folder; of an input, the place in the plan that names it
+    # Whether it is as recorded. *Not reachable* is an input that is not on this machine, *not
+    # recorded* a file that no hash is known of.
     state: State
 
 

@@ -23,40 +23,20 @@ IN_FLIGHT = "in flight when an earlier run was killed; whether it was answered i
 
 @dataclass(slots=True)
 class Question:
-    """Something to be asked.
+    """Something to be asked."""
 
-    Parameters
-    ----------
-    key
-        What it is known by in the store.
-    payload
-        What is asked about: a text, some users.
-    attempt
-        The number of its next call; those before it are in the store.
-    """
-
-    key: Key
-    payload: Any
-    attempt: int = 0
+    key: Key  # what it is known by in the store
+    payload: Any  # what is asked about: a text, some users
+    attempt: int = 0  # the number of its next call; those before it are in the store
 
 
 @dataclass(frozen=True)
 class Backlog:
-    """Questions, split into answered, to be asked, and uncertain.
+    """Questions, split into answered, to be asked, and uncertain."""
 
-    Parameters
-    ----------
-    calls
-        What the store holds.
-    questions
-        What is to be asked.
-    uncertain
-        Keys that were in flight when an earlier run was killed.
-    """
-
-    calls: Mapping[Key, Call]
-    questions: tuple[Question, ...]
-    uncertain: frozenset[Key]
+    calls: Mapping[Key, Call]  # what the store holds
+    questions: tuple[Question, ...]  # what is to be asked
+    uncertain: frozenset[Key]  # keys that were in flight when an earlier run was killed
 
     @classmethod
     def split(
@@ -67,14 +47,7 @@ class Backlog:
     ) -> Backlog:
         """Split questions by what the store knows of them.
 
-        Parameters
-        ----------
-        payloads
-            What is asked about, by key.
-        calls
-            The last call of each key.
-        in_flight
-            Whether what was in flight is asked again.
+        `calls` has the last call of each key; with `in_flight`, what was under way is asked again.
         """
         questions, uncertain = [], set()
         for key, payload in payloads.items():
@@ -102,27 +75,13 @@ class RunStoppedError(AuditedSystemError):
 
 @dataclass(frozen=True, slots=True)
 class ReplyStatus:
-    """What a reply to one question means for the run.
+    """What a reply to one question means for the run."""
 
-    Parameters
-    ----------
-    outcome
-        A word that is stored; ``error`` means that a later run asks again.
-    reason
-        Why it is no answer, in words.
-    again
-        Whether the question is worth another try at once.
-    stop
-        Why there is no point in asking anything else; empty when there is.
-    stray
-        Whether the reply says that it is that to another question.
-    """
-
-    outcome: str
-    reason: str = ""
-    again: bool = False
-    stop: str = ""
-    stray: bool = False
+    outcome: str  # a word that is stored; ``error`` means that a later run asks again
+    reason: str = ""  # why it is no answer, in words
+    again: bool = False  # whether the question is worth another try at once
+    stop: str = ""  # why there is no point in asking anything else; empty when there is
+    stray: bool = False  # whether the reply says that it is that to another question
 
 
 class Endpoint(Protocol):
@@ -168,11 +127,6 @@ class CommitQueue:
 
     While one transaction is being committed the next gathers, so the file is written as often as
     the disk allows and a reply waits for at most two commits.
-
-    Parameters
-    ----------
-    store
-        Where to.
     """
 
     def __init__(self, store: AnswerStore) -> None:
@@ -250,21 +204,7 @@ class CommitQueue:
 
 
 class Dispatcher:
-    """Asks a set of questions, each until it has an answer or the run must stop.
-
-    Parameters
-    ----------
-    endpoint
-        The service.
-    store
-        Where calls are recorded.
-    settings
-        How to ask.
-    questions
-        What to ask.
-    largest
-        Refuse a reply of more bytes.
-    """
+    """Asks a set of questions, each until it has an answer or the run must stop."""
 
     def __init__(
         self,
@@ -300,10 +240,8 @@ class Dispatcher:
     def run(self, progress: Callable[[int, int, str], None] | None = None) -> None:
         """Ask everything; returns when all is answered or the run was stopped.
 
-        Parameters
-        ----------
-        progress
-            Called with questions done, questions in all, and why the run is being stopped.
+        `progress` is called with questions done, questions in all, and why the run is being
+        stopped.
         """
         if not self.total:
             return
@@ -317,11 +255,6 @@ class Dispatcher:
 
     def check(self, name: str) -> None:
         """Raise what ended the run early, if anything did.
-
-        Parameters
-        ----------
-        name
-            The system's name.
 
         Raises
         ------

@@ -288,12 +288,7 @@ class NearDuplicates:
     def add(self, texts: Sequence[str], *, groups: Sequence[int] | _Ints | None = None) -> _Ints:
         """Keep the texts that repeat nothing, and say which earlier text each other one repeats.
 
-        Parameters
-        ----------
-        texts
-            The texts.
-        groups
-            Compare only texts of the same group; None compares all.
+        Only texts of the same group are compared; None compares all.
 
         Returns
         -------

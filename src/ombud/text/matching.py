@@ -40,10 +40,7 @@ def _codes(folded: str) -> Codes:
 class Automaton:
     """Finds all of many folded patterns as whole words (Aho-Corasick, then a test of both ends).
 
-    Parameters
-    ----------
-    patterns
-        Folded, distinct, not empty, without NUL.
+    Patterns are folded, distinct, not empty, without NUL.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -111,12 +108,8 @@ def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
 def as_texts(texts: Any, source: str = "texts") -> Sequence[str]:
     """Return texts as a sequence of strings, or say which rows are none.
 
-    Parameters
-    ----------
-    texts
-        A list, an array, or a series of any data frame library.
-    source
-        What to call it in an error.
+    `texts` are a list, an array, or a series of any data frame library; `source` is what an error
+    calls them.
     """
     if isinstance(texts, str | bytes):
         raise DataError(source, ["found a single text; expected a list or series of texts"])
@@ -140,21 +133,13 @@ def as_texts(texts: Any, source: str = "texts") -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Which terms occur in which texts.
+    """Which terms occur in which texts."""
 
-    Parameters
-    ----------
-    text_index, term_index
-        One entry per match, sorted by text, then start, then term.
-    start, end
-        Where, in the *original* text; None if not asked for (then every pair stands once).
-    shape
-        Number of texts and of terms.
-    """
-
+    # One entry per match, sorted by text, then start, then term.
     text_index: Ints = field(repr=False)
     term_index: Ints = field(repr=False)
-    shape: tuple[int, int]
+    shape: tuple[int, int]  # number of texts and of terms
+    # Where, in the *original* text; None if not asked for (then every pair stands once).
     start: Ints | None = field(default=None, repr=False)
     end: Ints | None = field(default=None, repr=False)
 

@@ -42,52 +42,31 @@ def lists_table(system: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A block as data, and what systems said of its units.
+    """A block as data, and what systems said of its units."""
 
-    Parameters
-    ----------
-    data, outputs
-        As an audit in memory has them.
-    groups
-        Groups of the units.
-    asked
-        How many units there are.
-    keys
-        The ids of units and the keys of their clusters; None where units stand alone.
-    """
-
+    # As an audit in memory has them.
     data: Dataset
     outputs: Mapping[str, Outputs]
-    groups: Grouping | None
-    asked: int
+    groups: Grouping | None  # groups of the units
+    asked: int  # how many units there are
+    # The ids of units and the keys of their clusters; None where units stand alone.
     keys: tuple[Vocabulary, NDArray[np.uint64]] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BlockAudit(ABC):
-    """What must be known to measure a block: nothing that grows with its units.
+    """What must be known to measure a block: nothing that grows with its units."""
 
-    Parameters
-    ----------
-    metrics, systems
-        What is measured, of which systems.
-    groups
-        Names and attributes of the groups of units, without members; None for none.
-    values
-        For each attribute the values that make its groups, in their order; empty where memberships
-        are given.
-    labels
-        Labels of items, where the data has them.
-    seed
-        The seed of the audit.
-    """
-
+    # What is measured, of which systems.
     metrics: tuple[Metric, ...]
     systems: tuple[str, ...]
+    # Names and attributes of the groups of units, without members; None for none.
     groups: Grouping | None = None
+    # For each attribute the values that make its groups, in their order; empty where memberships
+    # are given.
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    labels: Labels | None = None
-    seed: int = 0
+    labels: Labels | None = None  # labels of items, where the data has them
+    seed: int = 0  # the seed of the audit
 
     def totals(self) -> BlockTotals:
         """Return what no block has been added to yet."""
@@ -96,15 +75,7 @@ class BlockAudit(ABC):
     def measure(
         self, frames: Mapping[str, pl.DataFrame], into: BlockTotals
     ) -> list[dict[str, Rows]]:
-        """Measure a block and add it to what is known; return the rows of each metric.
-
-        Parameters
-        ----------
-        frames
-            The rows of the block, by table.
-        into
-            What the block is added to.
-        """
+        """Measure a block and add it to what is known; return the rows of each metric."""
         part = self._part(frames, into)
         measured: list[dict[str, Rows]] = []
         if part is None:
@@ -135,23 +106,12 @@ class BlockAudit(ABC):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UserBlockAudit(BlockAudit):
-    """What must be known to measure a block of users.
+    """What must be known to measure a block of users."""
 
-    Parameters
-    ----------
-    catalogue
-        The items of all histories.
-    items
-        Attributes of items, where the data has them.
-    held_out
-        Whether there are held-out interactions.
-    reading
-        How interactions are read: `rating_scale`, `duplicates` and `missing`.
-    """
-
-    catalogue: Vocabulary
-    items: Items | None = None
-    held_out: bool = False
+    catalogue: Vocabulary  # the items of all histories
+    items: Items | None = None  # Attributes of items, where the data has them
+    held_out: bool = False  # whether there are held-out interactions
+    # How interactions are read: `rating_scale`, `duplicates` and `missing`.
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     def _part(self, frames: Mapping[str, pl.DataFrame], into: BlockTotals) -> Part | None:
@@ -284,24 +244,14 @@ def in_block(error: DataError) -> DataError:
 
 @dataclass
 class BlockTotals:
-    """What is known of some blocks.
+    """What is known of some blocks."""
 
-    Parameters
-    ----------
-    sums
-        What each metric has measured.
-    left_out
-        What was left out of the tables.
-    counts
-        How many users, interactions and so on there were.
-    lists
-        By system: lists of users without a history, all lists, and 0; or ids of decisions that are
-        of no text, all ids of decisions, and texts without a decision.
-    """
-
-    sums: list[BlockSums]
-    left_out: LeftOut = field(default_factory=LeftOut)
+    sums: list[BlockSums]  # what each metric has measured
+    left_out: LeftOut = field(default_factory=LeftOut)  # what was left out of the tables
+    # How many users, interactions and so on there were.
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
+    # By system: lists of users without a history, all lists, and 0; or ids of decisions that are of
+    # no text, all ids of decisions, and texts without a decision.
     lists: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
     @classmethod
@@ -403,12 +353,7 @@ def decisions_table(system: str) -> str:
 def tagged_members(tagger: Tagger, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return which groups some texts name: an id and a group in each row.
 
-    Parameters
-    ----------
-    tagger
-        What finds groups in texts.
-    batch
-        Has `id` and `text`.
+    The batch has `id` and `text`.
     """
     frame = pl.from_arrow(batch.select(["id", "text"]))
     assert isinstance(frame, pl.DataFrame)  # a batch never becomes a series
@@ -426,11 +371,8 @@ def tagged_members(tagger: Tagger, batch: pa.RecordBatch) -> pa.RecordBatch:
 def with_clusters(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Return rows of decisions and groups with the cluster of their text beside them.
 
-    Parameters
-    ----------
-    frames
-        Whole texts, by table: ``texts`` with `id` and `cluster`, the others with `id`. An id that
-        is of no text is a cluster of its own.
+    `frames` are whole texts, by table: ``texts`` with `id` and `cluster`, the others with `id`. An
+    id that is of no text is a cluster of its own.
     """
     known = frames["texts"].select("id", "cluster")
     if known["id"].is_duplicated().any():
@@ -453,21 +395,13 @@ def _repeated(texts: pl.DataFrame) -> DataError:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TextBlockAudit(BlockAudit):
-    """What must be known to measure a block of texts.
+    """What must be known to measure a block of texts."""
 
-    Parameters
-    ----------
-    thresholds
-        By system: the score from which a text is flagged, where only scores are recorded.
-    files
-        By system: the name of its file in messages.
-    is_clustered
-        Whether texts share clusters.
-    """
-
+    # By system: the score from which a text is flagged, where only scores are recorded.
     thresholds: Mapping[str, float | None] = field(default_factory=dict)
+    # By system: the name of its file in messages.
     files: Mapping[str, str] = field(default_factory=dict)
-    is_clustered: bool = False
+    is_clustered: bool = False  # whether texts share clusters
 
     def _part(self, frames: Mapping[str, pl.DataFrame], into: BlockTotals) -> Part | None:
         texts, keys = self._texts(frames["texts"], into)

@@ -464,16 +464,7 @@ def _merged(
     There are few parts, and by part alone one executor would merge what all partitions found. So
     partitions are first merged in about as many sets as a set has partitions, then the sets.
 
-    Parameters
-    ----------
-    states
-        Rows of part and state.
-    count
-        Their partitions.
-    parts
-        How many parts there are.
-    merge
-        Merges two states of a part.
+    `states` are rows of part and state, in `count` partitions; `merge` merges two states of a part.
     """
     sets = max(1, isqrt(count))
 
@@ -524,12 +515,8 @@ class ExecutorWatch:
     first executor has come, a queue may take its time: that is said and waited for.
     Only this thread's jobs are cancelled, not others of a session that was given.
 
-    Parameters
-    ----------
-    session
-        The session whose cluster is looked at; one that runs in the driver alone is not.
-    progress
-        Is told that the audit waits.
+    A session that runs in the driver alone is not looked at. `progress` is told that the audit
+    waits.
     """
 
     def __init__(self, session: Any, progress: Progress) -> None:

@@ -141,18 +141,10 @@ def _table_faults(plan: Plan) -> list[str]:
 
 @dataclass
 class BlockBackend(ABC):
-    """An audit of what was recorded, in blocks of users or texts that are measured one by one.
+    """An audit of what was recorded, in blocks of users or texts that are measured one by one."""
 
-    Parameters
-    ----------
-    plan
-        What to audit.
-    metrics
-        What is measured.
-    """
-
-    plan: Plan
-    metrics: tuple[Metric, ...]
+    plan: Plan  # what to audit
+    metrics: tuple[Metric, ...]  # what is measured
     needs_folder = True
 
     def quote(self) -> dict[str, CostQuote]:

@@ -66,62 +66,34 @@ GIVEN: dict[str, Any] = {"key": pl.String, "value": pl.String}
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One table of a reader.
+    """One table of a reader."""
 
-    Parameters
-    ----------
-    kind
-        ``"books"``, ``"authors"``, ``"authorities"``, ``"ratings"`` or ``"given"``.
-    source
-        The data set it comes from, such as ``"openlibrary"``.
-    frame
-        The rows, with the columns of the kind.
-    inferred
-        Whether the assertions were inferred (from first names, say) and not made by people.
-    scale
-        Lowest and highest rating, for ratings.
-    refers
-        The source whose own ids the rated items are; default, none: they are ISBNs or stay as
-        they are.
-    """
-
-    kind: str
-    source: str
-    frame: pl.DataFrame
+    kind: str  # ``"books"``, ``"authors"``, ``"authorities"``, ``"ratings"`` or ``"given"``
+    source: str  # the data set it comes from, such as ``"openlibrary"``
+    frame: pl.DataFrame  # the rows, with the columns of the kind
+    # Whether the assertions were inferred (from first names, say) and not made by people.
     inferred: bool = False
-    scale: tuple[float, float] | None = None
+    scale: tuple[float, float] | None = None  # Lowest and highest rating, for ratings
+    # The source whose own ids the rated items are; default, none: they are ISBNs or stay as they
+    # are.
     refers: str = ""
 
 
 @dataclass(frozen=True)
 class ReaderOptions:
-    """What readers are told.
+    """What readers are told."""
 
-    Parameters
-    ----------
-    attribute
-        The attribute of creators that is asked for.
-    marc_field, marc_subfield
-        Where MARC authority records assert it; 375 ``$a`` for gender, 370 for places, 374 for
-        occupations, 386 for other characteristics.
-    wikidata_property
-        Which Wikidata property asserts it; P21 is sex or gender.
-    column
-        Which column of a list of people asserts it; default, the attribute's name.
-    platform_authors
-        Whether the author names of platforms (BookCrossing, Amazon, GoodReads) are used. They are
-        counted apart.
-    inferred
-        Whether lists whose values were inferred from names are read.
-    """
-
-    attribute: str = "gender"
+    attribute: str = "gender"  # the attribute of creators that is asked for
+    # Where MARC authority records assert it; 375 ``$a`` for gender, 370 for places, 374 for
+    # occupations, 386 for other characteristics.
     marc_field: str = "375"
     marc_subfield: str = "a"
-    wikidata_property: str = "P21"
-    column: str = ""
+    wikidata_property: str = "P21"  # which Wikidata property asserts it; P21 is sex or gender
+    column: str = ""  # which column of a list of people asserts it; default, the attribute's name
+    # Whether the author names of platforms (BookCrossing, Amazon, GoodReads) are used. They are
+    # counted apart.
     platform_authors: bool = False
-    inferred: bool = False
+    inferred: bool = False  # whether lists whose values were inferred from names are read
 
 
 @dataclass(frozen=True)
@@ -148,14 +120,8 @@ def decode_lines(
 ) -> pl.DataFrame:
     """Return some fields of JSON objects, one row a line that can be read.
 
-    Parameters
-    ----------
-    lines
-        One JSON object each.
-    fields
-        The fields wanted and their Polars types; others are not looked at.
-    source, problems
-        Where lines that are not JSON objects, and fields of another type, are counted.
+    Fields that are not wanted are not looked at; lines that are not JSON objects, and fields of
+    another type, are counted.
 
     Returns
     -------

@@ -37,15 +37,8 @@ def identity_codes(
 ) -> NDArray[np.int64]:
     """Return the identity at every place of every list.
 
-    Parameters
-    ----------
-    lists
-        The lists.
-    items
-        Items whose identity may be known.
-    codes
-        The identity of each of them, `UNKNOWN_IDENTITY` where it is not known. An item of a list
-        that is not among `items` is unknown too.
+    `codes` has the identity of each of `items`, `UNKNOWN_IDENTITY` where it is not known; an item
+    of a list that is not among them is unknown too.
     """
     if len(codes) != len(items):
         raise PlanError(f"{len(codes)} codes for {len(items)} items")
