@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from ombud.audits import Audit, Plan, Result
+from ombud.audits.audit import rescore
 from ombud.audits.load import load_data
 from ombud.audits.presets import complete
-from ombud.audits.rescore import rescore
 from ombud.errors import PlanError
 from ombud.questions.authors.shares import ALL_CREATORS
 from ombud.report.findings import estimates_of
