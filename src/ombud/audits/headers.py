@@ -12,7 +12,14 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
-from ombud.data.frames import Frame, MappedFile, open_frame, unreadable
+from ombud.data.frames import (
+    Frame,
+    MappedFile,
+    flat,
+    open_frame,
+    unreadable,
+    without_odd_rows,
+)
 from ombud.data.reading import ENDINGS, MISSING, NO, YES, Reading, file_type
 from ombud.data.tables import TABLES
 from ombud.errors import DataError, PlanError
@@ -54,13 +61,15 @@ _MEANS: dict[str, str] = {
     "prompt review kommentar beitrag nachricht inhalt satz texte commentaire comentario texto",
     "truth": "label truth groundtruth goldlabel gold toxic istoxic hate hateful ishate harmful "
     "target shouldflag abusive offensive delicate isharmful annotation annotated actual expected "
-    "human humanlabel reference giftig hass schaedlich schadlich toxique haineux verite class",
+    "human humanlabel reference giftig hass schaedlich schadlich toxique haineux verite class "
+    "truelabel ytrue actuallabel truth_label safe issafe acceptable isacceptable benign clean",
     "id": "id textid commentid postid docid messageid tweetid uuid sampleid rowid key nr nummer "
     "kennung identifiant customid",
     "outcome": "outcome decision verdict action result status entscheidung ergebnis decisions",
     "flagged": "flagged flag isflagged blocked removed predicted predictedlabel pred moderated "
     "hidden deleted rejected modelflag entfernt geloscht gesperrt markiert gemeldet supprime "
-    "signale bloque marcado",
+    "signale bloque marcado prediction ypred modelprediction modeldecision approved isapproved "
+    "allowed isallowed accepted visible published passed kept freigegeben approuve aprobado",
     "group": "group gruppe groupe",
     "attribute": "attribute",
     "cluster": "cluster template thread threadid",
@@ -71,7 +80,7 @@ _MEANS: dict[str, str] = {
     "system": "system model algorithm algo recommender moderator variant arm modell modele systeme",
     "annotator": "annotator rater worker annotatorid judge coder reviewer bewerter annotateur",
     "items": "items recommendations recs recommended recommendeditems topk list itemids itemlist "
-    "toplist empfehlungen recommandations",
+    "ids toplist empfehlungen recommandations prediction predictions predicteditems topitems",
 }
 _WORDS = {meaning: tuple(words.split()) for meaning, words in _MEANS.items()}
 # What a name may have besides its meaning: user_id, KundenNr, member_no.
@@ -81,10 +90,17 @@ _PLAIN = (
 )  # fmt: skip
 # Names that are an id only where nothing else is: a title, or the content of a text.
 _WEAK = ("title", "titel", "content", "contenu", "inhalt", "show", "series", "work", "media", "doc")
+# Columns whose yes means that a text is fine.
+_TURNED = (
+    "safe", "issafe", "acceptable", "isacceptable", "benign", "clean", "approved", "isapproved",
+    "allowed", "isallowed", "accepted", "visible", "published", "passed", "kept", "freigegeben",
+    "approuve", "aprobado",
+)  # fmt: skip
 _GROUPS = (
     "identity", "identities", "gender", "sex", "race", "ethnicity", "religion", "dialect",
     "language", "lang", "age", "agegroup", "orientation", "disability", "nationality", "country",
-    "region", "geschlecht", "alter", "sprache", "genre_auteur", "langue", "group", "gruppe",
+    "region", "geschlecht", "alter", "sprache", "genre_auteur", "langue", "group", "groups",
+    "gruppe", "gruppen", "groupe", "groupes", "grupo", "edad", "genero", "sexe",
 )  # fmt: skip
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
@@ -109,6 +125,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "users": ("user",),
     "items": ("item",),
 }
+_SCORES = ("score", "scores", "predictions", "distances")
 _HELD_OUT = ("test", "heldout", "holdout")
 _RETURNED = ("rec", "shown", "served", "toplist", "empfehl", "output", "pred", "run", "slate")
 _PEOPLE = ("user", "customer", "people", "member", "reader", "viewer", "profile", "nutzer", "kunde")
@@ -168,6 +185,11 @@ class Answers:
     threshold: float | None = None
     accept: bool = False
 
+    def about(self, role: str) -> bool:
+        """Whether somebody said something about the files of one role."""
+        named = {name.rpartition(".")[0].replace("-", "_") for name in self.columns}
+        return role in named or bool(self.reading.get(role))
+
 
 @dataclass(frozen=True)
 class FileRole:
@@ -195,6 +217,8 @@ class FileRole:
         Which form of saved output it has (`ombud.systems.saved_outputs.saved_form`), if any.
     frame
         The table itself, if it is not a file.
+    system
+        The system's name, if it is not that of the file.
     """
 
     path: Path
@@ -207,6 +231,7 @@ class FileRole:
     questions: tuple[Question, ...] = ()
     saved: str = ""
     frame: Any = None
+    system: str = ""
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -258,12 +283,13 @@ def read_role(
     saved = saved_form(rows.columns) if role in {None, "decisions"} else ""
     if saved and not ({"text", "comment_text"} & set(rows.columns) and role is None):
         return _saved_role(path, saved, rows, reading, answers, frame)
+    if frame is None:
+        rows = without_odd_rows(rows, path.name)
+    rows = flat(nw.from_native(rows).lazy()).collect(backend="polars").to_native()
     profiles = {name: _profile(rows[name]) for name in rows.columns}
     found = _meanings(profiles, path, role, answers.columns)
     wide = _wide_lists(rows.columns) if "user" in found else ()
     chosen = role or _role(found, profiles, path, wide)
-    questions: list[Question] = []
-    assumed: list[str] = []
     if chosen is None:
         shown = ", ".join(rows.columns[:12])
         asked = Question(
@@ -271,6 +297,10 @@ def read_role(
             f"--as ROLE={path} (one of {', '.join(r.replace('_', '-') for r in ROLES)})",
         )
         return FileRole(path, "", {}, tuple(rows.columns), questions=(asked,), frame=frame)
+    if role is None and answers.about(chosen):
+        return read_role(path, chosen, answers, frame)
+    questions: list[Question] = []
+    assumed: list[str] = []
     own = _own(chosen, found)
     if chosen == "recommendations" and "item" not in own:
         _find_lists(own, found, wide, reading, profiles, assumed, path)
@@ -293,7 +323,7 @@ def read_role(
     flags = {"texts": ("label",), "decisions": ("flagged", "outcome"), "labels": ("present",)}
     for ours in flags.get(chosen, ()):
         if ours in own:
-            _find_words(own, ours, rows[own[ours]], reading, answers, assumed, questions, path)
+            _find_words(own, ours, rows, chosen, reading, answers, assumed, questions, path)
     systems = ("", ())
     if chosen in {"recommendations", "decisions"} and found.get("system"):
         names = rows[found["system"]].drop_nulls().cast(pl.String).str.strip_chars()
@@ -303,10 +333,47 @@ def read_role(
     if "annotator" in found and chosen in {"texts", "labels"}:
         reading["votes"] = True
         assumed.append(f"{path.name}: several rows about one thing are votes of annotators")
+    if chosen == "labels" and (reading.get("votes") or {"yes", "no"} & set(own)):
+        assumed.append(
+            f"{path.name}: a label applies, or does not, if at least 75% of the votes say so; "
+            "otherwise it is unknown ([data] threshold)"
+        )
+    elif reading.get("votes"):
+        assumed.append(f"{path.name}: the majority of the votes counts; a tie is unknown")
+    if chosen == "labels":
+        _find_alike(rows, own, reading, questions, path, answers)
     others = tuple(name for name in rows.columns if name not in own.values())
     return FileRole(
         path, chosen, own, others, reading, systems, tuple(assumed), tuple(questions), "", frame
     )
+
+
+def _find_alike(
+    rows: pl.DataFrame,
+    own: Mapping[str, str],
+    reading: dict[str, Any],
+    questions: list[Question],
+    path: Path,
+    answers: Answers,
+) -> None:
+    """Ask about labels that differ in capitals and spaces alone."""
+    if "fold" in reading or "label" not in own or rows[own["label"]].dtype != pl.String:
+        return
+    cells = rows[own["label"]].drop_nulls()
+    if reading.get("split"):
+        cells = cells.str.split(reading["split"]).explode().str.strip_chars(" []\"'")
+    names = pl.DataFrame({"name": cells.unique(maintain_order=True)})
+    plain = pl.col("name").str.strip_chars().str.to_lowercase()
+    alike = names.filter(plain.is_duplicated())["name"].to_list()
+    if not alike:
+        return
+    shown = ", ".join(map(repr, sorted(alike)[:6]))
+    asked = f"{path.name}: labels differ in capitals and spaces alone ({shown}). Are they the same?"
+    questions.append(
+        Question(asked, "--read labels.fold=true (or false)", "--read labels.fold=true")
+    )
+    if answers.accept:
+        reading["fold"] = True
 
 
 def _holds_lists(path: Path) -> bool:
@@ -338,8 +405,9 @@ def _saved_role(
             asked = f"{path.name}: which labels mean flagged? Found: {', '.join(labels[:12])}."
             questions.append(Question(asked, "--yes-values LABEL,LABEL"))
     return FileRole(
-        path, "decisions", {}, (), reading, questions=tuple(questions), saved=saved, frame=frame
-    )
+        path, "decisions", {}, tuple(rows.columns), reading, questions=tuple(questions),
+        saved=saved, frame=frame,
+    )  # fmt: skip
 
 
 def _own(role: str, found: Mapping[str, str]) -> dict[str, str]:
@@ -370,6 +438,9 @@ def _find_lists(
         reading["items"] = [found["items"]]
         assumed.append(f"{path.name}: column {found['items']!r} holds the whole list, best first")
     if reading.get("items"):
+        scores = [n for n, p in profiles.items() if p == "list" and _joined(n) in _SCORES]
+        if scores and len(reading["items"]) == 1:
+            own["score"] = scores[0]
         for ours in ("rank", *(("score",) if profiles.get(own.get("score", "")) != "list" else ())):
             own.pop(ours, None)
 
@@ -398,7 +469,17 @@ def _find_labels(
         # Arrays written as text are cut at commas; a list of its own needs no mark.
         reading["split"] = ","
         return
-    cells = rows[own["label"]].drop_nulls().cast(pl.String)
+    mark = several_in_a_cell(rows[own["label"]])
+    if mark:
+        reading["split"] = mark
+        assumed.append(f"{path.name}: {mark!r} separates several labels in one cell")
+
+
+def several_in_a_cell(values: pl.Series) -> str:
+    """Return what separates several names in one cell of a column; empty if nothing does."""
+    if not (values.dtype in (pl.String, pl.Categorical) or isinstance(values.dtype, pl.Enum)):
+        return ""
+    cells = values.drop_nulls().cast(pl.String)
     for mark in ("|", ";", ","):
         several = cells.str.contains(mark, literal=True)
         if not several.any():
@@ -406,57 +487,73 @@ def _find_labels(
         parts = cells.str.split(mark).explode().str.strip_chars(" []\"'")
         # Labels come again in other cells; the parts of one long name do not.
         if several.mean() > 0.02 and parts.n_unique() < max(parts.len() / 2, 3):  # type: ignore[operator]
-            reading["split"] = mark
-            assumed.append(f"{path.name}: {mark!r} separates several labels in one cell")
-            return
+            return mark
+    return ""
 
 
 def _find_words(
     own: dict[str, str],
     ours: str,
-    values: pl.Series,
+    rows: pl.DataFrame,
+    role: str,
     reading: dict[str, Any],
     answers: Answers,
     assumed: list[str],
     questions: list[Question],
     path: Path,
 ) -> None:
-    """Find which words of a column mean yes."""
-    known = {*YES, *NO, *MISSING}
-    if values.dtype != pl.String:
-        return
-    words = set(values.drop_nulls().str.strip_chars().str.to_lowercase().unique().to_list())
+    """Find which values of a column mean yes."""
+    theirs = own[ours]
+    values = rows[theirs]
+    if values.dtype.is_float():
+        whole = values.fill_nan(None)
+        if not (whole.drop_nulls() == whole.drop_nulls().round()).all():
+            return
+        values = whole.cast(pl.Int64, strict=False)
+    said = values.drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()
+    words = set(said.unique().to_list())
     if ours == "outcome":
         if words <= {"allowed", "flagged", "refused", "error", "unparseable"}:
             return
         own["flagged"] = own.pop("outcome")
-    if words <= known or reading.get("yes"):
+        ours = "flagged"
+    if reading.get("yes"):
         return
     open_words = words - set(MISSING)
-    theirs = own.get(ours, own.get("flagged", ours))
-    if answers.yes_values and {word.strip().lower() for word in answers.yes_values} & words:
+    if len(open_words) > _MOST_WORDS:
+        del own[ours]
+        if ours == "flagged" and values.dtype.is_numeric():
+            own.setdefault("score", theirs)
+        return
+    turned = any(word in _TURNED for word in _spellings(theirs))
+    known = words <= {*YES, *NO, *MISSING}
+    given = {word.strip().lower() for word in answers.yes_values}
+    if given & words and (not known or turned):
         reading["yes"] = list(answers.yes_values)
+        return
+    if known and not turned:
         return
     plain = {word: _joined(word) for word in open_words}
     yes = sorted(w for w, p in plain.items() if w in FLAGGED or p in FLAGGED or w in YES)
     no = {w for w, p in plain.items() if w in ALLOWED or p in ALLOWED or w in NO}
     no |= {w for w in open_words if w.startswith(("not ", "non-", "non ", "no ", "not-", "nicht "))}
     yes = [word for word in yes if word not in no]
-    if len(open_words) > _MOST_WORDS:
-        own.pop(ours, None)
-        own.pop("flagged", None)
-        return
-    if yes and set(yes) | no == open_words:
+    if turned and known:
+        yes = sorted(no)
+    elif yes and set(yes) | no == open_words:
         reading["yes"] = yes
         shown = ", ".join(map(repr, yes))
         assumed.append(f"{path.name}: {shown} in column {theirs!r} means yes, other words no")
         return
+    if all(re.fullmatch(r"-?\d+", word) for word in open_words) and not turned:
+        yes = ["1"] if open_words == {"-1", "1"} else []
     shown = ", ".join(map(repr, sorted(open_words)))
+    meant = {"label": "that a text should be flagged", "flagged": "that a text is flagged"}
+    asked = f"{path.name}: which values of column {theirs!r} mean"
     questions.append(
         Question(
-            f"{path.name}: which words of column {theirs!r} mean that a text is flagged or a label "
-            f"applies? Found: {shown}.",
-            "--yes-values WORD,WORD",
+            f"{asked} {meant.get(ours, 'that a label applies')}? Found: {shown}.",
+            f"--read {role}.yes=VALUE,VALUE" if turned else "--yes-values WORD,WORD",
             ",".join(yes),
         )
     )
@@ -481,6 +578,9 @@ def _spellings(name: str) -> list[str]:
     tokens = _tokens(name)
     bare = [word for word in tokens if word not in _PLAIN]
     made = ["".join(tokens), "".join(bare)]
+    if "." in name:  # a part of an object: comment.body
+        last = "".join(_tokens(name.rpartition(".")[2]))
+        made += [last] if last not in _PLAIN else []
     singular = [word.removesuffix("s").removesuffix("n") for word in made]
     return [word for word in dict.fromkeys([*made, *singular]) if word]
 
@@ -518,6 +618,11 @@ def _meanings(
         # users.csv may call the user "id".
         if meaning not in found and "id" in found and any(word in stem for word in map(str, words)):
             found[meaning] = found["id"]
+    if "id" in found and any(word in _WEAK for word in _spellings(found.get("item", ""))):
+        # A title beside an id is no id.
+        about_texts = {"text", "flagged", "outcome", "score"} & set(found)
+        found.update({"item": found["id"]} if not about_texts else {})
+        found = {k: v for k, v in found.items() if k != "item" or not about_texts}
     for ours, theirs in told.items():
         part, dot, meaning = ours.rpartition(".")
         if (not dot or part.replace("-", "_") == role) and theirs in profiles:
@@ -559,6 +664,12 @@ def _profile(values: pl.Series) -> Profile:
         return "flag"
     if kept.str.contains(r"^[+-]?\d+(\.0+)?$").all():
         return "whole"
+    # Several ids in one cell: "1003 1017 1040"; not 1 234 567.
+    ids = kept.str.contains(r"^[\[(]?\w*\d\w*([ ,;|]+\w*\d\w*)*[\])]?$").all()
+    thousands = kept.str.contains(r"^\d{1,3}([ ,]\d{3})+$").all()
+    several = (kept.str.count_matches(r"[ ,;|]+") > 1).mean()
+    if ids and not thousands and several > 0.5:  # type: ignore[operator]
+        return "list"
     if kept.str.contains(r"^[+-]?[\d.,' \u00a0]*\d ?%?$").all():
         return "number"
     if kept.str.contains(r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ,].*)?$").all():
@@ -646,7 +757,7 @@ def _role(
 
 def group_columns(role: FileRole) -> list[str]:
     """Return the columns of texts that name groups of people."""
-    return [name for name in role.others if _joined(name) in _GROUPS]
+    return [n for n in role.others if {_joined(n), *_tokens(n)} & set(_GROUPS)]
 
 
 def named_role(word: str) -> tuple[str | None, Path]:

@@ -15,7 +15,7 @@ from ombud.audits.presets import prepared
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import MappedFile, open_frame
+from ombud.data.frames import MappedFile, flat, open_frame
 from ombud.data.items import LABEL, LABEL_WORDS
 from ombud.data.reading import Reading
 from ombud.data.splits import split
@@ -170,7 +170,7 @@ def _changed_forms(plan: Plan) -> list[Exclusion]:
         reading = plan.data.reading.get(table, {})
         plain = {k: v for k, v in reading.items() if k in {"separator", "encoding", "names"}}
         file = MappedFile(path, reading=Reading.from_dict(plain, f"[data.reading.{table}]"))
-        now = open_frame(file)[0].collect_schema().names()
+        now = flat(open_frame(file)[0]).collect_schema().names()
         new = [name for name in now if name not in before]
         gone = [name for name in before if name not in now]
         parts = [f"new columns: {', '.join(new)}"] if new else []

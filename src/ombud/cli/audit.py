@@ -72,7 +72,9 @@ def answers_from(
         several = setting in {"yes", "no", "names", "labels", "items"}
         whole = setting in {"first_rank"} and value.isdigit()
         made: Any = value.split(",") if several else int(value) if whole else value
-        reading.setdefault(role, {})[setting] = value == "true" if setting == "votes" else made
+        if setting in {"votes", "fold", "numbered"}:
+            made = value == "true"
+        reading.setdefault(role, {})[setting] = made
     words = tuple(word.strip() for word in (yes_values or "").split(",") if word.strip())
     return Answers(columns, words, reading, unlabeled, threshold, accept)  # type: ignore[arg-type]
 
