@@ -320,6 +320,12 @@ def read_role(
                 f"--map {one}=COLUMN",
             )
         )
+    if chosen == "decisions" and not {"outcome", "flagged", "score"} & set(own) and role:
+        free = ", ".join(name for name in rows.columns if name not in own.values())
+        asked_for = f"{path.name}: which column says whether a text is flagged? Columns: {free}."
+        questions.append(
+            Question(asked_for, "--map decisions.flagged=COLUMN (or --map decisions.score=COLUMN)")
+        )
     flags = {"texts": ("label",), "decisions": ("flagged", "outcome"), "labels": ("present",)}
     for ours in flags.get(chosen, ()):
         if ours in own:
