@@ -609,16 +609,11 @@ def _check_lines(lines: pl.LazyFrame, name: str) -> bool:
         many = lines.filter(line.str.count_matches(r"[\[{]") > MAX_DEPTH).collect()["line"]
         if max(_depth(one) for one in many.to_list()) > MAX_DEPTH:
             raise DataError(name, [_TOO_DEEP])
-    head = lines.filter(line.str.starts_with("{")).head(1).collect()["line"].to_list()
-    keys = list(_loads(head[0], name, strict=False) or {}) if head else []
-    for key in keys:
-        spelled = re.escape(json.dumps(key))
-        again = lines.with_row_index("row", offset=1).filter(
-            line.str.count_matches(spelled + r"\s*:") > 1
-        )
-        # A nested object may have the key too: only these lines are parsed.
-        for row, text in again.head(100_000).collect().iter_rows():
-            _loads(text, f"{name}, line {row}")
+    keys = line.str.extract_all(r'"(?:[^"\\]|\\.)*"\s*:').list.eval(pl.element().str.strip_chars(" \t:"))
+    again = lines.with_row_index("row", offset=1).filter(keys.list.n_unique() < keys.list.len())
+    # A nested object may have the key too: these lines are parsed.
+    for row, text in again.collect().iter_rows():
+        _loads(text, f"{name}, line {row}")
     return bool(faults["nan"][0])
 
 
@@ -640,14 +635,12 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _loads(text: str | bytes, name: str, *, strict: bool = True) -> Any:
+def _loads(text: str | bytes, name: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys if strict else None)
+        return json.loads(text, object_pairs_hook=_unique_keys)
     except KeyError as error:
         raise DataError(name, [f"an object has the key {error} twice; keep one"]) from None
     except (ValueError, RecursionError) as error:
-        if not strict:
-            return None
         raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
 
 
