@@ -54,8 +54,18 @@ def long() -> pl.DataFrame:
         long(),
         long().to_pandas(),
     ],
-    ids=["lists", "tuple", "dict", "array", "ids and scores", "arrays", "scores", "pairs",
-         "polars", "pandas"],  # fmt: skip
+    ids=[
+        "lists",
+        "tuple",
+        "dict",
+        "array",
+        "ids and scores",
+        "arrays",
+        "scores",
+        "pairs",
+        "polars",
+        "pandas",
+    ],  # fmt: skip
 )
 def test_every_form_gives_the_same_lists(answer: Any) -> None:
     assert rows(answer) == WANTED

@@ -299,87 +299,203 @@ def read_role(
         return FileRole(path, "", {}, tuple(rows.columns), questions=(asked,), frame=frame)
     if role is None and answers.about(chosen):
         return read_role(path, chosen, answers, frame)
-    questions: list[Question] = []
-    assumed: list[str] = []
-    own = _own(chosen, found)
-    if chosen == "recommendations" and "item" not in own:
-        _find_lists(own, found, wide, reading, profiles, assumed, path)
-    if chosen == "labels":
-        _find_labels(own, found, rows, profiles, reading, assumed, path)
-    if chosen == "decisions" and "id" not in own and "text" in found:
-        own["id"] = found["text"]
-        assumed.append(f"{path.name}: decisions are matched with texts by the text itself")
-    missing = [one for one in _NEEDED[chosen] if one not in own and not reading.get("items")
-               and not (one == "label" and reading.get("labels"))]  # fmt: skip
-    for one in missing:
-        free = [name for name in rows.columns if name not in own.values()]
-        questions.append(
-            Question(
-                f"{path.name}: which column is the {one} of the {chosen.replace('_', ' ')}? "
-                f"Columns: {', '.join(free[:12])}.",
-                f"--map {one}=COLUMN",
-            )
-        )
-    if chosen == "decisions" and not {"outcome", "flagged", "score"} & set(own) and role:
-        free = ", ".join(name for name in rows.columns if name not in own.values())
-        asked_for = f"{path.name}: which column says whether a text is flagged? Columns: {free}."
-        questions.append(
-            Question(asked_for, "--map decisions.flagged=COLUMN (or --map decisions.score=COLUMN)")
-        )
-    flags = {"texts": ("label",), "decisions": ("flagged", "outcome"), "labels": ("present",)}
-    for ours in flags.get(chosen, ()):
-        if ours in own:
-            _find_words(own, ours, rows, chosen, reading, answers, assumed, questions, path)
-    systems = ("", ())
-    if chosen in {"recommendations", "decisions"} and found.get("system"):
-        names = rows[found["system"]].drop_nulls().cast(pl.String).str.strip_chars()
-        values = tuple(names.unique(maintain_order=True).to_list())
-        if 1 <= len(values) <= _MOST_SYSTEMS and found["system"] not in own.values():
-            systems = (found["system"], values)
-    if "annotator" in found and chosen in {"texts", "labels"}:
-        reading["votes"] = True
-        assumed.append(f"{path.name}: several rows about one thing are votes of annotators")
-    if chosen == "labels" and (reading.get("votes") or {"yes", "no"} & set(own)):
-        assumed.append(
-            f"{path.name}: a label applies, or does not, if at least 75% of the votes say so; "
-            "otherwise it is unknown ([data] threshold)"
-        )
-    elif reading.get("votes"):
-        assumed.append(f"{path.name}: the majority of the votes counts; a tie is unknown")
-    if chosen == "labels":
-        _find_alike(rows, own, reading, questions, path, answers)
-    others = tuple(name for name in rows.columns if name not in own.values())
+    table = _Table(path, chosen, rows, profiles, found, answers, reading, _own(chosen, found))
+    table.find(wide, named=role is not None)
+    others = tuple(name for name in rows.columns if name not in table.own.values())
     return FileRole(
-        path, chosen, own, others, reading, systems, tuple(assumed), tuple(questions), "", frame
-    )
+        path, chosen, table.own, others, reading, table.systems(), tuple(table.assumed),
+        tuple(table.questions), "", frame,
+    )  # fmt: skip
 
 
-def _find_alike(
-    rows: pl.DataFrame,
-    own: Mapping[str, str],
-    reading: dict[str, Any],
-    questions: list[Question],
-    path: Path,
-    answers: Answers,
-) -> None:
-    """Ask about labels that differ in capitals and spaces alone."""
-    if "fold" in reading or "label" not in own or rows[own["label"]].dtype != pl.String:
-        return
-    cells = rows[own["label"]].drop_nulls()
-    if reading.get("split"):
-        cells = cells.str.split(reading["split"]).explode().str.strip_chars(" []\"'")
-    names = pl.DataFrame({"name": cells.unique(maintain_order=True)})
-    plain = pl.col("name").str.strip_chars().str.to_lowercase()
-    alike = names.filter(plain.is_duplicated())["name"].to_list()
-    if not alike:
-        return
-    shown = ", ".join(map(repr, sorted(alike)[:6]))
-    asked = f"{path.name}: labels differ in capitals and spaces alone ({shown}). Are they the same?"
-    questions.append(
-        Question(asked, "--read labels.fold=true (or false)", "--read labels.fold=true")
-    )
-    if answers.accept:
-        reading["fold"] = True
+@dataclass
+class _Table:
+    """The first rows of a table whose role is known, and what is recognized in them."""
+
+    path: Path
+    role: str
+    rows: pl.DataFrame
+    profiles: Mapping[str, Profile]
+    found: Mapping[str, str]
+    answers: Answers
+    reading: dict[str, Any]
+    own: dict[str, str]
+    assumed: list[str] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+
+    def assume(self, text: str) -> None:
+        self.assumed.append(f"{self.path.name}: {text}")
+
+    def ask(self, text: str, flag: str, proposal: str = "") -> None:
+        self.questions.append(Question(f"{self.path.name}: {text}", flag, proposal))
+
+    def find(self, wide: Sequence[str], *, named: bool) -> None:
+        """Find the columns of the role, and how they are written."""
+        own, found, reading, role = self.own, self.found, self.reading, self.role
+        if role == "recommendations" and "item" not in own:
+            self.find_lists(wide)
+        if role == "labels":
+            self.find_labels()
+        if role == "decisions" and "id" not in own and "text" in found:
+            own["id"] = found["text"]
+            self.assume("decisions are matched with texts by the text itself")
+        free = ", ".join([n for n in self.rows.columns if n not in own.values()][:12])
+        for one in _NEEDED[role]:
+            wide_too = reading.get("items") or (one == "label" and reading.get("labels"))
+            if one not in own and not wide_too:
+                what = f"{one} of the {role.replace('_', ' ')}"
+                self.ask(f"which column is the {what}? Columns: {free}.", f"--map {one}=COLUMN")
+        if role == "decisions" and named and not {"outcome", "flagged", "score"} & set(own):
+            self.ask(
+                f"which column says whether a text is flagged? Columns: {free}.",
+                "--map decisions.flagged=COLUMN (or --map decisions.score=COLUMN)",
+            )
+        flags = {"texts": ("label",), "decisions": ("flagged", "outcome"), "labels": ("present",)}
+        for ours in flags.get(role, ()):
+            if ours in own:
+                self.find_words(ours)
+        if "annotator" in found and role in {"texts", "labels"}:
+            reading["votes"] = True
+            self.assume("several rows about one thing are votes of annotators")
+        if role == "labels" and (reading.get("votes") or {"yes", "no"} & set(own)):
+            self.assume(
+                "a label applies, or does not, if at least 75% of the votes say so; otherwise it "
+                "is unknown ([data] threshold)"
+            )
+        elif reading.get("votes"):
+            self.assume("the majority of the votes counts; a tie is unknown")
+        if role == "labels":
+            self.find_alike()
+
+    def systems(self) -> tuple[str, tuple[str, ...]]:
+        """Return the column that names systems, and their names."""
+        column = self.found.get("system", "")
+        if self.role not in {"recommendations", "decisions"} or column in {"", *self.own.values()}:
+            return "", ()
+        names = self.rows[column].drop_nulls().cast(pl.String).str.strip_chars()
+        values = tuple(names.unique(maintain_order=True).to_list())
+        return (column, values) if 1 <= len(values) <= _MOST_SYSTEMS else ("", ())
+
+    def find_lists(self, wide: Sequence[str]) -> None:
+        """Find lists that are in one row per user."""
+        if len(wide) > 1:
+            self.reading["items"] = list(wide)
+            self.assume(f"{wide[0]} to {wide[-1]} are one list per row, best first")
+        elif "items" in self.found:
+            self.reading["items"] = [self.found["items"]]
+            self.assume(f"column {self.found['items']!r} holds the whole list, best first")
+        if self.reading.get("items"):
+            scores = [n for n, p in self.profiles.items() if p == "list" and _joined(n) in _SCORES]
+            if scores and len(self.reading["items"]) == 1:
+                self.own["score"] = scores[0]
+            self.own.pop("rank", None)
+            if self.profiles.get(self.own.get("score", "")) != "list":
+                self.own.pop("score", None)
+
+    def find_labels(self) -> None:
+        """Find labels that are columns, and several labels in one cell."""
+        if "label" not in self.own or self.profiles[self.own["label"]] == "flag":
+            flags = [
+                n for n, p in self.profiles.items() if p == "flag" and n != self.own.get("item")
+            ]
+            if flags and "labels" not in self.reading:
+                for ours in ("label", "yes", "no", "present", "state"):
+                    self.own.pop(ours, None)
+                self.reading["labels"] = flags
+                self.assume(f"the columns {', '.join(flags[:6])} are labels, one each")
+            return
+        if self.reading.get("split"):
+            return
+        if self.profiles[self.own["label"]] == "list":
+            # Arrays written as text are cut at commas; a list of its own needs no mark.
+            self.reading["split"] = ","
+            return
+        mark = several_in_a_cell(self.rows[self.own["label"]])
+        if mark:
+            self.reading["split"] = mark
+            self.assume(f"{mark!r} separates several labels in one cell")
+
+    def find_words(self, ours: str) -> None:
+        """Find which values of a column mean yes."""
+        theirs = self.own[ours]
+        values = self.rows[theirs]
+        if values.dtype.is_float():
+            whole = values.fill_nan(None)
+            if not (whole.drop_nulls() == whole.drop_nulls().round()).all():
+                return
+            values = whole.cast(pl.Int64, strict=False)
+        said = values.drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()
+        words = set(said.unique().to_list())
+        if ours == "outcome":
+            if words <= {"allowed", "flagged", "refused", "error", "unparseable"}:
+                return
+            self.own["flagged"] = self.own.pop("outcome")
+            ours = "flagged"
+        if self.reading.get("yes"):
+            return
+        open_words = words - set(MISSING)
+        if len(open_words) > _MOST_WORDS:
+            del self.own[ours]
+            if ours == "flagged" and values.dtype.is_numeric():
+                self.own.setdefault("score", theirs)
+            return
+        turned = any(word in _TURNED for word in _spellings(theirs))
+        known = words <= {*YES, *NO, *MISSING}
+        given = {word.strip().lower() for word in self.answers.yes_values}
+        if given & words and (not known or turned):
+            self.reading["yes"] = list(self.answers.yes_values)
+            return
+        if known and not turned:
+            return
+        plain = {word: _joined(word) for word in open_words}
+        yes = sorted(w for w, p in plain.items() if w in FLAGGED or p in FLAGGED or w in YES)
+        no = {w for w, p in plain.items() if w in ALLOWED or p in ALLOWED or w in NO}
+        no |= {
+            w for w in open_words if w.startswith(("not ", "non-", "non ", "no ", "not-", "nicht "))
+        }
+        yes = [word for word in yes if word not in no]
+        if turned and known:
+            yes = sorted(no)
+        elif yes and set(yes) | no == open_words:
+            self.reading["yes"] = yes
+            shown = ", ".join(map(repr, yes))
+            self.assume(f"{shown} in column {theirs!r} means yes, other words no")
+            return
+        if all(re.fullmatch(r"-?\d+", word) for word in open_words) and not turned:
+            yes = ["1"] if open_words == {"-1", "1"} else []
+        shown = ", ".join(map(repr, sorted(open_words)))
+        meant = {"label": "that a text should be flagged", "flagged": "that a text is flagged"}
+        what = meant.get(ours, "that a label applies")
+        self.ask(
+            f"which values of column {theirs!r} mean {what}? Found: {shown}.",
+            f"--read {self.role}.yes=VALUE,VALUE" if turned else "--yes-values WORD,WORD",
+            ",".join(yes),
+        )
+        if yes and self.answers.accept:
+            self.reading["yes"] = yes
+            self.assume(f"{', '.join(map(repr, yes))} in column {theirs!r} means {what}")
+
+    def find_alike(self) -> None:
+        """Ask about labels that differ in capitals and spaces alone."""
+        cells = self.rows.get_column(self.own.get("label", ""), default=pl.Series()).drop_nulls()
+        if "fold" in self.reading or cells.dtype != pl.String:
+            return
+        if self.reading.get("split"):
+            cells = cells.str.split(self.reading["split"]).explode().str.strip_chars(" []\"'")
+        names = pl.DataFrame({"name": cells.unique(maintain_order=True)})
+        plain = pl.col("name").str.strip_chars().str.to_lowercase()
+        alike = names.filter(plain.is_duplicated())["name"].to_list()
+        if not alike:
+            return
+        shown = ", ".join(map(repr, sorted(alike)[:6]))
+        self.ask(
+            f"labels differ in capitals and spaces alone ({shown}). Are they the same?",
+            "--read labels.fold=true (or false)",
+            "--read labels.fold=true",
+        )
+        if self.answers.accept:
+            self.reading["fold"] = True
+            self.assume(f"labels that differ in capitals and spaces alone are the same ({shown})")
 
 
 def _holds_lists(path: Path) -> bool:
@@ -427,60 +543,6 @@ def _own(role: str, found: Mapping[str, str]) -> dict[str, str]:
     return own
 
 
-def _find_lists(
-    own: dict[str, str],
-    found: Mapping[str, str],
-    wide: Sequence[str],
-    reading: dict[str, Any],
-    profiles: Mapping[str, Profile],
-    assumed: list[str],
-    path: Path,
-) -> None:
-    """Find lists that are in one row per user."""
-    if len(wide) > 1:
-        reading["items"] = list(wide)
-        assumed.append(f"{path.name}: {wide[0]} to {wide[-1]} are one list per row, best first")
-    elif "items" in found:
-        reading["items"] = [found["items"]]
-        assumed.append(f"{path.name}: column {found['items']!r} holds the whole list, best first")
-    if reading.get("items"):
-        scores = [n for n, p in profiles.items() if p == "list" and _joined(n) in _SCORES]
-        if scores and len(reading["items"]) == 1:
-            own["score"] = scores[0]
-        for ours in ("rank", *(("score",) if profiles.get(own.get("score", "")) != "list" else ())):
-            own.pop(ours, None)
-
-
-def _find_labels(
-    own: dict[str, str],
-    found: Mapping[str, str],
-    rows: pl.DataFrame,
-    profiles: Mapping[str, Profile],
-    reading: dict[str, Any],
-    assumed: list[str],
-    path: Path,
-) -> None:
-    """Find labels that are columns, and several labels in one cell."""
-    if "label" not in own or profiles[own["label"]] == "flag":
-        flags = [n for n, p in profiles.items() if p == "flag" and n != own.get("item")]
-        if flags and "labels" not in reading:
-            for ours in ("label", "yes", "no", "present", "state"):
-                own.pop(ours, None)
-            reading["labels"] = flags
-            assumed.append(f"{path.name}: the columns {', '.join(flags[:6])} are labels, one each")
-        return
-    if reading.get("split"):
-        return
-    if profiles[own["label"]] == "list":
-        # Arrays written as text are cut at commas; a list of its own needs no mark.
-        reading["split"] = ","
-        return
-    mark = several_in_a_cell(rows[own["label"]])
-    if mark:
-        reading["split"] = mark
-        assumed.append(f"{path.name}: {mark!r} separates several labels in one cell")
-
-
 def several_in_a_cell(values: pl.Series) -> str:
     """Return what separates several names in one cell of a column; empty if nothing does."""
     if not (values.dtype in (pl.String, pl.Categorical) or isinstance(values.dtype, pl.Enum)):
@@ -495,76 +557,6 @@ def several_in_a_cell(values: pl.Series) -> str:
         if several.mean() > 0.02 and parts.n_unique() < max(parts.len() / 2, 3):  # type: ignore[operator]
             return mark
     return ""
-
-
-def _find_words(
-    own: dict[str, str],
-    ours: str,
-    rows: pl.DataFrame,
-    role: str,
-    reading: dict[str, Any],
-    answers: Answers,
-    assumed: list[str],
-    questions: list[Question],
-    path: Path,
-) -> None:
-    """Find which values of a column mean yes."""
-    theirs = own[ours]
-    values = rows[theirs]
-    if values.dtype.is_float():
-        whole = values.fill_nan(None)
-        if not (whole.drop_nulls() == whole.drop_nulls().round()).all():
-            return
-        values = whole.cast(pl.Int64, strict=False)
-    said = values.drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()
-    words = set(said.unique().to_list())
-    if ours == "outcome":
-        if words <= {"allowed", "flagged", "refused", "error", "unparseable"}:
-            return
-        own["flagged"] = own.pop("outcome")
-        ours = "flagged"
-    if reading.get("yes"):
-        return
-    open_words = words - set(MISSING)
-    if len(open_words) > _MOST_WORDS:
-        del own[ours]
-        if ours == "flagged" and values.dtype.is_numeric():
-            own.setdefault("score", theirs)
-        return
-    turned = any(word in _TURNED for word in _spellings(theirs))
-    known = words <= {*YES, *NO, *MISSING}
-    given = {word.strip().lower() for word in answers.yes_values}
-    if given & words and (not known or turned):
-        reading["yes"] = list(answers.yes_values)
-        return
-    if known and not turned:
-        return
-    plain = {word: _joined(word) for word in open_words}
-    yes = sorted(w for w, p in plain.items() if w in FLAGGED or p in FLAGGED or w in YES)
-    no = {w for w, p in plain.items() if w in ALLOWED or p in ALLOWED or w in NO}
-    no |= {w for w in open_words if w.startswith(("not ", "non-", "non ", "no ", "not-", "nicht "))}
-    yes = [word for word in yes if word not in no]
-    if turned and known:
-        yes = sorted(no)
-    elif yes and set(yes) | no == open_words:
-        reading["yes"] = yes
-        shown = ", ".join(map(repr, yes))
-        assumed.append(f"{path.name}: {shown} in column {theirs!r} means yes, other words no")
-        return
-    if all(re.fullmatch(r"-?\d+", word) for word in open_words) and not turned:
-        yes = ["1"] if open_words == {"-1", "1"} else []
-    shown = ", ".join(map(repr, sorted(open_words)))
-    meant = {"label": "that a text should be flagged", "flagged": "that a text is flagged"}
-    asked = f"{path.name}: which values of column {theirs!r} mean"
-    questions.append(
-        Question(
-            f"{asked} {meant.get(ours, 'that a label applies')}? Found: {shown}.",
-            f"--read {role}.yes=VALUE,VALUE" if turned else "--yes-values WORD,WORD",
-            ",".join(yes),
-        )
-    )
-    if yes and answers.accept:
-        reading["yes"] = yes
 
 
 def _tokens(name: str) -> list[str]:
@@ -619,16 +611,16 @@ def _meanings(
                      and n not in found.values() and _fits(meaning, profiles[n])]  # fmt: skip
             if len(named) == 1:
                 found[meaning] = named[0]
-    stem = _joined(path.stem)
-    for meaning, words in (("user", _PEOPLE), ("item", _THINGS)):
-        # users.csv may call the user "id".
-        if meaning not in found and "id" in found and any(word in stem for word in map(str, words)):
-            found[meaning] = found["id"]
     if "id" in found and any(word in _WEAK for word in _spellings(found.get("item", ""))):
         # A title beside an id is no id.
         about_texts = {"text", "flagged", "outcome", "score"} & set(found)
         found.update({"item": found["id"]} if not about_texts else {})
         found = {k: v for k, v in found.items() if k != "item" or not about_texts}
+    stem = _joined(path.stem)
+    for meaning, words in (("user", _PEOPLE), ("item", _THINGS)):
+        # users.csv may call the user "id".
+        if meaning not in found and "id" in found and any(word in stem for word in map(str, words)):
+            found[meaning] = found["id"]
     for ours, theirs in told.items():
         part, dot, meaning = ours.rpartition(".")
         if (not dot or part.replace("-", "_") == role) and theirs in profiles:

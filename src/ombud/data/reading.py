@@ -609,7 +609,8 @@ def _check_lines(lines: pl.LazyFrame, name: str) -> bool:
         many = lines.filter(line.str.count_matches(r"[\[{]") > MAX_DEPTH).collect()["line"]
         if max(_depth(one) for one in many.to_list()) > MAX_DEPTH:
             raise DataError(name, [_TOO_DEEP])
-    keys = line.str.extract_all(r'"(?:[^"\\]|\\.)*"\s*:').list.eval(pl.element().str.strip_chars(" \t:"))
+    spelled = line.str.extract_all(r'"(?:[^"\\]|\\.)*"\s*:')
+    keys = spelled.list.eval(pl.element().str.strip_chars(" \t:"))
     again = lines.with_row_index("row", offset=1).filter(keys.list.n_unique() < keys.list.len())
     # A nested object may have the key too: these lines are parsed.
     for row, text in again.collect().iter_rows():
