@@ -130,7 +130,7 @@ class _Share(Metric):
 
     def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
         """Return the denominators beside each number, why there is none, and who is excluded."""
-        details = {word: label_details(tallies, at) for at, word in enumerate(labels)}
+        details = dict(zip(labels, label_details(tallies, len(labels)), strict=True))
         return Notes(details=details, exclusions=users_without_labels(tallies))
 
     @property
