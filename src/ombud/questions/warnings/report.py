@@ -148,6 +148,11 @@ def _paired(context: Context, select: Select, system: str, base: str) -> Estimat
     return None
 
 
+def _audited_first(context: Context, found: Iterable[Estimate]) -> list[Estimate]:
+    """Return estimates of audited systems, then those of baselines."""
+    return sorted(found, key=lambda e: context.is_reference(e.system))
+
+
 def _title(context: Context, select: Select) -> str:
     title = context.titles.get(select.metric, select.metric)
     return title[0].upper() + title[1:]
@@ -309,7 +314,7 @@ def _averages(context: Context) -> Iterable[Block]:
         e.replace(metric=f"{names.get(e.key.removeprefix(f'{SECOND}/'), e.metric)}, retrained")
         for e in _overall(context, f"{SECOND}/amplification-user")
     ]
-    if found:
+    if found := _audited_first(context, found):
         yield estimate_table(
             found, context, name="warnings-averages", rows=("system",), columns="metric",
             scale=RELATIVE, ordered=True,
@@ -329,10 +334,12 @@ def _label_averages(context: Context) -> Iterable[Block]:
 
 def _chief_accuracy(context: Context) -> Iterable[Block]:
     """Show the accuracy that warnings are set against, by system."""
-    chief = tuple((_title(context, select), select) for select in _accuracy(context)[:1])
-    if chief:
-        caption = "Accuracy on held-out interactions, with 95% confidence intervals."
-        yield from Grid(chief, caption, SCORE, name="warnings-accuracy").blocks(context)
+    if found := _audited_first(context, context.find(*_accuracy(context)[:1])):
+        yield estimate_table(
+            found, context, name="warnings-accuracy", rows=("system",), columns="metric",
+            caption="Accuracy on held-out interactions, with 95% confidence intervals.",
+            scale=SCORE, ordered=True,
+        )  # fmt: skip
 
 
 def _every_accuracy(context: Context) -> Iterable[Block]:
