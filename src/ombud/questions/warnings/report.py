@@ -44,7 +44,7 @@ from ombud.report.show import (
 from ombud.stats.estimate import Estimate
 
 _LARGE = 0.1
-_MOST_LABELS = 5
+_MOST_LABELS = 3
 _MOST_ROWS = 30
 _RERANKERS = frozenset({"avoid-list", "calibrated"})
 _ACCURACY = ("recall", "ndcg", "hit-rate", "mrr", "f1", "precision", "rmse", "mae")
@@ -469,7 +469,7 @@ def _preferred(context: Context) -> Iterable[Block]:
     rated = any(e.details.get("explicit") for e in context.find(PREFERENCE))
     value = pl.col("with") - pl.col("without") if rated else pl.col("with")
     rows: dict[str, tuple[float, ...]] = {}
-    for label in _common(context, 2 * _MOST_LABELS):
+    for label in _common(context, 3 * _MOST_LABELS):
         series = table.filter(pl.col("label") == label).select(value).to_series()
         if len(series):
             rows[_label(context, label)] = tuple(
