@@ -465,14 +465,6 @@ def label_disagreement_section() -> Declared:
             folded=True,
         ),
         Matrix(groups, "The same by group of users.", POINTS, folded=True),
-        Listing(
-            Select(RECOMMENDED, ("contrast", "systems"), exact=True),
-            "Groups and systems compared.",
-            POINTS,
-            ("label", "system", "group", "against", "value", "p", "n"),
-            "Difference",
-            folded=True,
-        ),
     )
 
 
