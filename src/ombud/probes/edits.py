@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.ids import Ids
+from ombud.data.interactions import Interactions
 from ombud.errors import DataError, PlanError
-
-if TYPE_CHECKING:
-    from ombud.data.ids import Ids
-    from ombud.data.interactions import Interactions
-
 
 EditKind = Literal["add", "change", "remove"]
 EDIT_KINDS: tuple[EditKind, ...] = ("add", "change", "remove")
