@@ -46,21 +46,14 @@ Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 
 
 class Notes(NamedTuple):
-    """What a metric says beside its numbers, made of tallies alone.
+    """What a metric says beside its numbers, made of tallies alone."""
 
-    Parameters
-    ----------
-    by_label
-        For each label (or ``""`` for all) what a reader must know.
-    details
-        For each label (or ``""`` for all) the same as plain values by name.
-    exclusions
-        What was left out, where the words hold counts: each has a key, and is not added up over
-        blocks by its words.
-    """
-
+    # For each label (or ``""`` for all) what a reader must know.
     by_label: Mapping[str, str] = MappingProxyType({})
+    # For each label (or ``""`` for all) the same as plain values by name.
     details: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    # What was left out, where the words hold counts: each has a key, and is not added up over
+    # blocks by its words.
     exclusions: tuple[Exclusion, ...] = ()
 
 

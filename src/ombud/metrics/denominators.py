@@ -33,12 +33,7 @@ def never_no(labels: Labels) -> NDArray[np.bool_]:
 def labeled_share(lists: sparse.csr_array, labeled: NDArray[np.bool_]) -> Floats:
     """Return lists x labels: which share of each list's items is labeled.
 
-    Parameters
-    ----------
-    lists
-        Lists x items; whatever is stored counts as one item.
-    labeled
-        Items x labels.
+    `lists` is lists x items, whatever is stored counting as one item; `labeled` is items x labels.
     """
     # Most often an item is looked at for every label or for none.
     alike = labeled.shape[1] > 1 and bool((labeled == labeled[:, :1]).all())
@@ -96,12 +91,8 @@ def label_tallies(
 def label_details(tallies: Mapping[str, Floats], at: int) -> dict[str, Any]:
     """Return the denominators of one label as plain values, and why there is no number.
 
-    Parameters
-    ----------
-    tallies
-        As `label_tallies` returns them, summed over blocks of users.
-    at
-        The place of the label.
+    `tallies` are what `label_tallies` returns, summed over blocks of users; `at` is the place of
+    the label.
     """
     details: dict[str, Any] = {}
     if "users" not in tallies:

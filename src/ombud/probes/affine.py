@@ -25,27 +25,18 @@ _HALVINGS = 6
 
 @dataclass(frozen=True, eq=False)
 class AffineScores:
-    """The scores of candidate items as a function of the values of an action set.
+    """The scores of candidate items as a function of the values of an action set."""
 
-    Parameters
-    ----------
-    slope, intercept
-        Candidates x actions, and candidates.
-    actions, candidates
-        Item codes of the action set and of the items that can be shown.
-    low, high
-        The scale of the values.
-    today
-        The action set's values today; NaN where an item is not rated.
-    """
-
+    # Candidates x actions, and candidates.
     slope: Array
     intercept: Array
+    # Item codes of the action set and of the items that can be shown.
     actions: NDArray[np.int32]
     candidates: NDArray[np.int32]
+    # The scale of the values.
     low: float
     high: float
-    today: Array
+    today: Array  # the action set's values today; NaN where an item is not rated
 
     def at(self, values: Array) -> Array:
         """Return the candidates' scores for some values of the action set."""
@@ -97,20 +88,11 @@ def affine_scores(
 
 @dataclass(frozen=True, eq=False)
 class Attained:
-    """The optimum of each goal.
+    """The optimum of each goal."""
 
-    Parameters
-    ----------
-    log_probability
-        What the values attain.
-    gap
-        The optimum is at most so much higher (proved, as the problem is convex).
-    values, steps
-        The values of the action set, and the Newton steps taken.
-    """
-
-    log_probability: Array
-    gap: Array
+    log_probability: Array  # what the values attain
+    gap: Array  # the optimum is at most so much higher (proved, as the problem is convex)
+    # The values of the action set, and the Newton steps taken.
     values: Array
     steps: NDArray[np.int64]
 

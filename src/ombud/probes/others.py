@@ -36,20 +36,12 @@ _PLANTED = frozenset({"planted-neighbours", "planted-popular", "planted-random"}
 
 @dataclass(frozen=True, eq=False)
 class UserSwap:
-    """A data set in which some users have another history.
+    """A data set in which some users have another history."""
 
-    Parameters
-    ----------
-    kind
-        How it came about.
-    rows
-        The users, as rows of the interactions; rows from ``n_users`` on are planted users.
-    histories
-        Their new histories, one row each; an empty row for a user who is removed.
-    """
-
-    kind: SwapKind
+    kind: SwapKind  # how it came about
+    # The users, as rows of the interactions; rows from ``n_users`` on are planted users.
     rows: tuple[int, ...]
+    # Their new histories, one row each; an empty row for a user who is removed.
     histories: sparse.csr_array
 
     def __post_init__(self) -> None:

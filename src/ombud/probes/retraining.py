@@ -113,22 +113,8 @@ class Retraining:
 
     Every treatment is trained for once per seed, and its distances are kept.
 
-    Parameters
-    ----------
-    trainer
-        The recommender as a procedure.
-    interactions
-        The data as they are.
-    rows
-        The targets.
-    changes
-        Distances.
-    plan
-        Length of lists, seeds, warm start, repeats.
-    slots
-        Rows for planted users.
-    keep
-        Where distances are kept, to go on from after a kill; None for nowhere.
+    `rows` are the targets and `slots` the rows for planted users. Distances are kept in `keep`, to
+    go on from after a kill; None for nowhere.
     """
 
     policy: Policy = "retrained"

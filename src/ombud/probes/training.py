@@ -103,20 +103,12 @@ class FunctionTrainer:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What some users are shown.
+    """What some users are shown."""
 
-    Parameters
-    ----------
-    lists
-        Users x places: item codes, -1 where a list has ended.
-    scores
-        Users x items, NaN for seen items and items without a score; None where there are none.
-    frequencies
-        Users x items: how often each item was first in repeated answers; None when asked once.
-    """
-
-    lists: NDArray[np.int32]
+    lists: NDArray[np.int32]  # users x places: item codes, -1 where a list has ended
+    # Users x items, NaN for seen items and items without a score; None where there are none.
     scores: Floats | None = None
+    # Users x items: how often each item was first in repeated answers; None when asked once.
     frequencies: Floats | None = None
 
 
@@ -232,13 +224,9 @@ class ProbabilityChange:
 
     Frequencies of repeated answers are used where there are any; otherwise the distribution is
     ``softmax(beta * score)`` over unseen items.
-
-    Parameters
-    ----------
-    beta
-        How strongly the system prefers high scores; None when answers are repeated.
     """
 
+    # How strongly the system prefers high scores; None when answers are repeated.
     beta: float | None = None
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from ombud.audits.expectations import Expectation, State
+from ombud.audits.gate import Expectation, State
 from ombud.report.display import count, joined, visible
 from ombud.report.model import Cell, Column, Prose, Section, Status, Table
 from ombud.report.numbers import estimate_text

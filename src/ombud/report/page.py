@@ -10,8 +10,8 @@ from statistics import median
 from typing import Any
 
 from ombud import registry
-from ombud.audits.expectations import Expectation
-from ombud.audits.repeats import randomness_of
+from ombud.audits.collect import randomness_of
+from ombud.audits.gate import Expectation
 from ombud.audits.result import Result
 from ombud.report.context import Context, role_of
 from ombud.report.display import count, shorten

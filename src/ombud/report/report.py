@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ombud.audits.expectations import Expectation, Gate
-from ombud.audits.integrity import record_reports
+from ombud.audits.gate import Expectation, Gate
+from ombud.audits.provenance import record_reports
 from ombud.audits.result import Result
 from ombud.errors import PlanError
 from ombud.files import write_text

@@ -563,6 +563,13 @@ def _changes(
     open_to_doubt = [e for e in leading if e.tipping is not None]
     if open_to_doubt:
         made.append(_tipping(min(open_to_doubt, key=_margin), case))
+    labeled = any(e.tipping is not None for e in case.family.estimates)
+    if labeled and any(e.kind != "level" for e in leading):
+        text = (
+            "How far unlabeled items could change a difference between groups was not computed; "
+            "such a finding is not withdrawn because of them."
+        )
+        made.append((text,))
     made += [text for make in case.question.changes if (text := make(case.context)) is not None]
     return tuple(made)
 
@@ -591,8 +598,9 @@ def _tipping(e: Estimate, case: _Case) -> Text:
     about: list[Any] = [names.system(e.system)]
     about += [" and ", names.label(e.label)] if e.label else []
     about += [" (", names.group(e.group), ")"] if e.group else []
+    counts = "labeled items" if point.decides else "unlabeled items as no; labeled are"
     counted = (
-        f" It counts labeled items: {percent(point.labeled_recommended)} of recommended items and "
+        f" It counts {counts}: {percent(point.labeled_recommended)} of recommended items and "
         f"{percent(point.labeled_history)} of items in histories."
     )
     if not parts:

@@ -81,14 +81,7 @@ def units_for_half_width(spread: float, half_width: float, level: float = 0.95) 
 
     .. math:: n = \lceil (z_{(1 + level) / 2} \, s / h)^2 \rceil
 
-    Parameters
-    ----------
-    spread
-        The standard deviation s of one unit: the standard error times the root of the units.
-    half_width
-        Half of the width h of the interval.
-    level
-        The coverage of the interval.
+    s is the standard deviation of one unit: the standard error times the root of the units.
 
     Examples
     --------

@@ -14,19 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from low to high, ends included; whole numbers when both ends are.
+    """Numbers from low to high, ends included; whole numbers when both ends are."""
 
-    Parameters
-    ----------
-    low, high
-        The ends.
-    log
-        Whether to search on a logarithmic scale.
-    """
-
+    # The ends.
     low: float
     high: float
-    log: bool = False
+    log: bool = False  # whether to search on a logarithmic scale
 
     def __post_init__(self) -> None:
         if not self.low < self.high:

@@ -27,15 +27,6 @@ def measure_by_item(metric: Metric, outputs: Outputs, data: Dataset, groups: Gro
     Held-out interactions, predictions and, for metrics of exposure, catalogue and lists are cut to
     the items of the group; users who have nothing left say nothing about it. Metrics of labels
     measure groups of items among their labels (`ombud.data.items.Items.as_labels`).
-
-    Parameters
-    ----------
-    metric
-        A metric of recommenders.
-    outputs, data
-        As in `Metric.measure`.
-    groups
-        Groups of items.
     """
     whole = metric.measure(outputs, data)
     if whole.labels != ("",) or metric.by_item == "labels":

@@ -197,12 +197,7 @@ class Questions:
         That is, where the budget was spent before it, or where the question was under way when an
         earlier attempt was killed and is not to be asked again.
 
-        Parameters
-        ----------
-        histories
-            What to ask about; the same history is asked once.
-        repeat
-            Number of the repetition: another number is another question.
+        The same history is asked once; another number of the repetition is another question.
 
         Raises
         ------

@@ -50,13 +50,7 @@ class _Normal:
 
 
 class FactorBox:
-    """The white box of a factor model that folds in.
-
-    Parameters
-    ----------
-    model
-        A trained `SVD`, `ExplicitALS` or `ImplicitALS`.
-    """
+    """The white box of a factor model that folds in."""
 
     def __init__(self, model: FactorModel) -> None:
         self.model = model

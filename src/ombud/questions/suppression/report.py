@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ombud.questions.suppression.tag_validation import KEY, POOR, measured_quality
+from ombud.questions.suppression.texts import KEY, POOR, measured_quality
 from ombud.questions.tautologies import tautologies
 from ombud.registry import question
 from ombud.report.context import Context, Select

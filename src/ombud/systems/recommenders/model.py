@@ -118,12 +118,7 @@ class Model(Recommender):
     def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
         """Train on interactions and return the model itself.
 
-        Parameters
-        ----------
-        interactions
-            Users' histories; with ratings if the model needs them.
-        progress
-            Called with (done, total, note) between the steps of the training.
+        `progress` is called with (done, total, note) between the steps of the training.
         """
         faults = []
         if len(interactions) == 0:
@@ -193,12 +188,8 @@ class Model(Recommender):
     ) -> Recommendations:
         """Return the n best items for histories that were not, or not so, trained on.
 
-        Parameters
-        ----------
-        histories
-            One row per history, one column per item of the training catalogue; ratings, or ones.
-        n, exclude_seen
-            As in `recommend`; what is left out are the items of the given history.
+        `histories` has one row per history and one column per item of the training catalogue:
+        ratings, or ones. What `exclude_seen` leaves out are the items of the given history.
         """
         rows = self._checked(histories)
         items, scores = _empty_lists(rows.shape[0], n)

@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 def unseen_places(seen: NDArray[np.int64], starts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Return the places of the first n entries of an order that are not seen, per row.
 
-    Parameters
-    ----------
-    seen
-        Places that row r has seen, in ``seen[starts[r]:starts[r + 1]]``, rising.
-    starts
-        Where each row starts, and the end.
-    n
-        How many places to return.
+    Row r has seen ``seen[starts[r]:starts[r + 1]]``, rising.
 
     Notes
     -----

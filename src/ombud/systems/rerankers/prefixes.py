@@ -30,14 +30,7 @@ def prefix_minimums(n: int, share: float, alpha: float = 0.1) -> NDArray[np.int6
     by independent coins falls below ``m`` somewhere with some probability; the level is the
     largest at which that is at most `alpha` (the correction for many prefixes of FA*IR).
 
-    Parameters
-    ----------
-    n
-        How long lists are.
-    share
-        The share of the identity that is aimed at.
-    alpha
-        How often lists filled by chance may be refused.
+    `share` is what is aimed at; `alpha` is how often lists filled by chance may be refused.
 
     References
     ----------

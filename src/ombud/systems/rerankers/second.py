@@ -13,9 +13,8 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.items import CREATOR
 from ombud.errors import PlanError
 from ombud.registry import recommender
-from ombud.systems.rerankers.balance import Balance, identity_codes, profile_mix
+from ombud.systems.rerankers.balance import Balance, CreatorReranker, identity_codes, profile_mix
 from ombud.systems.rerankers.calibrate import reordered
-from ombud.systems.rerankers.creators import CreatorReranker
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset

@@ -300,14 +300,8 @@ def _checked(frame: Any) -> Any:
 def spark_error(error: Exception, head: str, then: str = "") -> AuditedSystemError | DataError:
     """Return what went wrong in Spark as a sentence.
 
-    Parameters
-    ----------
-    error
-        What PySpark raised.
-    head
-        How the sentence begins where the fault is none that has a sentence of its own.
-    then
-        What to do about it, in such a sentence.
+    `head` begins the sentence where the fault is none that has a sentence of its own; `then` says
+    what to do about it.
     """
     text = str(error)
     if lacking := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text):
