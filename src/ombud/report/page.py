@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
-from inspect import signature
 from statistics import median
 from typing import Any
 
@@ -15,25 +13,25 @@ from ombud import registry
 from ombud.audits.collect import randomness_of
 from ombud.audits.gate import Expectation
 from ombud.audits.result import Result
-from ombud.report.blocks import Name, Strong
 from ombud.report.context import Context, role_of
 from ombud.report.display import count, shorten
-from ombud.report.format import p_text
 from ombud.report.gate import expected_section
 from ombud.report.general import remaining
-from ombud.report.legacy import Legacy
 from ombud.report.model import (
     Block,
     Cell,
     Column,
+    Name,
     Page,
     Prose,
     Section,
+    Strong,
     Table,
     Text,
     Verdict,
     status_of,
 )
+from ombud.report.numbers import p_text
 from ombud.report.question import Question, questions
 from ombud.report.redaction import shown_plan
 from ombud.report.show import Part, Say, part
@@ -91,28 +89,13 @@ def _sections(
     context: Context, asked: Sequence[Question], verdicts: Sequence[Verdict]
 ) -> list[Section]:
     parts: list[Part] = [part for question in asked for part in question.sections]
-    parts += _further_parts()
+    parts += [registry.get("section", name)() for name in registry.names("section")]
     made = [section for part in parts for section in part.made(context)]
     shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
     made += remaining(context, shown).made(context)
     common = [s for one in common_parts(verdicts) for s in one.made(context)]
     body = [s for s in (*made, *common) if not s.appendix]
     return [*body, *(s for s in (*made, *common) if s.appendix)]
-
-
-@lru_cache(maxsize=8)
-def _claimed(names: tuple[str, ...]) -> frozenset[str]:
-    made = [registry.get("question", name)() for name in names]
-    return frozenset(
-        section for q in made for p in q.sections if isinstance(p, Legacy) for section in p.names
-    )
-
-
-def _further_parts() -> list[Part]:
-    """Return the registered sections that no question lists, shown where a result has the data."""
-    claimed = _claimed(registry.names("question"))
-    made = [(n, registry.get("section", n)) for n in registry.names("section") if n not in claimed]
-    return [Legacy((name,)) if signature(make).parameters else make() for name, make in made]
 
 
 def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:

@@ -236,7 +236,7 @@ def timeline(
     points
         Name of the result, value, lower and upper limit, and whether it alarms.
     """
-    height, left, right, top = 170.0, 50.0, _WIDTH - 14.0, 34.0
+    height, left, right, top = 170.0, 58.0, _WIDTH - 14.0, 34.0
     bottom = height - 34
     every = [v for _, value, low, high, _ in points for v in (value, low, high) if v is not None]
     room = 0.08 * (max(every) - min(every) or abs(max(every)) or 1.0)

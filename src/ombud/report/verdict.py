@@ -39,7 +39,6 @@ from typing import Any
 from ombud import registry
 from ombud.audits.result import Result
 from ombud.metrics.engine.comparisons import MATTERS
-from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select, role_of
 from ombud.report.display import count, joined, plural
 from ombud.report.findings import nearest_end
@@ -52,6 +51,7 @@ from ombud.report.model import (
     Finding,
     Level,
     Status,
+    Strong,
     SystemStatus,
     Text,
     Verdict,
