@@ -565,11 +565,11 @@ def _changes(
         made.append(_tipping(min(open_to_doubt, key=_margin), case))
     labeled = any(e.tipping is not None for e in case.family.estimates)
     if labeled and any(e.kind != "level" for e in leading):
-        text = (
+        contrasts = (
             "How far unlabeled items could change a difference between groups was not computed; "
             "such a finding is not withdrawn because of them."
         )
-        made.append((text,))
+        made.append((contrasts,))
     made += [text for make in case.question.changes if (text := make(case.context)) is not None]
     return tuple(made)
 
