@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 from ombud.report import svg
@@ -106,7 +107,10 @@ def script_json(content: Any) -> str:
 
 
 def _compact(table: Table) -> dict[str, Any]:
-    """Return a long table as columns, words as places in a list of the different ones."""
+    """Return a long table as columns: each different text once, and where it stands.
+
+    Words stand in runs (place, length, ...). Numbers that are mostly different stand in full.
+    """
     columns = []
     for index, column in enumerate(table.columns):
         texts = [visible(row[index].text) for row in table.rows]
@@ -114,14 +118,15 @@ def _compact(table: Table) -> dict[str, Any]:
             continue
         different = list(dict.fromkeys(texts))
         place = {text: i for i, text in enumerate(different)}
-        columns.append(
-            {
-                "title": column.title,
-                "numeric": column.numeric,
-                "of": different,
-                "at": [place[t] for t in texts],
-            }
-        )
+        made: dict[str, Any] = {"title": column.title, "numeric": column.numeric, "of": different}
+        if not column.numeric:
+            runs = [(place[text], len(list(run))) for text, run in groupby(texts)]
+            made["runs"] = [number for run in runs for number in run]
+        elif 2 * len(different) > len(texts):
+            made["of"] = texts
+        else:
+            made["at"] = [place[text] for text in texts]
+        columns.append(made)
     return {"caption": table.caption, "columns": columns}
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
+from inspect import signature
 from statistics import median
 from typing import Any
 
@@ -90,7 +91,7 @@ def _sections(
     context: Context, asked: Sequence[Question], verdicts: Sequence[Verdict]
 ) -> list[Section]:
     parts: list[Part] = [part for question in asked for part in question.sections]
-    parts.append(Legacy(_extra_sections()))
+    parts += _further_parts()
     made = [section for part in parts for section in part.made(context)]
     shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
     made += remaining(context, shown).made(context)
@@ -107,10 +108,11 @@ def _claimed(names: tuple[str, ...]) -> frozenset[str]:
     )
 
 
-def _extra_sections() -> tuple[str, ...]:
-    """Return the sections of the old form that no question lists: those of plugins."""
+def _further_parts() -> list[Part]:
+    """Return the registered sections that no question lists, shown where a result has the data."""
     claimed = _claimed(registry.names("question"))
-    return tuple(name for name in registry.names("section") if name not in claimed)
+    made = [(n, registry.get("section", n)) for n in registry.names("section") if n not in claimed]
+    return [Legacy((name,)) if signature(make).parameters else make() for name, make in made]
 
 
 def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
@@ -285,9 +287,10 @@ class Power:
     """The smallest difference that the data could have shown."""
 
     def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table."""
+        """Return the table, of the comparisons that count where some are declared."""
         found: dict[tuple[str, str], list[float]] = {}
-        for e in context.result.estimates:
+        every = context.result.estimates
+        for e in [e for e in every if e.family] or every:
             if (size := smallest_effect(e)) is not None:
                 found.setdefault((e.metric, role_of(e)), []).append(size)
         titles = ("Comparisons", "Most precise", "Half of them", "All of them")

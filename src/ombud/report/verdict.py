@@ -68,7 +68,6 @@ _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _MOST_OBJECTS = 3
 _MOST_SYSTEMS = 3
 _YES_NO = re.compile(r"(do|does|is|are|has|have|can|will)\b", re.IGNORECASE)
-_REFERENCES = frozenset({"random", "popular"})
 _HARM: dict[str, frozenset[Status]] = {
     "more": frozenset({"increase"}),
     "less": frozenset({"decrease"}),
@@ -179,8 +178,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
 
 def _references(systems: Sequence[str], context: Context) -> frozenset[str]:
     """Return the baselines among some systems; none where nothing else was audited."""
-    plan = context.result.plan.systems
-    found = frozenset(s for s in systems if plan.get(s, {}).get("type") in _REFERENCES)
+    found = frozenset(filter(context.is_reference, systems))
     return frozenset() if len(found) == len(systems) else found
 
 

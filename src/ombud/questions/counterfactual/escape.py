@@ -13,10 +13,14 @@ from ombud.data.exclusions import Exclusion
 from ombud.probes import DriftIn, EditSpace, Escape
 from ombud.probes.escape import LabelCount, Way, curve, readable
 from ombud.probes.outcomes import RetrainedOutcome
-from ombud.questions.counterfactual.check import WHERE
-from ombud.questions.counterfactual.kept import Kept, plain_way, way_from
-from ombud.questions.counterfactual.part import Part
-from ombud.questions.counterfactual.sample import Asked
+from ombud.questions.counterfactual.checkpoint import (
+    WHERE,
+    Checkpoint,
+    PartResult,
+    path_from_json,
+    path_to_json,
+)
+from ombud.questions.counterfactual.sample import AuditSample
 from ombud.rng import generator
 from ombud.stats import Estimate, proportion
 from ombud.stats.bootstrap.resample import estimate
@@ -24,7 +28,7 @@ from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:
     from ombud.metrics.engine.estimator import Settings
-    from ombud.questions.counterfactual.analyses import Counterfactual
+    from ombud.questions.counterfactual.analysis import Counterfactual
 
 
 _NAMES = {"escape": "escaped", "drift-in": "drifted in"}
@@ -41,14 +45,14 @@ class _OneLabel:
         model: Model,
         label: str,
         labelled: NDArray[np.bool_],
-        asked: Asked,
+        asked: AuditSample,
         settings: Settings,
-        kept: Kept,
+        kept: Checkpoint,
     ) -> None:
         self.kept = kept
         self.plan, self.direction, self.name, self.model = plan, direction, name, model
         self.label, self.labelled, self.asked, self.settings = label, labelled, asked, settings
-        self.part = Part()
+        self.part = PartResult()
         self.rows: list[int] = []
         self.ways: list[Way] = []
         self.questions = self.trainings = 0
@@ -66,14 +70,14 @@ class _OneLabel:
                 # Who wants to avoid something is not asked to rate it until it is seen.
                 space = space.without_rating(np.flatnonzero(self.labelled).tolist())
             find = partial(self._way, ask, space, row)
-            way = way_from(self.kept(("user", row), find))
+            way = path_from_json(self.kept(("user", row), find))
             self.rows.append(row)
             self.ways.append(way)
             self.questions += way.fewest.queries
             at_risk += way.fewest.cost != 0
 
     def _way(self, ask: Escape | DriftIn, space: EditSpace, row: int) -> dict[str, Any]:
-        return plain_way(ask.of(self.model, space, self.labelled, own=row))
+        return path_to_json(ask.of(self.model, space, self.labelled, own=row))
 
     def estimates(self) -> None:
         """Turn ways into curves, of all and of groups, and into what they cost."""
@@ -209,18 +213,18 @@ def _outcome(way: Way) -> str:
     return "none exists" if way.fewest.none_exists else "beyond the budget"
 
 
-def ways_of(
+def estimate_escape(
     plan: Counterfactual,
     directions: Sequence[str],
     name: str,
     model: Model,
     labels: dict[str, NDArray[np.bool_]],
-    asked: Asked,
+    asked: AuditSample,
     settings: Settings,
-    kept: Kept,
-) -> Part:
+    kept: Checkpoint,
+) -> PartResult:
     """Return how many edits take labels out of lists, or into them, with the model frozen."""
-    part = Part()
+    part = PartResult()
     for direction in directions:
         users = questions = trainings = 0
         for label, labelled in labels.items():

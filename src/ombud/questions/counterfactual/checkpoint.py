@@ -1,13 +1,15 @@
-"""What was found so far, kept in the folder of the run: a run that was killed goes on from it."""
+"""What each part of the analysis found, stored in the folder of the run so that it can resume."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from ombud import __version__
 from ombud.data.exclusions import Exclusion
@@ -17,16 +19,75 @@ from ombud.probes.edits import Edits
 from ombud.probes.escape import Way
 from ombud.probes.reachability import Reach
 from ombud.probes.recipe import Bracket, Fewest
-from ombud.questions.counterfactual.part import Part
 from ombud.stats import Estimate
+
+WHERE = "counterfactual"
+"""Where exclusions of this question are counted."""
 
 FILE = "counterfactual.jsonl"
 """What was found so far, in the folder of a run."""
+
 _HEAD = {"counterfactual": 1, "ombud": __version__}
+COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    "counterfactual-lists": {
+        "system": pl.String, "person": pl.Int64, "rank": pl.Int64, "item": pl.String,
+    },
+    "counterfactual-reach": {
+        "system": pl.String, "person": pl.Int64, "item": pl.String, "decile": pl.Int64,
+        "reachable": pl.String, "edits": pl.String, "rank_today": pl.Int64, "rank_best": pl.Int64,
+        "policy": pl.String, "budget": pl.Int64,
+    },
+    "counterfactual-ways": {
+        "system": pl.String, "person": pl.Int64, "direction": pl.String, "label": pl.String,
+        "before": pl.Int64, "outcome": pl.String, "cost": pl.Int64, "edits": pl.String,
+        "kept": pl.Float64, "policy": pl.String, "budget": pl.Int64,
+    },
+    "counterfactual-others": {
+        "system": pl.String, "person": pl.Int64, "treatment": pl.String, "distance": pl.Float64,
+        "exact": pl.Boolean, "typical": pl.Float64, "noise": pl.Float64, "policy": pl.String,
+    },
+    "counterfactual-cost": {
+        "system": pl.String, "part": pl.String, "users": pl.Int64, "questions": pl.Int64,
+        "trainings": pl.Int64,
+    },
+}  # fmt: skip
+"""The tables stored with a result, and their columns; a person is the audit's own number."""
+
+
+@dataclass
+class PartResult:
+    """Estimates, rows of tables by name, and what was left out."""
+
+    estimates: list[Estimate] = field(default_factory=list)
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    exclusions: list[Exclusion] = field(default_factory=list)
+
+    def row(self, table: str, **values: Any) -> None:
+        """Add a row to a table."""
+        self.rows.setdefault(table, []).append(values)
+
+    def cost(self, system: str, part: str, users: int, questions: int, trainings: int) -> None:
+        """Note what was spent."""
+        self.row(
+            "counterfactual-cost",
+            system=system, part=part, users=users, questions=questions, trainings=trainings,
+        )  # fmt: skip
+
+    def add(self, other: PartResult) -> None:
+        """Take in another part."""
+        self.estimates += other.estimates
+        self.exclusions += other.exclusions
+        for name, rows in other.rows.items():
+            self.rows.setdefault(name, []).extend(rows)
+
+
+def rows_to_tables(rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, pl.DataFrame]:
+    """Return rows as tables."""
+    return {name: pl.DataFrame(list(some), schema=COLUMNS[name]) for name, some in rows.items()}
 
 
 @dataclass(frozen=True)
-class Kept:
+class Checkpoint:
     """Answers by key, appended to a file as soon as they are there.
 
     Everything is turned into JSON and back, whether it was kept or not: a run that goes on gives
@@ -47,7 +108,7 @@ class Kept:
     known: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def in_folder(cls, folder: Path | None) -> Kept:
+    def in_folder(cls, folder: Path | None) -> Checkpoint:
         """Open the file of a run; a line that was being written at a kill is forgotten."""
         if folder is None:
             return cls()
@@ -69,7 +130,7 @@ class Kept:
             raise ResultError(f"{path} is damaged: {fault}. Delete it to ask anew") from None
         return cls(path, (), known)
 
-    def within(self, *more: Any) -> Kept:
+    def within(self, *more: Any) -> Checkpoint:
         """Return the same store, whose keys begin with more."""
         return replace(self, prefix=(*self.prefix, *more))
 
@@ -101,7 +162,7 @@ def _bracket(plain: dict[str, Any]) -> Bracket[Edits]:
     return Bracket(**(plain | {"witness": _edits(plain["witness"])}))
 
 
-def plain_reach(reach: Reach) -> dict[str, Any]:
+def reach_to_json(reach: Reach) -> dict[str, Any]:
     """Return what is known of a target as JSON-ready values."""
     chance = reach.probability
     return {
@@ -115,8 +176,8 @@ def plain_reach(reach: Reach) -> dict[str, Any]:
     }
 
 
-def reach_from(plain: dict[str, Any]) -> Reach:
-    """Rebuild it from `plain_reach`."""
+def reach_from_json(plain: dict[str, Any]) -> Reach:
+    """Rebuild it from `reach_to_json`."""
     chance = plain["probability"]
     return Reach(
         tuple(plain["targets"]),
@@ -129,7 +190,7 @@ def reach_from(plain: dict[str, Any]) -> Reach:
     )
 
 
-def plain_way(way: Way) -> dict[str, Any]:
+def path_to_json(way: Way) -> dict[str, Any]:
     """Return one person's way as JSON-ready values."""
     witness = way.fewest.witness
     found = asdict(replace(way.fewest, witness=None))
@@ -144,14 +205,14 @@ def plain_way(way: Way) -> dict[str, Any]:
     }
 
 
-def way_from(plain: dict[str, Any]) -> Way:
-    """Rebuild it from `plain_way`."""
+def path_from_json(plain: dict[str, Any]) -> Way:
+    """Rebuild it from `path_to_json`."""
     fewest, rest = plain["fewest"], {k: v for k, v in plain.items() if k != "fewest"}
     witness = None if fewest["witness"] is None else _edits(fewest["witness"])
     return Way(Fewest(**(fewest | {"witness": witness})), **rest)
 
 
-def plain_part(part: Part) -> dict[str, Any]:
+def part_to_json(part: PartResult) -> dict[str, Any]:
     """Return a part as JSON-ready values; the tails of tests are kept too."""
     return {
         "estimates": [e.to_dict() | {"p_tail": e.p_tail} for e in part.estimates],
@@ -160,9 +221,9 @@ def plain_part(part: Part) -> dict[str, Any]:
     }
 
 
-def part_from(plain: dict[str, Any]) -> Part:
-    """Rebuild it from `plain_part`."""
-    return Part(
+def part_from_json(plain: dict[str, Any]) -> PartResult:
+    """Rebuild it from `part_to_json`."""
+    return PartResult(
         [Estimate.from_dict(e) for e in plain["estimates"]],
         plain["rows"],
         [Exclusion(**e) for e in plain["exclusions"]],

@@ -1,4 +1,4 @@
-"""Measured again: after a second training on everything, and on every user beside the sample."""
+"""Second runs: retraining on all interactions, and accuracy over all users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ombud.metrics.accuracy.ratings import RMSE
 from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.list_depth import with_list_depth
-from ombud.questions.warnings.amplification.options import Form
+from ombud.questions.warnings.amplification.metric import Form
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
@@ -188,13 +188,8 @@ def _measured(
             name: with_list_depth(metric, metric.measure(one, data), one, data)
             for name, one in outputs.items()
         }
-        about = {"by": who, "name": metric.registered_name, "k": metric.depth}
         found += [
-            e.replace(
-                metric=f"{e.metric}, {how}",
-                key=f"{who}/{e.key}",
-                details={**e.details, "again": about},
-            )
+            e.replace(metric=f"{e.metric}, {how}", key=f"{who}/{e.key}")
             for e in estimate_metric(metric, rows, data.users, settings)
         ]
     return found

@@ -21,8 +21,7 @@ from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.shares import ShareGap
-from ombud.questions.disagreement.labels import ANY, LabelDisagreement, disputed, pairwise
-from ombud.questions.disagreement.texts import RaterAgreement
+from ombud.questions.disagreement import ANY, LabelDisagreement, RaterAgreement, disputed, pairwise
 from ombud.report import Report
 from ombud.report.markdown import section_lines
 from ombud.worlds import small_world

@@ -19,9 +19,13 @@ from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
 from ombud.errors import DataError, PlanError
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.requests.analysis import RequestLeaks
-from ombud.questions.requests.metric import RequestLeak
-from ombud.questions.requests.tally import DAY, pairs_of, rows_of
+from ombud.questions.hide_requests import (
+    DAY,
+    HideRequestAnalysis,
+    HideRequestLeak,
+    pairs_of,
+    rows_of,
+)
 from ombud.report import Report
 from ombud.report.markdown import section_lines
 from ombud.report.model import plain
@@ -154,7 +158,9 @@ def data() -> Dataset:
 
 def test_what_was_planted_is_found_by_label_and_delay(tmp_path: Path) -> None:
     requests, lists = simulated(tmp_path, 0.1)
-    made = RequestLeaks(requests, lists).analyze(Context(data(), {}, Settings(replicates=300)))
+    made = HideRequestAnalysis(requests, lists).analyze(
+        Context(data(), {}, Settings(replicates=300))
+    )
     at = {(e.key.partition("/")[2], e.label): e for e in made.estimates if not e.group}
     after, before = at["leak-after", ""], at["leak-before", ""]
     assert after.interval[0] < 0.1 < after.interval[1]
@@ -166,13 +172,17 @@ def test_what_was_planted_is_found_by_label_and_delay(tmp_path: Path) -> None:
     assert [e.label for e in late] == ["within 1 day", "1 to 7 days", "7 to 30 days"]
     assert sum(e.details["places"] for e in late) == after.details["places"]
     assert at["leak-if-unknown-yes", ""].value > after.value
-    top = RequestLeaks(requests, lists, k=1).analyze(Context(data(), {}, Settings(replicates=100)))
+    top = HideRequestAnalysis(requests, lists, k=1).analyze(
+        Context(data(), {}, Settings(replicates=100))
+    )
     assert top.estimates[0].details["places"] == after.details["places"] // 2
 
 
 def test_no_leak_at_all_has_a_bound(tmp_path: Path) -> None:
     requests, lists = simulated(tmp_path, 0.0)
-    made = RequestLeaks(requests, lists).analyze(Context(data(), {}, Settings(replicates=100)))
+    made = HideRequestAnalysis(requests, lists).analyze(
+        Context(data(), {}, Settings(replicates=100))
+    )
     users = next(e for e in made.estimates if e.key.endswith("users-with-leak") and not e.label)
     assert users.value == 0 and 0.03 < users.interval[1] < 0.1
 
@@ -184,15 +194,15 @@ def test_faults(tmp_path: Path) -> None:
         {"user": [2], "label": ["blood"], "time": [day(1)]},
     )
     with pytest.raises(DataError, match="do the ids of both files mean the same"):
-        RequestLeaks(requests, lists).analyze(Context(data(), {}, Settings()))
+        HideRequestAnalysis(requests, lists).analyze(Context(data(), {}, Settings()))
     with pytest.raises(PlanError, match="no column rank"):
-        RequestLeaks(requests, lists, k=3).analyze(Context(data(), {}, Settings()))
+        HideRequestAnalysis(requests, lists, k=3).analyze(Context(data(), {}, Settings()))
     with pytest.raises(PlanError, match="needs two files"):
-        RequestLeaks()
+        HideRequestAnalysis()
     with pytest.raises(PlanError, match="days must grow"):
-        RequestLeaks(requests, lists, days=(7.0, 1.0))
+        HideRequestAnalysis(requests, lists, days=(7.0, 1.0))
     with pytest.raises(PlanError, match="a date such as"):
-        RequestLeak(requests, at="yesterday")
+        HideRequestLeak(requests, at="yesterday")
     strange = Requests.from_frame({"user": [1], "label": ["knives"], "time": [1]})
     with pytest.raises(DataError, match="'knives' was asked not to be shown"):
         pairs_of(strange, DatedLists.from_frame(str(lists)), LABELS)

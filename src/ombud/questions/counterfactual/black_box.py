@@ -16,30 +16,29 @@ from ombud.probes.blackbox.questions import Questions
 from ombud.probes.blackbox.reach import same_answers
 from ombud.probes.blackbox.systems import Fields, FieldSystem, HistorySystem
 from ombud.probes.summaries import ReachTable, reach_summary
-from ombud.questions.counterfactual.check import WHERE
-from ombud.questions.counterfactual.part import Part
+from ombud.questions.counterfactual.checkpoint import WHERE, PartResult
 from ombud.questions.counterfactual.reach import (
     by_decile,
 )
-from ombud.questions.counterfactual.sample import Asked
+from ombud.questions.counterfactual.sample import AuditSample
 from ombud.stats import proportion
 
 if TYPE_CHECKING:
     pass
 
 if TYPE_CHECKING:
-    from ombud.questions.counterfactual.analyses import Counterfactual
+    from ombud.questions.counterfactual.analysis import Counterfactual
 
 
-def asked_reach(
+def black_box_reach(
     plan: Counterfactual,
     name: str,
     system: HistorySystem,
-    asked: Asked,
+    asked: AuditSample,
     settings: Settings,
     folder: Path | None,
     fields: Fields | None = None,
-) -> Part:
+) -> PartResult:
     """Return what asking shows of the same users and targets: a lower bound, and it says so.
 
     The questions of the whole run are limited by ``queries``; their answers are kept in the
@@ -51,7 +50,7 @@ def asked_reach(
     if folder is not None:
         # Names may differ in what a file system does not tell apart.
         cache = folder / f"questions-{hashlib.sha256(name.encode()).hexdigest()[:16]}.sqlite"
-    part = Part()
+    part = PartResult()
     each = max(3, plan.queries // max(1, len(users.units) * len(targets.units)))
     reached = np.full((len(users.units), len(targets.units)), np.nan)
     catalogue = asked.interactions.items
@@ -122,11 +121,11 @@ _REPEATS = 3
 
 
 def _asked_twice(
-    part: Part,
+    part: PartResult,
     plan: Counterfactual,
     name: str,
     questions: Questions,
-    asked: Asked,
+    asked: AuditSample,
     rows: NDArray[np.int64],
     settings: Settings,
 ) -> int:
