@@ -6,33 +6,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from statistics import median
 from typing import Any
 
 from ombud import registry
-from ombud.audits.expectations import Expectation
-from ombud.audits.repeats import randomness_of
+from ombud.audits.collect import randomness_of
+from ombud.audits.gate import Expectation
 from ombud.audits.result import Result
-from ombud.report.blocks import Name, Strong
 from ombud.report.context import Context, role_of
 from ombud.report.display import count, shorten
-from ombud.report.format import p_text
 from ombud.report.gate import expected_section
 from ombud.report.general import remaining
-from ombud.report.legacy import Legacy
 from ombud.report.model import (
     Block,
     Cell,
     Column,
+    Name,
     Page,
     Prose,
     Section,
+    Strong,
     Table,
     Text,
     Verdict,
     status_of,
 )
+from ombud.report.numbers import p_text
 from ombud.report.question import Question, questions
 from ombud.report.redaction import shown_plan
 from ombud.report.show import Part, Say, part
@@ -90,27 +89,13 @@ def _sections(
     context: Context, asked: Sequence[Question], verdicts: Sequence[Verdict]
 ) -> list[Section]:
     parts: list[Part] = [part for question in asked for part in question.sections]
-    parts.append(Legacy(_extra_sections()))
+    parts += [registry.get("section", name)() for name in registry.names("section")]
     made = [section for part in parts for section in part.made(context)]
     shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
     made += remaining(context, shown).made(context)
     common = [s for one in common_parts(verdicts) for s in one.made(context)]
     body = [s for s in (*made, *common) if not s.appendix]
     return [*body, *(s for s in (*made, *common) if s.appendix)]
-
-
-@lru_cache(maxsize=8)
-def _claimed(names: tuple[str, ...]) -> frozenset[str]:
-    made = [registry.get("question", name)() for name in names]
-    return frozenset(
-        section for q in made for p in q.sections if isinstance(p, Legacy) for section in p.names
-    )
-
-
-def _extra_sections() -> tuple[str, ...]:
-    """Return the sections of the old form that no question lists: those of plugins."""
-    claimed = _claimed(registry.names("question"))
-    return tuple(name for name in registry.names("section") if name not in claimed)
 
 
 def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
@@ -297,9 +282,10 @@ class Power:
     """The smallest difference that the data could have shown."""
 
     def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table."""
+        """Return the table, of the comparisons that count where some are declared."""
         found: dict[tuple[str, str], list[float]] = {}
-        for e in context.result.estimates:
+        every = context.result.estimates
+        for e in [e for e in every if e.family] or every:
             if (size := smallest_effect(e)) is not None:
                 found.setdefault((e.metric, role_of(e)), []).append(size)
         titles = ("Comparisons", "Most precise", "Half of them", "All of them")

@@ -39,7 +39,6 @@ from typing import Any
 from ombud import registry
 from ombud.audits.result import Result
 from ombud.metrics.engine.comparisons import MATTERS
-from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select, role_of
 from ombud.report.display import count, joined, plural, shorten
 from ombud.report.findings import nearest_end
@@ -52,6 +51,7 @@ from ombud.report.model import (
     Finding,
     Level,
     Status,
+    Strong,
     SystemStatus,
     Text,
     Verdict,
@@ -69,7 +69,6 @@ _MOST_OBJECTS = 3
 _MOST_SYSTEMS = 3
 _MOST_NAMED = 12
 _YES_NO = re.compile(r"(do|does|is|are|has|have|can|will)\b", re.IGNORECASE)
-_REFERENCES = frozenset({"random", "popular"})
 _HARM: dict[str, frozenset[Status]] = {
     "more": frozenset({"increase"}),
     "less": frozenset({"decrease"}),
@@ -197,8 +196,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
 
 def _references(systems: Sequence[str], context: Context) -> frozenset[str]:
     """Return the baselines among some systems; none where nothing else was audited."""
-    plan = context.result.plan.systems
-    found = frozenset(s for s in systems if plan.get(s, {}).get("type") in _REFERENCES)
+    found = frozenset(filter(context.is_reference, systems))
     return frozenset() if len(found) == len(systems) else found
 
 
@@ -590,6 +588,13 @@ def _changes(
     open_to_doubt = [e for e in leading if e.tipping is not None]
     if open_to_doubt:
         made.append(_tipping(min(open_to_doubt, key=_margin), case))
+    labeled = any(e.tipping is not None for e in case.family.estimates)
+    if labeled and any(e.kind != "level" for e in leading):
+        contrasts = (
+            "How far unlabeled items could change a difference between groups was not computed; "
+            "such a finding is not withdrawn because of them."
+        )
+        made.append((contrasts,))
     made += [text for make in case.question.changes if (text := make(case.context)) is not None]
     return tuple(made)
 
@@ -618,8 +623,9 @@ def _tipping(e: Estimate, case: _Case) -> Text:
     about: list[Any] = [names.system(e.system)]
     about += [" and ", names.label(e.label)] if e.label else []
     about += [" (", names.group(e.group), ")"] if e.group else []
+    counts = "labeled items" if point.decides else "unlabeled items as no; labeled are"
     counted = (
-        f" It counts labeled items: {percent(point.labeled_recommended)} of recommended items and "
+        f" It counts {counts}: {percent(point.labeled_recommended)} of recommended items and "
         f"{percent(point.labeled_history)} of items in histories."
     )
     if not parts:

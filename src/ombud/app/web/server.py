@@ -114,6 +114,7 @@ def create_app(site: Site, hosts: Iterable[str] = _LOCAL) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
+        # Closing waits for what is still being written, and the event loop must not.
         await asyncio.to_thread(site.close)
 
     get, post = ["GET"], ["POST"]
