@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from ombud.app.errors import AppError
 from ombud.app.web.site import Site, site_of
 from ombud.audits.compare import compare
-from ombud.audits.gate import ANSWERS
+from ombud.audits.condition import ANSWERS
 from ombud.audits.result import Result
 from ombud.report import Report
 from ombud.report.watching import change_verdict
