@@ -255,7 +255,7 @@ def _finding(e: Estimate, case: _Case) -> Finding:
             levels, span, size = (), None, ""
     return Finding(
         e, sentence, (evidence,), fill(phrase.object, **slots), fill(phrase.what, **slots),
-        fill(phrase.who, **slots), size, sample, levels, span,
+        fill(phrase.who, **slots), size and size + phrase.evidence, sample, levels, span,
     )  # fmt: skip
 
 
@@ -511,11 +511,13 @@ def _word(number: int) -> str:
 def _reason(system: str, findings: Sequence[Finding], case: _Case) -> Text:
     """Return one sentence about a system that names what and who."""
     own = [f for f in findings if f.estimate.system == system]
-    objects = [plain(f.object) for f in own]
+    phrase = case.phrases[id(own[0].estimate)]
+    # Objects of another summary would not fit its verb.
+    same = [f for f in own if case.phrases[id(f.estimate)].summary == phrase.summary]
+    objects = [plain(f.object) for f in same]
     if len(objects) > _MOST_OBJECTS:
         rest = len(objects) - _MOST_OBJECTS + 1
-        objects = [*objects[: _MOST_OBJECTS - 1], f"{rest} more"]
-    phrase = case.phrases[id(own[0].estimate)]
+        objects = [*objects[: _MOST_OBJECTS - 1], f"{rest} others"]
     more = "more" if own[0].status == "increase" else "less"
     name = case.context.names.system(system)
     return fill(phrase.summary, system=name, objects=joined(objects), more=more, **case.words)
@@ -576,6 +578,8 @@ def _undecided(case: _Case, reversed_: Sequence[Estimate]) -> str:
     few = case.family.number("not tested")
     if not few:
         return "The audit measured levels; it declared nothing to compare them with."
+    if few == 1:
+        return "The one comparison did not have enough data."
     return f"None of {count(few, 'comparison')} had enough data."
 
 

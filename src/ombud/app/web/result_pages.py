@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -19,9 +19,9 @@ from starlette.responses import HTMLResponse, Response
 from ombud.app.errors import AppError
 from ombud.app.web.site import Site, site_of
 from ombud.audits.compare import compare
+from ombud.audits.condition import ANSWERS
 from ombud.audits.result import Result
 from ombud.report import Report
-from ombud.report.model import Answer
 from ombud.report.watching import change_verdict
 
 _DEEPEST = 4
@@ -89,7 +89,7 @@ def _entry(root: Path, folder: Path) -> ResultEntry:
     question, headline, finding = (str(brief.get(name) or "") for name in _TEXTS)
     systems = brief.get("systems")
     named = tuple(str(s) for s in systems) if isinstance(systems, list) else ()
-    answer = next((known for known in get_args(Answer) if known == brief.get("answer")), "")
+    answer = next((known for known in ANSWERS if known == brief.get("answer")), "")
     return ResultEntry(*about, started, answer, question, headline, finding, named)
 
 
