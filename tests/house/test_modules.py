@@ -69,6 +69,18 @@ def test_no_module_is_a_fragment_of_another() -> None:
     assert not fragments, f"merge them into what imports them: {fragments}"
 
 
+MOST_FILES = 10
+
+
+def test_a_question_has_few_files() -> None:
+    """Models and data files stand in subfolders and do not count."""
+    folders = [path for path in (SOURCE / "questions").iterdir() if path.is_dir()]
+    sizes = {path.name: len(list(path.glob("*.py"))) for path in folders}
+    assert {"authors", "delicate", "suppression"} <= sizes.keys()
+    many = {name: n for name, n in sizes.items() if n > MOST_FILES}
+    assert not many, f"merge files by idea, at most {MOST_FILES} in a folder: {many}"
+
+
 def test_names_at_the_top_are_there() -> None:
     for name in ombud.__all__:
         assert getattr(ombud, name) is not None

@@ -10,7 +10,6 @@ from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -36,6 +35,7 @@ from pydantic import (
 )
 
 from ombud import registry
+from ombud.audits.analysis import Analysis
 from ombud.audits.condition import Condition
 from ombud.data.dataset import Dataset
 from ombud.data.items import LABEL, LABEL_WORDS
@@ -44,10 +44,7 @@ from ombud.data.lake import is_remote
 from ombud.data.tables import TABLES
 from ombud.errors import OmbudError, PlanError
 from ombud.files import is_plain_file
-
-if TYPE_CHECKING:
-    from ombud.audits.analysis import Analysis
-    from ombud.metrics.base import Metric
+from ombud.metrics.base import Metric
 
 PLAN_SCHEMA = 1
 """The version of the plan's form that this ombud writes, and the newest it reads."""

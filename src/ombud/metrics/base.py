@@ -13,7 +13,6 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
@@ -28,19 +27,16 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
+from ombud.data.predictions import Predictions
+from ombud.data.recommendations import Recommendations
 from ombud.errors import ResultError
 from ombud.metrics.engine.comparisons import Comparisons, Needs
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.decisions import Decisions
-    from ombud.data.predictions import Predictions
-    from ombud.data.recommendations import Recommendations
-    from ombud.metrics.engine.label_uncertainty import LabelDraws
-    from ombud.stats.estimate import Estimate, TippingPoint
-    from ombud.stats.statistics import Statistic
-
+from ombud.metrics.engine.label_uncertainty import LabelDraws
+from ombud.stats.estimate import Estimate, TippingPoint
+from ombud.stats.statistics import Statistic
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 

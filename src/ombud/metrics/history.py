@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-
+from ombud.data.interactions import Interactions
 
 History = Literal["all", "relevant"]
 """Which interactions are compared with: all, or the user's own top quartile of ratings."""

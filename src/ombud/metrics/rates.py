@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from ombud.data.dataset import Dataset
 from ombud.metrics.base import Outputs, Rows
 from ombud.metrics.engine.text_rows import (
     EVENTS,
@@ -17,9 +18,6 @@ from ombud.metrics.engine.text_rows import (
 )
 from ombud.registry import metric
 from ombud.stats.statistics import Median
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
 
 
 @metric("false-positive-rate")

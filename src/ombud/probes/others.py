@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.ids import Vocabulary
+from ombud.data.interactions import Interactions
 from ombud.errors import DataError, PlanError
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-
 
 SwapKind = Literal[
     "removed", "planted-neighbours", "planted-popular", "planted-random", "replaced", "changed"

@@ -13,7 +13,6 @@ from scipy import sparse
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-from ombud.probes.consistency import Consistency, consistency
 from ombud.probes.distances import probabilities
 from ombud.probes.edits import Edit, Edits, EditSpace, History, rows_of
 from ombud.probes.recipe import Outcome, Policy
@@ -174,21 +173,6 @@ class RetrainedOutcome(_Asked):
         if self.exclude_seen:
             scores[history.items] = np.nan
         return Outcome(items, probabilities(scores, self.beta, nothing=0.0))
-
-
-def frozen_consistency(model: Model, rows: Sequence[int], k: int) -> Consistency:
-    """Compare what a model shows its users with what it shows for their unchanged histories.
-
-    A model that was not trained to the end for each user (gradient descent, conjugate gradients)
-    differs from its own fold-in; numbers under *frozen* are about the fold-in.
-    """
-    data = model.interactions
-    recorded = model.recommend(data.users.ids[list(rows)], k).items
-    asked = []
-    for row in rows:
-        history = History.of_user(data, row)
-        asked.append(FrozenOutcome(model, history, k, own=row).of([history])[0].items)
-    return consistency(list(recorded), asked)
 
 
 @dataclass(frozen=True)

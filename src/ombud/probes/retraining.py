@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.probes.influence import masked, sharpness
 from ombud.probes.models import influence_of
 from ombud.probes.others import SwapKind, UserSwap, swapped
 from ombud.probes.recipe import Policy
 from ombud.probes.training import Change, ProbabilityChange, Shown, Trainer, compare_all, show
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-
 
 Floats = NDArray[np.float64]
 

@@ -56,6 +56,7 @@ def stratified_sample(
         units.append(rng.choice(np.flatnonzero(strata == name), number, replace=False))
         weights.append(np.full(number, size / number))
     chosen = np.concatenate(units).astype(np.int64)
+    # In the order of the data: results then list people as the data does, not by stratum.
     order = np.argsort(chosen)
     return StratifiedSample(
         chosen[order],

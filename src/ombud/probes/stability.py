@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
+from ombud.data.groups import Grouping
+from ombud.data.ids import Ids
+from ombud.data.interactions import Interactions
 from ombud.errors import DataError, PlanError
 from ombud.probes.distances import FirstItem, Jaccard, ListDistance
 from ombud.probes.influence import Influence, Prediction, predict
@@ -27,13 +30,7 @@ from ombud.probes.retraining import Keep, Retraining, StabilityPlan
 from ombud.probes.training import Change, ListChange, ModelTrainer, Trainer
 from ombud.registry import probe
 from ombud.rng import generator
-
-if TYPE_CHECKING:
-    from ombud.data.groups import Grouping
-    from ombud.data.ids import Ids
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
-
+from ombud.systems.base import Progress
 
 Floats = NDArray[np.float64]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError
 from ombud.probes.distances import (
     ListDistance,
@@ -16,11 +17,7 @@ from ombud.probes.distances import (
     probabilities,
     total_variation,
 )
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Recommender
-
+from ombud.systems.base import Recommender
 
 Floats = NDArray[np.float64]
 

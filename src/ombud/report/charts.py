@@ -141,7 +141,7 @@ def spread(
     panels = []
     for system, found in systems.items():
         every = [v for quantiles in found.values() for v in quantiles]
-        x = Axis.over(every, null, _gutter(list(found)), _WIDTH - 10, scale)
+        x = Axis.over(every, null, _gutter(list(found)), _WIDTH - 20, scale)
         bottom = _TOP + _ROW * len(found)
         parts = [_text(0, 14, shorten(system, 44), "panel"), *x.draw(bottom, axis, null)]
         for index, (row, (low, q1, middle, q3, high)) in enumerate(found.items()):

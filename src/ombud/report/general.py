@@ -28,6 +28,7 @@ def general_question(context: Context) -> Question | None:
         tested = [e for e in found if e.null is not None]
         if not tested or role in {"spread", "systems"}:
             continue
+        # A key is a metric's name, its arguments in parentheses, and what it is of after a slash.
         name = key.partition("(")[0].partition("/")[0]
         contrast = role == "contrast"
         if (

@@ -19,7 +19,7 @@ from ombud.taxonomy import load_taxonomy, taxonomy_names
 
 _IDENTITY = "identity="
 _TAXONOMIES = {"topic": "delicate@1", "coarse-topic": "delicate-coarse@1"}
-_PEOPLE = {
+PEOPLE = {
     "woman": "women",
     "man": "men",
     "female": "women",
@@ -28,6 +28,8 @@ _PEOPLE = {
     "f": "women",
     "m": "men",
 }
+"""Nouns for people, by the values of a column of genders."""
+
 _RANGE = re.compile(r"^(\d+)\s*[-\u2013]\s*(\d+)$")
 
 
@@ -126,7 +128,7 @@ class Names:
         attribute, value = _value(self.titles.group(key))
         if attribute == "age":
             return f"ages {value}" if " to " in value else f"age {value}"
-        return _PEOPLE.get(value, value) if attribute in {"gender", "sex"} else value
+        return PEOPLE.get(value, value) if attribute in {"gender", "sex"} else value
 
     def _members(self, key: str) -> str:
         attribute, value = _value(key)
@@ -134,8 +136,8 @@ class Names:
             return f"texts mentioning {self._short(key)}"
         if attribute == "age":
             return f"people aged {value}"
-        if attribute in {"gender", "sex"} and value in _PEOPLE:
-            return _PEOPLE[value]
+        if attribute in {"gender", "sex"} and value in PEOPLE:
+            return PEOPLE[value]
         if not attribute:
             return self._short(key)
         return f"{plural(self.unit)} with {attribute.replace('_', ' ')} {value}"
@@ -158,7 +160,8 @@ def _noun(title: str) -> str:
     if title.lower().endswith(_NOUNS):
         known = title in {"Muslims", "Jews", "Christians"} or title[:2].isupper()
         return title if known else title[0].lower() + title[1:]
-    return f"{title.replace('Non-', 'non-')} people"
+    shown = title.lower() if title in {"White", "Straight"} else title.replace("Non-", "non-")
+    return f"{shown} people"
 
 
 def titles_of(result: Result) -> Titles:

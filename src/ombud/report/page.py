@@ -76,7 +76,7 @@ def build_page(result: Result, expected: Sequence[Expectation] = ()) -> Page:
         sections = [limits, *sections]
     return Page(
         result.plan.title,
-        facts_of(context),
+        tuple(facts_of(context).values()),
         verdicts,
         _unique(sections),
         every_number(context),
@@ -116,32 +116,44 @@ def warnings_of(result: Result) -> tuple[str, ...]:
     return tuple(filter(None, [edited, *unfit]))
 
 
-def facts_of(context: Context) -> tuple[str, ...]:
-    """Return who made the report, on which data, when, and with which version."""
+def facts_of(context: Context) -> dict[str, str]:
+    """Return who made the report, on which data, when, and with which version, by what it is."""
     result = context.result
-    about, texts = result.plan.about, context.names.unit == "text"
-    facts = [f"Made by {about.auditor or 'not stated'}"]
-    facts += [f"audited: {about.audited}"] if about.audited else []
+    about = result.plan.about
     data = about.data or ""
     if result.plan.data.source in registry.names("world"):
         data = data or "simulated data"
     elif result.card.title and result.card.name != "files":
         data = data or Name(result.card.title).shown
-    facts += [data] if data else []
-    facts.append(f"data period: {about.period or 'not stated'}")
     groups = {e.group for e in result.estimates if e.kind == "level" and e.group}
-    units = max((e.n for e in result.estimates if e.unit in {"user", "text"}), default=0)
-    if texts:
-        every = [int(e.details.get("other_texts", 0)) for e in result.estimates]
-        units = max([units, *every])
-    facts += [count(units, "acceptable text" if texts else "user")] if units else []
-    facts += [count(len(groups), "group")] if groups else []
     version = result.provenance.get("versions", {}).get("ombud")
-    facts += [f"ombud {version}"] if version else []
+    facts = {
+        "auditor": f"Made by {about.auditor or 'not stated'}",
+        "audited": f"audited: {about.audited}" if about.audited else "",
+        "data": data,
+        "period": f"data period: {about.period or 'not stated'}",
+        "units": _units(context),
+        "groups": count(len(groups), "group") if groups else "",
+        "version": f"ombud {version}" if version else "",
+    }
     with suppress(ValueError):  # a result of others may hold anything
         day = date.fromisoformat(str(result.provenance.get("finished", ""))[:10])
-        facts.append(f"{day.day} {day:%B %Y}")
-    return tuple(facts)
+        facts["day"] = f"{day.day} {day:%B %Y}"
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _units(context: Context) -> str:
+    """Return how many users or texts the largest number is about."""
+    estimates = context.result.estimates
+    units = max((e.n for e in estimates if e.unit in {"user", "text"}), default=0)
+    if context.names.unit != "text":
+        return count(units, "user") if units else ""
+    cells = [f"count of {cell}" for cell in ("tp", "fp", "fn", "tn")]
+    labeled = max((sum(int(e.details.get(c) or 0) for c in cells) for e in estimates), default=0)
+    if labeled:
+        return count(max(units, labeled), "labeled text")
+    units = max([units, *(int(e.details.get("other_texts", 0)) for e in estimates)])
+    return count(units, "acceptable text") if units else ""
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,7 @@ def gap_tipping(
     low, high = interval
     if coverage.is_complete or low <= 0 <= high:
         return None
+    # The end nearest to 0 is the first to lose its direction; once it is there, so is the finding.
     nearest = low if low > 0 else high
     up, down = coverage.slope_recommended, coverage.slope_history
     r = coverage.assumed - nearest / up if up > 0 else None

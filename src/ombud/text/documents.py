@@ -243,6 +243,8 @@ def _json_rows(
     """Return the documents of some lines, and how many lines these were, blank ones apart."""
     wanted = columns.named()
     schema = {name: pl.String for name in wanted.values()}
+    # All lines at once, which is fast; one bad line fails them all, and then each is read alone.
+    # Polars may also panic on what it cannot read.
     try:
         table = pl.read_ndjson(io.BytesIO(block), schema=schema)
         table = table.rename({there: here for here, there in wanted.items()})

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
 
 
 @dataclass(frozen=True)

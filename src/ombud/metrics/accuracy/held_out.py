@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
+from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
+from ombud.metrics.base import Outputs
 from ombud.metrics.history import top_quartile
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.interactions import Interactions
-    from ombud.metrics.base import Outputs
-
 
 Relevance: TypeAlias = Literal["presence", "top-quartile"]
 """Which held-out items are relevant: all, or those in the top quartile of the user's ratings."""

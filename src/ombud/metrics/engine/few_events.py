@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from ombud.metrics.engine.estimator import MetricEstimator
 from ombud.stats.bootstrap.binned import BinnedReplicates
 from ombud.stats.bootstrap.patterns import PatternReplicates
 from ombud.stats.clustered_rates import (
@@ -22,10 +23,6 @@ from ombud.stats.clustered_rates import (
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import exact_difference, fisher, wilson
 from ombud.stats.ratios import Against, rate_ratio
-
-if TYPE_CHECKING:
-    from ombud.metrics.engine.estimator import MetricEstimator
-
 
 FEW = 10
 """With fewer events (or texts without) in a part, the bootstrap shows too little spread."""

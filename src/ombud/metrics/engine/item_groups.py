@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
+from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.engine.layout import EVENTS
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.groups import Grouping
 
 
 def measure_by_item(metric: Metric, outputs: Outputs, data: Dataset, groups: Grouping) -> Rows:

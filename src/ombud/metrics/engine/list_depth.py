@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.dataset import Dataset
 from ombud.data.recommendations import Recommendations
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Metric, Outputs, Rows
+from ombud.metrics.base import Metric, Outputs, Rows
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,7 @@ class Questions:
                 f"run {run!r} has asked {self.earlier:,} questions already, over its limit of "
                 f"{limit:,}"
             )
+        # Tries that failed, or were lost in a kill: they count against the limit like any other.
         self._lost = self.earlier - answered
         self._noted = self.earlier
         self._limit = limit
@@ -167,6 +168,7 @@ class Questions:
         self.from_cache = 0
         self.unknown_items = 0
         self.failure = ""
+        # Parted, so that system "a" of version "b1" is not "ab" of version "1".
         self._stamp = f"{system.name}\x1f{system.version}\x1f{n}".encode()
 
     @property

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from ombud.data.decisions import Decisions, Outcome
+from ombud.data.texts import Texts
 from ombud.http.dispatch import IN_FLIGHT, Backlog, Dispatcher, Endpoint
 from ombud.http.pace import RunSettings
 from ombud.http.store import AnswerStore, Call, Key, hash_of
+from ombud.systems.base import Progress
 from ombud.systems.moderators.answers import (
     Answer,
     decisions_of,
@@ -21,10 +23,6 @@ from ombud.systems.moderators.answers import (
     without_surrogates,
 )
 from ombud.systems.quote import CostQuote, Price, least_seconds
-
-if TYPE_CHECKING:
-    from ombud.data.texts import Texts
-    from ombud.systems.base import Progress
 
 
 @runtime_checkable

@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from ombud.data.decisions import Outcome
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.http.dispatch import TRY_AGAIN, ReplyStatus
 from ombud.http.keys import check_address, normal_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import default_path
-from ombud.systems.base import Moderator
+from ombud.systems.base import Moderator, Progress
 from ombud.systems.moderators.answers import (
     Answer,
     error,
@@ -27,12 +28,6 @@ from ombud.systems.moderators.answers import (
 )
 from ombud.systems.moderators.runner import Runner, RunReport, read_reply
 from ombud.systems.quote import CostQuote, Price
-
-if TYPE_CHECKING:
-    from ombud.data.decisions import Decisions
-    from ombud.data.texts import Texts
-    from ombud.systems.base import Progress
-
 
 _LARGEST_SCORE = 3.4e38  # of the 32 bits in which scores are kept
 _STOP = {

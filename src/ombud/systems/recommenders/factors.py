@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError
+from ombud.systems.base import Progress
 from ombud.systems.recommenders.model import Model, Scores, silent
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
 
 
 @dataclass(frozen=True)

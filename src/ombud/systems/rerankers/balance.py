@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids, Vocabulary
 from ombud.data.interactions import Interactions
@@ -21,9 +22,6 @@ from ombud.systems.rerankers.base import Reranker
 from ombud.systems.rerankers.calibrate import relevance_of, reordered
 from ombud.systems.rerankers.greedy import greedy_order
 from ombud.systems.rerankers.quota import ABSENT, UNKNOWN_IDENTITY, Pass, choose_by_quota
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
 
 BALANCE = "balanced lists"
 """Where the exclusions say which lists ended early or were left as they are."""

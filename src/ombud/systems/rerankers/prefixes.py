@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Vocabulary
+from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
+from ombud.stats.statistics import Floats
 from ombud.systems.rerankers.balance import BALANCE, identity_codes
 from ombud.systems.rerankers.calibrate import reordered
 from ombud.systems.rerankers.quota import ABSENT
-
-if TYPE_CHECKING:
-    from ombud.data.ids import Vocabulary
-    from ombud.data.recommendations import Recommendations
-    from ombud.stats.statistics import Floats
-
 
 # Halvings of the level: further ones change no count.
 _ROUNDS = 50
