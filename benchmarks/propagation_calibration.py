@@ -39,7 +39,7 @@ from ombud.questions.authors.model._target import log_prior
 from ombud.questions.authors.model.fits import PropagationFit, fit_propagation
 from ombud.questions.authors.model.posterior import Posterior
 from ombud.questions.authors.model.priors import Priors
-from ombud.report import plots
+from ombud.report import charts
 from ombud.report.html import to_html
 from ombud.report.model import Chart, Page, Section
 
@@ -290,14 +290,14 @@ def draw_ranks(rows: list[dict[str, Any]], file: Path) -> None:
         if len(good) < 5:
             continue
         band = float(stats.kstwo(len(good)).ppf(0.99))
-        marks = [plots.Line("99% band", [], band=[(x, -band, band) for x in (0.0, 1.0)])]
+        marks = [charts.Line("99% band", [], band=[(x, -band, band) for x in (0.0, 1.0)])]
         for kind, label in enumerate(KINDS):
             ordered = np.sort([by_kind(r, "rank")[kind][0] for r in good])
             away = np.searchsorted(ordered, steps, side="right") / len(good) - steps
-            marks.append(plots.Line(label, list(zip(steps.tolist(), away.tolist(), strict=True))))
+            marks.append(charts.Line(label, list(zip(steps.tolist(), away.tolist(), strict=True))))
         most = max(1.2 * band, *(abs(y) for line in marks for _, y in line.points))
         x, y = ("rank of the truth", 0.0, 1.0), ("ranks minus uniform", -most, most)
-        panels.append(plots.plane(f"{name} ({len(good)})", marks, x=x, y=y))
+        panels.append(charts.plane(f"{name} ({len(good)})", marks, x=x, y=y))
     chart = Chart("ranks", "Ranks of the truth", "By regime (sets).", "Ranks", tuple(panels))
     file.write_text(to_html(Page("Calibration", (), (), (Section("ranks", "Ranks", (chart,)),))))
 

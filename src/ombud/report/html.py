@@ -11,7 +11,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from ombud.report import svg
+from ombud.report import charts
 from ombud.report.display import visible
 from ombud.report.model import CardEntry, Finding, Name, Page, Strong, Table, Verdict
 
@@ -74,7 +74,7 @@ def card_html(title: str, entries: Sequence[CardEntry]) -> str:
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
     def bars(finding: Finding) -> str:
-        return svg.bars(finding.levels, _largest([finding]), finding.span)
+        return charts.bars(finding.levels, _largest([finding]), finding.span)
 
     page = template.render(
         title=title, entries=entries, bars=bars, style=_resource("style.css"), policy=policy
@@ -101,13 +101,13 @@ def _largest(findings: Iterable[Finding]) -> float:
 
 def _bars(finding: Finding, verdict: Verdict) -> str:
     most = _largest((*verdict.findings, *verdict.early))
-    return svg.bars(finding.levels, most, finding.span)
+    return charts.bars(finding.levels, most, finding.span)
 
 
 def _change(finding: Finding, verdict: Verdict) -> str:
     leads = [s.lead for s in verdict.systems if s.lead is not None]
     level, other = (one.value for one in finding.levels)
-    return svg.change(level, other, finding.span, _largest(leads))
+    return charts.change(level, other, finding.span, _largest(leads))
 
 
 def script_json(content: Any) -> str:
