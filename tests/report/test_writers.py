@@ -175,7 +175,7 @@ def test_the_page_holds_every_estimate(ordinary: Result, page: Page) -> None:
             assert len(shown) == len(ordinary.estimates)
             wanted = [getattr(e, field)[:20] for e in ordinary.estimates]
             assert [text[:20] for text in shown] == wanted
-    values = [columns["Value"]["of"][at] for at in columns["Value"]["at"]]
+    values = columns["Value"]["at"]
     for text, e in zip(values, ordinary.estimates, strict=True):
         assert (text == "") == (e.value is None)
         assert not text or float(text.replace(",", "")) == pytest.approx(e.value, rel=1e-3)

@@ -21,7 +21,7 @@ _SHOWN = 3
 _ROWS = 14
 """Rows of a table before the others are folded."""
 
-_MOST_ROWS = 150
+_MOST_ROWS = 60
 """Rows of a table on the page; longer ones are read in the table of all numbers."""
 
 _MARKS = {
@@ -106,22 +106,17 @@ def script_json(content: Any) -> str:
 
 
 def _compact(table: Table) -> dict[str, Any]:
-    """Return a long table as columns, words as places in a list of the different ones."""
+    """Return a long table as columns; texts that repeat as places in a list of different ones."""
     columns = []
     for index, column in enumerate(table.columns):
         texts = [visible(row[index].text) for row in table.rows]
         if not any(texts):
             continue
-        different = list(dict.fromkeys(texts))
-        place = {text: i for i, text in enumerate(different)}
-        columns.append(
-            {
-                "title": column.title,
-                "numeric": column.numeric,
-                "of": different,
-                "at": [place[t] for t in texts],
-            }
-        )
+        shown: dict[str, Any] = {"title": column.title, "numeric": column.numeric, "at": texts}
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        if not column.numeric or 2 * len(place) < len(texts):
+            shown |= {"of": list(place), "at": [place[t] for t in texts]}
+        columns.append(shown)
     return {"caption": table.caption, "columns": columns}
 
 

@@ -39,6 +39,17 @@ def times(ratio: float) -> str:
     return f"{number_text(ratio, places)} times"
 
 
+def correction_name(name: str) -> str:
+    """Return a correction for multiple testing as a textbook prints it.
+
+    Examples
+    --------
+    >>> correction_name("benjamini-hochberg over 288"), correction_name("holm")
+    ('Benjamini–Hochberg over 288', 'Holm')
+    """
+    return name.replace("benjamini-hochberg", "Benjamini\u2013Hochberg").replace("holm", "Holm")
+
+
 @dataclass(frozen=True)
 class Scale:
     """How the values of a metric are printed.
@@ -85,7 +96,9 @@ class Scale:
         return abs(estimate.value - (estimate.null or 0.0))
 
     def prose(self, value: float) -> str:
-        """Return a value with its unit."""
+        """Return a value with its unit; a relative change from 200% on with two digits."""
+        if self.compares == "relative" and value >= 2:
+            value = float(f"{value:.2g}")
         return times(value) if self.log else f"{self.number(value)}{self.unit}"
 
     def ends(self, estimate: Estimate) -> str:
@@ -173,13 +186,21 @@ def meet(
     assert estimate.value is not None
     for places in range(levels.places, _MOST_PLACES):
         a, b = (round(v * levels.factor, places) for v in (level, other))
+        size = round(estimate.value * scale.factor, places)
+        if scale.compares == "difference" and places > 1 and abs(b + size - a) < 1.5 / 10**places:
+            a = b + size  # three rounded numbers can miss each other by one in the last place
         own = replace(levels, places=places)
         shown = replace(scale, places=places) if scale.compares == "difference" else scale
+        exact = f"{estimate.value:.2f} times" if scale.log else ""
         if _agree(a, b, estimate.value, shown):
-            return Meeting(
-                own.number(level), own.number(other), shown.prose(estimate.value),
-                shown.interval(estimate),
-            )  # fmt: skip
+            text = shown.prose(estimate.value)
+        elif exact and b and f"{a / b:.2f} times" == exact:
+            text = exact
+        else:
+            continue
+        return Meeting(
+            own.number(a / levels.factor), own.number(other), text, shown.interval(estimate)
+        )
     return None
 
 

@@ -33,8 +33,9 @@ from ombud.report.model import (
     Verdict,
     status_of,
 )
+from ombud.report.numbers import correction_name
 from ombud.report.question import Question, questions
-from ombud.report.redaction import shown_plan
+from ombud.report.redaction import shown_plan, with_evidence
 from ombud.report.show import Part, Say, part
 from ombud.report.verdict import questions_of, verdict_of
 from ombud.stats.power import POWER, smallest_effect
@@ -58,7 +59,9 @@ _ABOUT = {
 }
 
 
-def build_page(result: Result, expected: Sequence[Expectation] = ()) -> Page:
+def build_page(
+    result: Result, expected: Sequence[Expectation] = (), *, public: bool = False
+) -> Page:
     """Return the whole report of a result.
 
     Parameters
@@ -67,10 +70,14 @@ def build_page(result: Result, expected: Sequence[Expectation] = ()) -> Page:
         What an audit found.
     expected
         Declared limits, judged.
+    public
+        Whether single users and texts are left out.
     """
     context = Context.of(result)
     asked = questions_of(context)
     verdicts = tuple(verdict_of(question, context) for question in asked)
+    if not public:
+        verdicts = tuple(with_evidence(verdict, result) for verdict in verdicts)
     sections = _sections(context, questions(context), verdicts)
     declared = [(one.state, f"{one.said} ({one.why})") for one in expected]
     if (limits := expected_section(expected)) is not None:
@@ -135,7 +142,7 @@ def facts_of(context: Context) -> tuple[str, ...]:
     """Return who made the report, on which data, when, and with which version."""
     result = context.result
     about, texts = result.plan.about, context.names.unit == "text"
-    facts = [f"Made by {about.auditor or 'not stated'}"]
+    facts = [f"Made by {about.auditor}" if about.auditor else "author: not stated"]
     facts += [f"audited: {about.audited}"] if about.audited else []
     data = about.data or ""
     if result.plan.data.source in registry.names("world"):
@@ -230,9 +237,8 @@ class Decision:
 
 def _method(context: Context) -> Text:
     plan = context.result.plan.statistics
-    correction = plan.correction.replace("-", "\u2013").title()
     how = (
-        f"corrected for multiple testing by {correction}"
+        f"corrected for multiple testing by {correction_name(plan.correction)}"
         if plan.correction != "none"
         else "not corrected for multiple testing"
     )

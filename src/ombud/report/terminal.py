@@ -42,10 +42,8 @@ def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[
     lines += _wrap(verdict.question, width)[:2]
     lines += [*_wrap(plain(verdict.headline), width), ""]
     for finding in verdict.findings[:_FINDINGS]:
-        # The sentence has both levels; the first sentence of the evidence has difference and CI.
-        number = plain(finding.evidence).partition("). ")[0]
-        number = number if number.endswith(")") else f"{number})"
-        lines += _wrap(f"{plain(finding.sentence)} {number}.", width, "\u25b2 ", "  ")
+        text = f"{plain(finding.sentence)} {finding.difference}."
+        lines += _wrap(text, width, "\u25b2 ", "  ")
     if (rest := len(verdict.findings) - _FINDINGS) > 0:
         lines.append(f"  {count(rest, 'more finding')} in the report.")
     told = {f.estimate.system for f in verdict.findings}

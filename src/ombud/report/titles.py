@@ -144,7 +144,8 @@ def _titles(key: str) -> dict[str, str]:
         taxonomy = load_taxonomy(key)
     except OmbudError:  # a taxonomy of the user's own, which this machine may not have
         return {}
-    return {label.id: label.title for label in (*taxonomy.parents, *taxonomy.labels)}
+    every = (*taxonomy.parents, *taxonomy.labels)
+    return {label.id: label.noun or label.title for label in every}
 
 
 def _groups() -> dict[str, str]:

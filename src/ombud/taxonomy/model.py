@@ -196,6 +196,8 @@ class TaxonomyLabel:
         One sentence; empty where the source gives none.
     parent
         Id of the coarser label among the taxonomy's `parents`; empty at the top.
+    noun
+        How a sentence names these people ("LGBT people"); empty where the title serves.
     aliases
         Other spellings in use at the source.
     """
@@ -204,6 +206,7 @@ class TaxonomyLabel:
     title: str
     description: str = ""
     parent: str = ""
+    noun: str = ""
     aliases: tuple[str, ...] = ()
 
 
@@ -423,7 +426,7 @@ def _cell(text: str) -> str:
 
 _TEXT = ("name", "title", "source", "licence")
 _KEYS = {*_TEXT, "version", "published", "labels", "parents", "refused"}
-_LABEL_KEYS = {"id", "title", "description", "parent", "aliases"}
+_LABEL_KEYS = {"id", "title", "description", "parent", "noun", "aliases"}
 
 
 def taxonomy_names() -> tuple[str, ...]:
@@ -564,7 +567,7 @@ def _labels(rows: Any, where: str, faults: list[str]) -> tuple[TaxonomyLabel, ..
         for key in ("id", "title"):
             if not isinstance(row.get(key), str) or not row[key].strip():
                 faults.append(f"{index}: {key} is missing or empty")
-        for key in ("description", "parent"):
+        for key in ("description", "parent", "noun"):
             if not isinstance(row.get(key, ""), str):
                 faults.append(f"{index}: {key} is not a text")
         aliases = row.get("aliases", [])
