@@ -203,7 +203,7 @@ def test_display_names_of_the_plan_win() -> None:
 
 def test_silent_plans_are_told() -> None:
     page = build_page(result(gap(0.07)))
-    assert "author: not stated" in page.facts and "data period: not stated" in page.facts
+    assert "auditor: not stated" in page.facts and "data period: not stated" in page.facts
     about = AboutPlan(auditor="Ada", period="May 2026", data="simulated data")
     page = build_page(result(gap(0.07), about=about))
     assert {"Made by Ada", "data period: May 2026", "simulated data"} <= set(page.facts)

@@ -44,7 +44,7 @@ SENTENCE = (
 FALLBACK = "{system} shows {who} {what} {more} often than their own histories contain it."
 
 
-@question("exposure")
+@question("exposure", "share-gap")
 def exposure() -> Question:
     """Declare what a share gap answers: more of a label than in users' own histories?"""
     return Question(

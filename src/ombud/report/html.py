@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 from ombud.report import svg
@@ -17,6 +18,9 @@ from ombud.report.model import CardEntry, Finding, Page, Table, Verdict
 
 _SHOWN = 3
 """Findings that are open."""
+
+_MOST_FINDINGS = 30
+"""Findings in sentences; the tables have all of them."""
 
 _ROWS = 14
 """Rows of a table before the others are folded."""
@@ -55,6 +59,7 @@ def to_html(page: Page, *, script: bool = True) -> str:
         template.render(
             page=page,
             shown=_SHOWN,
+            most_findings=_MOST_FINDINGS,
             rows=_ROWS,
             most=_MOST_ROWS,
             marks=_MARKS,
@@ -106,17 +111,26 @@ def script_json(content: Any) -> str:
 
 
 def _compact(table: Table) -> dict[str, Any]:
-    """Return a long table as columns; texts that repeat as places in a list of different ones."""
+    """Return a long table as columns: each different text once, and where it stands.
+
+    Words stand in runs (place, length, ...). Numbers that are mostly different stand in full.
+    """
     columns = []
     for index, column in enumerate(table.columns):
         texts = [visible(row[index].text) for row in table.rows]
         if not any(texts):
             continue
-        shown: dict[str, Any] = {"title": column.title, "numeric": column.numeric, "at": texts}
-        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-        if not column.numeric or 2 * len(place) < len(texts):
-            shown |= {"of": list(place), "at": [place[t] for t in texts]}
-        columns.append(shown)
+        different = list(dict.fromkeys(texts))
+        place = {text: i for i, text in enumerate(different)}
+        made: dict[str, Any] = {"title": column.title, "numeric": column.numeric, "of": different}
+        if not column.numeric:
+            runs = [(place[text], len(list(run))) for text, run in groupby(texts)]
+            made["runs"] = [number for run in runs for number in run]
+        elif 2 * len(different) > len(texts):
+            made["of"] = texts
+        else:
+            made["at"] = [place[text] for text in texts]
+        columns.append(made)
     return {"caption": table.caption, "columns": columns}
 
 

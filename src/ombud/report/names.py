@@ -39,6 +39,7 @@ _OF_TEXTS = {
 """What texts have in common, where it is not whom they mention."""
 
 _STATEMENT = re.compile(r"^(Someone|An?|The) |\b(is|are|gets?)\b")
+_KEY = re.compile(r"\b[a-z][a-z_]*=[\w+-]+")
 _RANGE = re.compile(r"^(\d+)\s*[-\u2013]\s*(\d+)$")
 
 
@@ -109,6 +110,10 @@ class Names:
         parts = sorted(map(self._members, key.split(" & ")), key=lambda m: m.startswith(_AGED))
         first, *rest = parts
         return Name(" ".join([first, *(_further(part) for part in rest)]))
+
+    def in_words(self, text: str) -> str:
+        """Return a title or a note with names in place of the keys of groups."""
+        return _KEY.sub(lambda found: self.group(found[0]).text, text)
 
     def attribute(self, key: str) -> str:
         """Return what a group is a value of: "age"."""

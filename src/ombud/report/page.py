@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
+from inspect import signature
 from statistics import median
 from typing import Any
 
@@ -80,7 +80,7 @@ def build_page(
         verdicts = tuple(with_evidence(verdict, result) for verdict in verdicts)
     sections = _sections(context, questions(context), verdicts)
     declared = [(one.state, f"{one.said} ({one.why})") for one in expected]
-    if (limits := expected_section(expected)) is not None:
+    if expected and (limits := expected_section(expected)) is not None:
         sections = [limits, *sections]
     return Page(
         result.plan.title,
@@ -97,27 +97,20 @@ def _sections(
     context: Context, asked: Sequence[Question], verdicts: Sequence[Verdict]
 ) -> list[Section]:
     parts: list[Part] = [part for question in asked for part in question.sections]
-    parts.append(Legacy(_extra_sections()))
+    parts += _further_parts()
     made = [section for part in parts for section in part.made(context)]
     shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
-    made += remaining(context, shown).made(context)
+    if context.by_key.keys() - shown:
+        made += remaining(context, shown).made(context)
     common = [s for one in common_parts(verdicts) for s in one.made(context)]
     body = [s for s in (*made, *common) if not s.appendix]
     return [*body, *(s for s in (*made, *common) if s.appendix)]
 
 
-@lru_cache(maxsize=8)
-def _claimed(names: tuple[str, ...]) -> frozenset[str]:
-    made = [registry.get("question", name)() for name in names]
-    return frozenset(
-        section for q in made for p in q.sections if isinstance(p, Legacy) for section in p.names
-    )
-
-
-def _extra_sections() -> tuple[str, ...]:
-    """Return the sections of the old form that no question lists: those of plugins."""
-    claimed = _claimed(registry.names("question"))
-    return tuple(name for name in registry.names("section") if name not in claimed)
+def _further_parts() -> list[Part]:
+    """Return the registered sections, shown where a result has the data."""
+    made = [(name, registry.get("section", name)) for name in registry.names("section")]
+    return [Legacy((name,)) if signature(make).parameters else make() for name, make in made]
 
 
 def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
@@ -142,7 +135,7 @@ def facts_of(context: Context) -> tuple[str, ...]:
     """Return who made the report, on which data, when, and with which version."""
     result = context.result
     about, texts = result.plan.about, context.names.unit == "text"
-    facts = [f"Made by {about.auditor}" if about.auditor else "author: not stated"]
+    facts = [f"Made by {about.auditor}" if about.auditor else "auditor: not stated"]
     facts += [f"audited: {about.audited}"] if about.audited else []
     data = about.data or ""
     if result.plan.data.source in registry.names("world"):
@@ -178,10 +171,10 @@ class Exclusions:
             columns = (Column("Where"), Column("Excluded", True), Column("Of", True), Column("Why"))
             rows = tuple(
                 (
-                    Cell(e.where),
+                    Cell(context.names.in_words(e.where)),
                     Cell(f"{e.count:,} {e.what}", value=float(e.count)),
                     Cell("" if e.of is None else f"{e.of:,}", value=e.of),
-                    Cell(e.reason),
+                    Cell(context.names.in_words(e.reason)),
                 )
                 for e in sorted(found, key=lambda e: -(e.count / e.of if e.of else 1.0))
             )
@@ -291,9 +284,10 @@ class Power:
     """The smallest difference that the data could have shown."""
 
     def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table."""
+        """Return the table, of the comparisons that count where some are declared."""
         found: dict[tuple[str, str], list[float]] = {}
-        for e in context.result.estimates:
+        every = context.result.estimates
+        for e in [e for e in every if e.family] or every:
             if (size := smallest_effect(e)) is not None:
                 found.setdefault((e.metric, role_of(e)), []).append(size)
         titles = ("Comparisons", "Most precise", "Half of them", "All of them")

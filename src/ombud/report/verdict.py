@@ -68,7 +68,6 @@ _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _MOST_OBJECTS = 3
 _MOST_SYSTEMS = 3
 _YES_NO = re.compile(r"(do|does|is|are|has|have|can|will)\b", re.IGNORECASE)
-_REFERENCES = frozenset({"random", "popular"})
 _HARM: dict[str, frozenset[Status]] = {
     "more": frozenset({"increase"}),
     "less": frozenset({"decrease"}),
@@ -169,7 +168,9 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         early=early,
         family=family,
         sure=_sure(answer, rule, case, findings, early, reversed_),
-        changes=_changes(case, [*findings], reversed_),
+        changes=_changes(
+            case, [f for f in findings if f.estimate.system not in references], reversed_
+        ),
         following=_following(answer, audited, case, findings, reversed_),
         effects=_effects(case),
     )
@@ -177,8 +178,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
 
 def _references(systems: Sequence[str], context: Context) -> frozenset[str]:
     """Return the baselines among some systems; none where nothing else was audited."""
-    plan = context.result.plan.systems
-    found = frozenset(s for s in systems if plan.get(s, {}).get("type") in _REFERENCES)
+    found = frozenset(filter(context.is_reference, systems))
     return frozenset() if len(found) == len(systems) else found
 
 
@@ -483,9 +483,13 @@ def _headline(
     lead = f"{who[0].upper()}{who[1:]} {verb.format(**words)}."
     if _YES_NO.match(title):
         lead = f"{'Yes' if answer == 'yes' else 'Mixed'}, {does}."
-    elif len({case.phrases[id(f.estimate)].summary for f in findings}) == 1 and not question.than:
+    elif (
+        "{more}"
+        not in "".join(summaries := {case.phrases[id(f.estimate)].summary for f in findings})
+        and len(summaries) == 1
+    ):
         # The lead says what they do; what is left is about whom.
-        about = [(s.name, _objects(s.system, findings)) for s in harmful[:_MOST_SYSTEMS]]
+        about = [(s.name, _objects(s.system, findings)) for s in harmful[: _MOST_SYSTEMS + 1]]
         return (Strong(lead), *(f" {name}: {joined(some)}." for name, some in about))
     parts: list[Any] = [Strong(lead), " "]
     named = harmful[:_MOST_SYSTEMS]

@@ -17,7 +17,7 @@ from ombud.audits.load import load_data
 from ombud.audits.presets import complete
 from ombud.audits.rescore import rescore
 from ombud.errors import PlanError
-from ombud.questions.authors.all_creators import ALL_CREATORS
+from ombud.questions.authors.shares import ALL_CREATORS
 from ombud.report.findings import estimates_of
 from ombud.report.model import Table
 from ombud.report.page import build_page

@@ -20,14 +20,11 @@ from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.delicate.base_rates import BaseRates
-from ombud.questions.delicate.bias import BiasTests
-from ombud.questions.delicate.error_terms import ErrorTerms
-from ombud.questions.delicate.groups import dictionary_of, text_groups
-from ombud.questions.delicate.metrics import Accuracy, F1Score, Precision, Recall
+from ombud.questions.delicate.bias import BiasTests, ErrorTerms
+from ombud.questions.delicate.comparison import DecisionStability, DetectorComparison
+from ombud.questions.delicate.metrics import Accuracy, BaseRates, F1Score, Precision, Recall
+from ombud.questions.delicate.preset import dictionary_of, text_groups
 from ombud.questions.delicate.ratings import read_ratings
-from ombud.questions.delicate.repeats import DecisionStability
-from ombud.questions.delicate.side_by_side import DetectorComparison
 from ombud.report.report import Report
 from ombud.systems.base import Moderator
 from ombud.systems.moderators.keyword import KeywordModerator

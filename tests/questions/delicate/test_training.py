@@ -16,12 +16,10 @@ from ombud.data.dataset import Dataset
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.delicate.error_terms import ErrorTerms
-from ombud.questions.delicate.head_comparison import HeadComparison
-from ombud.questions.delicate.long_texts import LongTexts
-from ombud.questions.delicate.notions import LabelCrossTable
-from ombud.questions.delicate.published import PublishedFigures, published_transfer
-from ombud.questions.delicate.seen_texts import SeenTexts
+from ombud.questions.delicate.agreement import LabelCrossTable
+from ombud.questions.delicate.bias import ErrorTerms
+from ombud.questions.delicate.comparison import PublishedFigures, published_transfer
+from ombud.questions.delicate.detectors import HeadComparison, LongTexts, SeenTexts
 from ombud.report.report import Report
 from ombud.systems.detectors import Detector, Head, NgramDetector
 from ombud.systems.detectors.base import Scores, windowed

@@ -17,7 +17,7 @@ from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics import FalsePositiveRate
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.suppression.migration import Migration, matched_threshold
+from ombud.questions.suppression.changes import Migration, matched_threshold
 from ombud.report import Report
 from ombud.stats.paired import PairedCounts, mcnemar, paired_proportion_interval
 from ombud.systems import RecordedDecisions

@@ -14,14 +14,14 @@ from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.suppression.drift import Drift
+from ombud.questions.suppression.changes import Drift
 from ombud.questions.suppression.regression import (
     Columns,
     FlagRegression,
     ScoreRegression,
     independent,
 )
-from ombud.questions.suppression.score_spread import ScoreSpread
+from ombud.questions.suppression.texts import ScoreSpread
 from ombud.stats.estimate import Estimate
 from ombud.stats.paired import mcnemar
 

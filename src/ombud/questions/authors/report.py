@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ombud.questions.authors.all_creators import ALL_CREATORS
-from ombud.questions.authors.reranking import LOSS
-from ombud.questions.authors.stages import ORDER, PIPELINE, STAGE
-from ombud.questions.authors.tuning import TUNED
+from ombud.questions.authors.reranking import LOSS, TUNED
+from ombud.questions.authors.shares import ALL_CREATORS, ORDER, PIPELINE, STAGE
 from ombud.registry import question
 from ombud.report import plots
 from ombud.report.blocks import Strong
@@ -724,7 +722,7 @@ SECTIONS = (
 )  # fmt: skip
 
 
-@question("authors")
+@question("authors", "balance-gap")
 def authors_question() -> Question:
     """Declare whose work lists show more or less than users' own profiles."""
     return Question(

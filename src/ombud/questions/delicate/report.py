@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ombud.questions.delicate.published import published_transfer
+from ombud.questions.delicate.comparison import published_transfer
 from ombud.questions.tautologies import tautologies
 from ombud.registry import question
 from ombud.report import plots
@@ -557,7 +557,7 @@ SECTIONS = (
 )  # fmt: skip
 
 
-@question("delicate")
+@question("delicate", "detection-recall", "swap/", "winogender/", "template/", "country/")
 def delicate() -> Question:
     """Declare which delicate texts are found less than others, and which swaps flip decisions."""
     swapped = Phrase(

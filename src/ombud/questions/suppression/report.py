@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ombud.questions.suppression.tag_validation import KEY, POOR, measured_quality
+from ombud.questions.suppression.texts import KEY, POOR, measured_quality
 from ombud.questions.tautologies import tautologies
 from ombud.registry import question
 from ombud.report.blocks import Strong
@@ -517,7 +517,9 @@ SECTIONS = (
 )
 
 
-@question("suppression")
+@question(
+    "suppression", "suppression", "migration/", "drift/", "flag-regression", "score-regression"
+)
 def suppression() -> Question:
     """Declare whose acceptable speech is flagged more."""
     return Question(

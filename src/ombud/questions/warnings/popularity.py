@@ -13,7 +13,7 @@ from ombud.audits.analysis import Analysis, AnalysisResult, Context, needed
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimate import correct
-from ombud.questions.warnings.histograms import histograms
+from ombud.questions.warnings.distribution import histograms
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate

@@ -20,7 +20,7 @@ from ombud.data.frames import has_columns, open_frame
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-from ombud.questions.warnings.amplification.options import Form
+from ombud.questions.warnings.amplification.metric import Form
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
 from ombud.registry import preset
 from ombud.rng import generator
