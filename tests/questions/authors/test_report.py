@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import polars as pl
@@ -164,3 +165,10 @@ def test_slopes_are_told_in_words(
 
     changed = replace(authors_result, estimates=tuple(map(moved, authors_result.estimates)))
     assert said in prose(changed)
+
+
+@pytest.mark.parametrize("which", ["authors_result", "three_result"])
+def test_the_report_reads_well(
+    which: str, request: pytest.FixtureRequest, reads_well: Callable[[Result], None]
+) -> None:
+    reads_well(request.getfixturevalue(which))
