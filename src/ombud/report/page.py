@@ -280,7 +280,9 @@ class About:
             if (value := getattr(about, field))
         )
         if rows:
-            yield Table("about", "As stated in the plan.", (Column("About"), Column("Stated")), rows)
+            yield Table(
+                "about", "As stated in the plan.", (Column("About"), Column("Stated")), rows
+            )
 
 
 @dataclass(frozen=True)
