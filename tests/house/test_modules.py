@@ -70,7 +70,6 @@ def test_no_module_is_a_fragment_of_another() -> None:
 
 
 MOST_FILES = 10
-BEING_PORTED = {"counterfactual", "warnings"}
 
 
 def test_a_question_has_few_files() -> None:
@@ -78,7 +77,7 @@ def test_a_question_has_few_files() -> None:
     folders = [path for path in (SOURCE / "questions").iterdir() if path.is_dir()]
     sizes = {path.name: len(list(path.glob("*.py"))) for path in folders}
     assert {"authors", "delicate", "suppression"} <= sizes.keys()
-    many = {name: n for name, n in sizes.items() if n > MOST_FILES and name not in BEING_PORTED}
+    many = {name: n for name, n in sizes.items() if n > MOST_FILES}
     assert not many, f"merge files by idea, at most {MOST_FILES} in a folder: {many}"
 
 

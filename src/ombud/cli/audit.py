@@ -109,8 +109,9 @@ class Said:
                 return replace(self, threshold=float(typed))
             except ValueError:
                 raise PlanError(f"{typed!r} is not a number") from None
-        field = "maps" if flag == "--map" else "reads"
-        return replace(self, **{field: [*(getattr(self, field) or ()), f"{name}={typed}"]})
+        if flag == "--map":
+            return replace(self, maps=[*(self.maps or ()), f"{name}={typed}"])
+        return replace(self, reads=[*(self.reads or ()), f"{name}={typed}"])
 
 
 def _answers(said: Said, accept: bool) -> Answers:

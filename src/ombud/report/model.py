@@ -190,6 +190,8 @@ class Family:
     def sentence(self) -> str:
         """Say how many comparisons are significant, and how many could not be made."""
         untested = self.number("not tested")
+        if not self.tested and untested == 1:
+            return "The one comparison could not be made."
         if not self.tested:
             return f"None of {count(len(self.estimates), 'comparison')} could be made."
         words = {"increase": "a significant increase", "decrease": "a significant decrease"}

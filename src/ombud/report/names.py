@@ -18,7 +18,7 @@ from ombud.taxonomy import load_taxonomy, taxonomy_names
 
 _IDENTITY = "identity="
 _TAXONOMIES = {"topic": "delicate@1", "coarse-topic": "delicate-coarse@1"}
-_PEOPLE = {
+PEOPLE = {
     "woman": "women",
     "man": "men",
     "female": "women",
@@ -27,6 +27,8 @@ _PEOPLE = {
     "f": "women",
     "m": "men",
 }
+"""Nouns for people, by the values of a column of genders."""
+
 _GENDERS = frozenset({"gender", "sex"})
 _AGED = "people aged "
 _OF_TEXTS = {
@@ -157,13 +159,13 @@ class Names:
         attribute, value = _value(title)
         if attribute == "age":
             return f"ages {value}" if " to " in value else f"age {value}"
-        return _PEOPLE.get(value, value) if attribute in _GENDERS else value
+        return PEOPLE.get(value, value) if attribute in _GENDERS else value
 
     def _members(self, key: str) -> str:
         attribute, value = _value(key)
         if attribute == "age" and key not in self.groups:
             return f"{_AGED}{value}"
-        if not attribute or key in self.groups or (attribute in _GENDERS and value in _PEOPLE):
+        if not attribute or key in self.groups or (attribute in _GENDERS and value in PEOPLE):
             return self._short(key)
         return f"users with {attribute.replace('_', ' ')} {value}"
 

@@ -99,9 +99,7 @@ class Scale:
         return abs(estimate.value - (estimate.null or 0.0))
 
     def prose(self, value: float) -> str:
-        """Return a value with its unit; a relative change from 200% on with two digits."""
-        if self.compares == "relative" and value >= 2:
-            value = float(f"{value:.2g}")
+        """Return a value with its unit."""
         return times(value) if self.log else f"{self.number(value)}{self.unit}"
 
     def ends(self, estimate: Estimate) -> str:
@@ -188,32 +186,26 @@ def meet(
     """  # noqa: E501 - what is printed is one line
     assert estimate.value is not None
     for places in range(levels.places, _MOST_PLACES):
-        a, b = (round(v * levels.factor, places) for v in (level, other))
-        size = round(estimate.value * scale.factor, places)
-        if scale.compares == "difference" and places > 1 and abs(b + size - a) < 1.5 / 10**places:
-            a = b + size  # three rounded numbers can miss each other by one in the last place
         own = replace(levels, places=places)
-        shown = replace(scale, places=places) if scale.compares == "difference" else scale
-        exact = f"{estimate.value:.2f} times" if scale.log else ""
-        if _agree(a, b, estimate.value, shown):
-            text = shown.prose(estimate.value)
-        elif exact and b and f"{a / b:.2f} times" == exact:
-            text = exact
-        else:
-            continue
-        return Meeting(
-            own.number(a / levels.factor), own.number(other), text, shown.interval(estimate)
-        )
+        a, b = (round(v * levels.factor, places) for v in (level, other))
+        # Levels may have more decimals than their difference or ratio, never fewer.
+        for fewer in (0, 1) if places > levels.places else (0,):
+            shown, size = scale, scale.prose(estimate.value)
+            if scale.compares == "difference":
+                shown = replace(scale, places=places - fewer)
+                size = shown.prose(estimate.value)
+                met = abs(a - b - round(estimate.value * scale.factor, shown.places)) < (
+                    0.499 * 10.0**-shown.places
+                )
+            elif fewer and scale.log:
+                size = f"{scale.number(estimate.value)}{scale.unit}"
+                met = bool(b) and scale.number(a / b) == scale.number(estimate.value)
+            else:
+                implied = a / b - (scale.compares == "relative") if b else math.nan
+                met = bool(b) and scale.prose(implied) == scale.prose(estimate.value)
+            if met:
+                return Meeting(own.number(level), own.number(other), size, shown.interval(estimate))
     return None
-
-
-def _agree(level: float, other: float, value: float, scale: Scale) -> bool:
-    if scale.compares == "difference":
-        return abs(level - other - round(value * scale.factor, scale.places)) < 1e-9
-    if not other:
-        return False
-    implied = level / other - (scale.compares == "relative")
-    return scale.prose(implied) == scale.prose(value)
 
 
 def largest(values: Iterable[float]) -> float:

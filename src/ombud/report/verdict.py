@@ -256,7 +256,8 @@ def _finding(e: Estimate, case: _Case) -> Finding:
             levels, span, size, difference = (), None, "", ""
     return Finding(
         e, sentence, (evidence,), fill(phrase.object, **slots), fill(phrase.what, **slots),
-        fill(phrase.who, **slots), size, difference, sample, levels, span,
+        fill(phrase.who, **slots), size and size + phrase.evidence, difference, sample, levels,
+        span,
     )  # fmt: skip
 
 
@@ -542,8 +543,10 @@ def _objects(system: str, findings: Sequence[Finding]) -> list[str]:
 def _reason(system: str, findings: Sequence[Finding], case: _Case) -> Text:
     """Return one sentence about a system that names what and who."""
     own = [f for f in findings if f.estimate.system == system]
-    objects = _objects(system, findings)
     phrase = case.phrases[id(own[0].estimate)]
+    # Objects of another summary would not fit its verb.
+    same = [f for f in own if case.phrases[id(f.estimate)].summary == phrase.summary]
+    objects = _objects(system, same)
     more = "more" if own[0].status == "increase" else "less"
     name = case.context.names.system(system)
     return fill(phrase.summary, system=name, objects=joined(objects), more=more, **case.words)
@@ -591,6 +594,8 @@ def _undecided(case: _Case, reversed_: Sequence[Estimate]) -> str:
     few = case.family.number("not tested")
     if not few:
         return "The audit measured levels; it declared nothing to compare them with."
+    if few == 1:
+        return "The one comparison did not have enough data."
     return f"None of {count(few, 'comparison')} had enough data."
 
 

@@ -252,7 +252,7 @@ class RecordedDecisions(Moderator):
 
 def _key_of(past: Decisions, texts: Texts) -> Literal["id", "text"]:
     """Return by what decisions name their texts: the text itself, if no id is that of a text."""
-    if past.ids.dtype.kind not in "UO" or np.isin(past.ids, texts.ids.astype(str)).any():
+    if past.ids.dtype.kind not in "UO" or (Vocabulary(texts.ids).codes(past.ids) >= 0).any():
         return "id"
     known = set(texts.texts.tolist())
     return "text" if any(one in known for one in past.ids.tolist()) else "id"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,7 +126,3 @@ def test_the_report_is_written_in_every_format(result: Result) -> None:
     report = Report(result)
     assert "What a recommendation depends on" in report.html()
     assert report.latex()
-
-
-def test_the_report_reads_well(result: Result, reads_well: Callable[[Result], None]) -> None:
-    reads_well(result)

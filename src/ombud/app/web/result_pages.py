@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from ombud.app.errors import AppError
 from ombud.app.web.site import Site, site_of
 from ombud.audits.compare import compare
-from ombud.audits.gate import ANSWERS
+from ombud.audits.condition import ANSWERS
 from ombud.audits.result import Result
 from ombud.report import Report
 from ombud.report.watching import change_verdict
@@ -86,11 +86,11 @@ def _entry(root: Path, folder: Path) -> ResultEntry:
         return ResultEntry(*about, started, fault=str(error))
     except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError):
         return ResultEntry(*about, started, fault="verdict.json cannot be read.")
-    texts = {name: str(brief.get(name) or "") for name in _TEXTS}
+    question, headline, finding = (str(brief.get(name) or "") for name in _TEXTS)
     systems = brief.get("systems")
     named = tuple(str(s) for s in systems) if isinstance(systems, list) else ()
     answer = next((known for known in ANSWERS if known == brief.get("answer")), "")
-    return ResultEntry(*about, started, answer, **texts, systems=named)
+    return ResultEntry(*about, started, answer, question, headline, finding, named)
 
 
 def _part(path: Path, size: int) -> str:
