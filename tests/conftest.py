@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,57 @@ def realdata() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}; set OMBUD_REALDATA to the folder that holds it")
     return folder
+
+
+RAW = re.compile(r"\b[a-z_]+=[\w-]+|\w\([a-z_]+=")
+"""A key of a group (``age=18-24``) or of a metric (``suppression(by=flags)``)."""
+
+
+@pytest.fixture(scope="session")
+def reads_well() -> Callable[[Any], None]:
+    """What holds for the report of every preset."""
+    from ombud.report import Report
+    from ombud.report.model import Chart, Prose, Table, plain
+
+    def words(block: Any) -> Iterator[str]:
+        if isinstance(block, Table):
+            yield from (block.caption, *(column.title for column in block.columns))
+            yield from (
+                text for row in block.rows for cell in row for text in (cell.text, cell.small)
+            )
+        elif isinstance(block, Prose):
+            yield from (block.title, *map(plain, block.paragraphs))
+        elif isinstance(block, Chart):
+            yield from (block.title, block.caption, *block.panels)
+        else:
+            yield block.title
+
+    def check(result: Any) -> None:
+        report = Report(result)
+        page = report.page
+        # Every estimate is on the page, with its number.
+        assert page.numbers is not None
+        titles = [column.title for column in page.numbers.columns]
+        shown = Counter((row[titles.index("Key")].text, row[titles.index("Value")].value)
+                        for row in page.numbers.rows)  # fmt: skip
+        assert shown == Counter((e.key, e.value) for e in result.estimates)
+        # Keys are for files and the appendix.
+        said = [text for one in page.verdicts for text in (
+            plain(one.headline), plain(one.sure), plain(one.following), *map(plain, one.changes),
+            *(plain((*f.sentence, *f.evidence)) for f in (*one.findings, *one.early)))]  # fmt: skip
+        body = [s for s in page.sections if not s.appendix]
+        said += [text for s in body for block in s.blocks for text in words(block)]
+        raw = {re.sub(r"\s+", " ", found[0]) for text in said if not text.startswith("<svg")
+               and (found := RAW.search(text))}  # fmt: skip
+        assert not raw
+        # With the path of the report, 25 lines; a verdict is never cut off.
+        for most in (16, 24):
+            lines = report.lines(most=most)
+            assert len(lines) <= most
+            assert any(line.startswith("Next: ") for line in lines) or most < 24
+        assert len(report.html()) < 1_000_000
+
+    return check
 
 
 WHOLE = os.environ.get("OMBUD_SLOW", "") not in {"", "0"}

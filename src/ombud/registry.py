@@ -131,9 +131,23 @@ def preset(name: str) -> Callable[[Factory], Factory]:
     return register("preset", name)
 
 
-def question(name: str) -> Callable[[Factory], Factory]:
-    """Register a question: a function that declares what a report says about it."""
-    return register("question", name)
+def question(name: str, *keys: str) -> Callable[[Factory], Factory]:
+    """Register a question: a function that declares what a report says about it.
+
+    Parameters
+    ----------
+    name
+        That of its preset.
+    keys
+        How the keys of its estimates begin: a report of other numbers does not call the function.
+        Without any, every report does.
+    """
+
+    def decorate(factory: Factory) -> Factory:
+        setattr(factory, "keys", keys)  # noqa: B010 - any function may be registered
+        return register("question", name)(factory)
+
+    return decorate
 
 
 def verdict(name: str) -> Callable[[Factory], Factory]:

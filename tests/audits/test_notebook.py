@@ -60,3 +60,13 @@ def test_groups_are_chosen_by_the_names_of_attributes() -> None:
     assert not any(e.group for e in run([]).estimates)
     with pytest.raises(PlanError, match="did you mean"):
         run([first[:-1]])
+
+
+def test_data_and_audits_show_what_they_hold() -> None:
+    world = small_world(seed=1)
+    shown = world.dataset._repr_html_()
+    assert "<th>Users</th><td>300</td>" in shown and "<th>Texts</th><td>600</td>" in shown
+    audit = Audit(world.dataset, world.recommenders(), [ShareGap(k=10)], title="<b>Ours</b>")
+    html = audit._repr_html_()
+    assert "&lt;b&gt;Ours" in html and "<b>" not in html
+    assert "share gap@10" in html and shown in html

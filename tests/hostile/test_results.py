@@ -20,6 +20,7 @@ from ombud.worlds import small_world
 Deed = Callable[[Path], object]
 GATE = ("check", "result", "--fail-if", "value > 99")
 REPORT = ("report", "result", "--to", "report.json")
+PAGE = ("report", "result", "--to", "report.html")
 RESCORE = ("rescore", "result", "--folder", "again")
 VERIFY = ("verify", "result")
 COMPARE = ("compare", "result", "result")
@@ -189,6 +190,11 @@ ROWS: list[tuple[Deed, tuple[str, ...], str, int]] = [
     (pipe(ROWS_FILE), COMPARE, "no ordinary file", 2),
     (link(ROWS_FILE, "/etc/passwd"), COMPARE, "leads out of the folder", 2),
     (put(ROWS_FILE, "x"), VERIFY, "CHANGED: rows/00/mine.parquet", 1),
+    # what stands behind a finding is left out where it cannot be read
+    (put(ROWS_FILE, "x"), PAGE, "report.html", 0),
+    (pipe(ROWS_FILE), PAGE, "report.html", 0),
+    (link(ROWS_FILE, "/etc/passwd"), PAGE, "report.html", 0),
+    (put("groups/user.parquet", "x"), PAGE, "report.html", 0),
     # going on with a run
     (put("run.json", "{"), RUN, "run.json is not JSON", 2),
     (put("run.json", "[]"), RUN, "an object was expected", 2),

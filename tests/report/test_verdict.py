@@ -176,7 +176,7 @@ def test_the_same_verdict_and_count_everywhere() -> None:
     text = re.sub("<[^>]*>", "", to_html(page))
     assert headline in text and headline in lines
     assert headline in to_markdown(page).replace("*", "")
-    assert "all 2 comparisons made" in text and "all 2 comparisons made" in lines
+    assert "both comparisons made" in text and "both comparisons made" in lines
 
 
 def test_terminal_output_is_at_most_25_lines_and_names_findings() -> None:
@@ -208,7 +208,7 @@ def test_display_names_of_the_plan_win() -> None:
 
 def test_silent_plans_are_told() -> None:
     page = build_page(result(gap(0.07)))
-    assert "Made by not stated" in page.facts and "data period: not stated" in page.facts
+    assert "auditor: not stated" in page.facts and "data period: not stated" in page.facts
     about = AboutPlan(auditor="Ada", period="May 2026", data="simulated data")
     page = build_page(result(gap(0.07), about=about))
     assert {"Made by Ada", "data period: May 2026", "simulated data"} <= set(page.facts)

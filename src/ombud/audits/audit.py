@@ -35,7 +35,7 @@ from ombud.audits.presets import complete
 from ombud.audits.provenance import check_provenance, input_hashes, now, read_integrity, versions
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder, read_outputs, read_predictions
-from ombud.data.dataset import Dataset
+from ombud.data.dataset import Dataset, html_table
 from ombud.data.groups import Grouping
 from ombud.data.recommendations import Recommendations
 from ombud.data.tables import TABLES, write_table
@@ -117,6 +117,15 @@ class Audit:
     expect: Mapping[str, ExpectPlan | Mapping[str, str]] = field(default_factory=dict)
     backend: Backend = field(init=False, repr=False)
     """Where it is computed."""
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what is audited, and how it is measured."""
+        about = {
+            "Systems": ", ".join(self.systems),
+            "Metrics": ", ".join(metric.title for metric in self.metrics),
+            "Analyses": ", ".join(one.registered_name for one in self.analyses),
+        }
+        return html_table(self.title, about) + (self.data._repr_html_() if self.data else "")
 
     def __post_init__(self) -> None:
         if not isinstance(self.systems, Mapping):

@@ -86,7 +86,12 @@ class OutputCollector:
             system.bind(self.data)
             if system.trainable and (asked or self.trained):
                 assert self.data.interactions is not None  # the audit has checked
-                system.fit(self.data.interactions, progress=self.progress)
+
+                def training(done: int, total: int, note: str) -> None:
+                    self.progress(done, total, f"Training {name}")
+
+                training(0, 1, "")
+                system.fit(self.data.interactions, progress=training)
         if outputs is None:
             outputs = self._outputs(name, system)
             if self.store is not None:
@@ -113,7 +118,7 @@ class OutputCollector:
             return self._recommendations(name, system)
 
         def show(done: int, total: int, note: str) -> None:
-            self.progress(done, total, note or f"asking {name}")
+            self.progress(done, total, note or f"Querying {name}")
 
         show(0, 1, "")
         return read_decisions(name, system.moderate(self._texts(), progress=show), self._texts())
@@ -147,10 +152,10 @@ class OutputCollector:
     def _recommendations(self, name: str, system: Recommender) -> Recommendations:
         parts = []
         for number, start in enumerate(range(0, len(self.users), CHUNK)):
-            self.progress(start, len(self.users), f"asking {name}")
+            self.progress(start, len(self.users), f"Recommendations of {name}")
             ask = self._asker(name, system, self.users[start : start + CHUNK])
             parts.append(ask() if self.store is None else self.store.part(name, number, ask))
-        self.progress(len(self.users), len(self.users), f"asked {name}")
+        self.progress(len(self.users), len(self.users), f"Recommendations of {name}")
         answer = Recommendations.concat(parts)
         noted = (*self._unasked(system), *self._seen_before(system))
         return replace(answer, exclusions=(*answer.exclusions, *noted))
@@ -202,7 +207,7 @@ class OutputCollector:
     def _predictions(self, name: str, system: Recommender) -> Predictions:
         if self.data.test is None:
             raise PlanError("predicted ratings need held-out ratings; give the plan a [split]")
-        self.progress(0, 1, f"asking {name} for predictions")
+        self.progress(0, 1, f"Predictions of {name}")
         return Predictions.of_held_out(self.data.test, system.predict, self.users, name)
 
 

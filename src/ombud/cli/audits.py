@@ -171,6 +171,9 @@ def report(
         Path | None, typer.Option("--to", help="The file to write; its ending is the format.")
     ] = None,
     gate: Annotated[Path | None, GateOption] = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="Show no single users and texts.")
+    ] = False,
 ) -> None:
     """Write the report of a result again: .html, .pdf, .md, .tex or .json.
 
@@ -179,13 +182,14 @@ def report(
       ombud report plan.result
       ombud report plan.result --to tables.tex
       ombud report plan.result --gate gate.toml
+      ombud report plan.result --public
     """
     from ombud.audits import Gate, Result
     from ombud.report import Report
 
     path = to or result / "report.html"
     limits = None if gate is None else Gate.load(gate)
-    made = Report(Result.load(result), limits)
+    made = Report(Result.load(result), limits, public)
     if made.warning:
         say_aside(made.warning)
     for written in made.save(path):

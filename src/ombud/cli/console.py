@@ -163,16 +163,33 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Callable[[int, int, str], N
 def _lines_now_and_then(seconds: float) -> Callable[[int, int, str], None]:
     """Return progress that prints a line when so many seconds went by since the last."""
     last = monotonic()
+    task, began = "", last
 
     def show(done: int, total: int, note: str) -> None:
-        nonlocal last
+        nonlocal last, task, began
+        if note != task:
+            task, began = note, monotonic()
         if monotonic() - last < seconds:
             return
         last = monotonic()
-        part = f" ({done:,} of {total:,})" if total > 1 else ""
-        say_aside(f"{note}{part}")
+        say_aside(progress_line(note, done, total, last - began))
 
     return show
+
+
+def progress_line(task: str, done: int, total: int, seconds: float) -> str:
+    """Return how far a task is, and how long it will take where that is over a minute.
+
+    Examples
+    --------
+    >>> progress_line("Training ALS", 3, 10, 90.0), progress_line("Measuring recall", 1, 2, 5.0)
+    ('Training ALS: 30%, about 4 minutes left', 'Measuring recall: 50%')
+    """
+    if total <= 1 or not 0 < done <= total:
+        return task
+    left = seconds * (total - done) / done / 60
+    remaining = f", about {left:.0f} minutes left" if left > 1 else ""
+    return f"{task}: {done / total:.0%}{remaining}"
 
 
 def reports_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,30 @@ class Dataset:
     test: Interactions | None = None
     items: Items | None = None
     audited: Ids | None = None
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the tables and their sizes, names as plain text."""
+        histories = self.interactions
+        sizes = (
+            {}
+            if histories is None
+            else {
+                "Interactions": int(histories.matrix.nnz),
+                "Users": len(histories.users),
+                "Items": len(histories.items),
+            }
+        )
+        tables = {
+            "Texts": self.texts,
+            "Groups of users": self.users,
+            "Groups of texts": self.text_groups,
+        }
+        sizes |= {name: len(table) for name, table in tables.items() if table is not None}
+        if self.labels is not None:
+            sizes["Labels"] = len(self.labels.names)
+        return html_table(
+            self.card.title or self.card.name, {name: f"{n:,}" for name, n in sizes.items()}
+        )
 
     def __post_init__(self) -> None:
         for name, kind in _TABLES.items():
@@ -221,3 +246,19 @@ def read_folder(path: str | Path, name: str, options: TableOptions | None = None
     tables = read_tables(paths, replace(options or TableOptions(), rule=rule))
     here = {file.name: hash_file(file) for file in paths.values()}
     return Dataset(**tables, card=card.model_copy(update={"hashes": card.hashes | here}))
+
+
+def html_table(title: str, rows: Mapping[str, str]) -> str:
+    """Return names and values as a small table for a notebook, every text escaped.
+
+    Examples
+    --------
+    >>> html_table("<b>", {"Users": "300"})
+    '<p>&lt;b&gt;</p><table><tr><th>Users</th><td>300</td></tr></table>'
+    """
+    cells = (
+        f"<tr><th>{escape(name)}</th><td>{escape(value[:300])}</td></tr>"
+        for name, value in rows.items()
+        if value
+    )
+    return f"<p>{escape(title[:200])}</p><table>{''.join(cells)}</table>"

@@ -31,7 +31,7 @@ def _others(e: Estimate, context: Context) -> str:
 
 
 def _labels(context: Context) -> Text:
-    return ("Wrong or missing labels, and people who are not in the data.",)
+    return ("Wrong or missing labels could change it, and so could people not in the data.",)
 
 
 BY_CHANCE = Detail("By chance", "by_chance", POINTS)
@@ -44,7 +44,7 @@ SENTENCE = (
 FALLBACK = "{system} shows {who} {what} {more} often than their own histories contain it."
 
 
-@question("exposure")
+@question("exposure", "share-gap")
 def exposure() -> Question:
     """Declare what a share gap answers: more of a label than in users' own histories?"""
     return Question(

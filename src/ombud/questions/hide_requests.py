@@ -521,7 +521,7 @@ SECTIONS = (
 )
 
 
-@question("requests")
+@question("requests", "requests/")
 def requests_question() -> Question:
     """Declare how much of what people asked not to see is still shown."""
     return Question(

@@ -77,7 +77,9 @@ _TITLES = {
 
 
 def remaining(context: Context, shown: set[tuple[str, str]]) -> Part:
-    """Return a section with every measure that no section of a question shows.
+    """Return a section with measures that no section of a question shows, as far as there is room.
+
+    The others are in the table of all numbers, which has every estimate.
 
     Parameters
     ----------
@@ -87,9 +89,11 @@ def remaining(context: Context, shown: set[tuple[str, str]]) -> Part:
         Keys and roles that other sections show.
     """
     shows: list[Matrix | Listing] = []
+    room = _MOST_ESTIMATES
     for (key, role), found in context.by_key.items():
-        if (key, role) in shown:
+        if (key, role) in shown or len(found) > room:
             continue
+        room -= len(found)
         select = Select(key, (role,), exact=True)
         name = key.partition("(")[0].partition("/")[0]
         levels, differences = _scales(name, found[0].null)
@@ -118,6 +122,9 @@ def remaining(context: Context, shown: set[tuple[str, str]]) -> Part:
         shows.append(Listing(select, f"{title}. {what}.", differences, columns, folded=True))
     return part("All measures", *shows)
 
+
+_MOST_ESTIMATES = 900
+"""Estimates in the tables of a section that no question declares."""
 
 _OPEN = 3
 """Measures of a general report that are not folded."""

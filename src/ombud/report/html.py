@@ -18,10 +18,13 @@ from ombud.report.model import CardEntry, Finding, Name, Page, Strong, Table, Ve
 _SHOWN = 3
 """Findings that are open."""
 
+_MOST_FINDINGS = 30
+"""Findings in sentences; the tables have all of them."""
+
 _ROWS = 14
 """Rows of a table before the others are folded."""
 
-_MOST_ROWS = 150
+_MOST_ROWS = 60
 """Rows of a table on the page; longer ones are read in the table of all numbers."""
 
 _MARKS = {
@@ -55,6 +58,7 @@ def to_html(page: Page, *, script: bool = True) -> str:
         template.render(
             page=page,
             shown=_SHOWN,
+            most_findings=_MOST_FINDINGS,
             rows=_ROWS,
             most=_MOST_ROWS,
             marks=_MARKS,

@@ -108,8 +108,8 @@ class Finding:
         What it adds to a sentence about its system: "violence to all users".
     what, who
         Content and people, for a line of the summary.
-    size
-        The difference alone: "+7.2 percentage points".
+    size, difference
+        The difference alone ("+7.2 percentage points"), and with its confidence interval.
     sample
         How many users or texts it is about.
     levels
@@ -120,6 +120,8 @@ class Finding:
         Weaker findings about the same system and label, such as the average over all users.
     anchor
         Where it is on the page.
+    examples
+        Users or texts that show it most clearly; none in a public report.
     """
 
     estimate: Estimate
@@ -129,11 +131,13 @@ class Finding:
     what: Text
     who: Text
     size: str
+    difference: str
     sample: str
     levels: tuple[Level, ...] = ()
     span: tuple[float, float] | None = None
     related: tuple[Finding, ...] = ()
     anchor: str = ""
+    examples: tuple[str, ...] = ()
 
     @property
     def status(self) -> Status:
@@ -252,8 +256,6 @@ class Verdict:
         The answer as one or two sentences that name systems, content and people.
     systems
         One line for each audited system; the largest finding first, references last.
-    compared
-        What the two levels of the summary are: "users' histories", "recommendations".
     findings, early
         Significant harm, the largest first; and what rests on fewer than 10 events.
     family
@@ -268,7 +270,6 @@ class Verdict:
     rule: str
     headline: Text
     systems: tuple[SystemStatus, ...]
-    compared: tuple[str, str]
     findings: tuple[Finding, ...]
     early: tuple[Finding, ...]
     family: Family

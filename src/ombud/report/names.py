@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from ombud.audits.result import Result
 from ombud.errors import OmbudError
-from ombud.report.display import plural
 from ombud.report.model import Name
 from ombud.taxonomy import load_taxonomy, taxonomy_names
 
@@ -30,6 +29,23 @@ PEOPLE = {
 }
 """Nouns for people, by the values of a column of genders."""
 
+_GENDERS = frozenset({"gender", "sex"})
+_AGED = "people aged "
+_OF_TEXTS = {
+    "topic": "texts about {}",
+    "coarse-topic": "texts about {}",
+    "length": "texts of {}",
+    "language": "texts in {}",
+    "source": "texts from {}",
+    "set": "texts of {}",
+    "family": "{} texts",
+    "severity": "texts of severity {}",
+    "risk": "texts of risk {}",
+}
+"""What texts have in common, where it is not whom they mention."""
+
+_STATEMENT = re.compile(r"^(Someone|An?|The) |\b(is|are|gets?)\b")
+_KEY = re.compile(r"\b[a-z][a-z_]*=[\w+-]+")
 _RANGE = re.compile(r"^(\d+)\s*[-\u2013]\s*(\d+)$")
 
 
@@ -97,22 +113,39 @@ class Names:
         """Return the name of a label."""
         if not key:
             return Name("all texts" if self.unit == "text" else "all labels")
-        return Name(self.labels.get(key) or self.titles.label(key))
+        if key in self.labels:
+            return Name(self.labels[key])
+        title = self.titles.label(key)
+        return Name(title if title == key else _inside(title))
 
     def group(self, key: str) -> Name:
         """Return a group in a word or two, for tables and charts: "ages 18 to 24"."""
         if not key:
             return Name("all texts" if self.unit == "text" else "all users")
-        return Name(self.groups.get(key) or " and ".join(self._short(k) for k in key.split(" & ")))
+        if key in self.groups:
+            return Name(self.groups[key])
+        parts = [self._short(part) for part in key.split(" & ")]
+        return Name(parts[0] if len(parts) == 1 else f"both {' and '.join(parts)}")
 
     def members(self, key: str) -> Name:
         """Return who is in a group, for sentences: "people aged 18 to 24"."""
         if not key:
             return self.group(key)
+        if self.unit == "text":
+            attribute, value = _value(self.titles.group(key))
+            if attribute in _OF_TEXTS and key not in self.groups:
+                return Name(_OF_TEXTS[attribute].format(value))
+            return Name(f"texts mentioning {self.group(key).text}")
         if key in self.groups:
-            about = "texts mentioning " if self.unit == "text" else ""
-            return Name(f"{about}{self.groups[key]}")
-        return Name(" and ".join(self._members(k) for k in key.split(" & ")))
+            return Name(self.groups[key])
+        # "women aged 18 to 24": an age follows whom it is about.
+        parts = sorted(map(self._members, key.split(" & ")), key=lambda m: m.startswith(_AGED))
+        first, *rest = parts
+        return Name(" ".join([first, *(_further(part) for part in rest)]))
+
+    def in_words(self, text: str) -> str:
+        """Return a title or a note with names in place of the keys of groups."""
+        return _KEY.sub(lambda found: self.group(found[0]).text, text)
 
     def attribute(self, key: str) -> str:
         """Return what a group is a value of: "age"."""
@@ -121,26 +154,34 @@ class Names:
     def _short(self, key: str) -> str:
         if key in self.groups:
             return self.groups[key]
-        if key.startswith("identity="):
-            return key.removeprefix("identity=")
         if (title := self.titles.group(key)) != key and "=" not in title:
-            return _noun(title)
-        attribute, value = _value(self.titles.group(key))
+            return title
+        attribute, value = _value(title)
         if attribute == "age":
             return f"ages {value}" if " to " in value else f"age {value}"
-        return PEOPLE.get(value, value) if attribute in {"gender", "sex"} else value
+        return PEOPLE.get(value, value) if attribute in _GENDERS else value
 
     def _members(self, key: str) -> str:
         attribute, value = _value(key)
-        if self.unit == "text":
-            return f"texts mentioning {self._short(key)}"
-        if attribute == "age":
-            return f"people aged {value}"
-        if attribute in {"gender", "sex"} and value in PEOPLE:
-            return PEOPLE[value]
-        if not attribute:
+        if attribute == "age" and key not in self.groups:
+            return f"{_AGED}{value}"
+        if not attribute or key in self.groups or (attribute in _GENDERS and value in PEOPLE):
             return self._short(key)
-        return f"{plural(self.unit)} with {attribute.replace('_', ' ')} {value}"
+        return f"users with {attribute.replace('_', ' ')} {value}"
+
+
+def _further(members: str) -> str:
+    if members.startswith(_AGED):
+        return members.removeprefix("people ")
+    own = members.removeprefix("users ")
+    return f"{'and' if own != members else 'who are'} {own}"
+
+
+def _inside(title: str) -> str:
+    """Return a title of a taxonomy as it stands inside a sentence; a statement in quotes."""
+    if _STATEMENT.search(title):
+        return f"\u201c{title}\u201d"
+    return title if title[1:2].isupper() or title[1:2] == "." else title[0].lower() + title[1:]
 
 
 def _value(key: str) -> tuple[str, str]:
@@ -150,18 +191,6 @@ def _value(key: str) -> tuple[str, str]:
     elif value.endswith("+") and value[:-1].isdigit():
         value = f"{value[:-1]} and over"
     return attribute, value
-
-
-_NOUNS = ("men", "women", "people", "disability", "religions", "s")
-
-
-def _noun(title: str) -> str:
-    """Return the title of an identity as a noun: "LGBT people"."""
-    if title.lower().endswith(_NOUNS):
-        known = title in {"Muslims", "Jews", "Christians"} or title[:2].isupper()
-        return title if known else title[0].lower() + title[1:]
-    shown = title.lower() if title in {"White", "Straight"} else title.replace("Non-", "non-")
-    return f"{shown} people"
 
 
 def titles_of(result: Result) -> Titles:
@@ -219,7 +248,8 @@ def _titles(key: str) -> dict[str, str]:
         taxonomy = load_taxonomy(key)
     except OmbudError:  # a taxonomy of the user's own, which this machine may not have
         return {}
-    return {label.id: label.title for label in (*taxonomy.parents, *taxonomy.labels)}
+    every = (*taxonomy.parents, *taxonomy.labels)
+    return {label.id: label.noun or label.title for label in every}
 
 
 def _groups() -> dict[str, str]:

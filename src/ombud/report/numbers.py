@@ -42,6 +42,17 @@ def times(ratio: float) -> str:
     return f"{number_text(ratio, places)} times"
 
 
+def correction_name(name: str) -> str:
+    """Return a correction for multiple testing as a textbook prints it.
+
+    Examples
+    --------
+    >>> correction_name("benjamini-hochberg over 288"), correction_name("holm")
+    ('Benjamini–Hochberg over 288', 'Holm')
+    """
+    return name.replace("benjamini-hochberg", "Benjamini\u2013Hochberg").replace("holm", "Holm")
+
+
 @dataclass(frozen=True)
 class Scale:
     """How the values of a metric are printed.

@@ -133,7 +133,7 @@ def _worded(table: pl.DataFrame, names: frozenset[str]) -> list[str]:
 
 def _texts(result: Result, redact: Redaction) -> dict[str, str]:
     """Return the files that are made anew for the archive."""
-    report = Report(result)
+    report = Report(result, public=True)
     plan = shown_plan(result.plan)
     if redact == "none":
         named = change_paths(result.plan, file_name)

@@ -31,9 +31,9 @@ from ombud.report.model import (
     Verdict,
     status_of,
 )
-from ombud.report.numbers import p_text
+from ombud.report.numbers import correction_name, p_text
 from ombud.report.question import Question, questions
-from ombud.report.redaction import shown_plan
+from ombud.report.redaction import shown_plan, with_evidence
 from ombud.report.show import Part, Say, part
 from ombud.report.verdict import questions_of, verdict_of
 from ombud.stats.power import POWER, smallest_effect
@@ -57,7 +57,9 @@ _ABOUT = {
 }
 
 
-def build_page(result: Result, expected: Sequence[Expectation] = ()) -> Page:
+def build_page(
+    result: Result, expected: Sequence[Expectation] = (), *, public: bool = False
+) -> Page:
     """Return the whole report of a result.
 
     Parameters
@@ -66,13 +68,17 @@ def build_page(result: Result, expected: Sequence[Expectation] = ()) -> Page:
         What an audit found.
     expected
         Declared limits, judged.
+    public
+        Whether single users and texts are left out.
     """
     context = Context.of(result)
     asked = questions_of(context)
     verdicts = tuple(verdict_of(question, context) for question in asked)
+    if not public:
+        verdicts = tuple(with_evidence(verdict, result) for verdict in verdicts)
     sections = _sections(context, questions(context), verdicts)
     declared = [(one.state, f"{one.said} ({one.why})") for one in expected]
-    if (limits := expected_section(expected)) is not None:
+    if expected and (limits := expected_section(expected)) is not None:
         sections = [limits, *sections]
     return Page(
         result.plan.title,
@@ -92,7 +98,8 @@ def _sections(
     parts += [registry.get("section", name)() for name in registry.names("section")]
     made = [section for part in parts for section in part.made(context)]
     shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
-    made += remaining(context, shown).made(context)
+    if context.by_key.keys() - shown:
+        made += remaining(context, shown).made(context)
     common = [s for one in common_parts(verdicts) for s in one.made(context)]
     body = [s for s in (*made, *common) if not s.appendix]
     return [*body, *(s for s in (*made, *common) if s.appendix)]
@@ -128,7 +135,7 @@ def facts_of(context: Context) -> dict[str, str]:
     groups = {e.group for e in result.estimates if e.kind == "level" and e.group}
     version = result.provenance.get("versions", {}).get("ombud")
     facts = {
-        "auditor": f"Made by {about.auditor or 'not stated'}",
+        "auditor": f"Made by {about.auditor}" if about.auditor else "auditor: not stated",
         "audited": f"audited: {about.audited}" if about.audited else "",
         "data": data,
         "period": f"data period: {about.period or 'not stated'}",
@@ -168,10 +175,10 @@ class Exclusions:
             columns = (Column("Where"), Column("Excluded", True), Column("Of", True), Column("Why"))
             rows = tuple(
                 (
-                    Cell(e.where),
+                    Cell(context.names.in_words(e.where)),
                     Cell(f"{e.count:,} {e.what}", value=float(e.count)),
                     Cell("" if e.of is None else f"{e.of:,}", value=e.of),
-                    Cell(e.reason),
+                    Cell(context.names.in_words(e.reason)),
                 )
                 for e in sorted(found, key=lambda e: -(e.count / e.of if e.of else 1.0))
             )
@@ -227,9 +234,8 @@ class Decision:
 
 def _method(context: Context) -> Text:
     plan = context.result.plan.statistics
-    correction = plan.correction.replace("-", "\u2013").title()
     how = (
-        f"corrected for multiple testing by {correction}"
+        f"corrected for multiple testing by {correction_name(plan.correction)}"
         if plan.correction != "none"
         else "not corrected for multiple testing"
     )
@@ -274,7 +280,9 @@ class About:
             if (value := getattr(about, field))
         )
         if rows:
-            yield Table("about", "As stated in the plan.", (Column("About"), Column("")), rows)
+            yield Table(
+                "about", "As stated in the plan.", (Column("About"), Column("Stated")), rows
+            )
 
 
 @dataclass(frozen=True)

@@ -195,5 +195,13 @@ def questions(context: Context) -> Sequence[Question]:
     """Return the registered questions that a result answers, that of its preset first."""
     preset = context.result.plan.preset
     names = sorted(registry.names("question"), key=lambda name: (name != preset, name))
-    made: list[Question] = [registry.get("question", name)() for name in names]
+    factories = {name: registry.get("question", name) for name in names}
+    present = [key for key, _ in context.by_key]
+    made: list[Question] = [
+        factory()
+        for name, factory in factories.items()
+        if name == preset
+        or not (keys := getattr(factory, "keys", ()))
+        or any(key.startswith(keys) for key in present)
+    ]
     return [question for question in made if question.holds(context)]

@@ -1,13 +1,33 @@
-"""The plan as a report shows it: without the folders of the machine that ran it, or term lists."""
+"""What a report shows of a plan and of single users and texts: no paths, user ids or slurs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
-from pathlib import PurePath, PureWindowsPath
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
+import polars as pl
+
 from ombud.audits.plan import Plan, change_paths
+from ombud.audits.result import Result
+from ombud.errors import OmbudError
+from ombud.files import inside, read_parquet
+from ombud.report.display import shorten
+from ombud.report.model import Finding, Verdict
+from ombud.report.numbers import POINTS
+from ombud.stats.estimate import Estimate
+from ombud.taxonomy.dictionary import load_dictionary
+from ombud.text.folding import mask
+from ombud.text.matching import TermMatcher
+
+MOST_EXAMPLES = 5
+"""Users or texts that a finding shows."""
+
+_ITEMS = 10
+_LONGEST = 300
 
 
 def shown_plan(plan: Plan) -> dict[str, Any]:
@@ -48,3 +68,95 @@ def _value(key: str, value: Any) -> Any:
 def file_name(path: str) -> str:
     """Return the name of a file without its folders, as either kind of system writes them."""
     return PureWindowsPath(path).name if "\\" in path else PurePath(path).name
+
+
+def with_evidence(verdict: Verdict, result: Result) -> Verdict:
+    """Return a verdict whose findings show what is behind them, where the result stores it."""
+    made = (replace(f, examples=examples_of(f, result)) for f in verdict.findings)
+    return replace(verdict, findings=tuple(made))
+
+
+def examples_of(finding: Finding, result: Result) -> tuple[str, ...]:
+    """Return at most five users or texts that show a finding most clearly.
+
+    Users are numbered from 1, with their recommended items. Texts are masked, or their
+    ids where the result does not store texts. A folder that holds something else gives nothing.
+    """
+    e = finding.estimate
+    places = [i for i, info in enumerate(result.metrics) if (info.key or info.title) == e.key]
+    if result.folder is None or len(places) != 1:
+        return ()
+    try:
+        found = _clearest(e, result.folder, places[0], more=finding.status == "increase")
+        if found is None:
+            return ()
+        show = _users if result.metrics[places[0]].unit == "user" else _texts
+        return tuple(show(found, e, result, result.folder))
+    except (OmbudError, OSError, pl.exceptions.PolarsError, TypeError, ValueError):
+        return ()
+
+
+def _clearest(e: Estimate, folder: Path, metric: int, *, more: bool) -> pl.DataFrame | None:
+    """Return the units of a finding with the largest effect: id and value."""
+    rows = read_parquet(inside(folder, "rows", f"{metric:02d}", f"{e.system}.parquet"))
+    if (weight := f"weight|{e.label}") in rows.columns:
+        rows = rows.filter(pl.col(weight) > 0)
+    rows = rows.select(pl.col("unit").cast(pl.String), value=f"value|{e.label}").drop_nulls()
+    if e.group:
+        of = "user" if (folder / "groups" / "user.parquet").exists() else "text"
+        groups = read_parquet(inside(folder, "groups", f"{of}.parquet"))
+        members = groups.filter(pl.col("group") == e.group)[of].cast(pl.String)
+        rows = rows.filter(pl.col("unit").is_in(members.implode()))
+    clear = rows.filter(pl.col("value") > 0 if more else pl.col("value") <= 0)
+    ordered = clear.sort("value", descending=more, maintain_order=True)
+    return ordered.head(MOST_EXAMPLES) if ordered.height else None
+
+
+def _users(found: pl.DataFrame, e: Estimate, result: Result, folder: Path) -> Sequence[str]:
+    lists = read_parquet(inside(folder, "outputs", f"{e.system}.parquet"))
+    lists = lists.select(pl.col("user").cast(pl.String), "items")
+    items = dict(lists.filter(pl.col("user").is_in(found["unit"].implode())).iter_rows())
+    return [
+        f"User {place} ({POINTS.prose(value)}): "
+        + ", ".join(shorten(str(item), 40) for item in list(items.get(unit) or [])[:_ITEMS])
+        for place, (unit, value) in enumerate(found.iter_rows(), 1)
+    ]
+
+
+def _texts(found: pl.DataFrame, e: Estimate, result: Result, folder: Path) -> Sequence[str]:
+    ids = found["unit"].to_list()
+    stored = result.tables.get("error-examples")
+    path = inside(folder, "inputs", "texts.parquet")
+    if stored is None and path.exists():
+        stored = read_parquet(path)
+    texts: dict[str, str] = {}
+    if stored is not None and {"id", "text"} <= set(stored.columns):
+        texts = dict(stored.select(pl.col("id").cast(pl.String), "text").iter_rows())
+    masked = masked_texts([shorten(texts.get(one, ""), _LONGEST) for one in ids])
+    return [text or f"Text {shorten(one, 40)}" for one, text in zip(ids, masked, strict=True)]
+
+
+def masked_texts(texts: Sequence[str]) -> list[str]:
+    """Return texts with every term of the three worse severities masked.
+
+    Examples
+    --------
+    >>> masked_texts(["A quiet day."])
+    ['A quiet day.']
+    """
+    if not any(texts):
+        return list(texts)
+    found = _harsh().match(list(texts), spans=True)
+    assert found.start is not None and found.end is not None  # spans were asked for
+    spans: list[list[tuple[int, int]]] = [[] for _ in texts]
+    for row, start, end in zip(found.text_index, found.start, found.end, strict=True):
+        spans[int(row)].append((int(start), int(end)))
+    return [mask(text, some) for text, some in zip(texts, spans, strict=True)]
+
+
+@lru_cache(maxsize=1)
+def _harsh() -> TermMatcher:
+    terms = load_dictionary("delicate@1")
+    harsh = set(terms.scale[:3])
+    words = [term.text for term in terms.terms if term.severity in harsh]
+    return TermMatcher(words, suffixes=("", "s", "es"))

@@ -45,6 +45,8 @@ class Report:
     gate
         Limits that are shown on the first screen, with whether they are met: a `Gate` from a
         file, or limits already judged. Default, what the plan of the result declares.
+    public
+        Whether the report is for everyone: it then shows no single users and texts.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Report:
 
     result: Result
     gate: Gate | tuple[Expectation, ...] | None = None
+    public: bool = False
 
     @cached_property
     def expected(self) -> tuple[Expectation, ...]:
@@ -70,7 +73,7 @@ class Report:
     @cached_property
     def page(self) -> Page:
         """Everything that the report says, as data."""
-        return build_page(self.result, self.expected)
+        return build_page(self.result, self.expected, public=self.public)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -314,7 +314,9 @@ class Listing:
             return Cell(p_text(p), value=p)
         if column == "n":
             return Cell(f"{e.n:,}", value=float(e.n))
-        return Cell(e.metric if column == "metric" else _named(column, e, context))
+        if column == "metric":
+            return Cell(context.names.in_words(e.metric))
+        return Cell(_named(column, e, context))
 
 
 Frame: TypeAlias = Mapping[str, tuple[str, Scale | None]]

@@ -41,28 +41,33 @@ def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[
         return [*lines, *_wrap(page.title, width)][:most]
     lines += _wrap(verdict.question, width)[:2]
     lines += [*_wrap(plain(verdict.headline), width), ""]
-    for finding in verdict.findings[:_FINDINGS]:
-        # The sentence has both levels; the first sentence of the evidence has difference and CI.
-        number = plain(finding.evidence).partition("). ")[0]
-        number = number if number.endswith(")") else f"{number})"
-        lines += _wrap(f"{plain(finding.sentence)} {number}.", width, "\u25b2 ", "  ")
-    if (rest := len(verdict.findings) - _FINDINGS) > 0:
-        lines.append(f"  {count(rest, 'more finding')} in the report.")
-    told = {f.estimate.system for f in verdict.findings}
-    quiet = [s for s in verdict.systems if s.system not in told]
-    # Eight lines stay for what follows: how sure, what could change it, next, and the table.
-    for status in quiet[: max(1, most - len(lines) - 8)]:
-        lines += _wrap(_line(status), width, "", "  ")
-    lines += _wrap(f"How sure: {plain(verdict.sure)}", width)
+    end = _wrap(f"How sure: {plain(verdict.sure)}", width)
     for effect in verdict.effects[:1]:
-        lines += _wrap(plain(effect), width)
+        end += _wrap(plain(effect), width)
     for state, text in page.limits[:_LIMITS]:
-        lines += _wrap(f"{state}: {text}", width, "", "  ")
+        end += _wrap(f"{state}: {text}", width, "", "  ")
     if len(page.limits) > _LIMITS:
-        lines.append(f"  {count(len(page.limits) - _LIMITS, 'more limit')} in the report.")
+        end.append(f"  {count(len(page.limits) - _LIMITS, 'more limit')} in the report.")
     if len(page.verdicts) > 1:
-        lines += _wrap(f"{count(len(page.verdicts) - 1, 'more question')} in the report.", width)
-    lines += _wrap(f"Next: {plain(verdict.following)}", width)
+        end.append(f"{count(len(page.verdicts) - 1, 'more question')} in the report.")
+    end += _wrap(f"Next: {plain(verdict.following)}", width)
+    shown = 0
+    for finding in verdict.findings[:_FINDINGS]:
+        text = f"{plain(finding.sentence)} {finding.difference}."
+        told = _wrap(text, width, "\u25b2 ", "  ")
+        if shown and len(lines) + len(told) + len(end) >= most:
+            break
+        lines += told
+        shown += 1
+    if (rest := len(verdict.findings) - shown) > 0:
+        lines.append(f"  {count(rest, 'more finding')} in the report.")
+    said = {f.estimate.system for f in verdict.findings}
+    for status in (s for s in verdict.systems if s.system not in said):
+        told = _wrap(_line(status), width, "", "  ")
+        if len(lines) + len(told) + len(end) > most:
+            break
+        lines += told
+    lines += end
     table = next((b for s in page.sections for b in s.blocks if _is_matrix(b)), None)
     room = most - len(lines) - 1
     if isinstance(table, Table) and room > 2:

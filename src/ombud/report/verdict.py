@@ -59,7 +59,7 @@ from ombud.report.model import (
     plain,
     status_of,
 )
-from ombud.report.numbers import meet, percent
+from ombud.report.numbers import correction_name, meet, percent
 from ombud.report.question import Phrase, Question, fill, questions
 from ombud.stats.estimate import Estimate
 from ombud.stats.power import smallest_effect
@@ -175,7 +175,6 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     answer, rule = _answer(audited, findings, reversed_)
     title = context.result.plan.title
     asked = question.asks if title in {"", "Audit"} else title
-    phrase = next((question.family[s] for s in groups), None)
     return Verdict(
         name=question.name,
         question=asked,
@@ -183,12 +182,13 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         rule=rule,
         headline=_headline(answer, rule, audited, case, findings, asked),
         systems=systems,
-        compared=_compared(phrase, findings or early),
         findings=findings,
         early=early,
         family=family,
         sure=_sure(answer, rule, case, findings, early, reversed_),
-        changes=_changes(case, [*findings], reversed_),
+        changes=_changes(
+            case, [f for f in findings if f.estimate.system not in references], reversed_
+        ),
         following=_following(answer, audited, case, findings, reversed_),
         effects=_effects(case),
     )
@@ -245,17 +245,19 @@ def _finding(e: Estimate, case: _Case) -> Finding:
     sentence = fill(phrase.fallback if met is None else phrase.sentence, **slots)
     interval = phrase.scale.interval(e) if met is None else met.interval
     sample = _sample(e, case.context)
-    evidence = f"{size}{phrase.evidence} ({interval}). {sample}."
+    difference = f"{size}{phrase.evidence} ({interval})"
+    evidence = f"{difference}. {sample}."
     if is_early(e):
         few = "event" if e.events is None else count(e.events, "event")
         evidence += f" Early sign: it rests on {few}."
         if not shown:
             sentence = fill("{system}: {what}, {who}.", **slots)
             evidence = f"Early sign: it rests on {few}, too few for a number."
-            levels, span, size = (), None, ""
+            levels, span, size, difference = (), None, "", ""
     return Finding(
         e, sentence, (evidence,), fill(phrase.object, **slots), fill(phrase.what, **slots),
-        fill(phrase.who, **slots), size and size + phrase.evidence, sample, levels, span,
+        fill(phrase.who, **slots), size and size + phrase.evidence, difference, sample, levels,
+        span,
     )  # fmt: skip
 
 
@@ -289,7 +291,7 @@ def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ..
 
     An average over all users and the group that drives it are one story, not two.
     """
-    ordered = sorted(findings, key=lambda f: (-nearest_end(f.estimate), f.estimate.system))
+    ordered = sorted(findings, key=lambda f: (-_certain(f), f.estimate.system))
     labeled = any(f.estimate.label for f in findings)
     lead: dict[tuple[str, ...], Finding] = {}
     for finding in ordered:
@@ -310,11 +312,21 @@ def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ..
             told,
             key=lambda f: (
                 bool(f.estimate.label),
-                -nearest_end(f.estimate),
+                -_certain(f),
                 f.estimate.system,
             ),
         )
     )
+
+
+def _certain(finding: Finding) -> float:
+    """Return the smallest effect consistent with the data, which orders findings.
+
+    A relative change counts by the levels: a tenfold increase of something rare is no large effect.
+    """
+    certain = nearest_end(finding.estimate)
+    relative = finding.span is not None and finding.size.endswith("%")
+    return certain * finding.levels[1].value if relative else certain
 
 
 def _peers(e: Estimate, context: Context) -> list[Estimate]:
@@ -414,10 +426,13 @@ def _possible(tested: Sequence[Estimate], case: _Case) -> Text:
     """Return the largest harm consistent with the data: for everyone, and for a group."""
     whole = [e for e in tested if role_of(e) == "overall"]
     groups = [e for e in tested if role_of(e) != "overall"]
+    if len({case.phrases[id(e)].scale for e in tested}) > 1:
+        whole = []  # two measures are not two sizes of one
     parts = []
-    for some, who in ((whole, "all"), (groups, "a group")):
+    everyone = plain((case.context.names.group(""),))
+    for some, who in ((whole, everyone), (groups, "a group")):
         if bound := _bound(some, case):
-            parts.append(f"{bound} ({who})" if whole and groups else bound)
+            parts.append(f"{bound} for {who}" if whole and groups else bound)
     if not parts:
         return ()
     return (" ", *fill(case.question.possible, bound=" and ".join(parts), **case.words))
@@ -494,6 +509,14 @@ def _headline(
     lead = f"{who[0].upper()}{who[1:]} {verb.format(**words)}."
     if _YES_NO.match(title):
         lead = f"{'Yes' if answer == 'yes' else 'Mixed'}, {does}."
+    elif (
+        "{more}"
+        not in "".join(summaries := {case.phrases[id(f.estimate)].summary for f in findings})
+        and len(summaries) == 1
+    ):
+        # The lead says what they do; what is left is about whom.
+        about = [(s.name, _objects(s.system, findings)) for s in harmful[: _MOST_SYSTEMS + 1]]
+        return (Strong(lead), *(f" {name}: {joined(some)}." for name, some in about))
     parts: list[Any] = [Strong(lead), " "]
     named = harmful[:_MOST_SYSTEMS]
     for place, status in enumerate(named):
@@ -508,32 +531,25 @@ def _word(number: int) -> str:
     return _WORDS[number] if number < len(_WORDS) else f"{number:,}"
 
 
+def _objects(system: str, findings: Sequence[Finding]) -> list[str]:
+    """Return what the findings of a system are about, the first few of them."""
+    objects = [plain(f.object) for f in findings if f.estimate.system == system]
+    if len(objects) > _MOST_OBJECTS:
+        rest = len(objects) - _MOST_OBJECTS + 1
+        objects = [*objects[: _MOST_OBJECTS - 1], f"{rest} others"]
+    return objects
+
+
 def _reason(system: str, findings: Sequence[Finding], case: _Case) -> Text:
     """Return one sentence about a system that names what and who."""
     own = [f for f in findings if f.estimate.system == system]
     phrase = case.phrases[id(own[0].estimate)]
     # Objects of another summary would not fit its verb.
     same = [f for f in own if case.phrases[id(f.estimate)].summary == phrase.summary]
-    objects = [plain(f.object) for f in same]
-    if len(objects) > _MOST_OBJECTS:
-        rest = len(objects) - _MOST_OBJECTS + 1
-        objects = [*objects[: _MOST_OBJECTS - 1], f"{rest} others"]
+    objects = _objects(system, same)
     more = "more" if own[0].status == "increase" else "less"
     name = case.context.names.system(system)
     return fill(phrase.summary, system=name, objects=joined(objects), more=more, **case.words)
-
-
-def _compared(phrase: Phrase | None, findings: Sequence[Finding]) -> tuple[str, str]:
-    """Return what the levels of the summary are, where all lines compare the same."""
-    names = {tuple(level.name for level in f.levels) for f in findings if f.levels}
-    if len(names) == 1:
-        level, other = names.pop()
-        return other, level
-    if names:
-        return "compared with", "this system"
-    if phrase is None or "{" in "".join(phrase.compared):
-        return "compared with", "share"
-    return phrase.compared[1], phrase.compared[0]
 
 
 def _sure(
@@ -546,7 +562,7 @@ def _sure(
 ) -> Text:
     """Say how sure the answer is, in words."""
     tested = count(case.family.tested, "comparison")
-    every = f"all {tested} made" if case.family.tested > 1 else "the one comparison made"
+    every = "both comparisons made" if case.family.tested == 2 else f"all {tested} made"
     if answer in {"yes", "mixed"}:
         ps = [_p(f.estimate) for f in findings]
         very = "Very unlikely" if max(ps, default=1.0) < 0.001 else "Unlikely"
@@ -618,11 +634,11 @@ def _tipping(e: Estimate, case: _Case) -> Text:
     parts = []
     if point.recommended is not None:
         times = f"{below} than {point.recommended:.2g} times as often as labeled ones"
-        parts.append(f"unlabeled recommended items carry the label {times}")
+        parts.append(f"unlabeled recommended items carried the label {times}")
     if point.history is not None:
-        times = f"{above} than {point.history:.2g} times"
-        more = "" if parts else " as often as labeled ones"
-        parts.append(f"unlabeled items in histories{'' if parts else ' carry it'} {times}{more}")
+        it, ones = ("it", "") if parts else ("the label", " as labeled ones")
+        times = f"{above} than {point.history:.2g} times as often{ones}"
+        parts.append(f"unlabeled items in histories carried {it} {times}")
     names = case.context.names
     about: list[Any] = [names.system(e.system)]
     about += [" and ", names.label(e.label)] if e.label else []
@@ -633,9 +649,8 @@ def _tipping(e: Estimate, case: _Case) -> Text:
         f"{percent(point.labeled_history)} of items in histories."
     )
     if not parts:
-        end = " cannot be reversed by unlabeled items."
-        return ("What is found for ", *about, end, counted)
-    return ("What is found for ", *about, f" holds unless {', or '.join(parts)}.", counted)
+        return ("Unlabeled items cannot reverse the result for ", *about, ".", counted)
+    return ("The result for ", *about, f" would reverse if {', or '.join(parts)}.", counted)
 
 
 def _following(
@@ -647,7 +662,7 @@ def _following(
 ) -> Text:
     """Say what to do next, by rule: inspect, collect, or label."""
     declared = case.context.result.plan.statistics.matters
-    limit = "" if declared is not None else " No smallest effect that matters is declared."
+    limit = "" if declared is not None else " The plan does not say which difference would matter."
     if answer in {"yes", "mixed"}:
         names = [s.name for s in systems if s.answer == "yes"]
         what = list(dict.fromkeys(plain(f.what) for f in findings))
@@ -746,5 +761,5 @@ def _describe(groups: Mapping[Select, Sequence[Estimate]]) -> str:
         about = f" ({' × '.join(sizes)})" if sizes else ""
         parts.append(f"{count(len(found), 'comparison')}{about}")
     used = sorted({e.correction for some in groups.values() for e in some if e.correction})
-    how = f", corrected by {joined(used)}" if used else ""
+    how = f", corrected by {joined([correction_name(name) for name in used])}" if used else ""
     return f"{joined(parts)}{how}"

@@ -183,6 +183,7 @@ class TaxonomyLabel:
     title: str  # What a reader sees
     description: str = ""  # One sentence; empty where the source gives none
     parent: str = ""  # Id of the coarser label among the taxonomy's `parents`; empty at the top
+    noun: str = ""  # How a sentence names these people; empty where the title serves
     aliases: tuple[str, ...] = ()  # Other spellings in use at the source
 
 
@@ -402,7 +403,7 @@ def _cell(text: str) -> str:
 
 _TEXT = ("name", "title", "source", "licence")
 _KEYS = {*_TEXT, "version", "published", "labels", "parents", "refused"}
-_LABEL_KEYS = {"id", "title", "description", "parent", "aliases"}
+_LABEL_KEYS = {"id", "title", "description", "parent", "noun", "aliases"}
 
 
 def taxonomy_names() -> tuple[str, ...]:
@@ -543,7 +544,7 @@ def _labels(rows: Any, where: str, faults: list[str]) -> tuple[TaxonomyLabel, ..
         for key in ("id", "title"):
             if not isinstance(row.get(key), str) or not row[key].strip():
                 faults.append(f"{index}: {key} is missing or empty")
-        for key in ("description", "parent"):
+        for key in ("description", "parent", "noun"):
             if not isinstance(row.get(key, ""), str):
                 faults.append(f"{index}: {key} is not a text")
         aliases = row.get("aliases", [])

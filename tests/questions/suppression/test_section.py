@@ -167,10 +167,10 @@ def test_tags_regressions_and_drift_have_tables() -> None:
 def test_a_page_for_each_group_on_request() -> None:
     assert "Group by group" not in sections(made())
     pages = tables(sections(made(pages=True))["Group by group"]).values()
-    assert [page.caption for page in pages][:2] == [
+    assert {page.caption for page in pages} >= {
         "All estimates for texts mentioning women.",
         "All estimates for texts mentioning men.",
-    ]
+    }
 
 
 def test_names_from_data_cannot_break_the_page() -> None:

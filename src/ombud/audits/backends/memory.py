@@ -149,7 +149,7 @@ class MemoryBackend:
         if store is not None:
             store.store_groups(data.users, data.text_groups)
         for number, metric in enumerate(metrics):
-            progress(number, len(metrics), f"measuring {metric.title}")
+            progress(number, len(metrics), f"Measuring {metric.title}")
             rows = self._measure(metric, answers)
             for name, measured in rows.items():
                 exclusions |= dict.fromkeys(_about_system(name, measured.exclusions))
@@ -162,7 +162,7 @@ class MemoryBackend:
             exclusions |= dict.fromkeys(different_units(found))
             infos.append(metric_info(metric, next(iter(rows.values())).unit))
             tables |= spread_tables(metric, rows)
-        progress(len(metrics), len(metrics), "measured")
+        progress(len(metrics), len(metrics), "Measured")
         context = Context(
             data,
             {name: answer.outputs for name, answer in answers.items()},
@@ -172,7 +172,7 @@ class MemoryBackend:
             None if store is None else store.path,
         )
         for analysis in self.audit.analyses:
-            progress(0, 1, f"analysing {analysis.registered_name}")
+            progress(0, 1, f"Analysis: {analysis.registered_name}")
             result = analysis.analyze(context)
             estimates += result.estimates
             exclusions |= dict.fromkeys(result.exclusions)

@@ -104,8 +104,9 @@ def estimate_metric(
         if settings.interval == "bca":
             settings = replace(settings, interval="expanded")
     shared = [rows[name].shared for name in systems]
-    rng = generator(settings.seed, "shared", metric.seed_name)
-    add_shared(replicates, shared, units, columns, rng)
+    if any(one is not None for one in shared):
+        rng = generator(settings.seed, "shared", metric.seed_name)
+        add_shared(replicates, shared, units, columns, rng)
     common = np.nan_to_num(replicates.draws[:, :, 0] - alone)
     pairs = SharedUnits()
     if wanted.systems:

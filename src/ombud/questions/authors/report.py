@@ -739,7 +739,7 @@ SECTIONS = (
 )  # fmt: skip
 
 
-@question("authors")
+@question("authors", "balance-gap")
 def authors_question() -> Question:
     """Declare whose work lists show more or less than users' own profiles."""
     return Question(

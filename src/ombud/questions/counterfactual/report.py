@@ -629,7 +629,7 @@ def _search(context: Context) -> Text:
     )
 
 
-@question("counterfactual")
+@question("counterfactual", *ROOTS)
 def counterfactual_question() -> Question:
     """Declare what people cannot reach, and whose data move lists."""
     return Question(

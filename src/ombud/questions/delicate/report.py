@@ -550,7 +550,7 @@ SECTIONS = (
 )  # fmt: skip
 
 
-@question("delicate")
+@question("delicate", "detection-recall", "swap/", "winogender/", "template/", "country/")
 def delicate() -> Question:
     """Declare which delicate texts are found less than others, and which swaps flip decisions."""
     swapped = Phrase(

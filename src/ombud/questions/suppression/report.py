@@ -10,6 +10,7 @@ from ombud.questions.tautologies import tagged, tautologies
 from ombud.registry import question
 from ombud.report.context import Context, Select
 from ombud.report.display import joined, shorten
+from ombud.report.findings import weight
 from ombud.report.model import Block, Strong, Text, plain, status_of
 from ombud.report.numbers import COUNT, POINTS, RATIO, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question, unlabeled_texts
@@ -18,6 +19,7 @@ from ombud.stats.estimate import Estimate
 from ombud.text.tagging import STATED
 
 _LARGE = 0.1
+_MOST_PAGES = 8
 _VERBS = {
     "flagged": {"flags": "flags", "flag": "flag", "flagged": "flagged"},
     "refused": {"flags": "refuses", "flag": "refuse", "flagged": "refused"},
@@ -313,13 +315,15 @@ TAGS: dict[str, tuple[str, Scale | None]] = {
 
 @dataclass(frozen=True)
 class GroupPages:
-    """One table for each group, where the plan asks for pages."""
+    """One table for each group, where the plan asks for pages; the largest differences first."""
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the tables."""
         if not context.result.plan.options.get("pages"):
             return
-        for place, group in enumerate(dict.fromkeys(e.group for e in context.find(FAMILIES)), 1):
+        ordered = sorted(context.find(RATIOS), key=weight, reverse=True)
+        groups = list(dict.fromkeys(e.group for e in ordered))[:_MOST_PAGES]
+        for place, group in enumerate(groups, 1):
             members = plain((context.names.members(group),))
             listing = Listing(
                 EVERYTHING,
@@ -350,7 +354,7 @@ PHRASE = Phrase(
     object="{group}",
     what="acceptable texts",
     who="{group}",
-    compared=("{who}", "all acceptable texts"),
+    compared=("about {group}", "all acceptable texts"),
     evidence=" as often",
     levels=_both_rates,
     scale=RATIO,
@@ -507,7 +511,9 @@ SECTIONS = (
 )
 
 
-@question("suppression")
+@question(
+    "suppression", "suppression", "migration/", "drift/", "flag-regression", "score-regression"
+)
 def suppression() -> Question:
     """Declare whose acceptable speech is flagged more."""
     return Question(

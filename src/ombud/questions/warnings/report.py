@@ -695,7 +695,7 @@ SECTIONS = (
 )  # fmt: skip
 
 
-@question("warnings")
+@question("warnings", "amplification")
 def warnings() -> Question:
     """Declare whether lists hold more warnings than histories, for each system and label."""
     return Question(
@@ -717,12 +717,12 @@ def warnings() -> Question:
             ),
             LABELS: Phrase(
                 sentence="{level} of the items that {system} recommends carry the warning "
-                "\u201c{what}\u201d, compared with {other} of those in the same users\u2019 "
+                "{what}, compared with {other} of those in the same users\u2019 "
                 "histories.",
-                fallback="{system} recommends items with the warning \u201c{what}\u201d more "
+                fallback="{system} recommends items with the warning {what} more "
                 "often than histories contain them ({size}).",
                 summary="{system} recommends more {objects}",
-                object="\u201c{what}\u201d",
+                object="{what}",
                 compared=("recommendations", "own history"),
                 levels=_shares,
                 levels_in=SHARE,

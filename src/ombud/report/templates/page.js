@@ -8,11 +8,11 @@ const save = (name, rows) => {
 };
 for (const table of document.querySelectorAll("table[data-name]")) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, i) => { head.querySelector("button").addEventListener("click", () => {
+  heads.forEach((head, i) => { const title = head.querySelector("span"), button = make("button", { type: "button" }, title.textContent); title.replaceWith(button); button.addEventListener("click", () => {
     const up = head.getAttribute("aria-sort") === "descending";
     heads.forEach(h => h.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
-    const value = row => row.cells[i].dataset.v === undefined ? row.cells[i].textContent : Number(row.cells[i].dataset.v);
+    const value = row => { const t = (row.cells[i].querySelector("b") || row.cells[i]).textContent, x = parseFloat(t.replace(/[+,\s]/g, "").replace("\u2212", "-")); return isNaN(x) ? t : x; };
     const sign = up ? 1 : -1;
     const rows = [...body.rows].sort((a, b) => { const x = value(a), y = value(b); return sign * (typeof x === typeof y ? (x > y) - (x < y) : typeof x === "string" ? -1 : 1); });
     rows.forEach(r => body.append(r)); table.classList.add("all");
