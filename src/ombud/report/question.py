@@ -178,7 +178,7 @@ def fill(template: str, **slots: object) -> Text:
 
     Examples
     --------
-    >>> from ombud.report.blocks import Name
+    >>> from ombud.report.model import Name
     >>> fill("{system} does.", system=Name("{what}"))
     (Name(text='{what}'), ' does.')
     """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.analysis import Context
-from ombud.audits.rescore import rescore
+from ombud.audits.audit import rescore
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.texts import Texts

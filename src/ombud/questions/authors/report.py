@@ -9,10 +9,9 @@ from ombud.questions.authors.reranking import LOSS, TUNED
 from ombud.questions.authors.shares import ALL_CREATORS, ORDER, PIPELINE, STAGE
 from ombud.registry import question
 from ombud.report import plots
-from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select
 from ombud.report.display import count, joined, shorten
-from ombud.report.model import Block, Cell, Chart, Column, Prose, Table, Text, plain
+from ombud.report.model import Block, Cell, Chart, Column, Prose, Strong, Table, Text, plain
 from ombud.report.names import PEOPLE
 from ombud.report.numbers import COUNT, POINTS, RATIO, RELATIVE, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question

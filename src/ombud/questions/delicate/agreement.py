@@ -30,10 +30,10 @@ from ombud.questions.delicate.ratings import (
 )
 from ombud.registry import analysis
 from ombud.rng import generator
+from ombud.stats.agreement import kappa_estimate
 from ombud.stats.bootstrap.replicates import Sample
 from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
-from ombud.stats.kappa import kappa_estimate
 from ombud.stats.means import mean_estimate
 from ombud.stats.proportions import proportion
 from ombud.stats.statistics import Floats

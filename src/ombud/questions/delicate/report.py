@@ -9,12 +9,10 @@ from ombud.questions.delicate.comparison import published_transfer
 from ombud.questions.tautologies import tautologies
 from ombud.registry import question
 from ombud.report import plots
-from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select
 from ombud.report.display import count, shorten
-from ombud.report.format import p_text
-from ombud.report.model import Block, Cell, Chart, Column, Prose, Table, Text, plain
-from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, SCORE, SHARE, Scale, percent
+from ombud.report.model import Block, Cell, Chart, Column, Prose, Strong, Table, Text, plain
+from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, SCORE, SHARE, Scale, p_text, percent
 from ombud.report.question import Phrase, Question, unlabeled_texts
 from ombud.report.show import (
     MARKS,

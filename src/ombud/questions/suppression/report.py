@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from ombud.questions.suppression.texts import KEY, POOR, measured_quality
 from ombud.questions.tautologies import tagged, tautologies
 from ombud.registry import question
-from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select
 from ombud.report.display import joined, shorten
-from ombud.report.model import Block, Text, plain, status_of
+from ombud.report.model import Block, Strong, Text, plain, status_of
 from ombud.report.numbers import COUNT, POINTS, RATIO, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question, unlabeled_texts
 from ombud.report.show import MARKS, Alert, Detail, Listing, Matrix, Say, Spread, Stored, part

@@ -143,7 +143,7 @@ def _trainable(context: Context, who: str) -> tuple[dict[str, Recommender], tupl
     every = {name: one for name, one in context.systems.items() if isinstance(one, Recommender)}
     kept = {name: one for name, one in every.items() if one.trainable}
     lost = len(every) - len(kept)
-    reason = "ombud cannot train them: only their lists are there"
+    reason = "ombud does not train them; fit = true under [systems.NAME] trains a copy of an object"
     return kept, (Exclusion(who, "systems", lost, reason, len(every)),) if lost else ()
 
 
