@@ -39,6 +39,9 @@ from ombud.questions.authors.model._target import log_prior
 from ombud.questions.authors.model.fits import PropagationFit, fit_propagation
 from ombud.questions.authors.model.posterior import Posterior
 from ombud.questions.authors.model.priors import Priors
+from ombud.report import plots
+from ombud.report.html import to_html
+from ombud.report.model import Chart, Page, Section
 
 SEED = 20261118
 LEVEL = 0.9
@@ -279,33 +282,24 @@ def show(files: list[Path], plot: Path | None) -> None:
 
 
 def draw_ranks(rows: list[dict[str, Any]], file: Path) -> None:
-    """Draw the distribution of ranks less the uniform one, with its 99% band."""
-    import altair as alt
-
-    points = []
+    """Write a page that draws the ranks less the uniform distribution, with its 99% band."""
+    panels = []
+    steps = np.linspace(0, 1, 101)
     for name in REGIMES:
         good = [r for r in rows if r["regime"] == name and "rank" in r]
         if len(good) < 5:
             continue
-        band = stats.kstwo(len(good)).ppf(0.99)
-        title = f"{name} ({len(good)})"
+        band = float(stats.kstwo(len(good)).ppf(0.99))
+        marks = [plots.Line("99% band", [], band=[(x, -band, band) for x in (0.0, 1.0)])]
         for kind, label in enumerate(KINDS):
             ordered = np.sort([by_kind(r, "rank")[kind][0] for r in good])
-            steps = np.linspace(0, 1, 101)
             away = np.searchsorted(ordered, steps, side="right") / len(good) - steps
-            points += [
-                {"regime": title, "parameter": label, "rank": x, "away": y, "band": band}
-                for x, y in zip(steps.tolist(), away.tolist(), strict=True)
-            ]
-    base = alt.Chart(alt.Data(values=points))
-    area = base.mark_area(color="#dddddd").encode(
-        x="rank:Q", y=alt.Y("low:Q", title="ranks minus uniform"), y2="band:Q"
-    )
-    lines = base.mark_line(strokeWidth=1.2).encode(
-        x=alt.X("rank:Q", title="rank of the truth"), y="away:Q", color="parameter:N"
-    )
-    layers = alt.layer(area.transform_calculate(low="-datum.band"), lines)
-    layers.properties(width=190, height=120).facet("regime:N", columns=3).save(str(file))
+            marks.append(plots.Line(label, list(zip(steps.tolist(), away.tolist(), strict=True))))
+        most = max(1.2 * band, *(abs(y) for line in marks for _, y in line.points))
+        x, y = ("rank of the truth", 0.0, 1.0), ("ranks minus uniform", -most, most)
+        panels.append(plots.plane(f"{name} ({len(good)})", marks, x=x, y=y))
+    chart = Chart("ranks", "Ranks of the truth", "By regime (sets).", "Ranks", tuple(panels))
+    file.write_text(to_html(Page("Calibration", (), (), (Section("ranks", "Ranks", (chart,)),))))
 
 
 def main() -> None:

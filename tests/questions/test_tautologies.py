@@ -16,7 +16,8 @@ from ombud.data.texts import Texts
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
 from ombud.questions.delicate.metrics import Recall
-from ombud.questions.delicate.preset import dictionary_of, text_groups
+from ombud.questions.delicate.options import dictionary_of
+from ombud.questions.delicate.preset import text_groups
 from ombud.questions.tautologies import BY_TERMS, lists_named, tautologies
 from ombud.stats import Estimate
 from ombud.text.tagging import STATED

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ombud import registry
-from ombud.audits.faults import build_all
-from ombud.audits.plan import DataPlan, Plan
+from ombud.audits.plan import DataPlan, Plan, build_all
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset

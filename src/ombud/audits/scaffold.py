@@ -12,7 +12,7 @@ import polars as pl
 import tomli_w
 
 from ombud.audits.audit import Audit
-from ombud.audits.expectations import Gate
+from ombud.audits.gate import Gate
 from ombud.audits.headers import (
     BY_TEXT,
     ROLES,

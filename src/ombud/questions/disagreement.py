@@ -26,7 +26,7 @@ from ombud.report.context import Context, Role, Select
 from ombud.report.findings import weight
 from ombud.report.model import Block, Prose, Text, status_of
 from ombud.report.numbers import POINTS, SHARE, Scale, percent
-from ombud.report.show import Custom, Declared, Detail, Grid, Listing, Matrix, Measure, Say, part
+from ombud.report.show import Custom, Detail, Grid, Listing, Matrix, Measure, Part, Say, part
 from ombud.rng import generator
 from ombud.stats.bootstrap.resample import estimate
 from ombud.stats.estimate import Estimate
@@ -431,13 +431,13 @@ def _recommended(context: Context) -> Iterable[Block]:
 
 
 @section("label-disagreement")
-def label_disagreement_section() -> Declared:
+def label_disagreement_section() -> Part:
     """Declare which labels people dispute, and whether disputed items are recommended more."""
-    groups = Select(RECOMMENDED, ("group",), exact=True)
     return part(
         "Which labels people dispute",
         Say((_most_disputed,)),
-        Custom(_recommended),
+        # By group and between systems it is in the table of all numbers alone: pages stay small.
+        Custom(_recommended, (Select(RECOMMENDED, exact=True),)),
         Grid(
             (
                 Measure("Two voters disagree", Select(PAIRWISE, exact=True)),
@@ -462,15 +462,6 @@ def label_disagreement_section() -> Declared:
             "Share of disputed items in recommendations minus their share in histories.",
             POINTS,
             rows=("label",),
-            folded=True,
-        ),
-        Matrix(groups, "The same by group of users.", POINTS, folded=True),
-        Listing(
-            Select(RECOMMENDED, ("contrast", "systems"), exact=True),
-            "Groups and systems compared.",
-            POINTS,
-            ("label", "system", "group", "against", "value", "p", "n"),
-            "Difference",
             folded=True,
         ),
     )
@@ -511,7 +502,7 @@ _ROLES: tuple[tuple[Role, Scale, str], ...] = (
 
 
 @section("rater-agreement")
-def rater_agreement_section() -> Declared:
+def rater_agreement_section() -> Part:
     """Declare rates on texts whose raters agree, beside those on all texts and on soft labels."""
     return part(
         "Where raters agree",

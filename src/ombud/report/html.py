@@ -12,9 +12,8 @@ from itertools import groupby
 from typing import Any
 
 from ombud.report import svg
-from ombud.report.blocks import Name, Strong
 from ombud.report.display import visible
-from ombud.report.model import CardEntry, Finding, Page, Table, Verdict
+from ombud.report.model import CardEntry, Finding, Name, Page, Strong, Table, Verdict
 
 _SHOWN = 3
 """Findings that are open."""
@@ -81,6 +80,17 @@ def card_html(title: str, entries: Sequence[CardEntry]) -> str:
         title=title, entries=entries, bars=bars, style=_resource("style.css"), policy=policy
     )
     return str(page).lstrip()
+
+
+def standalone_svg(panel: str) -> str:
+    """Return a chart of the page as an SVG file of its own, which brings the page's colors."""
+    rules = [line for line in _resource("style.css").splitlines() if line.startswith(_OF_CHARTS)]
+    font = "svg{font-family:system-ui,sans-serif}"
+    opened = panel.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return opened.replace(">", f"><style>{font}{''.join(rules)}</style>", 1)
+
+
+_OF_CHARTS = (":root", "@media(prefers-color-scheme:dark)", "svg")
 
 
 def _largest(findings: Iterable[Finding]) -> float:

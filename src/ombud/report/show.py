@@ -15,7 +15,6 @@ from ombud.report import svg
 from ombud.report.context import ROLES, Context, Select
 from ombud.report.display import shorten
 from ombud.report.findings import weight
-from ombud.report.format import p_text
 from ombud.report.model import (
     Block,
     Cell,
@@ -28,7 +27,7 @@ from ombud.report.model import (
     plain,
     status_of,
 )
-from ombud.report.numbers import COUNT, SHARE, Scale, largest
+from ombud.report.numbers import COUNT, SHARE, Scale, largest, p_text
 from ombud.stats.estimate import Estimate
 
 MARKS = (
@@ -49,20 +48,8 @@ class Show(Protocol):
         ...
 
 
-class Part(Protocol):
-    """What a question lists: one section, or several of the old form (`ombud.report.legacy`)."""
-
-    def made(self, context: Context) -> Iterable[Section]:
-        """Return the sections; none where the result holds nothing for them."""
-        ...
-
-    def claims(self, context: Context) -> set[tuple[str, str]]:
-        """Return which estimates they show, by key and role."""
-        ...
-
-
 @dataclass(frozen=True)
-class Declared:
+class Part:
     """A section, declared: its title and what it shows."""
 
     title: Title
@@ -107,9 +94,9 @@ def under(*prefixes: str) -> Callable[[Context], tuple[Select, ...]]:
     return selects
 
 
-def part(title: Title, *shows: Show, appendix: bool = False) -> Declared:
+def part(title: Title, *shows: Show, appendix: bool = False) -> Part:
     """Declare a section."""
-    return Declared(title, shows, appendix)
+    return Part(title, shows, appendix)
 
 
 def _slug(*words: str) -> str:

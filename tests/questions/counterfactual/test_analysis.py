@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ombud.audits import Audit, Result
-from ombud.audits.rescore import rescore
+from ombud.audits.audit import rescore
 from ombud.errors import PlanError
 from ombud.metrics import Coverage
 from ombud.metrics.engine.estimator import Settings

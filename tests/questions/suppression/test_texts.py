@@ -106,7 +106,7 @@ def test_published_punctuation_by_set() -> None:
     assert some.hits.toarray().any(axis=1).tolist() == [True, False]
     with pytest.raises(PlanError, match="punctuation names the data set 'c'; there are: a, b"):
         tags_of(data, terms, "published", {"c": "."})
-    with pytest.raises(PlanError, match="punctuation is for mode"):
+    with pytest.raises(PlanError, match="punctuation needs mode"):
         tag_texts(plan(punctuation={"b": "."}), data)
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from ombud.audits import Audit, Plan, Result
 from ombud.audits.analysis import Context, all_interactions
+from ombud.audits.audit import rescore
 from ombud.audits.load import load_data
 from ombud.audits.presets import complete
-from ombud.audits.rescore import rescore
 from ombud.data.ids import Vocabulary
 from ombud.data.items import Items
 from ombud.data.labels import Labels

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context
+from ombud.audits.presets import Options
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
@@ -103,6 +103,7 @@ class CreatorReranking(RerankingOptions, Analysis):
                 after = self._changed(strategy, before, mixed, shares(past))
                 estimates += own.told(strategy, after, past.sum(axis=1) >= self.least)
                 rows.append(own.row(strategy, after))
+                # A reranker adds to what the lists had left out before; only its own is told.
                 new = after.exclusions[len(before.exclusions) :]
                 exclusions += [
                     replace(e, where=f"{strategy}: {e.where}", system=system) for e in new
@@ -274,8 +275,7 @@ TUNED = "creator-tuning/value"
 
 
 @analysis("creator-tuning")
-@dataclass(frozen=True)
-class CreatorTuning(Analysis):
+class CreatorTuning(Options, Analysis):
     """The best value that ``ombud tune`` found for each system, to be set beside the audit's own.
 
     Nothing is measured here. The preset ``authors`` adds it where it takes tuned parameters.
@@ -283,17 +283,12 @@ class CreatorTuning(Analysis):
     - **Unit**: the user of the tuning sample.
     - **Undefined**: never.
     - **Does not capture**: that the best of many trials flatters; there is no interval.
-
-    Parameters
-    ----------
-    metric
-        What was searched for, such as ``mrr@100``.
-    values
-        The best value of each system.
     """
 
     metric: str = ""
-    values: Mapping[str, float] = field(default_factory=dict)
+    """What the search maximized, such as ``mrr@100``."""
+    values: dict[str, float] = Field(default_factory=dict)
+    """The best value of each system."""
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the values as they were found."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
+from ombud.audits.presets import Options
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, open_frame, read_table
@@ -19,6 +20,7 @@ from ombud.data.ids import Vocabulary
 from ombud.errors import DataError
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.questions.delicate.metrics import F1Score, Precision, Recall, of_texts
+from ombud.questions.delicate.options import DelicateOptions
 from ombud.questions.delicate.ratings import (
     DELICATE_FROM,
     HIGHEST_RISK,
@@ -28,10 +30,10 @@ from ombud.questions.delicate.ratings import (
 )
 from ombud.registry import analysis
 from ombud.rng import generator
+from ombud.stats.agreement import kappa_estimate
 from ombud.stats.bootstrap.replicates import Sample
 from ombud.stats.bootstrap.resample import resample
 from ombud.stats.estimate import Estimate
-from ombud.stats.kappa import kappa_estimate
 from ombud.stats.means import mean_estimate
 from ombud.stats.proportions import proportion
 from ombud.stats.statistics import Floats
@@ -47,8 +49,7 @@ _LEAST_CHANCE = 1e-6
 
 
 @analysis("rating-labels")
-@dataclass(frozen=True)
-class RatingLabels(Analysis):
+class RatingLabels(Options, Analysis):
     """Agreement of raters, and detection against each label that their ratings make.
 
     - ``ratings/alpha``: the five alphas of Krippendorff (label says which).
@@ -62,14 +63,9 @@ class RatingLabels(Analysis):
     - **Unit**: the text, or what texts share (alphas: the text).
     - **Undefined**: without two ratings of a text (alphas), without scores, without classes.
     - **Does not capture**: who is right where raters differ.
-
-    Parameters
-    ----------
-    ratings
-        A file with `id`, `rater` and `risk`, as the annotation app exports them.
     """
 
-    ratings: Path | str
+    ratings: Path | str = DelicateOptions.field("ratings", required=True)
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return agreement and detection."""
@@ -270,8 +266,7 @@ _TRUTH = "label"
 
 
 @analysis("label-cross-table")
-@dataclass(frozen=True)
-class LabelCrossTable(Analysis):
+class LabelCrossTable(Options, Analysis):
     """How far several labels of the same texts agree: the paper's Table 1 as a cross-table.
 
     For each pair of labels: the share of texts on which the two say the same, Cohen's kappa, and
@@ -281,14 +276,9 @@ class LabelCrossTable(Analysis):
     - **Unit**: the text, or what texts share (kappa: the text).
     - **Undefined**: for a pair that no text has both of; kappa where a label never varies.
     - **Does not capture**: which of two labels is right, or whether they mean to say the same.
-
-    Parameters
-    ----------
-    labels
-        A file with `id` and one column of true and false for each label; empty where unknown.
     """
 
-    labels: Path | str
+    labels: Path | str = DelicateOptions.field("notions", required=True)
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return agreement and counts of every pair of labels."""

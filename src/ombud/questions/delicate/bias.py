@@ -1,25 +1,25 @@
-"""What sways decisions: swapped words, and terms that stand out among errors."""
+"""What changes decisions: swapped words, and terms that stand out among errors."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
+from pydantic import Field, model_validator
 from scipy.special import ndtr
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
+from ombud.audits.presets import Options
 from ombud.data.exclusions import Exclusion
-from ombud.errors import PlanError
 from ombud.metrics.engine.estimate import correct
 from ombud.probes.swaps import (
-    COUNTRY_TEMPLATE,
     ProbeResult,
     country_probe,
     swap_probe,
@@ -27,7 +27,7 @@ from ombud.probes.swaps import (
 )
 from ombud.probes.winogender import read_winogender, winogender_probe
 from ombud.questions.delicate.metrics import Judged, judged, labelled_texts
-from ombud.questions.delicate.preset import dictionary_of
+from ombud.questions.delicate.options import DelicateOptions, dictionary_of
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats import benjamini_hochberg
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
 
 @analysis("bias-tests")
-@dataclass(frozen=True)
-class BiasTests(Analysis):
+class BiasTests(Options, Analysis):
     """Does a moderator decide otherwise when a text changes in one respect alone?
 
     Gender swap of the audited texts, one sentence for every country, Winogender's triplets, and
@@ -56,41 +55,27 @@ class BiasTests(Analysis):
     - **Undefined**: when a swap changes no text; shifts when the moderator gives no scores.
     - **Does not capture**: which of the two decisions is right. Texts that share something are
       counted as if they stood alone.
-
-    Parameters
-    ----------
-    ask
-        ``local``: services are not asked about swapped texts, which would be sent and paid for;
-        ``all``: they are.
-    gender, country
-        Whether the gender swap and the country sentence are tried.
-    sentence
-        The sentence with the slot ``{country}``.
-    winogender
-        The published folder with ``all_sentences.tsv``; empty for none.
-    swap
-        A file with a swap of one's own (columns `from` and `to`); empty for none.
-    templates, values
-        Sentences with the slot ``{value}``, and what to put there.
-    most
-        How many texts are swapped at most, a random sample.
     """
 
-    ask: Literal["all", "local"] = "local"
+    ask: Literal["all", "local"] = DelicateOptions.field("bias")
     gender: bool = True
+    """Whether the gender swap is tested."""
     country: bool = True
-    sentence: str = COUNTRY_TEMPLATE
-    winogender: Path | str = ""
-    swap: Path | str = ""
-    templates: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
-    most: int = 5000
+    """Whether the country sentence is tested."""
+    sentence: str = DelicateOptions.field("sentence")
+    winogender: Path | str = DelicateOptions.field("winogender")
+    swap: Path | str = DelicateOptions.field("swap")
+    templates: tuple[str, ...] = DelicateOptions.field("templates")
+    values: tuple[str, ...] = DelicateOptions.field("values")
+    most: int = DelicateOptions.field("swapped_texts")
 
-    asks_systems = True
+    asks_systems: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _fit_together(self) -> BiasTests:
         if bool(self.templates) != bool(self.values):
-            raise PlanError("bias-tests: templates need values, and values need templates")
+            raise ValueError("templates need values, and values need templates")
+        return self
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return flips, shifts and spreads of each moderator that can be asked."""
@@ -259,8 +244,7 @@ def standout_terms(
 
 
 @analysis("error-terms")
-@dataclass(frozen=True)
-class ErrorTerms(Analysis):
+class ErrorTerms(Options, Analysis):
     """Words and topics that stand out among wrongly flagged and among missed texts.
 
     Wrongly flagged texts are set against those rightly let through, missed ones against those
@@ -272,28 +256,16 @@ class ErrorTerms(Analysis):
       clusters the table is a hint, not a test (its column ``p_adjusted`` is then empty).
     - **Undefined**: a comparison with fewer than `least` errors is left out.
     - **Does not capture**: word order, tone, or which of several words is the cause.
-
-    Parameters
-    ----------
-    least
-        In how many texts a word must stand.
-    most
-        How many words of each comparison are kept, those with the largest z.
-    show
-        Whether offensive terms are shown in full.
-    examples
-        How many texts of each kind of error are kept, masked unless `show`: the surest errors of
-        systems that give scores, else the first. None by default: texts may hurt.
-    dictionary, path
-        The dictionary that comes with ombud, and a file of one's own that adds to it.
     """
 
-    least: int = 5
-    most: int = 15
-    show: bool = False
-    examples: int = 0
-    dictionary: str = "delicate@1"
-    path: Path | str = ""
+    least: int = Field(default=5, ge=1)
+    """The smallest number of texts that a word must occur in, and of errors in a comparison."""
+    most: int = Field(default=15, ge=0)
+    """How many words of each comparison are stored: those with the largest z."""
+    show: bool = DelicateOptions.field("show_terms")
+    examples: int = DelicateOptions.field("examples")
+    dictionary: str = DelicateOptions.field("dictionary")
+    path: Path | str = DelicateOptions.field("path")
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the table of stand-out terms."""

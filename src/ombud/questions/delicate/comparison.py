@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import combinations
@@ -13,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
+from ombud.audits.presets import Options
 from ombud.data.decisions import Decisions
 from ombud.data.frames import Column, read_table
 from ombud.data.ids import Vocabulary
@@ -29,6 +30,7 @@ from ombud.questions.delicate.metrics import (
     labelled_texts,
     precision_recall_curve,
 )
+from ombud.questions.delicate.options import DelicateOptions
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.bootstrap.replicates import Sample
@@ -48,8 +50,7 @@ _CURVE_POINTS = 60
 
 
 @analysis("detector-comparison")
-@dataclass(frozen=True)
-class DetectorComparison(Analysis):
+class DetectorComparison(Options, Analysis):
     """Counts, ROC areas, F1 at a threshold tuned on the test (#), and paired tests of detectors.
 
     - ``detection/auc``: area under the ROC curve, and paired differences (DeLong).
@@ -62,14 +63,10 @@ class DetectorComparison(Analysis):
     - **Unit**: the text, or what texts share.
     - **Undefined**: areas and tuned F1 without scores or with one class only.
     - **Does not capture**: cost of the two kinds of errors.
-
-    Parameters
-    ----------
-    replicates
-        Of the tuned F1.
     """
 
-    replicates: int = 500
+    replicates: int = Field(default=500, ge=1)
+    """The number of bootstrap replicates of the tuned F1."""
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the estimates, the table of counts and the precision-recall curves."""
@@ -221,8 +218,7 @@ def _curves(found: Mapping[str, Judged]) -> pl.DataFrame:
 
 
 @analysis("decision-stability")
-@dataclass(frozen=True)
-class DecisionStability(Analysis):
+class DecisionStability(Options, Analysis):
     """Share of texts whose decision changes when they are asked about again.
 
     - ``repeats/changed``: texts with both decisions among their repeats (Wilson, or a
@@ -235,14 +231,10 @@ class DecisionStability(Analysis):
     - **Undefined**: without repeats.
     - **Does not capture**: change over months, which is drift; published outcomes moved between
       two runs of the same authors.
-
-    Parameters
-    ----------
-    replicates
-        Of the F1 of one answer.
     """
 
-    replicates: int = 1000
+    replicates: int = Field(default=1000, ge=1)
+    """The number of bootstrap replicates of the F1 of one answer."""
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return how stable each system is; systems that were asked once have no numbers."""
@@ -402,11 +394,11 @@ def _shipped(name: str, columns: tuple[str, ...]) -> list[dict[str, str]]:
 
 
 @analysis("published-figures")
-@dataclass(frozen=True)
-class PublishedFigures(Analysis):
+class PublishedFigures(Options, Analysis):
     """Precision, recall and F1 of published methods, with intervals that were not published.
 
-    Rounded rates and class sizes often tell the counts behind them. Every integer confusion matrix
+    Rounded rates and class sizes often tell the counts behind them. Without a file, the figures are
+    those of the benchmark (Table 5 of the paper). Every integer confusion matrix
     that rounds to the printed figures is found; where there is just one, the figures get
     intervals as if the counts had been published.
 
@@ -414,16 +406,9 @@ class PublishedFigures(Analysis):
     - **Undefined**: where no matrix fits the figures, or several do.
     - **Does not capture**: that the published texts are not those of this audit. A row marked #
       has a threshold that was chosen on the test itself.
-
-    Parameters
-    ----------
-    figures
-        A file with `system`, `positives` and `negatives` (class sizes), some of `precision`,
-        `recall`, `f1`, `accuracy`, `macro_f1` (per cent), and optionally `decimals` (1 by
-        default); empty for those of the benchmark (Table 5 of the paper).
     """
 
-    figures: Path | str = ""
+    figures: Path | str = DelicateOptions.field("published_file")
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the counts behind each row, and its figures with intervals."""

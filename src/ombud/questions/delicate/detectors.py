@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context
+from ombud.audits.presets import Options
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Column, read_table
 from ombud.data.texts import Texts
-from ombud.errors import DataError, PlanError
+from ombud.errors import DataError
 from ombud.metrics.engine.estimate import correct, estimate_metric
 from ombud.probes.swaps import country_probe, swap_probe
 from ombud.questions.delicate.agreement import class_agreement
@@ -29,6 +31,7 @@ from ombud.questions.delicate.metrics import (
     judged,
     labelled_texts,
 )
+from ombud.questions.delicate.options import DelicateOptions, Model, Share
 from ombud.questions.delicate.ratings import HIGHEST_RISK, read_ratings
 from ombud.registry import analysis
 from ombud.rng import generator
@@ -54,7 +57,6 @@ if TYPE_CHECKING:
     from ombud.metrics.engine.estimator import Settings
 
 
-Model = Literal["ngrams", "wordllama", "minilm"]
 _WORDS = {"gender-swap": "gender-swapped copies", "countries": "countries replaced"}
 
 
@@ -69,8 +71,7 @@ class _Training:
 
 
 @analysis("head-comparison")
-@dataclass(frozen=True)
-class HeadComparison(Analysis):
+class HeadComparison(Options, Analysis):
     """Multiclass, ordinal and binary heads with both rules, trained alike and compared in pairs.
 
     Detectors are trained on the texts of a file, their thresholds are set on a part of it that is
@@ -89,37 +90,18 @@ class HeadComparison(Analysis):
     - **Unit**: the text, or what texts share.
     - **Undefined**: without enough labelled texts.
     - **Does not capture**: chance of training (one seed each), or what a larger model would do.
-
-    Parameters
-    ----------
-    train
-        A file with `text` and `risk` (0 to 5), and optionally `split` (train or validation).
-    model
-        ``ngrams``, or a linear head on ``wordllama`` or ``minilm`` embeddings.
-    heads, rules
-        Which are compared; the first head is what others are compared with.
-    against_bias
-        ``gender-swap`` adds copies of the other gender, ``countries`` replaces names of countries,
-        by which about half of such sentences become false. Each trains one more detector.
-    ratings
-        A file with `id`, `rater` and `risk` of the audited texts, for risk classes.
-    validation
-        The share that is held out where the file has no `split`.
     """
 
-    train: Path | str
-    model: Model = "ngrams"
-    heads: tuple[HeadKind, ...] = ("multiclass", "ordinal", "binary")
-    rules: tuple[Rule, ...] = ("threshold", "argmax")
-    against_bias: tuple[AgainstBias, ...] = ()
-    ratings: Path | str = ""
-    validation: float = 0.2
-
-    def __post_init__(self) -> None:
-        if not self.heads or not self.rules:
-            raise PlanError("head-comparison: name at least one head and one rule")
-        if not 0 < self.validation < 1:
-            raise PlanError(f"head-comparison: validation is {self.validation}; a share is wanted")
+    train: Path | str = DelicateOptions.field("train", required=True)
+    model: Model = DelicateOptions.field("model")
+    heads: tuple[HeadKind, ...] = Field(default=("multiclass", "ordinal", "binary"), min_length=1)
+    """The heads to compare; the others are compared with the first."""
+    rules: tuple[Rule, ...] = Field(default=("threshold", "argmax"), min_length=1)
+    """The rules to compare."""
+    against_bias: tuple[AgainstBias, ...] = DelicateOptions.field("against_bias")
+    ratings: Path | str = DelicateOptions.field("ratings")
+    validation: Share = 0.2
+    """The share of texts that is held out to set thresholds, where the file has no `split`."""
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the comparisons and the confusion matrices of risk classes."""

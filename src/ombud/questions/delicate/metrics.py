@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
+from ombud.audits.presets import Options
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
@@ -23,6 +24,7 @@ from ombud.metrics.engine.text_rows import (
     contradictions,
     was_flagged,
 )
+from ombud.questions.delicate.options import DelicateOptions, Share
 from ombud.registry import analysis, metric
 from ombud.rng import generator
 from ombud.stats.bootstrap.replicates import Sample
@@ -511,8 +513,7 @@ def _at(base: float) -> OfSums:
 
 
 @analysis("base-rates")
-@dataclass(frozen=True)
-class BaseRates(Analysis):
+class BaseRates(Options, Analysis):
     r"""Precision at other base rates than that of the test.
 
     .. math:: \frac{\pi\, TPR}{\pi\, TPR + (1 - \pi)\, FPR}
@@ -523,19 +524,9 @@ class BaseRates(Analysis):
     - **Unit**: the text (Wilson's intervals, joined), or what texts share (bootstrap).
     - **Undefined**: without positives, without negatives, or when nothing is flagged.
     - **Does not capture**: that texts elsewhere may be harder or easier than these.
-
-    Parameters
-    ----------
-    rates
-        The shares of texts that should be flagged.
     """
 
-    rates: tuple[float, ...] = (0.1, 0.01, 0.001)
-
-    def __post_init__(self) -> None:
-        bad = [rate for rate in self.rates if not 0 < rate < 1]
-        if bad or not self.rates:
-            raise PlanError(f"base-rates: {bad or 'no rates'}; shares between 0 and 1 are expected")
+    rates: tuple[Share, ...] = DelicateOptions.field("base_rates")
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the precision of each system at each base rate, and at that of the test."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Options, Preset
@@ -19,33 +17,20 @@ from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
-from ombud.probes.swaps import COUNTRY_TEMPLATE
-from ombud.questions.delicate.detectors import Model
 from ombud.questions.delicate.metrics import labelled_texts
+from ombud.questions.delicate.options import DelicateOptions, GroupKind, dictionary_of
 from ombud.questions.delicate.ratings import HIGHEST_RISK, read_ratings
 from ombud.registry import preset
-from ombud.systems.detectors.training_texts import AgainstBias
-from ombud.taxonomy.dictionary import Dictionary, load_dictionary, read_dictionary
+from ombud.taxonomy.dictionary import Dictionary
 from ombud.taxonomy.model import load_crosswalk
 from ombud.text.folding import detect_languages
 from ombud.text.matching import TermMatcher, as_texts
 from ombud.text.tagging import other_languages, texts_of
 
-GroupKind = Literal[
-    "topic", "coarse-topic", "severity", "explicit", "length", "source", "set", "language", "risk"
-]
-ALL_KINDS: tuple[GroupKind, ...] = get_args(GroupKind)
-
 LENGTHS = ((-1, 50, "up to 50 words"), (50, 200, "51 to 200 words"), (200, None, "over 200 words"))
 """Bands of length, in words: above the first, up to the second."""
 
 Members = dict[str, NDArray[np.bool_]]
-
-
-def dictionary_of(name: str = "delicate@1", path: Path | str = "") -> Dictionary:
-    """Return the dictionary that comes with ombud, with a file of one's own added."""
-    own = load_dictionary(name)
-    return own.extended(read_dictionary(path)) if path else own
 
 
 def text_groups(
@@ -132,68 +117,6 @@ _CARE = (
 )
 
 
-class DelicateOptions(Options):
-    """The options of preset *delicate*."""
-
-    registered_name: ClassVar[str] = "preset 'delicate'"
-
-    ratings: Path | str = ""
-    """A file with `id`, `rater` and `risk` (0 to 5), as the annotation app exports it."""
-    groups: tuple[GroupKind, ...] = ALL_KINDS
-    """How texts are grouped."""
-    notions: Path | str = ""
-    """A file with `id` and further labels (true or false) of the texts, such as `hate` and
-    `offensive`, to report how often each pair of labels agrees."""
-    language: Literal["", "detect"] = ""
-    """``detect``: detect the language of texts that have no column ``language``. Only English has
-    a dictionary."""
-    train: Path | str = ""
-    """A file with `text` and `risk` (0 to 5) on which detectors of each head are trained."""
-    model: Model = "ngrams"
-    """What the trained detectors read: ``ngrams``, ``wordllama`` or ``minilm``."""
-    against_bias: tuple[AgainstBias, ...] = ()
-    """Further detectors to train for comparison: on ``gender-swap`` copies of the texts, or with
-    ``countries`` replaced; needs `train`."""
-    published: Literal["", "detexd"] = ""
-    """``detexd``: reconstruct the counts behind the paper's Table 5, with confidence intervals."""
-    published_file: Path | str = ""
-    """A file of published rates and class sizes, treated in the same way."""
-    dictionary: str = "delicate@1"
-    """The dictionary of terms, one of those that ombud ships."""
-    path: Path | str = ""
-    """A file with your own terms, added to the dictionary."""
-    base_rates: tuple[float, ...] = (0.1, 0.01, 0.001)
-    """Shares of delicate texts for which precision is projected."""
-    bias: Literal["all", "local", "none"] = "local"
-    """Which systems the bias tests query: ``local``, moderators on this machine; ``all``, services
-    too, which then receive every swapped text; ``none``."""
-    sentence: str = COUNTRY_TEMPLATE
-    """The sentence of the country test, with the slot ``{country}``."""
-    winogender: Path | str = ""
-    """The folder of the Winogender sentences, which adds that test."""
-    swap: Path | str = ""
-    """A file of word pairs to swap."""
-    templates: tuple[str, ...] = ()
-    """Your own test sentences, with the slot ``{value}``."""
-    values: tuple[str, ...] = ()
-    """What is put into the slot of `templates`."""
-    swapped_texts: int = Field(default=5000, ge=1)
-    """The largest number of texts that are swapped; a random sample where there are more."""
-    show_terms: bool = False
-    """Whether offensive words are shown in full in the table of terms that stand out."""
-    examples: int = Field(default=0, ge=0)
-    """How many texts of each type of error are shown, masked."""
-
-
-def _options(plan: Plan) -> DelicateOptions:
-    options = DelicateOptions(**plan.options)
-    if options.against_bias and not options.train:
-        raise PlanError("preset 'delicate': options.against_bias needs options.train")
-    if options.published and options.published_file:
-        raise PlanError("preset 'delicate': give options.published or published_file, not both")
-    return options
-
-
 @preset("delicate")
 class DelicatePreset(Preset):
     """Measure how well detectors find delicate texts, where they fail, and what sways them.
@@ -218,7 +141,7 @@ class DelicatePreset(Preset):
 
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with metrics and analyses filled in."""
-        options = _options(plan)
+        options = DelicateOptions(**plan.options)
         if not plan.systems:
             raise PlanError("preset 'delicate': name the detectors or moderators under [systems]")
         filled: dict[str, Any] = {}
@@ -238,7 +161,7 @@ class DelicatePreset(Preset):
 
     def prepare(self, plan: Plan, data: Dataset) -> Dataset:
         """Return the data with labels from ratings where it has none, and groups of texts."""
-        options = _options(plan)
+        options = DelicateOptions(**plan.options)
         texts = texts_of(data, "preset 'delicate'")
         risk = None
         if options.ratings:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
+from ombud.audits.presets import Options
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
@@ -18,6 +19,7 @@ from ombud.metrics.engine.changes import estimate_changes
 from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.text_rows import measure_texts, was_flagged
 from ombud.metrics.rates import FalsePositiveRate
+from ombud.questions.suppression.options import Match, SuppressionOptions
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.bootstrap.replicates import Sample
@@ -32,8 +34,7 @@ if TYPE_CHECKING:
 
 
 @analysis("drift")
-@dataclass(frozen=True)
-class Drift(Analysis):
+class Drift(Options, Analysis):
     r"""Change of the false-positive rate from one version or date to another, on the same texts.
 
     .. math:: FPR_{after} - FPR_{before}
@@ -45,15 +46,10 @@ class Drift(Analysis):
     - **Unit**: the text, or what texts share.
     - **Undefined**: when both decided too few texts of a group.
     - **Does not capture**: why it changed, or whether texts that only one of both decided differ.
-
-    Parameters
-    ----------
-    before, after
-        Two systems of the audit: two versions, or recorded outcomes of two dates.
     """
 
-    before: str
-    after: str
+    before: str = SuppressionOptions.field("before", required=True)
+    after: str = SuppressionOptions.field("after", required=True)
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the change for everyone and for each group."""
@@ -140,9 +136,6 @@ def first_answers(decisions: Decisions) -> Decisions:
     return Decisions(decisions.ids[first], decisions.outcomes[first], decisions.scores[first])
 
 
-Match = Literal["flag-rate", "false-positive-rate", "none"]
-"""What is made equal before decisions are compared."""
-
 WRONG = "migration/false-positive-rate"
 """The key of changes on texts that should not be flagged."""
 
@@ -171,8 +164,7 @@ def matched_threshold(scores: NDArray[np.floating[Any]], flagged: int) -> tuple[
 
 
 @analysis("migration")
-@dataclass(frozen=True)
-class Migration(Analysis):
+class Migration(Options, Analysis):
     r"""Whose decisions change when a new moderator replaces an old one, on the same texts.
 
     .. math:: FPR_{new} - FPR_{old}, \qquad TPR_{new} - TPR_{old}
@@ -189,19 +181,11 @@ class Migration(Analysis):
       gives no scores.
     - **Does not capture**: that the threshold itself is chosen on these texts (intervals take it
       as given), or how either moderator will do on other texts.
-
-    Parameters
-    ----------
-    old, new
-        Two systems of the audit.
-    match
-        ``flag-rate``: the new one flags as many of all texts as the old; ``false-positive-rate``:
-        as many of the acceptable ones; ``none``: both as they are.
     """
 
-    old: str
-    new: str
-    match: Match = "false-positive-rate"
+    old: str = SuppressionOptions.field("old", required=True)
+    new: str = SuppressionOptions.field("new", required=True)
+    match: Match = SuppressionOptions.field("match")
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the changes, the threshold, and which texts change sides."""
@@ -215,10 +199,6 @@ class Migration(Analysis):
             raise PlanError(f"migration: old and new are both {self.old!r}; name two moderators")
         if data.texts is None:
             raise PlanError("migration needs texts; the data has none")
-        if self.match not in ("flag-rate", "false-positive-rate", "none"):
-            raise PlanError(
-                f"migration: match is {self.match!r}; flag-rate, false-positive-rate or none"
-            )
         old, new = (first_answers(result[name]) for name in (self.old, self.new))
         old, new, lost = _decided_by_both(old, new, data.texts)
         truth = data.texts.truth[Vocabulary(data.texts.ids).codes(old.ids)]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
+from ombud.audits.presets import Options
 from ombud.metrics.engine.text_rows import max_score, measure_texts
+from ombud.questions.suppression.options import SuppressionOptions
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import proportion
@@ -66,27 +68,17 @@ _MODES: tuple[TagMode, TagMode] = ("whole-word", "published")
 
 
 @analysis("identity-tag-counts")
-@dataclass(frozen=True)
-class TagCounts(Analysis):
+class TagCounts(Options, Analysis):
     """Texts that name each identity group, by whole words and as the published code matches.
 
     The published code misses terms at the start or end of a text, beside most punctuation, and
     with hyphens; a term of several groups counts for one. Counts, not estimates: how good the tags
     are is measured against manual labels with `ombud.text.tag_quality`.
-
-    Parameters
-    ----------
-    terms
-        The term list of ombud.
-    path
-        A file with a term list of your own instead.
-    punctuation
-        For some data sets, the characters that become spaces in the published way.
     """
 
-    terms: str = "terms-identity@1"
-    path: Path | str = ""
-    punctuation: dict[str, str] = field(default_factory=dict)
+    terms: str = SuppressionOptions.field("terms")
+    path: Path | str = SuppressionOptions.field("path")
+    punctuation: dict[str, str] = SuppressionOptions.field("punctuation")
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return one row for each group."""
@@ -133,8 +125,7 @@ def measured_quality(terms: str, mode: str) -> pl.DataFrame:
 
 
 @analysis("tag-validation")
-@dataclass(frozen=True)
-class TagValidation(Analysis):
+class TagValidation(Options, Analysis):
     """Recall, precision, accuracy and false-positive rate of tags, where a source states groups.
 
     Texts of data sets that state groups (people's labels, or identity terms of templates) are
@@ -145,16 +136,11 @@ class TagValidation(Analysis):
     - **Undefined**: recall where no text is stated to name the group, precision where none is
       tagged. Without stated groups there is nothing to compare, and no number.
     - **Does not capture**: how good the stated groups are.
-
-    Parameters
-    ----------
-    terms, path, mode
-        How texts are tagged: a term list of ombud, or a file, and how terms match.
     """
 
-    terms: str = "terms-identity@1"
-    path: Path | str = ""
-    mode: Literal["whole-word", "published"] = "whole-word"
+    terms: str = SuppressionOptions.field("terms")
+    path: Path | str = SuppressionOptions.field("path")
+    mode: TagMode = SuppressionOptions.field("mode")
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the quality of the tags of each group."""
@@ -195,20 +181,16 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @analysis("score-spread")
-@dataclass(frozen=True)
-class ScoreSpread(Analysis):
+class ScoreSpread(Options, Analysis):
     """Quantiles of the scores of texts that should not be flagged, by system and group.
 
     They describe these texts; they are not estimates of other texts. Groups with fewer texts than
     the plan's minimum are left out.
-
-    Parameters
-    ----------
-    categories
-        Take the largest score of these categories; default, each system's own score.
     """
 
     categories: tuple[str, ...] = ()
+    """The score categories whose largest score is taken; each system's own score where none is
+    named."""
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return one row for each system and group."""

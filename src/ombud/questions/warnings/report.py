@@ -44,7 +44,7 @@ from ombud.report.show import (
 from ombud.stats.estimate import Estimate
 
 _LARGE = 0.1
-_MOST_LABELS = 5
+_MOST_LABELS = 3
 _MOST_ROWS = 30
 _RERANKERS = frozenset({"avoid-list", "calibrated"})
 _ACCURACY = ("recall", "ndcg", "hit-rate", "mrr", "f1", "precision", "rmse", "mae")
@@ -146,6 +146,11 @@ def _paired(context: Context, select: Select, system: str, base: str) -> Estimat
         ends = None if e.interval is None else (-e.interval[1], -e.interval[0])
         return e.replace(system=system, against=base, value=-e.value, interval=ends)
     return None
+
+
+def _audited_first(context: Context, found: Iterable[Estimate]) -> list[Estimate]:
+    """Return estimates of audited systems, then those of baselines."""
+    return sorted(found, key=lambda e: context.is_reference(e.system))
 
 
 def _title(context: Context, select: Select) -> str:
@@ -309,7 +314,7 @@ def _averages(context: Context) -> Iterable[Block]:
         e.replace(metric=f"{names.get(e.key.removeprefix(f'{SECOND}/'), e.metric)}, retrained")
         for e in _overall(context, f"{SECOND}/amplification-user")
     ]
-    if found:
+    if found := _audited_first(context, found):
         yield estimate_table(
             found, context, name="warnings-averages", rows=("system",), columns="metric",
             scale=RELATIVE, ordered=True,
@@ -329,10 +334,12 @@ def _label_averages(context: Context) -> Iterable[Block]:
 
 def _chief_accuracy(context: Context) -> Iterable[Block]:
     """Show the accuracy that warnings are set against, by system."""
-    chief = tuple((_title(context, select), select) for select in _accuracy(context)[:1])
-    if chief:
-        caption = "Accuracy on held-out interactions, with 95% confidence intervals."
-        yield from Grid(chief, caption, SCORE, name="warnings-accuracy").blocks(context)
+    if found := _audited_first(context, context.find(*_accuracy(context)[:1])):
+        yield estimate_table(
+            found, context, name="warnings-accuracy", rows=("system",), columns="metric",
+            caption="Accuracy on held-out interactions, with 95% confidence intervals.",
+            scale=SCORE, ordered=True,
+        )  # fmt: skip
 
 
 def _every_accuracy(context: Context) -> Iterable[Block]:
@@ -462,7 +469,7 @@ def _preferred(context: Context) -> Iterable[Block]:
     rated = any(e.details.get("explicit") for e in context.find(PREFERENCE))
     value = pl.col("with") - pl.col("without") if rated else pl.col("with")
     rows: dict[str, tuple[float, ...]] = {}
-    for label in _common(context, 2 * _MOST_LABELS):
+    for label in _common(context, 3 * _MOST_LABELS):
         series = table.filter(pl.col("label") == label).select(value).to_series()
         if len(series):
             rows[_label(context, label)] = tuple(

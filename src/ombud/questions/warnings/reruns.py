@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud import registry
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, all_interactions
+from ombud.audits.presets import Options
 from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
@@ -23,6 +24,7 @@ from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.list_depth import with_list_depth
 from ombud.questions.warnings.amplification.metric import Form
 from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
+from ombud.questions.warnings.options import Length, WarningsOptions
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 from ombud.systems.base import Recommender
@@ -38,8 +40,7 @@ _PART = 2000
 
 
 @analysis(SECOND)
-@dataclass(frozen=True)
-class SecondTraining(Analysis):
+class SecondTraining(Options, Analysis):
     r"""Amplification of systems that were trained a second time, on held-out interactions too.
 
     Accuracy needs a part that was held out, amplification does not: what people are shown comes
@@ -53,23 +54,20 @@ class SecondTraining(Analysis):
     - **Does not capture**: how much the split mattered by itself; a second training also differs by
       chance where training is random.
 
-    Parameters
-    ----------
-    k, forms, smoothing, unknown
-        As in ``amplification-user``, one number for each of `forms`.
-
     References
     ----------
     Kovacs, Kazemian, Chee and Dean (2025), *Datasets for Navigating Sensitive Topics in
     Recommendation Systems*, section 6.2.
     """
 
-    k: int = 100
+    k: int = WarningsOptions.field("k")
     forms: tuple[Form, ...] = ("ratio-of-means", "mean")
-    smoothing: Smoothing = "imaginary-item"
+    """How amplification is averaged over users, with one estimate for each."""
+    smoothing: Smoothing = WarningsOptions.field("smoothing")
     unknown: UnknownLabels = "no"
+    """How items count whose label is unknown, as in the metric ``amplification``."""
 
-    asks_systems = True
+    asks_systems: ClassVar[bool] = True
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Train on everything, ask for the same users, measure again."""
@@ -100,8 +98,7 @@ class SecondTraining(Analysis):
 
 
 @analysis(EVERYONE)
-@dataclass(frozen=True)
-class AccuracyOfEveryone(Analysis):
+class AccuracyOfEveryone(Options, Analysis):
     """Accuracy over all users with something held out, beside that of the sample.
 
     An audit asks for the lists of a sample of users; accuracy of rare hits needs more. Systems that
@@ -111,23 +108,13 @@ class AccuracyOfEveryone(Analysis):
     - **Undefined**: as in ``precision``, ``recall`` and ``f1``. Systems that cannot be trained, and
       services, are not asked and are counted.
     - **Does not capture**: anything but accuracy; amplification stays that of the sample.
-
-    Parameters
-    ----------
-    accuracy_at
-        Lengths of the lists.
-    relevance
-        As in ``precision``.
     """
 
-    accuracy_at: tuple[int, ...] = (10, 50, 100)
+    accuracy_at: tuple[Length, ...] = WarningsOptions.field("accuracy_at")
     relevance: Relevance = "presence"
+    """Which held-out interactions count as relevant, as in the metric ``precision``."""
 
-    asks_systems = True
-
-    def __post_init__(self) -> None:
-        if not self.accuracy_at or min(self.accuracy_at) < 1:
-            raise PlanError(f"accuracy_at is {self.accuracy_at}; each length is at least 1")
+    asks_systems: ClassVar[bool] = True
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Ask for everyone with something held out, and measure."""

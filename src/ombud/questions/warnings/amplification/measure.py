@@ -181,7 +181,8 @@ def notes_of(
     touched, short = tallies["touched"].astype(np.int64), int(tallies["short"][0])
     notes = _notes(asked, short, touched, labels, over_labels)
     details = _details(asked, short, touched, labels, over_labels)
-    details = {w: details[w] | label_details(tallies, at) for at, w in enumerate(labels)}
+    denominators = label_details(tallies, len(labels))
+    details = {w: details[w] | more for w, more in zip(labels, denominators, strict=True)}
     return Notes(notes, details, users_without_labels(tallies))
 
 

@@ -1,33 +1,36 @@
-"""The part of an audit that a block of users needs: measured anywhere, merged anywhere.
-
-`ombud.audits.backends.block_texts` has the part that a block of texts needs.
-"""
+"""What a block of users, or of texts, needs of an audit: measured anywhere, merged anywhere."""
 
 from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.audits.presets import Tagger
 from ombud.data.dataset import Dataset, group_exclusions
+from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.groups import Grouping
-from ombud.data.ids import Ids, Vocabulary
+from ombud.data.ids import Ids, Vocabulary, hash_ids
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
-from ombud.errors import DataError
+from ombud.data.texts import Texts
+from ombud.errors import DataError, PlanError
 from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.engine.blocks import BlockSums, LeftOut
 from ombud.metrics.engine.list_depth import list_depth
+from ombud.metrics.engine.text_rows import NOTHING_ACCEPTABLE
+from ombud.systems.recorded import decisions_about, unmatched_decisions
 
 _COUNTS = ("units", "rows", "grouped", "grouped_here", "ungrouped", "acceptable")
 
@@ -39,52 +42,31 @@ def lists_table(system: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A block as data, and what systems said of its units.
+    """A block as data, and what systems said of its units."""
 
-    Parameters
-    ----------
-    data, outputs
-        As an audit in memory has them.
-    groups
-        Groups of the units.
-    asked
-        How many units there are.
-    keys
-        The ids of units and the keys of their clusters; None where units stand alone.
-    """
-
+    # As an audit in memory has them.
     data: Dataset
     outputs: Mapping[str, Outputs]
-    groups: Grouping | None
-    asked: int
+    groups: Grouping | None  # groups of the units
+    asked: int  # how many units there are
+    # The ids of units and the keys of their clusters; None where units stand alone.
     keys: tuple[Vocabulary, NDArray[np.uint64]] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BlockAudit(ABC):
-    """What must be known to measure a block: nothing that grows with its units.
+    """What must be known to measure a block: nothing that grows with its units."""
 
-    Parameters
-    ----------
-    metrics, systems
-        What is measured, of which systems.
-    groups
-        Names and attributes of the groups of units, without members; None for none.
-    values
-        For each attribute the values that make its groups, in their order; empty where memberships
-        are given.
-    labels
-        Labels of items, where the data has them.
-    seed
-        The seed of the audit.
-    """
-
+    # What is measured, of which systems.
     metrics: tuple[Metric, ...]
     systems: tuple[str, ...]
+    # Names and attributes of the groups of units, without members; None for none.
     groups: Grouping | None = None
+    # For each attribute the values that make its groups, in their order; empty where memberships
+    # are given.
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    labels: Labels | None = None
-    seed: int = 0
+    labels: Labels | None = None  # labels of items, where the data has them
+    seed: int = 0  # the seed of the audit
 
     def totals(self) -> BlockTotals:
         """Return what no block has been added to yet."""
@@ -93,15 +75,7 @@ class BlockAudit(ABC):
     def measure(
         self, frames: Mapping[str, pl.DataFrame], into: BlockTotals
     ) -> list[dict[str, Rows]]:
-        """Measure a block and add it to what is known; return the rows of each metric.
-
-        Parameters
-        ----------
-        frames
-            The rows of the block, by table.
-        into
-            What the block is added to.
-        """
+        """Measure a block and add it to what is known; return the rows of each metric."""
         part = self._part(frames, into)
         measured: list[dict[str, Rows]] = []
         if part is None:
@@ -132,23 +106,12 @@ class BlockAudit(ABC):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UserBlockAudit(BlockAudit):
-    """What must be known to measure a block of users.
+    """What must be known to measure a block of users."""
 
-    Parameters
-    ----------
-    catalogue
-        The items of all histories.
-    items
-        Attributes of items, where the data has them.
-    held_out
-        Whether there are held-out interactions.
-    reading
-        How interactions are read: `rating_scale`, `duplicates` and `missing`.
-    """
-
-    catalogue: Vocabulary
-    items: Items | None = None
-    held_out: bool = False
+    catalogue: Vocabulary  # the items of all histories
+    items: Items | None = None  # Attributes of items, where the data has them
+    held_out: bool = False  # whether there are held-out interactions
+    # How interactions are read: `rating_scale`, `duplicates` and `missing`.
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     def _part(self, frames: Mapping[str, pl.DataFrame], into: BlockTotals) -> Part | None:
@@ -281,24 +244,14 @@ def in_block(error: DataError) -> DataError:
 
 @dataclass
 class BlockTotals:
-    """What is known of some blocks.
+    """What is known of some blocks."""
 
-    Parameters
-    ----------
-    sums
-        What each metric has measured.
-    left_out
-        What was left out of the tables.
-    counts
-        How many users, interactions and so on there were.
-    lists
-        By system: lists of users without a history, all lists, and 0; or ids of decisions that are
-        of no text, all ids of decisions, and texts without a decision.
-    """
-
-    sums: list[BlockSums]
-    left_out: LeftOut = field(default_factory=LeftOut)
+    sums: list[BlockSums]  # what each metric has measured
+    left_out: LeftOut = field(default_factory=LeftOut)  # what was left out of the tables
+    # How many users, interactions and so on there were.
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
+    # By system: lists of users without a history, all lists, and 0; or ids of decisions that are of
+    # no text, all ids of decisions, and texts without a decision.
     lists: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
     @classmethod
@@ -390,3 +343,146 @@ class BlockTotals:
             self.left_out = LeftOut(counts, asked, blocks)
             pairs = zip(stored["systems"].tolist(), stored["lists"].tolist(), strict=True)
             self.lists = {name: (some[0], some[1], some[2]) for name, some in pairs}
+
+
+def decisions_table(system: str) -> str:
+    """Return the name of the table that holds a system's decisions."""
+    return f"decisions/{system}"
+
+
+def tagged_members(tagger: Tagger, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return which groups some texts name: an id and a group in each row.
+
+    The batch has `id` and `text`.
+    """
+    frame = pl.from_arrow(batch.select(["id", "text"]))
+    assert isinstance(frame, pl.DataFrame)  # a batch never becomes a series
+    frame = frame.filter(pl.col("text").is_not_null())
+    found = tagger.tag(frame["text"].to_list())
+    rows, places = np.nonzero(found)
+    names = pl.Series(tagger.names, dtype=pl.String)
+    members = pl.DataFrame({"id": frame["id"].gather(rows), "group": names.gather(places)})
+    table = members.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    schema = pa.schema([("id", table.schema.field("id").type), ("group", pa.large_string())])
+    batches = table.cast(schema).to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def with_clusters(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Return rows of decisions and groups with the cluster of their text beside them.
+
+    `frames` are whole texts, by table: ``texts`` with `id` and `cluster`, the others with `id`. An
+    id that is of no text is a cluster of its own.
+    """
+    known = frames["texts"].select("id", "cluster")
+    if known["id"].is_duplicated().any():
+        raise _repeated(known)
+    result = {"texts": frames["texts"]}
+    for name, frame in frames.items():
+        if name == "texts":
+            continue
+        own = pl.Series("own", hash_ids(frame["id"].to_arrow()).view(np.int64), dtype=pl.Int64)
+        joined = frame.join(known, on="id", how="left", maintain_order="left")
+        result[name] = joined.with_columns(cluster=pl.col("cluster").fill_null(own))
+    return result
+
+
+def _repeated(texts: pl.DataFrame) -> DataError:
+    again = texts.filter(pl.col("id").is_duplicated())["id"].unique(maintain_order=True)
+    told = ", ".join(map(repr, again.head(3).to_list()))
+    return DataError("texts", [f"column 'id' repeats an id, such as {told}"])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TextBlockAudit(BlockAudit):
+    """What must be known to measure a block of texts."""
+
+    # By system: the score from which a text is flagged, where only scores are recorded.
+    thresholds: Mapping[str, float | None] = field(default_factory=dict)
+    # By system: the name of its file in messages.
+    files: Mapping[str, str] = field(default_factory=dict)
+    is_clustered: bool = False  # whether texts share clusters
+
+    def _part(self, frames: Mapping[str, pl.DataFrame], into: BlockTotals) -> Part | None:
+        texts, keys = self._texts(frames["texts"], into)
+        groups = None
+        if self.groups is not None:
+            groups = block_groups(frames["text_groups"], "id", self.groups, self.values)
+            into.grouped(groups, texts.ids)
+        said = {
+            name: self._decisions(name, frames[decisions_table(name)], texts, into)
+            for name in self.systems
+        }
+        if not len(texts):
+            return None
+        return Part(Dataset(texts=texts, text_groups=groups), said, groups, len(texts), keys)
+
+    def _texts(
+        self, frame: pl.DataFrame, into: BlockTotals
+    ) -> tuple[Texts, tuple[Vocabulary, np.ndarray[tuple[int], np.dtype[np.uint64]]] | None]:
+        """Return the texts of a block, and the keys of their clusters where they share some."""
+        if frame["id"].is_duplicated().any():
+            raise _repeated(frame)
+        kept = frame.filter(pl.col("text"))
+        into.counts["rows"] += frame.height
+        into.counts["units"] += kept.height
+        if not kept.height:
+            ids = frame["id"].head(0).to_numpy()
+            nothing = np.empty(0, dtype=object)
+            return Texts(ids, nothing, np.empty(0, dtype=np.int8), is_part=True), None
+        try:
+            read = Texts.from_frame(kept.with_columns(text=pl.lit("")), source="texts")
+        except DataError as error:
+            raise in_block(error) from None
+        into.counts["acceptable"] += int(np.count_nonzero(read.truth == 0))
+        keys = None
+        if self.is_clustered:
+            keys = (Vocabulary(read.ids), kept["cluster"].to_numpy().view(np.uint64))
+        return replace(read, is_part=True), keys
+
+    def _decisions(
+        self, system: str, frame: pl.DataFrame, texts: Texts, into: BlockTotals
+    ) -> Decisions:
+        if not frame.height:
+            none = np.empty(0, dtype=np.int8)
+            past = Decisions(frame["id"].to_numpy(), none, np.empty(0, dtype=np.float32))
+        else:
+            limit = self.thresholds.get(system)
+            try:
+                past = Decisions.from_frame(frame, threshold=limit, source=system)
+            except DataError as error:
+                raise in_block(error) from None
+        said, strangers, lacking = decisions_about(past, texts)
+        count = len(past) if past.repeats is None else len(np.unique(past.ids))
+        into.recorded(system, strangers, count, lacking)
+        return said
+
+    def exclusions(self, totals: BlockTotals) -> tuple[Exclusion, ...]:
+        """Return what was left out of the data, in the words of an audit in memory.
+
+        Raises
+        ------
+        DataError, PlanError
+            If the tables do not belong together, or nothing can be measured.
+        """
+        counts = totals.counts
+        if not counts["units"]:
+            raise DataError("texts", ["column 'text' is missing in every row"])
+        if not counts["acceptable"]:
+            raise PlanError(NOTHING_ACCEPTABLE)
+        result = []
+        gone = counts["rows"] - counts["units"]
+        if gone:
+            result.append(Exclusion("texts", "rows", gone, "they have no text", counts["rows"]))
+        if self.groups is not None:
+            result += near_identical("groups", self.groups.names)
+            result += totals.unmatched_groups("text_groups", "texts", "are not among the texts")
+        for system, (strangers, count, lacking) in totals.lists.items():
+            if count and lacking == counts["units"]:
+                fault = f"none of its {count:,} ids is that of a text"
+                raise DataError(self.files.get(system, system), [fault])
+            told = unmatched_decisions(
+                self.files.get(system, system), strangers, count, lacking, counts["units"]
+            )
+            result += [replace(e, where=f"{system}: {e.where}", system=system) for e in told]
+        return tuple(result)
