@@ -283,34 +283,44 @@ def show(files: list[Path], plot: Path | None) -> None:
         draw_ranks(rows, plot)
 
 
-def draw_ranks(rows: list[dict[str, Any]], file: Path) -> None:
-    """Draw the distribution of ranks less the uniform one, with its 99% band."""
-    import altair as alt
+COLORS = ("#1b6ca8", "#b5451b", "#3d8b37", "#7a4fa3", "#8a6d1a")
 
-    points = []
+
+def draw_ranks(rows: list[dict[str, Any]], file: Path) -> None:
+    """Draw the distribution of ranks less the uniform one, with its 99% band, as SVG."""
+    panels = []
     for name in REGIMES:
         good = [r for r in rows if r["regime"] == name and "rank" in r]
         if len(good) < 5:
             continue
+        left, top = 240 * (len(panels) % 3) + 40, 170 * (len(panels) // 3) + 50
         band = stats.kstwo(len(good)).ppf(0.99)
-        title = f"{name} ({len(good)})"
-        for kind, label in enumerate(KINDS):
+        scale = 50 / max(0.3, 1.2 * band)
+        panel = (
+            f'<text x="{left}" y="{top - 8}">{name} ({len(good)} sets)</text>'
+            f'<rect x="{left}" y="{top + 50 - scale * band:.1f}" width="190" '
+            f'height="{2 * scale * band:.1f}" fill="#e4e4e4"/>'
+        )
+        for kind, color in enumerate(COLORS):
             ordered = np.sort([by_kind(r, "rank")[kind][0] for r in good])
             steps = np.linspace(0, 1, 101)
             away = np.searchsorted(ordered, steps, side="right") / len(good) - steps
-            points += [
-                {"regime": title, "parameter": label, "rank": x, "away": y, "band": band}
-                for x, y in zip(steps.tolist(), away.tolist(), strict=True)
-            ]
-    base = alt.Chart(alt.Data(values=points))
-    area = base.mark_area(color="#dddddd").encode(
-        x="rank:Q", y=alt.Y("low:Q", title="ranks minus uniform"), y2="band:Q"
+            line = " ".join(
+                f"{left + 190 * x:.1f},{top + 50 - scale * y:.1f}"
+                for x, y in zip(steps, away, strict=True)
+            )
+            panel += f'<polyline points="{line}" fill="none" stroke="{color}"/>'
+        panels.append(panel)
+    legend = "".join(
+        f'<text x="{40 + 60 * i}" y="18" fill="{color}">{label}</text>'
+        for i, (label, color) in enumerate(zip(KINDS, COLORS, strict=True))
     )
-    lines = base.mark_line(strokeWidth=1.2).encode(
-        x=alt.X("rank:Q", title="rank of the truth"), y="away:Q", color="parameter:N"
+    high = 170 * -(-len(panels) // 3) + 40
+    file.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 740 {high}" '
+        f'font-family="sans-serif" font-size="12"><title>Ranks of the truth minus uniform, with '
+        f"the 99% band</title>{legend}{''.join(panels)}</svg>\n"
     )
-    layers = alt.layer(area.transform_calculate(low="-datum.band"), lines)
-    layers.properties(width=190, height=120).facet("regime:N", columns=3).save(str(file))
 
 
 def main() -> None:
