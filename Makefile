@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-all suite types lint check docs bench fuzz golden spark versions lowest audit-packages clean help
 
 help:
-	@echo "make demo            install, run the demo audits, print where their reports are"
+	@echo "make demo            install, audit a simulated platform on four questions, print the verdicts"
 	@echo "make test            install, then ruff, mypy strict and the test suite"
 	@echo "make test-all        the same, with what takes minutes (30 kills of each runner, ...)"
 	@echo "make docs            build the site into site/html; a warning is an error"

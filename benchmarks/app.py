@@ -6,19 +6,28 @@
 
 Load: raters click about once a second each, far faster than people; an answer's time is from
 sending a click to having the next text, with the click on disk. Kills: raters click without pause
-and the server is killed at random moments; what was confirmed must be there, once.
+and the server is killed at random moments; what was confirmed must be there, once. List: the CPU
+time of the list of results.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from _app_load import Outcome, Server, check, kill_at_random_moments, make_project, rate_for
 from _delicate_agreement import CASES, LEVELS
 from _isolated import finish, main_of_case, measure
+from ombud.app.web.result_pages import find_results
+from ombud.audits import Audit
+from ombud.metrics import ShareGap
+from ombud.worlds import small_world
 
 
 def load(folder: Path, raters: int, seconds: float, think: float) -> Outcome:
@@ -56,6 +65,26 @@ def agreement(quick: bool) -> dict[str, float]:
     return {"agreement_vs_krippendorff": ratio, "agreement_difference": worst}
 
 
+def listing(folder: Path) -> dict[str, float]:
+    """Return the CPU seconds of a list of 200 results with 20,000 estimates each."""
+    world = small_world(seed=2)
+    audit = Audit(world.dataset, [world.recommenders()[1]], [ShareGap(k=10)])
+    first = folder / "0"
+    audit.run(first)
+    content = json.loads((first / "estimates.json").read_text())
+    content["estimates"] = [content["estimates"][i % 5] for i in range(20_000)]
+    (first / "estimates.json").write_text(json.dumps(content))
+    for number in range(1, 200):
+        shutil.copytree(first, folder / str(number), copy_function=os.link)
+    start = time.process_time()
+    found = find_results(folder)
+    seconds = time.process_time() - start
+    if [entry.answer for entry in found] != ["yes"] * 200:
+        raise SystemExit("the list lacks verdicts")
+    print(f"  list: 200 results, {seconds:.3f} CPU s")
+    return {"list_cpu_s": seconds}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="under a minute")
@@ -63,6 +92,7 @@ def main() -> None:
     quick = (given := parser.parse_args()).quick
     figures = {} if given.people else agreement(quick)
     with tempfile.TemporaryDirectory() as folder:
+        figures |= listing(Path(folder) / "list")
         raters, seconds, kills = (10, 10.0, 3) if quick else (50, 300.0, 30)
         print(f"load: {raters} raters, {seconds:g} s", flush=True)
         found = load(Path(folder) / "load", raters, seconds, think=1.0)

@@ -45,8 +45,8 @@ def study(options: Mapping[str, Any]) -> dict[str, Any]:
     from ombud.audits import Audit, Plan
     from ombud.audits.backends.base import Run
     from ombud.audits.backends.memory import MemoryBackend
-    from ombud.audits.faults import check_names
     from ombud.audits.load import load_system
+    from ombud.audits.plan import check_names
     from ombud.audits.presets import Preset, complete
     from ombud.data.dataset import Dataset
     from ombud.data.items import Items

@@ -39,6 +39,9 @@ from ombud.questions.authors.model._target import log_prior
 from ombud.questions.authors.model.fits import PropagationFit, fit_propagation
 from ombud.questions.authors.model.posterior import Posterior
 from ombud.questions.authors.model.priors import Priors
+from ombud.report import plots
+from ombud.report.html import to_html
+from ombud.report.model import Chart, Page, Section
 
 SEED = 20261118
 LEVEL = 0.9
@@ -283,44 +286,25 @@ def show(files: list[Path], plot: Path | None) -> None:
         draw_ranks(rows, plot)
 
 
-COLORS = ("#1b6ca8", "#b5451b", "#3d8b37", "#7a4fa3", "#8a6d1a")
-
-
 def draw_ranks(rows: list[dict[str, Any]], file: Path) -> None:
-    """Draw the distribution of ranks less the uniform one, with its 99% band, as SVG."""
+    """Write a page that draws the ranks less the uniform distribution, with its 99% band."""
     panels = []
+    steps = np.linspace(0, 1, 101)
     for name in REGIMES:
         good = [r for r in rows if r["regime"] == name and "rank" in r]
         if len(good) < 5:
             continue
-        left, top = 240 * (len(panels) % 3) + 40, 170 * (len(panels) // 3) + 50
-        band = stats.kstwo(len(good)).ppf(0.99)
-        scale = 50 / max(0.3, 1.2 * band)
-        panel = (
-            f'<text x="{left}" y="{top - 8}">{name} ({len(good)} sets)</text>'
-            f'<rect x="{left}" y="{top + 50 - scale * band:.1f}" width="190" '
-            f'height="{2 * scale * band:.1f}" fill="#e4e4e4"/>'
-        )
-        for kind, color in enumerate(COLORS):
+        band = float(stats.kstwo(len(good)).ppf(0.99))
+        marks = [plots.Line("99% band", [], band=[(x, -band, band) for x in (0.0, 1.0)])]
+        for kind, label in enumerate(KINDS):
             ordered = np.sort([by_kind(r, "rank")[kind][0] for r in good])
-            steps = np.linspace(0, 1, 101)
             away = np.searchsorted(ordered, steps, side="right") / len(good) - steps
-            line = " ".join(
-                f"{left + 190 * x:.1f},{top + 50 - scale * y:.1f}"
-                for x, y in zip(steps, away, strict=True)
-            )
-            panel += f'<polyline points="{line}" fill="none" stroke="{color}"/>'
-        panels.append(panel)
-    legend = "".join(
-        f'<text x="{40 + 60 * i}" y="18" fill="{color}">{label}</text>'
-        for i, (label, color) in enumerate(zip(KINDS, COLORS, strict=True))
-    )
-    high = 170 * -(-len(panels) // 3) + 40
-    file.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 740 {high}" '
-        f'font-family="sans-serif" font-size="12"><title>Ranks of the truth minus uniform, with '
-        f"the 99% band</title>{legend}{''.join(panels)}</svg>\n"
-    )
+            marks.append(plots.Line(label, list(zip(steps.tolist(), away.tolist(), strict=True))))
+        most = max(1.2 * band, *(abs(y) for line in marks for _, y in line.points))
+        x, y = ("rank of the truth", 0.0, 1.0), ("ranks minus uniform", -most, most)
+        panels.append(plots.plane(f"{name} ({len(good)})", marks, x=x, y=y))
+    chart = Chart("ranks", "Ranks of the truth", "By regime (sets).", "Ranks", tuple(panels))
+    file.write_text(to_html(Page("Calibration", (), (), (Section("ranks", "Ranks", (chart,)),))))
 
 
 def main() -> None:

@@ -29,9 +29,7 @@ from ombud.data.texts import Texts
 from ombud.metrics import FalsePositiveRate
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.suppression.largest import WorstSuppression
-from ombud.questions.suppression.pooled import PooledSuppression
-from ombud.questions.suppression.ratio import Suppression
+from ombud.questions.suppression.metrics import PooledSuppression, Suppression, WorstSuppression
 from ombud.taxonomy import load_terms
 from ombud.text import TermMatcher, fold
 

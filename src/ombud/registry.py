@@ -142,8 +142,25 @@ def verdict(name: str) -> Callable[[Factory], Factory]:
 
 
 def section(name: str) -> Callable[[Factory], Factory]:
-    """Register a section of the report."""
-    return register("section", name)
+    """Register a section of the report: a function without arguments that returns a `Part`.
+
+    The section stands in the report of each result that holds what it shows.
+
+    Raises
+    ------
+    RegistryError
+        If the function takes a result, as sections did before reports were declared.
+    """
+
+    def decorate(factory: Factory) -> Factory:
+        if signature(factory).parameters:
+            raise RegistryError(
+                f"section {name!r}: {factory.__qualname__} takes arguments; a section is declared "
+                "now. Return ombud.report.part(title, ...) from a function without arguments"
+            )
+        return register("section", name)(factory)
+
+    return decorate
 
 
 @contextmanager

@@ -321,8 +321,10 @@ def test_results_are_listed_and_opened(results: Path, serving: Serving) -> None:
     lead = app.enter("Lea", "lead")
     page = lead.get("/")
     assert page.url.path == "/results" and "Who is shown &lt;b&gt;what" in page.text
-    assert "deep/monday" in page.text and "estimates.json is missing" in page.text
-    (key,) = re.findall(r'href="/results/(\w+)"', page.text)
+    assert "deep/monday" in page.text and "verdict.json is missing" in page.text
+    key, broken = re.findall(r'href="/results/(\w+)"', page.text)
+    refused = lead.get(f"/results/{broken}")
+    assert refused.status_code == 400 and "estimates.json is missing" in refused.text
     report = lead.get(f"/results/{key}")
     assert report.status_code == 200 and "planted" not in report.text
     assert report.headers["content-security-policy"].startswith("sandbox allow-scripts")

@@ -17,9 +17,9 @@ import polars as pl
 import pytest
 
 from ombud.audits import Audit, Plan, Result
+from ombud.audits.audit import rescore
 from ombud.audits.compare import compare
 from ombud.audits.load import load_data
-from ombud.audits.rescore import rescore
 from ombud.audits.run_folder import RunFolder
 from ombud.data import Interactions, Recommendations
 from ombud.errors import AuditedSystemError, PlanError, ResultError
@@ -276,7 +276,7 @@ def test_no_home_folder_stands_in_a_portable_plan(
 
 
 def test_a_moved_result_can_be_rescored(tmp_path: Path) -> None:
-    from ombud.audits.rescore import rescore
+    from ombud.audits.audit import rescore
 
     world = small_world(seed=3)
     Audit(world.dataset, world.recommenders(), [ShareGap(k=5)], seed=1).run(tmp_path / "a" / "r")

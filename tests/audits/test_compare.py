@@ -21,8 +21,7 @@ from ombud.metrics import FalsePositiveRate
 from ombud.metrics.base import Rows
 from ombud.metrics.engine.changes import estimate_changes
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.suppression.pooled import PooledSuppression
-from ombud.questions.suppression.ratio import Suppression
+from ombud.questions.suppression.metrics import PooledSuppression, Suppression
 from ombud.report.watching import change_verdict, watch_lines, watch_page, watch_verdict
 from ombud.stats.paired import mcnemar
 from ombud.systems import RecordedDecisions

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.audits import AboutPlan, Audit, Condition, ExpectPlan, Gate, Plan, Result
+from ombud.audits.audit import rescore
 from ombud.audits.plan import StatisticsPlan
-from ombud.audits.rescore import rescore
 from ombud.errors import PlanError
 from ombud.metrics import ShareGap
 from ombud.stats import Estimate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ombud.audits import Audit, Plan
-from ombud.audits.faults import check_names
+from ombud.audits.plan import check_names
 from ombud.errors import PlanError
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.audits.gate import Condition
+from ombud.audits.condition import Condition
 from ombud.errors import OmbudError, PlanError
 from ombud.stats import Estimate
 

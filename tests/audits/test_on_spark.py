@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Self
@@ -429,3 +430,30 @@ def test_sums_of_many_partitions_are_merged_by_many_executors(count: int):
     assert sorted(found) == [0, 1, 2]
     assert all(Counter(state[1:]) == expected for state in found.values())
     assert count < 400 or max(most) <= 20
+
+
+@pytest.mark.skipif(find_spec("pyspark") is None or bool(java_fault()), reason="no Spark or Java")
+@pytest.mark.filterwarnings("ignore")
+def test_no_covers_every_item_as_in_memory(tmp_path: Path):
+    """Items 20 to 29 are in lists only and item 20 alone is labeled: all others count as no."""
+    rows = [(user, item) for user in range(40) for item in range(10)]
+    frame = pl.DataFrame(rows, schema=["user", "item"], orient="row")
+    frame.write_parquet(tmp_path / "history.parquet")
+    shown = frame.with_columns(pl.col("item") + 20 + pl.col("user") // 30, rank=pl.col("item") + 1)
+    shown.write_parquet(tmp_path / "lists.parquet")
+    labels = pl.DataFrame({"item": [0, 1, 20], "label": ["violence", "other", "violence"]})
+    labels.write_parquet(tmp_path / "labels.parquet")
+    found = {}
+    for engine in ({"type": "memory"}, {"type": "spark", "master": "local[1]"}):
+        content = {
+            "data": {"interactions": "history.parquet", "labels": "labels.parquet"},
+            "systems": {"s": {"type": "recorded", "path": "lists.parquet"}},
+            "metrics": [{"name": "share-gap", "k": 10}],
+            "engine": engine,
+        }
+        content["data"]["unlabeled"] = "no"  # type: ignore[index]
+        plan = Plan.from_dict(content).relative_to(tmp_path)
+        (one,) = Audit.from_plan(plan).run().select(label="violence", kind="level")
+        found[engine["type"]] = (one.value, one.n)
+    # By hand: 1 of 10 in histories, 1 of 10 in the lists of 30 of 40 users.
+    assert found["memory"] == found["spark"] == (pytest.approx(0.075 - 0.1), 40)

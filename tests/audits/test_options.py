@@ -8,7 +8,7 @@ import pytest
 
 from ombud import registry
 from ombud.audits.presets import Options
-from ombud.errors import PlanError
+from ombud.errors import PlanError, RegistryError
 
 PRESETS = registry.names("preset")
 
@@ -44,6 +44,60 @@ def test_an_analysis_of_a_preset_has_the_same_fields() -> None:
     preset = registry.get("preset", "counterfactual").options
     assert analysis.model_fields.keys() == preset.model_fields.keys()
     assert "\nParameters\n----------\nparts\n" in (getdoc(analysis) or "")
+
+
+MODELS = [
+    name
+    for name in registry.names("analysis")
+    if issubclass(registry.get("analysis", name), Options)  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_option_of_an_analysis_has_a_description(name: str) -> None:
+    model = registry.get("analysis", name)
+    text = getdoc(model) or ""
+    for option, field in model.model_fields.items():
+        assert field.description, option
+        assert f"\n{option}\n    " in text, option
+    with pytest.raises(RegistryError, match="it does not take"):
+        registry.create("analysis", name, {"no_such_option": 1})
+
+
+@pytest.mark.parametrize(
+    ("preset", "analysis", "shared"),
+    [
+        ("suppression", "tag-validation", {"terms": "terms", "path": "path", "mode": "mode"}),
+        ("suppression", "migration", {"match": "match"}),
+        ("delicate", "base-rates", {"rates": "base_rates"}),
+        ("delicate", "bias-tests", {"most": "swapped_texts", "sentence": "sentence"}),
+        ("delicate", "error-terms", {"show": "show_terms", "examples": "examples"}),
+        ("authors", "creator-lists", {"k": "k", "least": "least"}),
+    ],
+)
+def test_an_analysis_takes_options_from_the_model_of_its_preset(
+    preset: str, analysis: str, shared: dict[str, str]
+) -> None:
+    model, options = registry.get("analysis", analysis), registry.get("preset", preset).options
+    for name, of in shared.items():
+        mine, its = model.model_fields[name], options.model_fields[of]
+        assert (mine.description, mine.default) == (its.description, its.default)
+        assert mine.metadata == its.metadata
+
+
+def test_a_limit_holds_for_preset_and_analysis() -> None:
+    options: type[Options] = registry.get("preset", "delicate").options
+    for make, option in (
+        (options, "base_rates"),
+        (registry.get("analysis", "base-rates"), "rates"),
+    ):
+        with pytest.raises(PlanError, match=f"{option}.0: Input should be less than 1"):
+            make(**{option: (2.0,)})
+
+
+def test_a_required_option_is_asked_for() -> None:
+    with pytest.raises(RegistryError, match="it needs before; it needs after"):
+        registry.create("analysis", "drift")
 
 
 def test_defaults_are_written_as_a_plan_writes_them() -> None:

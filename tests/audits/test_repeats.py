@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.audits import Audit, Plan
+from ombud.audits.audit import rescore
+from ombud.audits.collect import randomness_of, repeated_plan
 from ombud.audits.load import load_data
-from ombud.audits.repeats import randomness_of, repeated_plan
-from ombud.audits.rescore import rescore
 from ombud.errors import PlanError
 from ombud.metrics import Settings, ShareGap, estimate_metric
 from ombud.metrics.base import Rows

@@ -17,10 +17,10 @@ import pytest
 from _texts_lake import same
 
 from ombud.audits import Audit, Plan, Result
-from ombud.audits.backends.sorting import sort_into_blocks
+from ombud.audits.audit import recompute, rescore
+from ombud.audits.backends.stream import sort_into_blocks
 from ombud.audits.backends.tables import Tables, checked_members
 from ombud.audits.compare import compare
-from ombud.audits.rescore import recompute, rescore
 from ombud.data.lake import LakeTable
 from ombud.data.tables import write_tables
 from ombud.errors import DataError, OmbudError, PlanError, ResultError

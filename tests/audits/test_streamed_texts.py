@@ -10,7 +10,7 @@ import pytest
 from _texts_lake import by_name, plan_of_texts, same, write_texts
 
 from ombud.audits import Audit
-from ombud.audits.backends.sorting import sort_into_blocks
+from ombud.audits.backends.stream import sort_into_blocks
 from ombud.audits.backends.tables import Tables
 from ombud.audits.presets import tagger_of
 from ombud.errors import OmbudError, PlanError

@@ -18,7 +18,7 @@ from ombud.data.labels import LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics import ShareGap
-from ombud.questions.disagreement.labels import disputed
+from ombud.questions.disagreement import disputed
 
 USERS, PLACES = 40, 10
 HISTORY = pl.DataFrame(

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 import ombud
 from ombud.audits import Audit, Result
+from ombud.audits.audit import recompute, rescore
 from ombud.audits.plan import DataPlan, Plan, StatisticsPlan
-from ombud.audits.rescore import recompute, rescore
 from ombud.cli import app
 from ombud.data.tables import write_table
 from ombud.errors import ResultError

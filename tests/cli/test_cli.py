@@ -218,40 +218,6 @@ def test_piped_output_has_no_progress_and_no_colour(folder: Path) -> None:
     assert "\r" not in done.stderr
 
 
-def test_the_demo_finds_what_was_planted(tmp_path: Path) -> None:
-    text = ombud("demo", "--folder", tmp_path / "demo", "--json")
-    told = json.loads(text)
-    for name in ("recommenders", "moderators"):
-        assert (tmp_path / "demo" / name / "report.html").exists()
-    content = told["recommenders"]
-    found = {
-        (e["system"], e["label"])
-        for e in content["estimates"]
-        if e["metric"] == "share gap@10"
-        and e["kind"] == "level"
-        and not e["group"]
-        and e["p_adjusted"] is not None
-        and e["p_adjusted"] < 0.05
-        and e["value"] > 0
-    }
-    from ombud.worlds import demo_world
-
-    planted = {
-        (name, plant.label)
-        for name, plant in demo_world(seed=7).spec.amplifications.items()
-        if isinstance(plant.amplify, float)
-    }
-    assert planted and planted <= found
-    suppressed = {
-        (e["system"], e["group"])
-        for e in told["moderators"]["estimates"]
-        # Where one group is flagged more than all, the others are flagged less than all.
-        if e["kind"] == "ratio" and e["p_adjusted"] is not None and e["value"] > 1
-        if e["p_adjusted"] < 0.05
-    }
-    assert suppressed == {("suppressing", "identity=islanders")}
-
-
 def test_equal_results_did_not_change(folder: Path) -> None:
     printed = ombud("compare", folder / "result", folder / "result")
     verdict, numbers = printed.splitlines()

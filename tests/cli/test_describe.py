@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ombud import registry
 from ombud.audits import Audit, Plan
-from ombud.audits.faults import check_names
+from ombud.audits.plan import check_names
 from ombud.cli import app
 from ombud.cli.describe import described as described_as_data
 from ombud.taxonomy import taxonomy_names

@@ -177,6 +177,20 @@ LISTED: list[Case] = [
         "ratings.csv": "Export of all ratings\n\n" + history(), "labels.csv": tags(),
         "recs.csv": table([["user", "item", "score"], *([u, i, f"{100 - 3 * n}%"] for u in USERS
             for n, i in enumerate(LISTS["alpha"][u]))])}, NO),
+    ("objects in JSON lines, titles beside ids, arrays of ids and scores", lambda: {
+        "events.jsonl": "\n".join(json.dumps({"user": {"id": u}, "item": {"id": i}, "ts": t * 1000})
+            for u, i, _, t in HISTORY),
+        "items.jsonl": "\n".join(json.dumps({"id": i, "title": f"Film {i}", "warnings": TAGS[i]})
+            for i in ITEMS),
+        "als.jsonl": "\n".join(json.dumps({"user_id": u, "ids": LISTS["alpha"][u],
+            "scores": [1 - n / 20 for n in range(10)]}) for u in USERS)}, NO),
+    ("ids in one cell, labels in capitals, a synopsis beside them, a row of totals", lambda: {
+        "ratings.csv": history(head="customer_id,movie,stars,rated") + f"Total,{len(HISTORY)},,\n\n",
+        "films.csv": table([["movie", "synopsis", "warnings"], *([i, f'A "film"\nof {i}, and no more',
+            "|".join(t.title() if i % 2 else t for t in TAGS[i])] for i in ITEMS)]),
+        "submission.csv": table([["customer_id", "prediction"],
+            *([u, " ".join(map(str, LISTS["alpha"][u]))] for u in USERS)])},
+     [*NO, "--read", "labels.fold=true"]),
 ]  # fmt: skip
 
 MODERATED: list[Case] = [
@@ -207,6 +221,55 @@ MODERATED: list[Case] = [
     ("JSON array and UTF-16", lambda: {
         "texts.json": json.dumps([{"id": n, "text": t, "label": b} for n, t, b in TEXTS]),
         "flags.txt": flags("\t").encode("utf-16")}, []),
+    ("a column whose yes means that a text is fine", lambda: {
+        "texts.csv": texts(head="id,text,is_safe", yes="0", no="1"),
+        "dec.csv": flags(head="id,approved", yes="false", no="true")}, ["--yes"]),
+    ("classes 0, 1 and 2", lambda: {
+        "texts.csv": table([["id", "tweet", "class"], *([n, t, n % 2 if b else 2] for n, t, b in TEXTS)]),
+        "dec.csv": flags()}, ["--yes-values", "0,1"]),
+    ("label in both files, a repeated header, totals", lambda: {
+        "texts.csv": texts(yes="hate", no="noHate"),
+        "pred.csv": flags(head="id,label", yes="hate", no="noHate").replace(
+            "\n150,", "\nid,label\n150,") + "Total,9\n"}, []),
+    ("two files that share the text alone", lambda: {
+        "c.csv": table([["text", "toxic"], *([t, int(b)] for _, t, b in TEXTS)]),
+        "d.csv": table([["text", "flagged"], *([t, int(FLAGS[n])] for n, t, _ in TEXTS[::-1])])}, []),
+    ("one file without ids, named as in scikit-learn", lambda: {
+        "all.csv": table([["comment_text", "y_true", "y_pred"],
+            *([t, 2 * b - 1, 2 * FLAGS[n] - 1] for n, t, b in TEXTS)])}, ["--yes"]),
+    ("objects in JSON lines: everything in one", lambda: {
+        "all.jsonl": "\n".join(json.dumps({"id": n, "comment": {"body": t}, "gold": {"toxic": b},
+            "model": {"flagged": FLAGS[n]}}) for n, t, b in TEXTS)}, []),
+    ("decisions as a column beside the texts", lambda: {
+        "all.csv": table([["id", "text", "label", "v2"],
+            *([n, t, int(b), int(FLAGS[n])] for n, t, b in TEXTS)])},
+     ["--map", "decisions.flagged=v2"]),
+]  # fmt: skip
+
+REFUSED: list[tuple[str, Callable[[], Files], list[str], str]] = [
+    ("lists that are not recognized are not replaced by others", lambda: {
+        "ratings.csv": history(), "labels.csv": tags(),
+        "x.csv": table([["user", "blob"], *([u, f"{u}#{i}"] for u in USERS for i in range(3))])},
+     [*NO, "--yes"], "--as recommendations=FILE"),
+    ("decisions that are not recognized are not replaced by a list of words", lambda: {
+        "all.csv": texts(head="id,text,label"), "x.csv": flags(head="id,v2")},
+     ["--yes"], "decisions.flagged=COLUMN"),
+    ("ids with thousands separators", lambda: {
+        "ratings.csv": table([["user", "item"], *([u, f"{i + 970:,}"] for u, i, _, _ in HISTORY)]),
+        "labels.csv": table([["item", "label"], *([i + 970, t] for i in ITEMS for t in TAGS[i])]),
+        "recs.csv": table([["user", "item", "rank"],
+            *([u, i + 970, n] for u in USERS for n, i in enumerate(LISTS["alpha"][u], 1))])},
+     NO, "may be '1000' of another"),
+    ("labels that differ in capitals alone", lambda: {
+        "ratings.csv": history(), "recs.csv": lists(),
+        "labels.csv": table([["item", "label"], *([i, t.upper() if i % 2 else t]
+            for i in ITEMS for t in TAGS[i])])}, NO, "--read labels.fold=true"),
+    ("a threshold that flags every text", lambda: {
+        "texts.csv": texts(),
+        "scores.csv": table([["id", "score"], *([n, 100 * SCORES[n]] for n, _, _ in TEXTS)])},
+     ["--threshold", "0.5", "--yes"], "flags every text"),
+    ("words that no column is read by", lambda: {"texts.csv": texts(), "dec.csv": flags()},
+     ["--yes-values", "0"], "--read texts.yes=0"),
 ]  # fmt: skip
 
 
@@ -256,6 +319,25 @@ def test_moderators(
 ) -> None:
     result = audit(tmp_path, make(), options, monkeypatch)
     assert value(result, "false-positive rate") == pytest.approx(false_positives(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "words"), [c[1:] for c in REFUSED], ids=[c[0] for c in REFUSED]
+)
+def test_what_could_be_read_in_two_ways_is_asked(
+    make: Callable[[], Files],
+    options: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, content in make().items():
+        (tmp_path / name).write_text(str(content))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["audit", *make(), *options])
+    assert done.exit_code == 2, done.output
+    assert words in done.output
+    assert not (tmp_path / "audit").exists()
 
 
 def test_without_a_terminal_all_questions_come_at_once(

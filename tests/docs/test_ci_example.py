@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from ombud.audits import Plan
-from ombud.audits.gate import Condition
+from ombud.audits.condition import Condition
 from ombud.audits.presets import complete
 
 FOLDER = Path(__file__).parents[2] / "examples" / "ci"

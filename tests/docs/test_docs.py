@@ -54,7 +54,7 @@ def test_a_page_runs_from_top_to_bottom(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     if page.name == "README.md":
-        small_world(seed=2).write(tmp_path, 10)
+        small_world(seed=2).write(tmp_path, 10, ".csv")
     names: dict[str, object] = {"__name__": "page"}
     for language, text in BLOCK.findall(page.read_text()):
         if language == "python":

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ombud.audits import Audit, Plan, Result
-from ombud.audits.gate import Condition
+from ombud.audits.condition import Condition
 from ombud.audits.result import MetricInfo
 from ombud.audits.run_folder import RunFolder
 from ombud.data import Decisions, Recommendations

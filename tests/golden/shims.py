@@ -26,7 +26,9 @@ Plan = _first("ombud.audits:Plan", "ombud:Plan")
 Result = _first("ombud.audits:Result", "ombud:Result")
 app = _first("ombud.cli:app")
 audit_of = _first("ombud.audits.engines:audit_of", "ombud.audits:Audit.from_plan")
-rescore = _first("ombud.audits.rescore:rescore", "ombud.audits:rescore")
+rescore = _first(
+    "ombud.audits.audit:rescore", "ombud.audits.rescore:rescore", "ombud.audits:rescore"
+)
 write_tables = _first("ombud.data.tables:write_tables", "ombud.data:write_tables")
 small_world = _first("ombud.worlds:small_world")
 ShareGap = _first("ombud.metrics:ShareGap", "ombud.metrics.shares:ShareGap")

@@ -70,7 +70,8 @@ from typing import ClassVar
 from pydantic import BaseModel
 from ombud.audits.presets import Preset
 from ombud.registry import preset, section
-from ombud.report.blocks import Section, paragraph
+from ombud.report import part
+from ombud.report.show import Say
 
 class Options(BaseModel):
     """No options."""
@@ -85,9 +86,9 @@ class BrandNew(Preset):
         return plan.model_copy(update={"metrics": ({"name": "label-share"},)})
 
 @section("brand-new")
-def brand_new(result):
+def brand_new():
     """Say something new."""
-    return Section("Brand new", (paragraph("A new question."),), order=200)
+    return part("Brand new", Say((lambda context: ("A new question.",),)))
 '''
 PLAN = {
     "preset": "brand-new",

@@ -64,10 +64,21 @@ def test_no_module_is_a_fragment_of_another() -> None:
         for name, path in modules.items()
         if len(path.read_text().splitlines()) < FEWEST_LINES
         and len(importers[name]) == 1
-        and not name.startswith("ombud.report.")  # is being written anew
         and not REGISTERS.search(path.read_text())
     ]
     assert not fragments, f"merge them into what imports them: {fragments}"
+
+
+MOST_FILES = 10
+
+
+def test_a_question_has_few_files() -> None:
+    """Models and data files stand in subfolders and do not count."""
+    folders = [path for path in (SOURCE / "questions").iterdir() if path.is_dir()]
+    sizes = {path.name: len(list(path.glob("*.py"))) for path in folders}
+    assert {"authors", "delicate", "suppression"} <= sizes.keys()
+    many = {name: n for name, n in sizes.items() if n > MOST_FILES}
+    assert not many, f"merge files by idea, at most {MOST_FILES} in a folder: {many}"
 
 
 def test_names_at_the_top_are_there() -> None:

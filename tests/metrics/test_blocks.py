@@ -26,8 +26,7 @@ from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.rates import FalsePositiveRate, UndecidedShare
 from ombud.questions.authors.metrics import ListBalance
-from ombud.questions.suppression.largest import WorstSuppression
-from ombud.questions.suppression.ratio import Suppression
+from ombud.questions.suppression.metrics import Suppression, WorstSuppression
 from ombud.questions.warnings.amplification.metric import Amplification, UserAmplification
 from ombud.stats.estimate import Estimate
 from ombud.worlds import small_world

@@ -229,7 +229,7 @@ def test_rows_round_trip_and_check_their_shape() -> None:
 
 @pytest.mark.simulation
 def test_a_ratio_of_means_is_tested_alike_in_both_directions(rng: np.random.Generator) -> None:
-    from ombud.questions.warnings.amplification.options import RatioOfMeans
+    from ombud.questions.warnings.amplification.metric import RatioOfMeans
 
     @dataclass(frozen=True)
     class Ratio(Plain):

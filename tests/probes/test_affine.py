@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from ombud.errors import PlanError
-from ombud.probes.affine import AffineScores, affine_scores, most_probable, reaches_top
+from ombud.probes.affine import AffineScores, affine_scores, most_probable
 from ombud.probes.distances import probabilities
 from ombud.probes.edits import History
 from ombud.probes.models import open_box
@@ -98,29 +97,3 @@ def test_newton_equals_cvxpy():
         loss -= 4 * (scores.slope[goal] @ a + scores.intercept[goal])
         value = cvxpy.Problem(cvxpy.Minimize(loss), [a >= 1, a <= 5]).solve(solver="CLARABEL")
         assert found.log_probability[goal] == pytest.approx(-value, abs=1e-6)
-
-
-@pytest.mark.parametrize("k", [1, 3])
-def test_membership_agrees_with_a_fine_grid(k, rng):
-    seen = set()
-    for _ in range(6):
-        scores = random_scores(rng, n=15, m=2)
-        grid = np.array(list(product(np.linspace(1, 5, 161), repeat=2)))
-        at = scores.at(grid)
-        ranks = (at[:, None, :] > at[:, :, None]).sum(axis=2)
-        for goal in range(15):
-            answer, values, how = reaches_top(scores, goal, k)
-            seen.add((answer, how))
-            if (ranks[:, goal] < k).any():
-                assert answer == "yes"
-            if answer == "yes":
-                ours = scores.at(values)
-                assert (ours > ours[goal] + 1e-7).sum() < k
-    assert {"yes", "no"} <= {answer for answer, _ in seen}
-
-
-def test_the_hint_decides_first(rng):
-    scores = random_scores(rng, n=30, m=3)
-    top = int(np.argmax(scores.at(np.full(3, 3.0))))
-    answer, values, how = reaches_top(scores, top, 1, hint=np.full(3, 3.0))
-    assert answer == "yes" and how in {"hint", "interval"} and values is not None

@@ -17,7 +17,6 @@ from ombud.probes.models.retrained import TrainedBox, closed_form
 from ombud.probes.outcomes import (
     FrozenOutcome,
     RetrainedOutcome,
-    frozen_consistency,
     score_histories,
 )
 from ombud.probes.reachability import Reachability, single_reach
@@ -389,11 +388,3 @@ def test_edits_are_shown_as_edits():
     assert Edit(1, None, 3.0).kind == "add"
     model = ExplicitALS(factors=2).fit(trained("explicit-als").interactions)
     assert open_box(model).affine
-
-
-def test_the_fold_in_is_compared_with_the_lists_of_the_model(model_name):
-    model = trained(model_name)
-    found = frozen_consistency(model, range(10), K)
-    assert found.users == 10 and 0 <= found.share <= 1 and found.overlap >= found.share - 1e-9
-    if not model_name.startswith(("svd", "explicit-als", "implicit-als")):
-        assert found.share == 1  # nothing was trained for a user alone

@@ -15,8 +15,9 @@ from ombud.data.dataset import Dataset
 from ombud.data.texts import Texts
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.delicate.groups import dictionary_of, text_groups
 from ombud.questions.delicate.metrics import Recall
+from ombud.questions.delicate.options import dictionary_of
+from ombud.questions.delicate.preset import text_groups
 from ombud.questions.tautologies import BY_TERMS, lists_named, tautologies
 from ombud.stats import Estimate
 from ombud.text.tagging import STATED

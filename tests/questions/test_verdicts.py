@@ -1,107 +1,148 @@
-"""Numbers that meet: in every sentence of every preset, levels and difference agree as printed."""
+"""Numbers that meet: in every preset, levels and difference agree as printed, from one estimate.
+
+Each preset has every option on, in a world with effects and in one without. What is checked is the
+data behind each phrase: findings, folded findings, lines of the summary, cards.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ombud.audits import Audit, Plan, Result
+from ombud.audits import Result
 from ombud.report import Report
-from ombud.report.model import Finding, Verdict, plain
+from ombud.report.card import SystemCard
+from ombud.report.context import role_of
+from ombud.report.model import Finding, Verdict, is_early, plain
 
-_RENAMING = Path(__file__).with_name("test_renaming.py")
-
-
-def _made(name: str) -> Callable[[Path], Result]:
-    spec = importlib.util.spec_from_file_location("renaming", _RENAMING)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    made: Callable[[Path], Result] = getattr(module, name)
-    return made
+PRESETS = ("warnings", "suppression", "authors", "delicate", "counterfactual")
+QUIET = tuple(f"{name} without effects" for name in PRESETS)
 
 
-def quiet(folder: Path) -> Result:
-    """Recommenders that recommend at random: nothing is planted."""
-    plan: dict[str, Any] = {
-        "preset": "warnings",
-        "seed": 5,
-        "data": {"source": "small", "options": {"seed": 3}},
-        "by": ["gender"],
-        "options": {"k": 10, "accuracy_at": [10], "trained": ["Random"], "bounds": False},
-        "statistics": {"replicates": 100},
-    }
-    return Audit.from_plan(Plan.from_dict(plan)).run()
+@pytest.fixture(scope="module", params=[*PRESETS, *QUIET, "plain"])
+def report(request: pytest.FixtureRequest, preset_result: Callable[[str], Result]) -> Report:
+    return Report(preset_result(request.param))
 
 
-WORLDS: dict[str, Callable[[Path], Result]] = {
-    "warnings": _made("warnings"),
-    "suppression": _made("suppression"),
-    "share gap": _made("plain"),
-    "without effects": quiet,
-}
+def phrases(verdict: Verdict) -> list[Finding]:
+    """Every finding that is put into words: open, early, folded, or leading a line."""
+    found = [*verdict.findings, *verdict.early]
+    found += [one for finding in found for one in finding.related]
+    return found + [s.lead for s in verdict.systems if s.lead is not None]
 
 
-@pytest.fixture(scope="module", params=WORLDS)
-def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return WORLDS[request.param](tmp_path_factory.mktemp("world"))
-
-
-def findings(verdict: Verdict) -> list[Finding]:
-    leading = [*verdict.findings, *verdict.early]
-    return [*leading, *(one for finding in leading for one in finding.related)]
-
-
-def number(text: str) -> float:
-    found = re.search(r"[+\u2212-]?[\d,]+(?:\.\d+)?", text)
+def printed(text: str) -> tuple[float, float]:
+    """Return a number as printed, and half of its last digit."""
+    found = re.search(r"[+\u2212-]?[\d,]+(?:\.(\d+))?", text)
     assert found is not None, text
-    return float(found[0].replace("\u2212", "-").replace(",", ""))
+    number = float(found[0].replace("\u2212", "-").replace(",", ""))
+    return number, 0.5 * 10.0 ** -len(found[1] or "") + 1e-9
 
 
-def test_levels_and_differences_agree_as_printed(result: Result) -> None:
-    for verdict in Report(result).verdicts:
-        for finding in findings(verdict):
-            if not finding.levels:
-                assert not re.search(r"\d%", plain(finding.sentence)), plain(finding.sentence)
-                continue
-            level, other = (number(one.text) for one in finding.levels)
-            size = number(finding.size)
-            assert plain(finding.sentence).count(finding.levels[0].text) >= 1
-            places = len(finding.size.partition(".")[2].split(" ")[0].rstrip("%"))
-            if "points" in finding.size:
-                assert level - other == pytest.approx(size, abs=1e-9)
-            elif "times" in finding.size:
-                assert round(level / other, places) == pytest.approx(size)
-            else:
-                assert round(100 * (level / other - 1), places) == pytest.approx(size)
+def test_levels_and_differences_agree_as_printed(report: Report) -> None:
+    for finding in (f for verdict in report.verdicts for f in phrases(verdict)):
+        e, sentence = finding.estimate, plain(finding.sentence)
+        assert e.value is not None
+        if not finding.size:
+            assert is_early(e) and not re.search(r"\d%", sentence), sentence
+            continue
+        assert finding.size in plain(finding.evidence)
+        size, half = printed(finding.size)
+        if not finding.levels:
+            assert set(re.findall(r"[\d.]+%", sentence)) <= {finding.size}, sentence
+            continue
+        (level, a), (other, b) = (printed(one.text) for one in finding.levels)
+        values = [one.value for one in finding.levels]
+        # Shares are printed in percent, counts per 100 items; scores as they are.
+        factor = 100 if abs(level - 100 * values[0]) <= a else 1
+        assert abs(level - factor * values[0]) <= a and abs(other - factor * values[1]) <= b
+        assert finding.levels[0].text in sentence
+        # As printed, and from one estimate.
+        if "times" in finding.size:
+            assert abs(level / other - size) <= half, sentence
+            assert values[0] / values[1] == pytest.approx(e.value, rel=1e-6), sentence
+        elif "points" in finding.size or "%" not in finding.size:
+            assert abs(level - other - size) <= half, sentence
+            assert values[0] - values[1] == pytest.approx(e.value, abs=1e-9), sentence
+        else:
+            assert abs(100 * (level / other - 1) - size) <= half, sentence
+            assert values[0] / values[1] - 1 == pytest.approx(e.value, rel=1e-6), sentence
 
 
-def test_every_count_is_of_the_family(result: Result) -> None:
-    for verdict in Report(result).verdicts:
-        told = verdict.to_dict()["comparisons"]
-        assert told["harmful"] <= told["tested"] <= len(verdict.family.estimates)
-        members = {id(e) for e in verdict.family.estimates}
-        assert all(id(f.estimate) in members for f in findings(verdict))
-        corrections = {e.correction for e in verdict.family.estimates if e.correction}
-        if verdict.name != "general" and result.plan.statistics.correction != "none":
-            assert len(corrections) <= 1, corrections
+def test_summary_card_and_stored_verdict_hold_the_same_findings(report: Report) -> None:
+    made = [verdict.to_dict() for verdict in report.verdicts]
+    assert json.loads(json.dumps(list(report.result.verdicts), allow_nan=False)) == json.loads(
+        json.dumps(made)
+    )
+    card = {entry.name: entry for entry in SystemCard.of([report.result]).entries}
+    for verdict in report.verdicts:
+        leading = [*verdict.findings, *verdict.early]
+        for status in verdict.systems:
+            if status.lead is not None:
+                assert status.lead in leading and status.lead.estimate.system == status.system
+        entry = card[verdict.name]
+        assert entry.answer == verdict.answer and entry.headline == verdict.headline
+        assert entry.finding is None or entry.finding in leading
 
 
-def test_the_verdict_is_plain_data_and_fits_a_terminal(result: Result) -> None:
-    report = Report(result)
-    assert json.loads(json.dumps(list(result.verdicts), allow_nan=False))
+def test_every_count_is_of_the_family(report: Report) -> None:
+    correction = report.result.plan.statistics.correction
+    counts: set[int] = set()
+    for verdict in report.verdicts:
+        family, told = verdict.family, verdict.to_dict()["comparisons"]
+        assert told["harmful"] <= told["tested"] <= len(family.estimates)
+        members = {id(e) for e in family.estimates}
+        assert all(id(f.estimate) in members for f in phrases(verdict))
+        used = {e.correction for e in family.estimates if e.correction}
+        if verdict.name != "general" and correction != "none":
+            assert len(used) <= 1, used
+        counts |= {told["tested"], told["harmful"], told["not_tested"], len(family.estimates)}
+        counts |= {family.number("too small")}
+        keys = [(e.key, role_of(e)) for e in family.estimates]
+        counts |= {keys.count(key) for key in keys}
+    shown = re.findall(r"(\d[\d,]*) (?:more )?comparisons?\b", report.markdown())
+    assert {int(n.replace(",", "")) for n in shown} <= counts
+
+
+def test_baselines_never_lead_and_early_signs_are_no_headline(report: Report) -> None:
+    card = {entry.name: entry for entry in SystemCard.of([report.result]).entries}
+    for verdict in report.verdicts:
+        references = {s.system for s in verdict.systems if s.reference}
+        audited = {s.system for s in verdict.systems} - references
+        assert audited or not verdict.systems
+        order = [s.reference for s in verdict.systems]
+        assert order == sorted(order)
+        decided = {f.estimate.system for f in verdict.findings} & audited
+        assert (verdict.answer in {"yes", "mixed"}) == bool(decided)
+        led = [card[verdict.name].finding, *verdict.findings[:1]]
+        assert all(f is None or f.estimate.system in audited for f in led)
+        named = [s.name for s in verdict.systems if s.reference]
+        assert not any(name in plain(verdict.headline) for name in named)
+        assert all(is_early(f.estimate) for f in verdict.early)
+        assert not any(is_early(f.estimate) for f in verdict.findings)
+        assert not any(is_early(o.estimate) for f in verdict.findings for o in f.related)
+
+
+def test_the_verdict_is_short_and_plain(report: Report) -> None:
     assert len(report.lines()) <= 24
     for verdict in report.verdicts:
         for word in ("places", "of every 100", "interval", "clear after correction"):
             assert word not in plain(verdict.headline)
 
 
-def test_every_estimate_is_in_a_table(result: Result) -> None:
-    page = Report(result).page
-    assert page.numbers is not None and len(page.numbers.rows) == len(result.estimates)
+def test_every_estimate_is_in_a_table(report: Report) -> None:
+    numbers = report.page.numbers
+    assert numbers is not None and len(numbers.rows) == len(report.result.estimates)
+
+
+def test_the_worlds_hold_what_the_tests_are_about(preset_result: Callable[[str], Result]) -> None:
+    """Effects, none, an early sign, a baseline with a difference: else nothing is tested."""
+    made = {name: Report(preset_result(name)).verdicts[0] for name in (*PRESETS, *QUIET)}
+    assert all(made[name].findings for name in PRESETS if name != "counterfactual")
+    assert not any(made[name].answer == "yes" for name in QUIET)
+    assert any(verdict.early for verdict in made.values())
+    references = [s for verdict in made.values() for s in verdict.systems if s.reference]
+    assert any(s.mark == "finding" for s in references)

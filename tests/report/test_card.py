@@ -16,7 +16,7 @@ from ombud.report.verdict import verdicts_of
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     folder = tmp_path_factory.mktemp("demo")
-    plans = write_demo(folder / "demo", seed=7)
+    plans = write_demo(folder / "demo", seed=7)[:2]
     return [Audit.from_plan(Plan.load(p)).run(folder / "demo" / p.stem) for p in plans]
 
 
@@ -62,9 +62,9 @@ def test_the_page_is_small_links_reports_and_loads_nothing(
     card = SystemCard.of(results, title="<b>&").linked(results[0].folder.parent)
     page = card.html()
     assert len(page.encode()) < 200_000
-    assert 'href="recommenders/report.html"' in page
+    assert 'href="warnings/report.html"' in page
     assert "<script" not in page and "http:" not in page and "https:" not in page
     assert "<b>&" not in page and "&lt;b&gt;&amp;" in page
     text = card.markdown()
     assert text.startswith("# \\<b\\>\\&") and text.count("## ") == len(QUESTIONS)
-    assert "Not asked." in text and "[report](<recommenders/report.html>)" in text
+    assert "Not asked." in text and "[report](<warnings/report.html>)" in text

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.report.display import count, joined, plural, shorten, unique_names, visible
+from ombud.report.display import count, joined, plural, shorten, visible
 
 
 @given(st.text())
@@ -48,12 +48,6 @@ def test_hidden_characters(text: str, shown: str) -> None:
 
 def test_stacks_of_marks_are_cut() -> None:
     assert len(visible("Z" + "\u0301" * 100)) == 4
-
-
-@given(st.lists(st.text(max_size=60)), st.integers(8, 40))
-def test_different_names_never_look_equal(names: list[str], limit: int) -> None:
-    forms = unique_names(names, limit)
-    assert len(set(forms.values())) == len(set(names))
 
 
 @given(st.text(), st.integers(5, 50))

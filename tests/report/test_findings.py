@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ombud.audits.result import Result
-from ombud.report.findings import Sign, by_sign, families, nearest_end, reading
+from ombud.report.findings import Sign, by_sign, nearest_end, reading
 from ombud.stats.estimate import Estimate
 
 BASE = Estimate(metric="m", value=0.2, interval=(0.1, 0.3), method="x", n=9, null=0.0)
@@ -34,21 +33,6 @@ WIDE = BASE.replace(interval=(-0.1, 0.5))
 )
 def test_reading(estimate: Estimate, sign: Sign) -> None:
     assert reading(estimate) == sign
-
-
-def test_families_partition_the_result(ordinary: Result) -> None:
-    found = [e for f in families(ordinary) for e in f.estimates]
-    assert sorted(map(id, found)) == sorted(map(id, ordinary.estimates))
-    kinds = [(f.metric.title, f.kind) for f in families(ordinary)]
-    assert len(kinds) == len(set(kinds)) == 8
-
-
-def test_an_estimate_of_an_unlisted_metric_is_kept() -> None:
-    from ombud.audits.plan import Plan
-
-    result = Result(Plan(), (BASE,))
-    assert [f.metric.title for f in families(result)] == ["m"]
-    assert [f.kind for f in families(result)] == ["overall"]
 
 
 def test_what_is_certain_to_be_large_comes_first() -> None:

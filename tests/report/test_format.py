@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.report.format import (
+from ombud.report.numbers import (
     decimals_for,
     estimate_text,
     number_text,
     p_text,
-    shared_decimals,
 )
 from ombud.stats.estimate import Estimate
 
@@ -54,7 +53,6 @@ def test_a_sign_is_given_when_wanted() -> None:
 
 def test_a_narrow_interval_keeps_its_own_decimals_in_a_coarse_column() -> None:
     assert estimate_text(of(0.0004, 0.0003, 0.0005), 2) == "0.00040 [0.00030, 0.00050]"
-    assert shared_decimals([of(0.25, 0.2, 0.31)] * 3 + [of(0.0004, 0.0003, 0.0005)]) == 2
 
 
 @given(
@@ -82,5 +80,4 @@ def test_p_values_are_short(p: float) -> None:
 def test_other_numbers() -> None:
     assert number_text(1234567.0, 0) == "1,234,567"
     assert decimals_for(Estimate.undefined(metric="m", reason="r", n=0)) == 0
-    assert shared_decimals([]) is None
     assert p_text(None) == "–"

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -18,14 +19,14 @@ from hypothesis import strategies as st
 
 from ombud import registry
 from ombud.audits.result import Result
-from ombud.errors import PlanError
-from ombud.report import FORMATS, Report, Section
-from ombud.report.blocks import Bullets, Note, paragraph
+from ombud.errors import PlanError, RegistryError
+from ombud.report import FORMATS, Report, part, plots
 from ombud.report.context import Context
 from ombud.report.html import script_json
 from ombud.report.latex import escape_latex
 from ombud.report.markdown import _escaped
-from ombud.report.model import Table
+from ombud.report.model import Chart, Table, Text
+from ombud.report.show import Alert, Custom, Part, Say
 
 VOID = {"meta", "img", "br", "link", "input"}
 DRAWN = {"path", "line", "circle", "rect"}
@@ -106,20 +107,34 @@ def test_unknown_endings_are_refused(moderator: Result, tmp_path: Path, name: st
         Report(moderator).save(tmp_path / name)
 
 
-def test_a_section_of_a_preset_plugs_in(moderator: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = registry._things["section"]
-    monkeypatch.setitem(registry._things, "section", dict(known))
+def test_a_section_of_a_plugin_plugs_in(moderator: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._things, "section", dict(registry._things["section"]))
+
+    def hello(context: Context) -> Text | None:
+        return ("Hello.",) if context.result.plan.preset == "mine" else None
 
     @registry.section("mine")
-    def mine(result: Result) -> Section | None:
-        if result.plan.preset != "mine":
-            return None
-        return Section("Of my preset", (paragraph("Hello."),), order=250)
+    def mine() -> Part:
+        return part("Of my preset", Say((hello,)), Alert("Read this", lambda _: [("Careful.",)]))
 
-    assert "Of my preset" not in [s.title for s in Report(moderator).sections]
+    @registry.section("silent")
+    def silent() -> Part:
+        return part("Silent", Say((lambda _: None,)))
+
     plan = moderator.plan.model_copy(update={"preset": "mine"})
-    titles = [s.title for s in Report(replace(moderator, plan=plan)).sections]
-    assert "Of my preset" in titles
+    report = Report(replace(moderator, plan=plan))
+    titles = [s.title for s in report.sections]
+    assert "Of my preset" in titles and "Silent" not in titles
+    assert "**Read this**\n\nCareful." in report.markdown()
+    assert '<div class="alert"><h3>Read this</h3><p>Careful.</p>' in report.html()
+
+
+def test_a_section_of_the_old_form_is_refused() -> None:
+    with pytest.raises(RegistryError, match=r"a section is declared now\. Return ombud\.report"):
+
+        @registry.section("old")
+        def old(result: Result) -> None:
+            """A section as it was."""
 
 
 def test_a_report_is_a_pure_function(moderator: Result) -> None:
@@ -167,16 +182,23 @@ def test_the_policy_names_exactly_the_embedded_script(page: Page) -> None:
     assert set(re.findall(r"'sha256-([^']+)'", script_part)) == hashes
 
 
+def texts_of(column: dict[str, Any]) -> list[str]:
+    """Return the texts of a column of all numbers, as the page's script reads them."""
+    runs, of = column.get("runs"), column["of"]
+    if runs is not None:
+        return [of[at] for at, n in zip(runs[::2], runs[1::2], strict=True) for _ in range(n)]
+    return [of[at] for at in column.get("at", range(len(of)))]
+
+
 def test_the_page_holds_every_estimate(ordinary: Result, page: Page) -> None:
-    columns = {c["title"]: c for c in json.loads(page.scripts[0])["columns"]}
+    columns = {c["title"]: texts_of(c) for c in json.loads(page.scripts[0])["columns"]}
     for title, field in (("Metric", "metric"), ("Key", "key"), ("Content", "label")):
         if title in columns:
-            shown = [columns[title]["of"][at] for at in columns[title]["at"]]
+            shown = columns[title]
             assert len(shown) == len(ordinary.estimates)
             wanted = [getattr(e, field)[:20] for e in ordinary.estimates]
             assert [text[:20] for text in shown] == wanted
-    values = [columns["Value"]["of"][at] for at in columns["Value"]["at"]]
-    for text, e in zip(values, ordinary.estimates, strict=True):
+    for text, e in zip(columns["Value"], ordinary.estimates, strict=True):
         assert (text == "") == (e.value is None)
         assert not text or float(text.replace(",", "")) == pytest.approx(e.value, rel=1e-3)
 
@@ -281,25 +303,30 @@ def test_save_by_ending_and_by_folder(moderator: Result, tmp_path: Path) -> None
     assert not list(tmp_path.rglob("*.part"))
 
 
+def test_charts_are_saved_as_files_of_their_own(
+    hostile: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry._things, "section", dict(registry._things["section"]))
+    names = sorted({e.label for e in hostile.estimates})
+    panels = tuple(plots.plane(n, [plots.Dot(n, 1, 1)], x=(n, 0, 2), y=(n, 0, 2)) for n in names)
+
+    @registry.section("drawn")
+    def drawn() -> Part:
+        return part("Drawn", Custom(lambda _: [Chart("drawn", "Title", "C.", "Alt", panels)]))
+
+    report = Report(hostile)
+    paths = report.save_figures(tmp_path)
+    assert [p.name for p in paths] == [f"drawn-{i}.svg" for i in range(1, len(names) + 1)]
+    for path in paths:
+        root = ElementTree.parse(path).getroot()
+        tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+        assert root.tag == "{http://www.w3.org/2000/svg}svg" and "style" in tags
+        assert not tags & {"script", "img", "image", "a"}
+
+
 def test_unknown_formats_are_refused(moderator: Result, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="no format is called 'odt'; known: html"):
         Report(moderator).save(tmp_path, formats=("odt",))
-
-
-def test_notes_of_old_sections_are_written_in_both_forms(
-    moderator: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(registry._things, "section", dict(registry._things["section"]))
-
-    @registry.section("noted")
-    def noted(result: Result) -> Section:
-        note = Note((paragraph("Careful."), Bullets((paragraph("one"),))), "Read this")
-        return Section("S", (note,), name="s")
-
-    assert "**Read this**\n\nCareful.\n\none" in Report(moderator).markdown()
-    assert '<div class="alert"><h3>Read this</h3><p>Careful.</p><p>one</p>' in (
-        Report(moderator).html()
-    )
 
 
 def test_a_notebook_shows_the_page_in_a_frame(hostile: Result) -> None:

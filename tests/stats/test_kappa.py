@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ombud.stats import cohen_kappa
-from ombud.stats.kappa import kappa_error, kappa_estimate
+from ombud.stats.agreement import kappa_error, kappa_estimate
 
 LEVELS = {"none": None, "linear": "linear", "quadratic": "quadratic"}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from ombud.stats import mean_estimate
-from ombud.stats.means import mean_interval, median_estimate, median_interval
+from ombud.stats.means import mean_interval
 
 
 def test_means_equal_scipy_column_by_column(rng) -> None:
@@ -25,34 +25,6 @@ def test_means_equal_scipy_column_by_column(rng) -> None:
     assert np.isnan(found.low[2:]).all() and found.value[3] == pytest.approx(4.2)
 
 
-@pytest.mark.parametrize("n", [5, 6, 9, 17, 60])
-def test_median_ends_equal_brute_force(n: int, rng) -> None:
-    x = np.sort(rng.normal(size=n))
-    found = median_interval(x)
-    best = None
-    for k in range(1, n // 2 + 1):
-        coverage = 1 - 2 * scipy_stats.binom.cdf(k - 1, n, 0.5)
-        if coverage >= 0.95:
-            best = (x[k - 1], x[n - k], coverage)
-    if best is None:
-        assert n == 5 and np.isnan(found.low)
-    else:
-        assert (found.low, found.high, found.coverage) == pytest.approx(best)
-    assert found.value == np.median(x)
-
-
-def test_median_columns_with_missing_units(rng) -> None:
-    values = rng.normal(size=(30, 3))
-    values[:11, 1] = np.nan
-    values[:, 2] = np.nan
-    found = median_interval(values)
-    for column in range(2):
-        x = values[~np.isnan(values[:, column]), column]
-        single = median_interval(x)
-        assert found.low[column] == single.low and found.high[column] == single.high
-    assert np.isnan(found.value[2]) and found.n.tolist() == [30, 19, 0]
-
-
 @pytest.mark.simulation
 @pytest.mark.parametrize("n", [8, 30, 101])
 def test_coverage(n: int, rng) -> None:
@@ -61,33 +33,22 @@ def test_coverage(n: int, rng) -> None:
     normal = rng.normal(3, 2, size=(n, runs))
     t = mean_interval(normal)
     assert np.mean((t.low <= 3) & (t.high >= 3)) == pytest.approx(0.95, abs=4 * error)
-    skewed = rng.exponential(size=(n, runs))
-    m = median_interval(skewed)
-    covered = np.mean((m.low <= np.log(2)) & (m.high >= np.log(2)))
-    assert covered == pytest.approx(m.coverage[0], abs=4 * error)
-    assert m.coverage[0] >= 0.95
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=6, max_size=20), st.floats(-100, 100))
 def test_shifting_units_shifts_the_interval(values: list[float], shift: float) -> None:
     x = np.array(values)
-    for method in (mean_interval, median_interval):
-        one, two = method(x), method(x + shift)
-        if not (np.isnan(one.low) or np.isnan(two.low)):
-            assert (two.low, two.value, two.high) == pytest.approx(
-                (one.low + shift, one.value + shift, one.high + shift), abs=1e-6
-            )
-            assert one.low <= one.value <= one.high
+    one, two = mean_interval(x), mean_interval(x + shift)
+    if not (np.isnan(one.low) or np.isnan(two.low)):
+        assert (two.low, two.value, two.high) == pytest.approx(
+            (one.low + shift, one.value + shift, one.high + shift), abs=1e-6
+        )
+        assert one.low <= one.value <= one.high
 
 
 def test_estimates_say_why_there_is_no_interval() -> None:
     assert mean_estimate([np.nan], metric="m").reason == "no units"
     assert mean_estimate([2.0], metric="m").method == "none: one independent unit shows no spread"
     assert mean_estimate([1.0, 2.0, 4.0], metric="m").method == "t"
-    assert median_estimate([], metric="m").reason == "no units"
-    same = median_estimate([1.0, *[2.0] * 30, 3.0], metric="m")
-    assert same.value == 2 and same.interval is None and "same value" in same.method
-    good = median_estimate(np.arange(30.0), metric="m", unit="user")
-    assert good.interval == (9.0, 20.0) and good.method == "order statistics (covers 95.7%)"
     with pytest.raises(ValueError, match="dimensions"):
         mean_interval(np.ones((1, 1, 1)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.power import NormalIndPower
 
 from ombud.stats import Estimate, smallest_effect, units_for_power
-from ombud.stats.power import power_of, standard_error, units_for_half_width
+from ombud.stats.power import standard_error, units_for_half_width
 from ombud.stats.proportions import wilson
 
 
@@ -42,7 +42,6 @@ def test_units_for_power_are_those_of_statsmodels(
             NormalIndPower().power(effect / spread, n, (1 - level) / 2, 0, alternative="larger")
         )
 
-    assert theirs(ours) == pytest.approx(power_of(spread, effect, ours, level), abs=1e-9)
     assert theirs(ours) >= power - 1e-6
     if ours > 1:
         assert theirs(ours - 1) < power + 1e-6

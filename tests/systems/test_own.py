@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.audits import Audit
+from ombud.audits.load import load_system
 from ombud.data import Dataset, Interactions, Labels, Texts
 from ombud.data.decisions import Outcome
 from ombud.errors import AuditedSystemError, PlanError
@@ -46,13 +47,25 @@ def long() -> pl.DataFrame:
         tuple(WANTED),
         dict(zip(USERS, WANTED, strict=True)),
         np.array(WANTED),
+        (np.array(WANTED), np.array([[0.9, 0.1]] * 3)),
         [np.array(items) for items in WANTED],
         [{items[0]: 0.9, items[1]: 0.1} for items in WANTED],
         [[(items[0], 2.0), (items[1], 1.0)] for items in WANTED],
         long(),
         long().to_pandas(),
     ],
-    ids=["lists", "tuple", "dict", "array", "arrays", "scores", "pairs", "polars", "pandas"],
+    ids=[
+        "lists",
+        "tuple",
+        "dict",
+        "array",
+        "ids and scores",
+        "arrays",
+        "scores",
+        "pairs",
+        "polars",
+        "pandas",
+    ],  # fmt: skip
 )
 def test_every_form_gives_the_same_lists(answer: Any) -> None:
     assert rows(answer) == WANTED
@@ -144,6 +157,19 @@ def test_a_copy_is_trained_where_that_is_asked_for(data: Dataset) -> None:
     assert not any("held-out" in e.reason for e in result.exclusions)
     with pytest.raises(PlanError, match="needs an object with fit"):
         OwnRecommender(lambda users, n: [], train_copy=True)
+
+
+def test_a_plan_trains_a_copy_where_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def created(of: str, kind: str, options: dict[str, Any]) -> Any:
+        assert options == {}
+        return Model() if kind == "popular" else RecordedDecisions({"id": [1], "flagged": [1]})
+
+    monkeypatch.setattr("ombud.audits.load.registry.create", created)
+    made = load_system("mine", {"type": "popular", "fit": True}, "recommender")
+    assert isinstance(made, OwnRecommender) and made.trainable and made.name == "mine"
+    assert isinstance(load_system("mine", {"type": "popular"}, "recommender"), Model)
+    with pytest.raises(PlanError, match="fit = true trains a copy of an object"):
+        load_system("mine", {"type": "keyword", "fit": True}, "moderator")
 
 
 def test_models_of_libraries_are_taken_as_they_are(data: Dataset) -> None:

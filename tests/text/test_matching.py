@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ombud.errors import DataError
 from ombud.text import TermMatcher, fold
-from ombud.text.automaton import Automaton
+from ombud.text.matching import Automaton
 
 PIECES = st.sampled_from(
     ["a", "A", "b", "ab", "ba", "s", "ß", "ẞ", "ſ", "ss", "İ", "ı", "é", "e\u0301", "e", "\u0301"]

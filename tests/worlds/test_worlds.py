@@ -25,7 +25,7 @@ from ombud.worlds import (
 )
 from ombud.worlds.catalogue import draw_labels, draw_popularity, numbered
 from ombud.worlds.pools import draw_pools
-from ombud.worlds.truth import probability_none
+from ombud.worlds.truth import find_group, probability_none
 
 
 def parts(world: World) -> dict[str, np.ndarray]:
@@ -288,20 +288,46 @@ def test_a_written_world_reads_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_demo_plants_what_it_says(seed: int) -> None:
     world = demo_world(seed)
-    neutral, violence, young = world.recommenders()
-    labels = world.spec.labels
+    neutral, violence, young, women = world.recommenders()
+    labels = (*world.spec.labels, "woman")
     assert (neutral.truth().mean_gap() == 0).all()
-    ratio = violence.truth().ratio_of_means()
-    assert ratio[labels.index("violence")] == pytest.approx(1.5, abs=0.01)
-    others = np.array([name != "violence" for name in labels])
-    assert ratio[others] == pytest.approx(np.ones(len(labels) - 1))
+    for system, label, factor in ((violence, "violence", 1.5), (women, "woman", 0.7)):
+        ratio = system.truth().ratio_of_means()
+        assert ratio[labels.index(label)] == pytest.approx(factor, abs=0.03)
+        others = np.array([name != label for name in labels])
+        assert ratio[others] == pytest.approx(np.ones(len(labels) - 1))
     place = labels.index("animal death")
-    assert young.truth().ratio_of_means("18-24")[place] == pytest.approx(1.8, abs=0.03)
+    assert young.truth().ratio_of_means("18-24")[place] == pytest.approx(1.8, abs=0.08)
     assert young.truth().ratio_of_means("35-49")[place] == pytest.approx(1.0)
     suppression = world.moderators()[1].truth().to_frame()
     worst = suppression.sort("suppression").tail(1)
     assert worst["group"].item() == "identity=islanders"
     assert worst["suppression"].item() > 1.7
+    missing, truth = world.moderators()[2], world.truth.texts
+    assert truth is not None
+    night = find_group(truth.groups, "night workers")
+    rates = [missing.probability[truth.harmful & some].mean() for some in (night, ~night)]
+    assert rates == pytest.approx([0.7 * 0.85, 0.85])
+    assert missing.truth().overall == pytest.approx(0.1)
+
+
+def test_a_first_user_without_attributes_can_be_written(tmp_path: Path) -> None:
+    seed = next(
+        s for s in range(40) if not small_world(s, users=20, texts=60).user_groups.members[0].any()
+    )
+    small_world(seed, users=20, texts=60).write(tmp_path, n=5, suffix=".csv")
+    assert pl.read_csv(tmp_path / "users.csv")["age"][0] is None
+
+
+def test_the_table_of_items_has_the_first_creator_where_known(tmp_path: Path) -> None:
+    world = small_world(2)
+    files = world.write(tmp_path, n=5, suffix=".csv")
+    items, creators = pl.read_csv(files["items"]), pl.read_csv(files["creators"])
+    first = creators.unique("item", keep="first", maintain_order=True)
+    joined = items.join(first, on="item", how="left")
+    unknown = joined["identity"].is_in(["unknown", "ambiguous"]).fill_null(True)
+    assert (joined["gender"].is_null() == unknown).all() and 0 < unknown.sum() < len(items)
+    assert (joined.filter(~unknown)["gender"] == joined.filter(~unknown)["identity"]).all()
 
 
 def test_worlds_are_registered() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ombud.app.settings import ProjectSettings
 from ombud.app.tables import rating_matrix, ratings_table, texts_table
-from ombud.questions.delicate.risk_ratings import (
+from ombud.questions.delicate.ratings import (
     DELICATE_FROM,
     HIGHEST_RISK,
     against_others,

@@ -12,7 +12,7 @@ from ombud.app.errors import AppError, ConflictError, NotAllowedError
 from ombud.app.people import Person
 from ombud.app.rating_queue import last_rating, open_assignment, refresh, release
 from ombud.app.settings import ANSWERS, TARGETS, ProjectSettings
-from ombud.questions.delicate.risk_ratings import HIGHEST_RISK
+from ombud.questions.delicate.ratings import HIGHEST_RISK
 
 
 def chosen(share: float, *names: object) -> bool:

@@ -190,14 +190,12 @@ def add_ratings(
         strangers = [r.rater for r in ratings if r.rater not in people]
         if not new_raters:
             faults += _unknown("raters", strangers)
-        done = set(
-            db.execute(
-                "SELECT t.name, p.name FROM assignments a JOIN texts t ON t.id = a.text "
-                "JOIN people p ON p.id = a.person WHERE t.round = 'main' AND a.repeat = 0 "
-                "AND a.state IN ('open', 'done')"
-            ).fetchall()
+        known = db.execute(
+            "SELECT t.name, p.name FROM assignments a JOIN texts t ON t.id = a.text "
+            "JOIN people p ON p.id = a.person WHERE t.round = 'main' AND a.repeat = 0 "
+            "AND a.state IN ('open', 'done')"
         )
-        done = {tuple(pair) for pair in done}
+        done = {tuple(pair) for pair in known}
         twice: list[str] = []
         for r in ratings:
             pair = (r.text, r.rater)

@@ -154,7 +154,7 @@ def adjudicate(
     ).fetchone()
     if before is not None:
         if tuple(before) == (person.id, answer, risk):
-            return
+            return  # the same click, sent twice
         raise ConflictError("this text was decided already; that decision was kept")
     row = db.execute("SELECT state FROM texts WHERE id = ?", (text,)).fetchone()
     if row is None or row[0] != "split":

@@ -22,7 +22,7 @@ import polars as pl
 from ombud.app.settings import ANSWERS, TARGETS, ProjectSettings
 from ombud.app.tables import ratings_table, texts_table
 from ombud.errors import DataError
-from ombud.questions.delicate.risk_ratings import HIGHEST_RISK
+from ombud.questions.delicate.ratings import HIGHEST_RISK
 
 _ANCHORS = (
     "a term without engagement",

@@ -13,7 +13,7 @@ import numpy as np
 from ombud.app.errors import NotAllowedError
 from ombud.app.people import Person
 from ombud.app.settings import ProjectSettings
-from ombud.questions.delicate.risk_ratings import risk_labels
+from ombud.questions.delicate.ratings import risk_labels
 
 CANNOT_VOTES = 2
 """So many votes for "cannot be judged" discard a text."""

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.app.settings import ProjectSettings
-from ombud.questions.delicate.risk_ratings import HIGHEST_RISK, risk_labels
+from ombud.questions.delicate.ratings import HIGHEST_RISK, risk_labels
 
 _RATINGS = """
 SELECT t.name AS id, t.round, p.name AS rater, a.repeat, a.attempt, a.state, a.answer, a.risk,

@@ -2,8 +2,8 @@
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.audits.audit import Audit
-from ombud.audits.expectations import Expectation, Gate
-from ombud.audits.gate import Condition
+from ombud.audits.condition import Condition
+from ombud.audits.gate import Expectation, Gate
 from ombud.audits.plan import AboutPlan, ExpectPlan, Plan
 from ombud.audits.result import TIDY_COLUMNS, MetricInfo, Result, tidy_frame
 from ombud.audits.verify import Verification, verify

@@ -6,24 +6,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from scipy import sparse
 
+from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
+from ombud.data.interactions import Interactions
+from ombud.data.labels import Labels
 from ombud.errors import PlanError
+from ombud.metrics.base import Outputs
 from ombud.metrics.engine.estimator import Settings
 from ombud.stats.estimate import Estimate
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.interactions import Interactions
-    from ombud.data.labels import Labels
-    from ombud.metrics.base import Outputs
-    from ombud.systems.base import Moderator, Progress, Recommender
+from ombud.systems.base import Moderator, Progress, Recommender
 
 
 @dataclass(frozen=True, eq=False)

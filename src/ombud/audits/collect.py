@@ -1,4 +1,4 @@
-"""Ask each system once, and keep what it said."""
+"""Ask each system once, or once in each repeat, and keep what it said."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud import registry
+from ombud.audits.plan import Plan
 from ombud.audits.run_folder import RunFolder
 from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions, Outcome
@@ -16,7 +18,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
-from ombud.errors import AuditedSystemError, PlanError
+from ombud.errors import AuditedSystemError, OmbudError, PlanError
 from ombud.metrics.base import Outputs
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.own import read_decisions, read_lists
@@ -34,51 +36,26 @@ def _unheard(text: str) -> None:
 
 @dataclass(frozen=True)
 class SystemOutputs:
-    """What one system answered.
+    """What one system answered."""
 
-    Parameters
-    ----------
-    outputs
-        Its lists or decisions.
-    predictions
-        Its predictions of held-out ratings, where a metric reads them.
-    """
-
-    outputs: Outputs
+    outputs: Outputs  # its lists or decisions
+    # Its predictions of held-out ratings, where a metric reads them.
     predictions: Predictions | None = None
 
 
 @dataclass(frozen=True)
 class OutputCollector:
-    """How systems are asked in one audit.
+    """How systems are asked in one audit."""
 
-    Parameters
-    ----------
-    data
-        The data; recommenders that can be trained are trained on its interactions.
-    users
-        The users to ask for.
-    depth
-        The length of the lists.
-    predictions
-        Whether a metric reads predicted ratings.
-    store
-        Where answers are kept, or None.
-    progress
-        Called with (done, total, note).
-    notice
-        Called with what a person should read before, or in place of, asking.
-    trained
-        Whether systems are asked more later, so that they are trained even if answers are stored.
-    """
-
-    data: Dataset
-    users: NDArray[Any]
-    depth: int
-    predictions: bool
-    store: RunFolder | None
-    progress: Progress
+    data: Dataset  # the data; recommenders that can be trained are trained on its interactions
+    users: NDArray[Any]  # the users to ask for
+    depth: int  # the length of the lists
+    predictions: bool  # whether a metric reads predicted ratings
+    store: RunFolder | None  # where answers are kept, or None
+    progress: Progress  # called with (done, total, note)
+    # Called with what a person should read before, or in place of, asking.
     notice: Callable[[str], None] = _unheard
+    # Whether systems are asked more later, so that they are trained even if answers are stored.
     trained: bool = False
 
     def announce(self, systems: Mapping[str, System]) -> None:
@@ -227,3 +204,115 @@ class OutputCollector:
             raise PlanError("predicted ratings need held-out ratings; give the plan a [split]")
         self.progress(0, 1, f"asking {name} for predictions")
         return Predictions.of_held_out(self.data.test, system.predict, self.users, name)
+
+
+REPEATS = "repeats"
+"""The folder of a result that holds what systems answered in further repeats."""
+
+_FOLDS = "k-fold"
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """What in an audit hangs on chance, beside which users or texts are in the data."""
+
+    # How often the audit was made; more than 1 brings `split` and `training` into intervals.
+    repeats: int
+    split: bool  # whether what was held out was drawn at random
+    training: bool  # whether a system is trained, or makes its lists, with a seed
+    labels: bool  # whether doubt about labels is in the intervals of some measure
+
+    @property
+    def said(self) -> str:
+        """One sentence, or two: what an interval holds, and what not."""
+        parts = []
+        if self.split:
+            parts.append("what was held out")
+        if self.training:
+            parts.append("the chance in training")
+        inside = "which users or texts happened to be in the data"
+        if self.repeats > 1 and parts:
+            inside += f", {' and '.join(parts)} (over {self.repeats} repeats)"
+        if self.labels:
+            inside += ", and doubt about labels where a measure says so"
+        text = f"An interval covers chance: {inside}."
+        if self.repeats == 1 and parts:
+            verb = "was" if len(parts) == 1 else "were"
+            text += (
+                f" It does not cover {' or '.join(parts)}, which {verb} drawn once; repeat = 5 in "
+                "the plan would bring that in."
+            )
+        return text
+
+
+def randomness_of(plan: Plan) -> Randomness:
+    """Return what hangs on chance in the audit of a plan.
+
+    Examples
+    --------
+    >>> plan = Plan(systems={"a": {"type": "svd"}}, split={"method": "per-user"}, repeat=5)
+    >>> randomness_of(plan)
+    Randomness(repeats=5, split=True, training=True, labels=False)
+    """
+    return Randomness(
+        repeats=plan.repeat,
+        split=bool(plan.split) and plan.split.get("method", "per-user") != "time",
+        training=any(_seeded(config) for config in plan.systems.values()),
+        labels=any(spec.get("votes") == "probability" for spec in plan.metrics),
+    )
+
+
+def check_repeats(plan: Plan) -> None:
+    """Refuse repeats that would all be the same, or that ask for more folds than there are."""
+    if plan.repeat == 1:
+        return
+    found = randomness_of(plan)
+    if not found.split and not found.training:
+        raise PlanError(
+            f"repeat = {plan.repeat} would repeat the same: the plan holds nothing out at random, "
+            "and no system is trained with a seed"
+        )
+    folds = int(plan.split.get("folds", 5))
+    if plan.split.get("method") == _FOLDS and plan.repeat > folds:
+        raise PlanError(f"repeat = {plan.repeat}, but the split has {folds} folds; give it more")
+
+
+def repeated_plan(plan: Plan, number: int) -> Plan:
+    """Return the plan of one repeat: another fold or split, and another seed of every system.
+
+    The plan is completed by its preset. Repeats count from 1; repeat 0 is the plan itself.
+    """
+    split = dict(plan.split)
+    if split.get("method") == _FOLDS:
+        folds = int(split.get("folds", 5))
+        split["fold"] = (int(split.get("fold", 0)) + number) % folds
+    elif split:
+        split["seed"] = int(split.get("seed", plan.seed)) + number
+    systems = {name: _reseeded(config, number) for name, config in plan.systems.items()}
+    return plan.model_copy(update={"repeat": 1, "split": split, "systems": systems})
+
+
+def _takes_seed(kind: object) -> bool:
+    try:
+        return "seed" in registry.argument_types("recommender", str(kind))
+    except OmbudError:  # a moderator, or a system from Python
+        return False
+
+
+def _trains(kind: object) -> bool:
+    # A seed of what asks a service is of its waits.
+    return kind != "http" and _takes_seed(kind)
+
+
+def _seeded(config: dict[str, Any]) -> bool:
+    inner = config.get("inner")
+    return _trains(config.get("type")) or (isinstance(inner, dict) and _seeded(inner))
+
+
+def _reseeded(config: dict[str, Any], number: int) -> dict[str, Any]:
+    made = dict(config)
+    if _trains(config.get("type")):
+        made["seed"] = int(config.get("seed", 0)) + number
+    if isinstance(config.get("inner"), dict):
+        made["inner"] = _reseeded(config["inner"], number)
+    return made

@@ -26,18 +26,11 @@ _UNITS = {"moderator": ("texts",), "recommender": ("interactions", "test")}
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed from one result to another.
+    """What changed from one result to another."""
 
-    Parameters
-    ----------
-    changes
-        Every change, by metric, system, label and group; those that stand first, the largest
-        first.
-    remarks
-        What must be known beside them: other data, other seeds, what only one result has.
-    """
-
+    # Every change, by metric, system, label and group; those that stand first, the largest first.
     changes: tuple[Estimate, ...]
+    # What must be known beside them: other data, other seeds, what only one result has.
     remarks: tuple[str, ...] = ()
 
     @property

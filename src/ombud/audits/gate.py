@@ -1,393 +1,178 @@
-"""A gate for continuous integration: fail when an estimate meets a condition.
-
-The condition is read as an expression, never executed: names of an estimate's fields, numbers and
-quoted words, ``== != < <= > >= in``, ``and or not`` and parentheses. It is true, false, or, where
-it hangs on a number that an estimate does not have, undefined (Kleene's three-valued logic).
-
-A condition that names neither ``kind`` nor ``against`` is about levels only: what a group or a
-system does, not how it compares with another. So a gate does not close because a rival improved.
-"""
+"""Limits that were declared beforehand, and whether the numbers keep to them."""
 
 from __future__ import annotations
 
-import ast
-import math
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from math import isfinite
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
 
+from ombud.audits.condition import Condition
+from ombud.audits.plan import ExpectPlan, GateFile, Plan, checked, read_toml
 from ombud.errors import PlanError
 from ombud.stats.estimate import Estimate
 
-_WORDS = ("metric", "system", "label", "group", "against", "kind")
-_NUMBERS = ("value", "low", "high", "n", "p_value", "p_adjusted")
-
-VERDICT = "verdict"
-"""What a condition names to be about the verdict of a result, and nothing else."""
-
-_UNDECIDED = "cannot tell"
-
-FIELDS = (*_WORDS, *_NUMBERS)
-"""What a condition may name; `low` and `high` are the ends of the interval."""
-
-ANSWERS = ("yes", "no clear evidence", "mixed", "cannot tell")
-"""What a verdict can be."""
-
-_Type = Literal["a word", "a list of words", "a number", "a comparison"]
-
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-}
-_DEEPEST = 50
+State = Literal["met", "not met", "undecided"]
+"""Whether the numbers keep to a limit."""
 
 
-@dataclass(frozen=True)
-class _Range:
-    """Where a number lies that is not known exactly, ends included."""
-
-    low: float
-    high: float
-
-
-def _fields(estimate: Estimate) -> dict[str, Any]:
-    low, high = estimate.interval if estimate.interval is not None else (None, None)
-    known = {name: getattr(estimate, name) for name in FIELDS if name not in {"low", "high"}}
-    return known | {"low": low, "high": high}
-
-
-@dataclass(frozen=True)
-class ConditionResult:
-    """What a condition says about some estimates.
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """What was declared beforehand, and whether it holds.
 
     Parameters
     ----------
-    met
-        The estimates that meet it.
-    undefined
-        Those that might meet it, but lack a number it asks for: no value, no interval, no p-value.
-    judged
-        How many of those that its words are about could be judged.
+    state
+        Whether it is met; *undecided* where an interval holds the limit, or is not there.
+    said
+        What was expected, in a few words.
+    limit, where, reason
+        The condition, what it is about, and why; see `ombud.audits.plan.ExpectPlan`.
+    kept, broken, undecided
+        The estimates that lie within the limit, beyond it, and on both sides.
+    fault
+        Why nothing could be judged: the words of a condition that no estimate has.
+    source
+        The file it was read from after the run; empty when the plan of the run declares it.
+    answers
+        For a limit on the verdict: the answers that decide.
     """
 
-    met: tuple[Estimate, ...]
-    undefined: tuple[Estimate, ...]
-    judged: int
+    state: State
+    said: str
+    limit: str = ""
+    where: str = ""
+    reason: str = ""
+    kept: tuple[Estimate, ...] = ()
+    broken: tuple[Estimate, ...] = ()
+    undecided: tuple[Estimate, ...] = ()
+    fault: str = ""
+    source: str = ""
+    answers: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """How many numbers decide, in words."""
+        if self.answers:
+            return f"the verdict is {' and '.join(self.answers)}"
+        total = len(self.kept) + len(self.broken) + len(self.undecided)
+        if self.fault or not total:
+            return self.fault or "nothing was judged"
+        if total == 1:
+            words = {"met": "within the limit", "not met": "beyond it"}
+            return f"the one number is {words.get(self.state, 'not clear of the limit')}"
+        parts = [f"{len(self.broken):,} beyond it"] if self.broken else []
+        parts += [f"{len(self.undecided):,} not clear"] if self.undecided else []
+        if not parts:
+            return f"all {total:,} numbers are within the limit"
+        return f"of {total:,} numbers {' and '.join(parts)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a program to read."""
+        words = ("state", "said", "limit", "where", "reason", "fault", "source")
+        counts = {name: len(getattr(self, name)) for name in ("kept", "broken", "undecided")}
+        return {name: getattr(self, name) for name in words} | {"numbers": counts}
 
 
 @dataclass(frozen=True)
-class Condition:
-    """A condition on estimates.
+class Gate:
+    """Limits, by name.
 
     Parameters
     ----------
-    text
-        Such as ``metric == "share gap@10" and low > 0.02``.
+    expect
+        The limits.
+    source
+        The name of the file they are from; empty for those of a plan.
 
     Examples
     --------
-    >>> e = Estimate(metric="gap", value=0.3, interval=(0.2, 0.4), method="wilson", n=50)
-    >>> Condition('metric == "gap" and low > 0.1').matches(e)
-    True
+    >>> gate = Gate({"small gap": ExpectPlan(limit="value <= 0.1", reason="agreed")})
+    >>> gap = Estimate(metric="gap", value=0.04, interval=(0.02, 0.06), method="wilson", n=50)
+    >>> [(one.said, one.state) for one in gate.judge([gap])]
+    [('small gap', 'met')]
     """
 
-    text: str
+    expect: Mapping[str, ExpectPlan] = field(default_factory=dict)
+    source: str = ""
 
-    def __post_init__(self) -> None:
-        result = self._type(self._tree)
-        if result != "a comparison":
-            raise PlanError(
-                f"{self.text!r} is {result}; a condition must compare, as in low > 0.02"
-            )
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read a gate from a TOML file with ``[expect]`` as a plan has it."""
+        path = Path(path)
+        return cls(checked(GateFile, read_toml(path, "gate"), str(path)).expect, path.name)
 
-    @property
-    def is_about_verdict(self) -> bool:
-        """Whether it is about the verdict of a result rather than about estimates."""
-        return self.names(VERDICT)
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """Return what a plan declares."""
+        return cls(plan.expect)
 
-    def judge_answer(self, answer: str) -> bool | None:
-        """Whether a verdict meets the condition; None for *cannot tell*, unless it is named.
-
-        Examples
-        --------
-        >>> [Condition('verdict == "yes"').judge_answer(a) for a in ("yes", "cannot tell")]
-        [True, None]
-        """
-        named = any(isinstance(n, ast.Constant) and n.value == _UNDECIDED
-                    for n in ast.walk(self._tree))  # fmt: skip
-        if answer == _UNDECIDED and not named:
-            return None
-        return self._truth(self._tree, {VERDICT: answer})
-
-    def judge(self, estimate: Estimate) -> bool | None:
-        """Whether an estimate meets the condition; None when that hangs on an undefined number."""
-        return self._truth(self._tree, _fields(estimate))
-
-    def judge_over(self, estimate: Estimate) -> bool | None:
-        """Whether the condition holds wherever in its interval the value lies.
-
-        None when it holds for a part of the interval only, and when there is no interval: the
-        data then do not decide.
-
-        Examples
-        --------
-        >>> e = Estimate(metric="gap", value=0.3, interval=(0.2, 0.4), method="wilson", n=50)
-        >>> [Condition(f"value <= {limit}").judge_over(e) for limit in (0.5, 0.3, 0.1)]
-        [True, None, False]
-        """
-        fields = _fields(estimate)
-        fields["value"] = None if estimate.interval is None else _Range(*estimate.interval)
-        return self._truth(self._tree, fields)
-
-    def matches(self, estimate: Estimate) -> bool:
-        """Whether an estimate is known to meet the condition, and is of a kind it is about."""
-        return self.covers(estimate) and self.judge(estimate) is True
-
-    def names(self, *fields: str) -> bool:
-        """Whether the condition names any of these fields."""
-        return any(isinstance(n, ast.Name) and n.id in fields for n in ast.walk(self._tree))
-
-    def covers(self, estimate: Estimate) -> bool:
-        """Whether an estimate is of a kind that the condition is about: a level, unless it says."""
-        return estimate.kind == "level" or self.names("kind", "against")
-
-    def check(self, estimates: Sequence[Estimate]) -> ConditionResult:
-        """Return which estimates meet the condition, and which could not be judged.
-
-        Raises
-        ------
-        PlanError
-            If the condition names a metric, system, label or group that no estimate has, or
-            names them together as no estimate does: such a gate would never close.
-        """
-        about = self.about(estimates)
-        judged = [(e, self.judge(e)) for e in about]
-        met = tuple(e for e, verdict in judged if verdict)
-        undefined = tuple(e for e, verdict in judged if verdict is None)
-        return ConditionResult(met, undefined, len(about) - len(undefined))
-
-    def find(self, estimates: Sequence[Estimate]) -> tuple[Estimate, ...]:
-        """Return the estimates that meet the condition; see `check`."""
-        return self.check(estimates).met
-
-    def about(
-        self, estimates: Sequence[Estimate], *, any_kind: bool = False
-    ) -> tuple[Estimate, ...]:
-        """Return the estimates that could meet the condition, whatever their numbers.
+    def judge(
+        self, estimates: Sequence[Estimate], answers: Sequence[str] = ()
+    ) -> tuple[Expectation, ...]:
+        """Return each limit with whether the estimates, or the verdicts, keep to it.
 
         Parameters
         ----------
         estimates
             Those of a result.
-        any_kind
-            Whether comparisons are meant too, though the condition names no kind.
+        answers
+            The answers to its questions (`Result.answers`), for limits on the verdict.
 
-        Raises
-        ------
-        PlanError
-            If there is none; see `check`.
+        Returns
+        -------
+        Each limit, judged.
+
+        A limit that is about nothing is undecided, and says so in `Expectation.fault`.
         """
-        self._check_words(estimates)
-        meant = [e for e in estimates if self._is_about(e)]
-        about = tuple(e for e in meant if any_kind or self.covers(e))
-        if about:
-            return about
-        if meant:
-            kinds = " or ".join(
-                f'kind == "{kind}"' for kind in dict.fromkeys(e.kind for e in meant)
-            )
-            raise PlanError(
-                f"{self.text!r} names no kind, so it is about levels only, and no level is meant; "
-                f"this gate could never close. Comparisons are meant by adding: and {kinds}"
-            )
-        raise PlanError(
-            f"{self.text!r} could hold for no estimate of this result, whatever its numbers; "
-            "this gate could never close"
+        return tuple(
+            self._judge_answers(name, one, answers)
+            if Condition(one.limit).is_about_verdict
+            else self._judge(name, one, estimates)
+            for name, one in self.expect.items()
         )
 
-    @cached_property
-    def _tree(self) -> ast.expr:
+    @property
+    def is_about_verdict(self) -> bool:
+        """Whether any limit is about the verdict."""
+        return any(Condition(one.limit).is_about_verdict for one in self.expect.values())
+
+    def _judge_answers(self, name: str, asked: ExpectPlan, answers: Sequence[str]) -> Expectation:
+        about = {"said": name, "source": self.source} | asked.model_dump()
+        limit = Condition(asked.limit)
         try:
-            return ast.parse(self.text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise PlanError(f"cannot read the condition {self.text!r}: {error}") from None
+            limit.check_answers()
+        except PlanError as error:
+            return Expectation("undecided", **about, fault=str(error))
+        if not answers:
+            return Expectation("undecided", **about, fault="the result has no verdict")
+        truths = [limit.judge_answer(answer) for answer in answers]
+        state: State = "not met" if False in truths else "undecided" if None in truths else "met"
+        return Expectation(state, **about, answers=tuple(answers))
 
-    def _type(self, node: ast.expr, depth: int = 0) -> _Type:
-        """Return what a part of the condition is; refuse what is not understood."""
-        if depth > _DEEPEST:
-            raise PlanError(f"the condition is nested more than {_DEEPEST} deep")
-        match node:
-            case ast.Name(id=name) if name == VERDICT:
-                if self.names(*FIELDS):
-                    raise PlanError(
-                        f"{self.text!r}: a condition on the verdict can name nothing else"
-                    )
-                return "a word"
-            case ast.Name(id=name) if name in FIELDS:
-                return "a word" if name in _WORDS else "a number"
-            case ast.Name(id=name):
-                known = ", ".join((*FIELDS, VERDICT))
-                raise PlanError(f"{self.text!r}: unknown name {name!r}; known: {known}")
-            case ast.Constant(value=str()):
-                return "a word"
-            case ast.Constant(value=float() as value) if not isfinite(value):
-                raise PlanError(f"{self.text!r}: a number in it is infinite")
-            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-                return "a number"
-            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) if parts:
-                if all(isinstance(p, ast.Constant) and isinstance(p.value, str) for p in parts):
-                    return "a list of words"
-            case ast.UnaryOp(op=ast.USub(), operand=part):
-                return self._needs("a number", part, "-", depth)
-            case ast.UnaryOp(op=ast.Not(), operand=part):
-                return self._needs("a comparison", part, "not", depth)
-            case ast.BoolOp(op=joint, values=parts):
-                word = "and" if isinstance(joint, ast.And) else "or"
-                for part in parts:
-                    self._needs("a comparison", part, word, depth)
-                return "a comparison"
-            case ast.Compare(left=left, ops=ops, comparators=others):
-                for op, one, other in zip(ops, (left, *others), others, strict=False):
-                    self._check_comparison(op, one, other, depth)
-                return "a comparison"
-        raise PlanError(
-            f"{self.text!r}: only names, numbers, quoted words, lists of quoted words, "
-            "comparisons, and, or, not are understood"
-        )
-
-    def _needs(self, wanted: _Type, node: ast.expr, word: str, depth: int) -> _Type:
-        result = self._type(node, depth + 1)
-        if result != wanted:
-            part = ast.unparse(node)
-            raise PlanError(f"{self.text!r}: {word!r} needs {wanted}; {part} is {result}")
-        return result
-
-    def _check_comparison(self, op: ast.cmpop, one: ast.expr, other: ast.expr, depth: int) -> None:
-        if type(op) not in _COMPARE:
-            raise PlanError(f"{self.text!r}: only == != < <= > >= in are understood")
-        left, right = (self._type(part, depth + 1) for part in (one, other))
-        if isinstance(op, ast.In | ast.NotIn):
-            fits = left == "a word" and right in {"a word", "a list of words"}
-        else:
-            fits = left == right and left in {"a word", "a number"}
-        if not fits:
-            shown = f"{ast.unparse(one)} ({left}) and {ast.unparse(other)} ({right})"
-            raise PlanError(f"{self.text!r}: {shown} cannot be compared so")
-
-    def _truth(self, node: ast.expr, fields: Mapping[str, Any]) -> bool | None:
-        match node:
-            case ast.BoolOp(op=ast.And(), values=parts):
-                return _all(self._truth(part, fields) for part in parts)
-            case ast.BoolOp(values=parts):
-                return _not(_all(_not(self._truth(part, fields)) for part in parts))
-            case ast.UnaryOp(operand=part):
-                return _not(self._truth(part, fields))
-            case ast.Compare(left=left, ops=ops, comparators=others):
-                values = [_value(part, fields) for part in (left, *others)]
-                pairs = zip(ops, values, values[1:], strict=False)
-                return _all(_compared(op, a, b) for op, a, b in pairs)
-        raise AssertionError(node)  # _type lets nothing else through
-
-    def _is_about(self, estimate: Estimate) -> bool:
-        """Whether an estimate could meet the condition if its numbers were any."""
-        unknown = _fields(estimate) | dict.fromkeys(_NUMBERS)
-        return self._truth(self._tree, unknown) is not False
-
-    def check_answers(self) -> None:
-        """Refuse a verdict that there is not: such a gate could never close."""
-        for name, op, word, shown in self._named():
-            if name == VERDICT and not any(op(known, word) for known in ANSWERS):
-                known = ", ".join(ANSWERS)
-                raise PlanError(f"no verdict is such that {shown}; there are: {known}")
-
-    def _check_words(self, estimates: Sequence[Estimate]) -> None:
-        for name, op, word, shown in self._named():
-            result = {str(getattr(e, name)) for e in estimates}
-            if not any(op(known, word) for known in result):
-                known = ", ".join(sorted(result - {""})[:8]) or "none"
-                raise PlanError(
-                    f"no estimate has {shown}, so this gate could never close; found: {known}"
-                )
-
-    def _named(self) -> Iterable[tuple[str, Callable[[str, str], bool], str, str]]:
-        """Yield every comparison of a field with a quoted word, and of each word of a list."""
-        for node in ast.walk(self._tree):
-            if not isinstance(node, ast.Compare):
-                continue
-            parts = (node.left, *node.comparators)
-            for op, one, other in zip(node.ops, parts, parts[1:], strict=False):
-                match op, one, other:
-                    case (
-                        (ast.Eq(), ast.Name(id=name), ast.Constant(value=str() as word))
-                        | (ast.Eq(), ast.Constant(value=str() as word), ast.Name(id=name))
-                    ):  # fmt: skip
-                        yield name, operator.eq, word, f"{name} == {word!r}"
-                    case ast.In(), ast.Name(id=name), ast.Constant(value=str() as word):
-                        yield name, _within, word, f"{name} in {word!r}"
-                    case ast.In(), ast.Constant(value=str() as word), ast.Name(id=name):
-                        yield name, operator.contains, word, f"{word!r} in {name}"
-                    case ast.In(), ast.Name(id=name), ast.Tuple() | ast.List() | ast.Set():
-                        for word in _value(other, {}):
-                            yield name, operator.eq, word, f"{name} == {word!r}"
+    def _judge(self, name: str, asked: ExpectPlan, estimates: Sequence[Estimate]) -> Expectation:
+        about = {"said": name, "source": self.source} | asked.model_dump()
+        limit = Condition(asked.limit)
+        found: dict[bool | None, list[Estimate]] = {True: [], False: [], None: []}
+        try:
+            for estimate in _meant(asked, limit, estimates):
+                found[limit.judge_over(estimate)].append(estimate)
+        except PlanError as error:
+            return Expectation("undecided", **about, fault=str(error))
+        state: State = "not met" if found[False] else "undecided" if found[None] else "met"
+        kept, broken, undecided = (tuple(found[truth]) for truth in (True, False, None))
+        return Expectation(state, **about, kept=kept, broken=broken, undecided=undecided)
 
 
-def _within(known: str, word: str) -> bool:
-    return bool(known) and known in word
-
-
-def _value(node: ast.expr, fields: Mapping[str, Any]) -> Any:
-    match node:
-        case ast.Name(id=name):
-            return fields[name]
-        case ast.Constant(value=value):
-            return value
-        case ast.UnaryOp(operand=part):
-            value = _value(part, fields)
-            if isinstance(value, _Range):
-                return _Range(-value.high, -value.low)
-            return None if value is None else -value
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
-            return [_value(part, fields) for part in parts]
-    raise AssertionError(node)  # Condition._type lets nothing else through
-
-
-def _compared(op: ast.cmpop, one: Any, other: Any) -> bool | None:
-    if one is None or other is None:
-        return None
-    if not isinstance(one, _Range) and not isinstance(other, _Range):
-        return bool(_COMPARE[type(op)](one, other))
-    a, b = (x if isinstance(x, _Range) else _Range(x, x) for x in (one, other))
-    match op:
-        case ast.Lt():
-            return True if a.high < b.low else False if a.low >= b.high else None
-        case ast.LtE():
-            return True if a.high <= b.low else False if a.low > b.high else None
-        case ast.Gt():
-            return _compared(ast.Lt(), b, a)
-        case ast.GtE():
-            return _compared(ast.LtE(), b, a)
-        case ast.NotEq():
-            return _not(_compared(ast.Eq(), a, b))
-    if a.high < b.low or b.high < a.low:
-        return False
-    return True if a == b and a.low == a.high and math.isfinite(a.low) else None
-
-
-def _not(truth: bool | None) -> bool | None:
-    return None if truth is None else not truth
-
-
-def _all(truths: Iterable[bool | None]) -> bool | None:
-    result = set(truths)
-    if False in result:
-        return False
-    return None if None in result else True
+def _meant(
+    asked: ExpectPlan, limit: Condition, estimates: Sequence[Estimate]
+) -> tuple[Estimate, ...]:
+    """Return the estimates that a limit is about; refuse words that no estimate has."""
+    if not asked.where:
+        return limit.about(estimates)
+    where = Condition(asked.where)
+    about = where.about(estimates, any_kind=limit.names("kind", "against"))
+    meant = [e for e in about if where.judge(e) is not False]
+    if not meant:
+        raise PlanError(f"no estimate is such that {asked.where}")
+    return limit.about(meant, any_kind=True)

@@ -12,7 +12,14 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
-from ombud.data.frames import Frame, MappedFile, open_frame, unreadable
+from ombud.data.frames import (
+    Frame,
+    MappedFile,
+    flat,
+    open_frame,
+    unreadable,
+    without_odd_rows,
+)
 from ombud.data.reading import ENDINGS, MISSING, NO, YES, Reading, file_type
 from ombud.data.tables import TABLES
 from ombud.errors import DataError, PlanError
@@ -54,13 +61,15 @@ _MEANS: dict[str, str] = {
     "prompt review kommentar beitrag nachricht inhalt satz texte commentaire comentario texto",
     "truth": "label truth groundtruth goldlabel gold toxic istoxic hate hateful ishate harmful "
     "target shouldflag abusive offensive delicate isharmful annotation annotated actual expected "
-    "human humanlabel reference giftig hass schaedlich schadlich toxique haineux verite class",
+    "human humanlabel reference giftig hass schaedlich schadlich toxique haineux verite class "
+    "truelabel ytrue actuallabel truth_label safe issafe acceptable isacceptable benign clean",
     "id": "id textid commentid postid docid messageid tweetid uuid sampleid rowid key nr nummer "
     "kennung identifiant customid",
     "outcome": "outcome decision verdict action result status entscheidung ergebnis decisions",
     "flagged": "flagged flag isflagged blocked removed predicted predictedlabel pred moderated "
     "hidden deleted rejected modelflag entfernt geloscht gesperrt markiert gemeldet supprime "
-    "signale bloque marcado",
+    "signale bloque marcado prediction ypred modelprediction modeldecision approved isapproved "
+    "allowed isallowed accepted visible published passed kept freigegeben approuve aprobado",
     "group": "group gruppe groupe",
     "attribute": "attribute",
     "cluster": "cluster template thread threadid",
@@ -71,7 +80,7 @@ _MEANS: dict[str, str] = {
     "system": "system model algorithm algo recommender moderator variant arm modell modele systeme",
     "annotator": "annotator rater worker annotatorid judge coder reviewer bewerter annotateur",
     "items": "items recommendations recs recommended recommendeditems topk list itemids itemlist "
-    "toplist empfehlungen recommandations",
+    "ids toplist empfehlungen recommandations prediction predictions predicteditems topitems",
 }
 _WORDS = {meaning: tuple(words.split()) for meaning, words in _MEANS.items()}
 # What a name may have besides its meaning: user_id, KundenNr, member_no.
@@ -81,10 +90,17 @@ _PLAIN = (
 )  # fmt: skip
 # Names that are an id only where nothing else is: a title, or the content of a text.
 _WEAK = ("title", "titel", "content", "contenu", "inhalt", "show", "series", "work", "media", "doc")
+# Columns whose yes means that a text is fine.
+_TURNED = (
+    "safe", "issafe", "acceptable", "isacceptable", "benign", "clean", "approved", "isapproved",
+    "allowed", "isallowed", "accepted", "visible", "published", "passed", "kept", "freigegeben",
+    "approuve", "aprobado",
+)  # fmt: skip
 _GROUPS = (
     "identity", "identities", "gender", "sex", "race", "ethnicity", "religion", "dialect",
     "language", "lang", "age", "agegroup", "orientation", "disability", "nationality", "country",
-    "region", "geschlecht", "alter", "sprache", "genre_auteur", "langue", "group", "gruppe",
+    "region", "geschlecht", "alter", "sprache", "genre_auteur", "langue", "group", "groups",
+    "gruppe", "gruppen", "groupe", "groupes", "grupo", "edad", "genero", "sexe",
 )  # fmt: skip
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
@@ -109,6 +125,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "users": ("user",),
     "items": ("item",),
 }
+_SCORES = ("score", "scores", "predictions", "distances")
 _HELD_OUT = ("test", "heldout", "holdout")
 _RETURNED = ("rec", "shown", "served", "toplist", "empfehl", "output", "pred", "run", "slate")
 _PEOPLE = ("user", "customer", "people", "member", "reader", "viewer", "profile", "nutzer", "kunde")
@@ -168,6 +185,11 @@ class Answers:
     threshold: float | None = None
     accept: bool = False
 
+    def about(self, role: str) -> bool:
+        """Whether somebody said something about the files of one role."""
+        named = {name.rpartition(".")[0].replace("-", "_") for name in self.columns}
+        return role in named or bool(self.reading.get(role))
+
 
 @dataclass(frozen=True)
 class FileRole:
@@ -195,6 +217,8 @@ class FileRole:
         Which form of saved output it has (`ombud.systems.saved_outputs.saved_form`), if any.
     frame
         The table itself, if it is not a file.
+    system
+        The system's name, if it is not that of the file.
     """
 
     path: Path
@@ -207,6 +231,7 @@ class FileRole:
     questions: tuple[Question, ...] = ()
     saved: str = ""
     frame: Any = None
+    system: str = ""
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -258,12 +283,13 @@ def read_role(
     saved = saved_form(rows.columns) if role in {None, "decisions"} else ""
     if saved and not ({"text", "comment_text"} & set(rows.columns) and role is None):
         return _saved_role(path, saved, rows, reading, answers, frame)
+    if frame is None:
+        rows = without_odd_rows(rows, path.name)
+    rows = flat(nw.from_native(rows).lazy()).collect(backend="polars").to_native()
     profiles = {name: _profile(rows[name]) for name in rows.columns}
     found = _meanings(profiles, path, role, answers.columns)
     wide = _wide_lists(rows.columns) if "user" in found else ()
     chosen = role or _role(found, profiles, path, wide)
-    questions: list[Question] = []
-    assumed: list[str] = []
     if chosen is None:
         shown = ", ".join(rows.columns[:12])
         asked = Question(
@@ -271,42 +297,205 @@ def read_role(
             f"--as ROLE={path} (one of {', '.join(r.replace('_', '-') for r in ROLES)})",
         )
         return FileRole(path, "", {}, tuple(rows.columns), questions=(asked,), frame=frame)
-    own = _own(chosen, found)
-    if chosen == "recommendations" and "item" not in own:
-        _find_lists(own, found, wide, reading, profiles, assumed, path)
-    if chosen == "labels":
-        _find_labels(own, found, rows, profiles, reading, assumed, path)
-    if chosen == "decisions" and "id" not in own and "text" in found:
-        own["id"] = found["text"]
-        assumed.append(f"{path.name}: decisions are matched with texts by the text itself")
-    missing = [one for one in _NEEDED[chosen] if one not in own and not reading.get("items")
-               and not (one == "label" and reading.get("labels"))]  # fmt: skip
-    for one in missing:
-        free = [name for name in rows.columns if name not in own.values()]
-        questions.append(
-            Question(
-                f"{path.name}: which column is the {one} of the {chosen.replace('_', ' ')}? "
-                f"Columns: {', '.join(free[:12])}.",
-                f"--map {one}=COLUMN",
-            )
-        )
-    flags = {"texts": ("label",), "decisions": ("flagged", "outcome"), "labels": ("present",)}
-    for ours in flags.get(chosen, ()):
-        if ours in own:
-            _find_words(own, ours, rows[own[ours]], reading, answers, assumed, questions, path)
-    systems = ("", ())
-    if chosen in {"recommendations", "decisions"} and found.get("system"):
-        names = rows[found["system"]].drop_nulls().cast(pl.String).str.strip_chars()
-        values = tuple(names.unique(maintain_order=True).to_list())
-        if 1 <= len(values) <= _MOST_SYSTEMS and found["system"] not in own.values():
-            systems = (found["system"], values)
-    if "annotator" in found and chosen in {"texts", "labels"}:
-        reading["votes"] = True
-        assumed.append(f"{path.name}: several rows about one thing are votes of annotators")
-    others = tuple(name for name in rows.columns if name not in own.values())
+    if role is None and answers.about(chosen):
+        return read_role(path, chosen, answers, frame)
+    table = _Table(path, chosen, rows, profiles, found, answers, reading, _own(chosen, found))
+    table.find(wide, named=role is not None)
+    others = tuple(name for name in rows.columns if name not in table.own.values())
     return FileRole(
-        path, chosen, own, others, reading, systems, tuple(assumed), tuple(questions), "", frame
-    )
+        path, chosen, table.own, others, reading, table.systems(), tuple(table.assumed),
+        tuple(table.questions), "", frame,
+    )  # fmt: skip
+
+
+@dataclass
+class _Table:
+    """The first rows of a table whose role is known, and what is recognized in them."""
+
+    path: Path
+    role: str
+    rows: pl.DataFrame
+    profiles: Mapping[str, Profile]
+    found: Mapping[str, str]
+    answers: Answers
+    reading: dict[str, Any]
+    own: dict[str, str]
+    assumed: list[str] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+
+    def assume(self, text: str) -> None:
+        self.assumed.append(f"{self.path.name}: {text}")
+
+    def ask(self, text: str, flag: str, proposal: str = "") -> None:
+        self.questions.append(Question(f"{self.path.name}: {text}", flag, proposal))
+
+    def find(self, wide: Sequence[str], *, named: bool) -> None:
+        """Find the columns of the role, and how they are written."""
+        own, found, reading, role = self.own, self.found, self.reading, self.role
+        if role == "recommendations" and "item" not in own:
+            self.find_lists(wide)
+        if role == "labels":
+            self.find_labels()
+        if role == "decisions" and "id" not in own and "text" in found:
+            own["id"] = found["text"]
+            self.assume("decisions are matched with texts by the text itself")
+        free = ", ".join([n for n in self.rows.columns if n not in own.values()][:12])
+        for one in _NEEDED[role]:
+            wide_too = reading.get("items") or (one == "label" and reading.get("labels"))
+            if one not in own and not wide_too:
+                what = f"{one} of the {role.replace('_', ' ')}"
+                self.ask(f"which column is the {what}? Columns: {free}.", f"--map {one}=COLUMN")
+        if role == "decisions" and named and not {"outcome", "flagged", "score"} & set(own):
+            self.ask(
+                f"which column says whether a text is flagged? Columns: {free}.",
+                "--map decisions.flagged=COLUMN (or --map decisions.score=COLUMN)",
+            )
+        flags = {"texts": ("label",), "decisions": ("flagged", "outcome"), "labels": ("present",)}
+        for ours in flags.get(role, ()):
+            if ours in own:
+                self.find_words(ours)
+        if "annotator" in found and role in {"texts", "labels"}:
+            reading["votes"] = True
+            self.assume("several rows about one thing are votes of annotators")
+        if role == "labels" and (reading.get("votes") or {"yes", "no"} & set(own)):
+            self.assume(
+                "a label applies, or does not, if at least 75% of the votes say so; otherwise it "
+                "is unknown ([data] threshold)"
+            )
+        elif reading.get("votes"):
+            self.assume("the majority of the votes counts; a tie is unknown")
+        if role == "labels":
+            self.find_alike()
+
+    def systems(self) -> tuple[str, tuple[str, ...]]:
+        """Return the column that names systems, and their names."""
+        column = self.found.get("system", "")
+        if self.role not in {"recommendations", "decisions"} or column in {"", *self.own.values()}:
+            return "", ()
+        names = self.rows[column].drop_nulls().cast(pl.String).str.strip_chars()
+        values = tuple(names.unique(maintain_order=True).to_list())
+        return (column, values) if 1 <= len(values) <= _MOST_SYSTEMS else ("", ())
+
+    def find_lists(self, wide: Sequence[str]) -> None:
+        """Find lists that are in one row per user."""
+        if len(wide) > 1:
+            self.reading["items"] = list(wide)
+            self.assume(f"{wide[0]} to {wide[-1]} are one list per row, best first")
+        elif "items" in self.found:
+            self.reading["items"] = [self.found["items"]]
+            self.assume(f"column {self.found['items']!r} holds the whole list, best first")
+        if self.reading.get("items"):
+            scores = [n for n, p in self.profiles.items() if p == "list" and _joined(n) in _SCORES]
+            if scores and len(self.reading["items"]) == 1:
+                self.own["score"] = scores[0]
+            self.own.pop("rank", None)
+            if self.profiles.get(self.own.get("score", "")) != "list":
+                self.own.pop("score", None)
+
+    def find_labels(self) -> None:
+        """Find labels that are columns, and several labels in one cell."""
+        if "label" not in self.own or self.profiles[self.own["label"]] == "flag":
+            flags = [
+                n for n, p in self.profiles.items() if p == "flag" and n != self.own.get("item")
+            ]
+            if flags and "labels" not in self.reading:
+                for ours in ("label", "yes", "no", "present", "state"):
+                    self.own.pop(ours, None)
+                self.reading["labels"] = flags
+                self.assume(f"the columns {', '.join(flags[:6])} are labels, one each")
+            return
+        if self.reading.get("split"):
+            return
+        if self.profiles[self.own["label"]] == "list":
+            # Arrays written as text are cut at commas; a list of its own needs no mark.
+            self.reading["split"] = ","
+            return
+        mark = several_in_a_cell(self.rows[self.own["label"]])
+        if mark:
+            self.reading["split"] = mark
+            self.assume(f"{mark!r} separates several labels in one cell")
+
+    def find_words(self, ours: str) -> None:
+        """Find which values of a column mean yes."""
+        theirs = self.own[ours]
+        values = self.rows[theirs]
+        if values.dtype.is_float():
+            whole = values.fill_nan(None)
+            if not (whole.drop_nulls() == whole.drop_nulls().round()).all():
+                return
+            values = whole.cast(pl.Int64, strict=False)
+        said = values.drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()
+        words = set(said.unique().to_list())
+        if ours == "outcome":
+            if words <= {"allowed", "flagged", "refused", "error", "unparseable"}:
+                return
+            self.own["flagged"] = self.own.pop("outcome")
+            ours = "flagged"
+        if self.reading.get("yes"):
+            return
+        open_words = words - set(MISSING)
+        if len(open_words) > _MOST_WORDS:
+            del self.own[ours]
+            if ours == "flagged" and values.dtype.is_numeric():
+                self.own.setdefault("score", theirs)
+            return
+        turned = any(word in _TURNED for word in _spellings(theirs))
+        known = words <= {*YES, *NO, *MISSING}
+        given = {word.strip().lower() for word in self.answers.yes_values}
+        if given & words and (not known or turned):
+            self.reading["yes"] = list(self.answers.yes_values)
+            return
+        if known and not turned:
+            return
+        plain = {word: _joined(word) for word in open_words}
+        yes = sorted(w for w, p in plain.items() if w in FLAGGED or p in FLAGGED or w in YES)
+        no = {w for w, p in plain.items() if w in ALLOWED or p in ALLOWED or w in NO}
+        no |= {
+            w for w in open_words if w.startswith(("not ", "non-", "non ", "no ", "not-", "nicht "))
+        }
+        yes = [word for word in yes if word not in no]
+        if turned and known:
+            yes = sorted(no)
+        elif yes and set(yes) | no == open_words:
+            self.reading["yes"] = yes
+            shown = ", ".join(map(repr, yes))
+            self.assume(f"{shown} in column {theirs!r} means yes, other words no")
+            return
+        if all(re.fullmatch(r"-?\d+", word) for word in open_words) and not turned:
+            yes = ["1"] if open_words == {"-1", "1"} else []
+        shown = ", ".join(map(repr, sorted(open_words)))
+        meant = {"label": "that a text should be flagged", "flagged": "that a text is flagged"}
+        what = meant.get(ours, "that a label applies")
+        self.ask(
+            f"which values of column {theirs!r} mean {what}? Found: {shown}.",
+            f"--read {self.role}.yes=VALUE,VALUE" if turned else "--yes-values WORD,WORD",
+            ",".join(yes),
+        )
+        if yes and self.answers.accept:
+            self.reading["yes"] = yes
+            self.assume(f"{', '.join(map(repr, yes))} in column {theirs!r} means {what}")
+
+    def find_alike(self) -> None:
+        """Ask about labels that differ in capitals and spaces alone."""
+        cells = self.rows.get_column(self.own.get("label", ""), default=pl.Series()).drop_nulls()
+        if "fold" in self.reading or cells.dtype != pl.String:
+            return
+        if self.reading.get("split"):
+            cells = cells.str.split(self.reading["split"]).explode().str.strip_chars(" []\"'")
+        names = pl.DataFrame({"name": cells.unique(maintain_order=True)})
+        plain = pl.col("name").str.strip_chars().str.to_lowercase()
+        alike = names.filter(plain.is_duplicated())["name"].to_list()
+        if not alike:
+            return
+        shown = ", ".join(map(repr, sorted(alike)[:6]))
+        self.ask(
+            f"labels differ in capitals and spaces alone ({shown}). Are they the same?",
+            "--read labels.fold=true (or false)",
+            "--read labels.fold=true",
+        )
+        if self.answers.accept:
+            self.reading["fold"] = True
+            self.assume(f"labels that differ in capitals and spaces alone are the same ({shown})")
 
 
 def _holds_lists(path: Path) -> bool:
@@ -338,8 +527,9 @@ def _saved_role(
             asked = f"{path.name}: which labels mean flagged? Found: {', '.join(labels[:12])}."
             questions.append(Question(asked, "--yes-values LABEL,LABEL"))
     return FileRole(
-        path, "decisions", {}, (), reading, questions=tuple(questions), saved=saved, frame=frame
-    )
+        path, "decisions", {}, tuple(rows.columns), reading, questions=tuple(questions),
+        saved=saved, frame=frame,
+    )  # fmt: skip
 
 
 def _own(role: str, found: Mapping[str, str]) -> dict[str, str]:
@@ -353,52 +543,11 @@ def _own(role: str, found: Mapping[str, str]) -> dict[str, str]:
     return own
 
 
-def _find_lists(
-    own: dict[str, str],
-    found: Mapping[str, str],
-    wide: Sequence[str],
-    reading: dict[str, Any],
-    profiles: Mapping[str, Profile],
-    assumed: list[str],
-    path: Path,
-) -> None:
-    """Find lists that are in one row per user."""
-    if len(wide) > 1:
-        reading["items"] = list(wide)
-        assumed.append(f"{path.name}: {wide[0]} to {wide[-1]} are one list per row, best first")
-    elif "items" in found:
-        reading["items"] = [found["items"]]
-        assumed.append(f"{path.name}: column {found['items']!r} holds the whole list, best first")
-    if reading.get("items"):
-        for ours in ("rank", *(("score",) if profiles.get(own.get("score", "")) != "list" else ())):
-            own.pop(ours, None)
-
-
-def _find_labels(
-    own: dict[str, str],
-    found: Mapping[str, str],
-    rows: pl.DataFrame,
-    profiles: Mapping[str, Profile],
-    reading: dict[str, Any],
-    assumed: list[str],
-    path: Path,
-) -> None:
-    """Find labels that are columns, and several labels in one cell."""
-    if "label" not in own or profiles[own["label"]] == "flag":
-        flags = [n for n, p in profiles.items() if p == "flag" and n != own.get("item")]
-        if flags and "labels" not in reading:
-            for ours in ("label", "yes", "no", "present", "state"):
-                own.pop(ours, None)
-            reading["labels"] = flags
-            assumed.append(f"{path.name}: the columns {', '.join(flags[:6])} are labels, one each")
-        return
-    if reading.get("split"):
-        return
-    if profiles[own["label"]] == "list":
-        # Arrays written as text are cut at commas; a list of its own needs no mark.
-        reading["split"] = ","
-        return
-    cells = rows[own["label"]].drop_nulls().cast(pl.String)
+def several_in_a_cell(values: pl.Series) -> str:
+    """Return what separates several names in one cell of a column; empty if nothing does."""
+    if not (values.dtype in (pl.String, pl.Categorical) or isinstance(values.dtype, pl.Enum)):
+        return ""
+    cells = values.drop_nulls().cast(pl.String)
     for mark in ("|", ";", ","):
         several = cells.str.contains(mark, literal=True)
         if not several.any():
@@ -406,62 +555,8 @@ def _find_labels(
         parts = cells.str.split(mark).explode().str.strip_chars(" []\"'")
         # Labels come again in other cells; the parts of one long name do not.
         if several.mean() > 0.02 and parts.n_unique() < max(parts.len() / 2, 3):  # type: ignore[operator]
-            reading["split"] = mark
-            assumed.append(f"{path.name}: {mark!r} separates several labels in one cell")
-            return
-
-
-def _find_words(
-    own: dict[str, str],
-    ours: str,
-    values: pl.Series,
-    reading: dict[str, Any],
-    answers: Answers,
-    assumed: list[str],
-    questions: list[Question],
-    path: Path,
-) -> None:
-    """Find which words of a column mean yes."""
-    known = {*YES, *NO, *MISSING}
-    if values.dtype != pl.String:
-        return
-    words = set(values.drop_nulls().str.strip_chars().str.to_lowercase().unique().to_list())
-    if ours == "outcome":
-        if words <= {"allowed", "flagged", "refused", "error", "unparseable"}:
-            return
-        own["flagged"] = own.pop("outcome")
-    if words <= known or reading.get("yes"):
-        return
-    open_words = words - set(MISSING)
-    theirs = own.get(ours, own.get("flagged", ours))
-    if answers.yes_values and {word.strip().lower() for word in answers.yes_values} & words:
-        reading["yes"] = list(answers.yes_values)
-        return
-    plain = {word: _joined(word) for word in open_words}
-    yes = sorted(w for w, p in plain.items() if w in FLAGGED or p in FLAGGED or w in YES)
-    no = {w for w, p in plain.items() if w in ALLOWED or p in ALLOWED or w in NO}
-    no |= {w for w in open_words if w.startswith(("not ", "non-", "non ", "no ", "not-", "nicht "))}
-    yes = [word for word in yes if word not in no]
-    if len(open_words) > _MOST_WORDS:
-        own.pop(ours, None)
-        own.pop("flagged", None)
-        return
-    if yes and set(yes) | no == open_words:
-        reading["yes"] = yes
-        shown = ", ".join(map(repr, yes))
-        assumed.append(f"{path.name}: {shown} in column {theirs!r} means yes, other words no")
-        return
-    shown = ", ".join(map(repr, sorted(open_words)))
-    questions.append(
-        Question(
-            f"{path.name}: which words of column {theirs!r} mean that a text is flagged or a label "
-            f"applies? Found: {shown}.",
-            "--yes-values WORD,WORD",
-            ",".join(yes),
-        )
-    )
-    if yes and answers.accept:
-        reading["yes"] = yes
+            return mark
+    return ""
 
 
 def _tokens(name: str) -> list[str]:
@@ -481,6 +576,9 @@ def _spellings(name: str) -> list[str]:
     tokens = _tokens(name)
     bare = [word for word in tokens if word not in _PLAIN]
     made = ["".join(tokens), "".join(bare)]
+    if "." in name:  # a part of an object: comment.body
+        last = "".join(_tokens(name.rpartition(".")[2]))
+        made += [last] if last not in _PLAIN else []
     singular = [word.removesuffix("s").removesuffix("n") for word in made]
     return [word for word in dict.fromkeys([*made, *singular]) if word]
 
@@ -513,6 +611,11 @@ def _meanings(
                      and n not in found.values() and _fits(meaning, profiles[n])]  # fmt: skip
             if len(named) == 1:
                 found[meaning] = named[0]
+    if "id" in found and any(word in _WEAK for word in _spellings(found.get("item", ""))):
+        # A title beside an id is no id.
+        about_texts = {"text", "flagged", "outcome", "score"} & set(found)
+        found.update({"item": found["id"]} if not about_texts else {})
+        found = {k: v for k, v in found.items() if k != "item" or not about_texts}
     stem = _joined(path.stem)
     for meaning, words in (("user", _PEOPLE), ("item", _THINGS)):
         # users.csv may call the user "id".
@@ -559,6 +662,12 @@ def _profile(values: pl.Series) -> Profile:
         return "flag"
     if kept.str.contains(r"^[+-]?\d+(\.0+)?$").all():
         return "whole"
+    # Several ids in one cell: "1003 1017 1040"; not 1 234 567.
+    ids = kept.str.contains(r"^[\[(]?\w*\d\w*([ ,;|]+\w*\d\w*)*[\])]?$").all()
+    thousands = kept.str.contains(r"^\d{1,3}([ ,]\d{3})+$").all()
+    several = (kept.str.count_matches(r"[ ,;|]+") > 1).mean()
+    if ids and not thousands and several > 0.5:  # type: ignore[operator]
+        return "list"
     if kept.str.contains(r"^[+-]?[\d.,' \u00a0]*\d ?%?$").all():
         return "number"
     if kept.str.contains(r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ,].*)?$").all():
@@ -646,7 +755,7 @@ def _role(
 
 def group_columns(role: FileRole) -> list[str]:
     """Return the columns of texts that name groups of people."""
-    return [name for name in role.others if _joined(name) in _GROUPS]
+    return [n for n in role.others if {_joined(n), *_tokens(n)} & set(_GROUPS)]
 
 
 def named_role(word: str) -> tuple[str | None, Path]:

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ombud import registry
-from ombud.audits.faults import build_all
-from ombud.audits.plan import DataPlan, Plan
+from ombud.audits.plan import DataPlan, Plan, build_all
 from ombud.audits.presets import prepared
 from ombud.data.card import Card
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import MappedFile, open_frame
+from ombud.data.frames import MappedFile, flat, open_frame
 from ombud.data.items import LABEL, LABEL_WORDS
 from ombud.data.reading import Reading
 from ombud.data.splits import split
@@ -25,6 +24,7 @@ from ombud.files import hash_file
 from ombud.metrics.base import Metric
 from ombud.registry import hint
 from ombud.systems.base import Moderator, Recommender
+from ombud.systems.own import OwnRecommender
 
 
 def load_data(
@@ -170,7 +170,7 @@ def _changed_forms(plan: Plan) -> list[Exclusion]:
         reading = plan.data.reading.get(table, {})
         plain = {k: v for k, v in reading.items() if k in {"separator", "encoding", "names"}}
         file = MappedFile(path, reading=Reading.from_dict(plain, f"[data.reading.{table}]"))
-        now = open_frame(file)[0].collect_schema().names()
+        now = flat(open_frame(file)[0]).collect_schema().names()
         new = [name for name in now if name not in before]
         gone = [name for name in before if name not in now]
         parts = [f"new columns: {', '.join(new)}"] if new else []
@@ -279,8 +279,23 @@ def load_system(
             if wanted in options:
                 raise PlanError(f"system {name!r}: url and base_url are the same; remove one")
             options[wanted] = options.pop(given)
+    train = options.pop("fit", False) if "fit" not in known_options else False
+    if not isinstance(train, bool):
+        raise PlanError(f"system {name!r}: fit is {train!r}; expected true or false")
     made: Recommender | Moderator = registry.create(of, kind, options)
-    return made
+    if not train or getattr(made, "trainable", False):
+        return made
+    if of == "moderator" or not callable(getattr(made, "fit", None)) or _has_own_fit(made):
+        raise PlanError(
+            f"system {name!r}: fit = true trains a copy of an object that has fit(interactions); "
+            f"{kind!r} has none. Remove fit"
+        )
+    return OwnRecommender(made, name, train_copy=True)
+
+
+def _has_own_fit(system: Any) -> bool:
+    """Whether a system is one of ombud's that are not trained: their `fit` does nothing."""
+    return isinstance(system, Recommender) and type(system).fit is Recommender.fit
 
 
 def what_systems_are(

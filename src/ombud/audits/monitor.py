@@ -26,53 +26,33 @@ _Key = tuple[str, str, str, str, str]
 
 
 class Point(NamedTuple):
-    """One result in a chart.
+    """One result in a chart."""
 
-    Parameters
-    ----------
-    result
-        The name of the result.
-    value, interval
-        The number and its interval, as the result tells them.
-    low, high
-        Where the number would be expected if nothing had changed, given how many numbers are
-        looked at; None where it cannot be said.
-    p
-        How surprising the change from the reference is, corrected over all numbers of the result.
-    alarm
-        Whether it is beyond what chance brings.
-    """
-
-    result: str
+    result: str  # the name of the result
+    # The number and its interval, as the result tells them.
     value: float | None
     interval: tuple[float, float] | None
+    # Where the number would be expected if nothing had changed, given how many numbers are looked
+    # at; None where it cannot be said.
     low: float | None
     high: float | None
+    # How surprising the change from the reference is, corrected over all numbers of the result.
     p: float | None
-    alarm: bool
+    alarm: bool  # whether it is beyond what chance brings
 
 
 @dataclass(frozen=True)
 class ControlChart:
-    """One number over the results, in their order.
+    """One number over the results, in their order."""
 
-    Parameters
-    ----------
-    metric, system, label, group, against
-        What the number is of.
-    kind
-        A level, or a ratio.
-    points
-        One for each result; the first is the reference.
-    """
-
+    # What the number is of.
     metric: str
     system: str
     label: str
     group: str
     against: str
-    kind: str
-    points: tuple[Point, ...]
+    kind: str  # a level, or a ratio
+    points: tuple[Point, ...]  # one for each result; the first is the reference
 
     @property
     def alarms(self) -> tuple[Point, ...]:
@@ -82,30 +62,15 @@ class ControlChart:
 
 @dataclass(frozen=True)
 class Watch:
-    """A series of results.
+    """A series of results."""
 
-    Parameters
-    ----------
-    names
-        The results in their order; the first is the reference.
-    charts
-        One for each number; those that alarm in the last result first.
-    false_alarms
-        The share of results that would alarm if nothing changed.
-    numbers
-        How many numbers of the last result were compared.
-    paired
-        Whether all results are on the same texts or users.
-    remarks
-        What must be known beside the charts.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the results in their order; the first is the reference
+    # One for each number; those that alarm in the last result first.
     charts: tuple[ControlChart, ...]
-    false_alarms: float
-    numbers: int
-    paired: bool
-    remarks: tuple[str, ...] = ()
+    false_alarms: float  # the share of results that would alarm if nothing changed
+    numbers: int  # how many numbers of the last result were compared
+    paired: bool  # whether all results are on the same texts or users
+    remarks: tuple[str, ...] = ()  # what must be known beside the charts
 
     @property
     def alarms(self) -> tuple[ControlChart, ...]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from inspect import cleandoc
 from textwrap import fill
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticUndefined
 
 from ombud import registry
@@ -47,8 +48,11 @@ class Options(BaseModel):
     """The options of a preset or of an analysis: each is written once, as a field.
 
     The docstring below a field is its description. Validation, ``--help``, ``ombud describe`` and
-    the documentation all read these fields. An analysis that shares options with a preset
-    inherits from the same model, whose name ends with ``Options``.
+    the documentation all read these fields. An analysis that shares options with a preset inherits
+    from the preset's model, whose name ends with ``Options``, or takes single fields from it::
+
+        class BaseRates(Options, Analysis):
+            rates: tuple[Share, ...] = DelicateOptions.field("base_rates")
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
@@ -63,6 +67,12 @@ class Options(BaseModel):
             faults = "".join(f"\n  - {self._fault(found)}" for found in error.errors())
             head = f"{self.registered_name}: {error.error_count()} of the options cannot be used"
             raise PlanError(head + faults) from None
+
+    @classmethod
+    def field(cls, name: str, *, required: bool = False) -> Any:
+        """Return an option for another model: its default, limits and description."""
+        own = cls.model_fields[name]
+        return Field(description=own.description) if required else copy(own)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:

@@ -95,6 +95,7 @@ def audit(
         raise PlanError(
             "an audit needs interactions= with recommendations, or texts= with decisions"
         )
+    # A result has the exclusions of its tables: what was noted while reading goes along there.
     data = replace(data, **{main: replace(table, exclusions=(*table.exclusions, *notes))})
     chosen = metrics if metrics is not None else _metrics(data, systems)
     return Audit(data, systems, chosen, seed=seed).run(folder)

@@ -30,14 +30,14 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from ombud import registry
-from ombud.audits.integrity import (
+from ombud.audits.plan import Plan
+from ombud.audits.provenance import (
     DEEPEST,
     Integrity,
     check_provenance,
     is_deeper,
     read_integrity,
 )
-from ombud.audits.plan import Plan
 from ombud.audits.verify import Verification, verify
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from ombud import registry
-from ombud.audits.integrity import file_hashes
+from ombud.audits.provenance import file_hashes
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
@@ -79,14 +79,8 @@ class RunFolder:
     ``run.json`` and ``plan.toml`` hold the plan as it is, terms of a keyword moderator included:
     without them the run could not be repeated. Reports show their number and hash instead.
 
-    Parameters
-    ----------
-    path
-        The folder; made if need be.
-    fingerprint
-        What identifies the run. A folder that holds another run is refused.
-    plan
-        The plan, as TOML text.
+    The folder is made if need be; one that holds a run with another fingerprint is refused. The
+    plan is TOML text.
     """
 
     def __init__(self, path: Path, fingerprint: Mapping[str, Any], plan: str) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 import tomli_w
 
 from ombud.audits.audit import Audit
-from ombud.audits.expectations import Gate
+from ombud.audits.gate import Gate
 from ombud.audits.headers import (
     ROLES,
     Answers,
@@ -22,12 +22,14 @@ from ombud.audits.headers import (
     group_columns,
     named_role,
     read_role,
+    several_in_a_cell,
 )
 from ombud.audits.load import load_metrics
 from ombud.audits.plan import ExpectPlan, Plan
 from ombud.data.frames import open_frame
 from ombud.data.labels import Labels, LabelState
-from ombud.data.reading import ENDINGS, MISSING, noting
+from ombud.data.reading import ENDINGS, MISSING, Reading, noting
+from ombud.data.values import understand
 from ombud.errors import OmbudError, PlanError
 from ombud.files import write_text
 
@@ -114,6 +116,7 @@ class Start:
         """Return everything that the files do not tell, as far as nobody answered it."""
         found = [question for role in self.roles for question in role.questions]
         found += _several(self.roles)
+        found += _unused_words(self.roles, self.answers)
         if found:
             self.asked.clear()
             for role in self.roles:
@@ -228,6 +231,12 @@ class Start:
         self._leave_out(
             by_role, ("labels", "users", "items", "test", "recommendations"), "it audits texts"
         )
+        read = {name for r in self.roles for name in (*r.columns.values(), *r.systems[:1])}
+        read |= set(extra.get("by", ()))
+        for role in by_role["texts"]:
+            rest = [name for name in role.others if name not in read]
+            if rest:
+                self.unused.append(f"{role.path.name}: columns {', '.join(rest[:12])}")
         return self._joined("What does this moderator flag?", data, systems, metrics, extra)
 
     def _joined(
@@ -245,7 +254,9 @@ class Start:
         readings = {r.role: dict(r.reading) for r in self.roles if r.role in data and r.reading}
         held |= {"reading": readings} if readings else {}
         held["form"] = {
-            r.role: [*r.columns.values(), *r.others] for r in self.roles if r.role in data
+            r.role: [*r.columns.values(), *r.others]
+            for r in self.roles
+            if r.role in data and not (r.role == "text_groups" and data["texts"] == data[r.role])
         }
         preset = _preset(data, extra)
         if preset:
@@ -320,7 +331,10 @@ class Start:
         (role,) = by_role[table]
         if "group" in role.columns:
             return
-        again = _frame(role, (unit,)).select(pl.col(unit).is_duplicated().any()).collect().item()
+        again = (
+            not role.reading.get("numbered")
+            and _frame(role, (unit,)).select(pl.col(unit).is_duplicated().any()).collect().item()
+        )
         chosen = [] if again else self._few_values(role)
         if again:
             why = f"an id of {unit} stands in more than one row"
@@ -341,12 +355,16 @@ class Start:
 
     def _few_values(self, role: FileRole) -> list[str]:
         """Return the columns that make groups: words or numbers of which there are few."""
-        lazy = pl.LazyFrame(open_frame(role.source)[0].collect().to_native())
+        opened, _ = open_frame(role.source, wanted=role.others)
+        lazy = opened.collect(backend="polars").to_native().lazy()
         schema = lazy.collect_schema()
         kept = []
         for name in role.others:
+            if name not in schema:  # it differs between rows about one thing
+                continue
             dtype = schema[name]
-            whole = dtype.is_integer() or dtype in {pl.String, pl.Boolean, pl.Categorical}
+            words = dtype in (pl.String, pl.Boolean, pl.Categorical) or isinstance(dtype, pl.Enum)
+            whole = words or dtype.is_integer()
             values = lazy.select(pl.col(name).n_unique()).collect().item() if whole else 0
             if name.endswith("_status"):
                 continue
@@ -367,6 +385,15 @@ class Start:
                 "there is no file of recommendations: the plan trains the system 'popular'; "
                 "name your own (ombud describe recorded)"
             )
+            # Lists that were not recognized must not be replaced by others.
+            trained = "" if self.unused else "the system 'popular', trained on the interactions"
+            self.asked.append(
+                Question(
+                    "No file holds recommendations, which are what is audited.",
+                    "--as recommendations=FILE",
+                    trained,
+                )
+            )
             return {"popular": {"type": "popular"}}, _LENGTH
         systems: dict[str, Any] = {}
         lengths: list[int] = []
@@ -385,6 +412,14 @@ class Start:
                 "there is no file of decisions: the plan asks a list of words that ombud holds; "
                 "name your own moderator (ombud describe recorded, http, sklearn)"
             )
+            flags = [n for role in self.roles if role.role == "texts" for n in role.others]
+            hint = f" Columns of the texts: {', '.join(flags[:12])}." if flags else ""
+            self.asked.append(
+                Question(
+                    f"No file holds decisions, which are what is audited.{hint}",
+                    "--as decisions=FILE, or --map decisions.flagged=COLUMN,COLUMN",
+                )
+            )
             return {"word list": {"type": "keyword", "builtin": "terms-identity@1"}}
         systems: dict[str, Any] = {}
         for role in roles:
@@ -392,24 +427,36 @@ class Start:
             scores = not {"outcome", "flagged"} & set(role.columns)
             if scores and role.saved in {"pipeline", "replies"}:
                 scores = self.answers.threshold is not None
-            if scores:
-                threshold = self.answers.threshold
-                if threshold is None:
-                    threshold = 0.5
-                    self.asked.append(
-                        Question(
-                            f"{role.path.name} has scores only: from which score on is a text "
-                            "flagged?",
-                            "--threshold NUMBER",
-                            "--threshold 0.5",
-                        )
-                    )
+                if not scores and "attributeScores" in role.others:
+                    from ombud.systems.moderators.perspective import Perspective
+
                     self.assumed.append(
-                        f"{role.path.name} has scores only: 0.5 and more is flagged"
+                        f"{role.path.name}: a score of {Perspective.threshold:g} and more is "
+                        "flagged, as in the adapter of Perspective; --threshold sets another"
                     )
+            if scores:
+                threshold = self._threshold(role)
                 made = {name: config | {"threshold": threshold} for name, config in made.items()}
             systems |= made
         return systems
+
+    def _threshold(self, role: FileRole) -> float:
+        """Return the score from which on a text is flagged; ask if nobody said so."""
+        low, high = _score_range(role)
+        given = self.answers.threshold
+        name = role.path.name
+        scores = f"{name} has scores only" + (f" ({low:g} to {high:g})" if low < high else "")
+        if given is not None and low < high and not low < given <= high:
+            what = "every text" if given <= low else "no text"
+            asked = f"{scores}, so that the threshold {given:g} flags {what}."
+            self.asked.append(Question(asked, "--threshold NUMBER"))
+        elif given is None:
+            usual = low >= 0 and high <= 1 and role.saved != "severities"
+            proposal = "--threshold 0.5" if usual else ""
+            asked = f"{scores}: from which score on is a text flagged?"
+            self.asked.append(Question(asked, "--threshold NUMBER", proposal))
+            self.assumed.append(f"{name} has scores only: 0.5 and more is flagged")
+        return 0.5 if given is None else given
 
     def _recorded(self, role: FileRole, taken: Mapping[str, Any]) -> dict[str, Any]:
         """Return the systems whose outputs a file holds: one, or one for each value of a column."""
@@ -421,7 +468,7 @@ class Start:
         column, names = role.systems
         if not column:
             reading = {"reading": dict(role.reading)} if role.reading else {}
-            return {_name(role.path.stem, taken): config | reading}
+            return {_name(role.system or role.path.stem, taken): config | reading}
         made: dict[str, Any] = {}
         for name in names:
             reading = {"reading": {**role.reading, "where": {column: name}}}
@@ -441,17 +488,85 @@ def _resolved(roles: Sequence[FileRole], said: set[Path], answers: Answers) -> l
                 again = read_role(role.path, "recommendations", answers, role.frame)
                 if "score" in again.columns:
                     made[made.index(role)] = again
-    for role in [one for one in made if one.role == "texts"]:
-        decided = read_role(role.path, "decisions", answers, role.frame)
-        kept = {k: v for k, v in decided.columns.items() if v != role.columns.get("label")}
-        given = {"outcome", "flagged", "score"} & set(kept)
-        if given and "id" in kept and not any(one.role == "decisions" for one in made):
-            made.append(replace(decided, columns=kept, questions=_about(decided, kept)))
+    lists = any(role.role in {"interactions", "recommendations"} for role in made)
+    for role in [one for one in made if one.role == "texts" and one.path not in said]:
+        if lists:  # a synopsis beside warnings: the table is about items
+            again = read_role(role.path, "labels", answers, role.frame)
+            found = {"item", "label"} <= set(again.columns) or again.reading.get("labels")
+            made[made.index(role)] = again if found else role
+        elif "label" not in role.columns and sum(one.role == "texts" for one in made) > 1:
+            again = read_role(role.path, "decisions", answers, role.frame)
+            if {"outcome", "flagged", "score"} & set(again.columns):
+                made[made.index(role)] = again
+    texts = [one for one in made if one.role == "texts"]
+    labels = {one.columns["label"] for one in texts if "label" in one.columns}
+    for role in [one for one in made if one.role == "text_groups" and one.path not in said]:
+        # What the texts call the truth, a second file calls what a system predicts.
+        shared = sorted(labels & set(role.others))
+        if shared and not any(one.role == "decisions" for one in made):
+            told = replace(answers, columns={**answers.columns, "decisions.flagged": shared[0]})
+            made[made.index(role)] = read_role(role.path, "decisions", told, role.frame)
+    for role in texts:
+        if not any(one.role == "decisions" for one in made):
+            made += _decided(role, answers)
         named = group_columns(role)
-        if named and "id" in role.columns and not any(o.role == "text_groups" for o in made):
-            columns = {"id": role.columns["id"]}
-            made.append(FileRole(role.path, "text_groups", columns, tuple(named), frame=role.frame))
+        if named and not any(o.role == "text_groups" for o in made):
+            columns = {"id": role.columns["id"]} if "id" in role.columns else {}
+            reading = {k: v for k, v in role.reading.items() if k not in {"yes", "no"}}
+            reading |= {} if columns else {"numbered": True}
+            part = FileRole(
+                role.path, "text_groups", columns, tuple(named), reading, frame=role.frame
+            )
+            made.append(_split_groups(part))
     return made
+
+
+def _split_groups(role: FileRole) -> FileRole:
+    """Return groups of texts in long form, if the only column of them has several in a cell."""
+    if len(role.others) != 1 or not role.columns or role.reading:
+        return role
+    (name,) = role.others
+    lazy, _ = open_frame(role.source, wanted=role.others)
+    mark = several_in_a_cell(lazy.select(name).collect(backend="polars").to_native()[name])
+    if not mark:
+        return role
+    told = f"{role.path.name}: {mark!r} separates several groups in one cell of {name!r}"
+    columns = {**role.columns, "group": name}
+    return replace(role, columns=columns, others=(), reading={"split": mark}, assumed=(told,))
+
+
+def _decided(role: FileRole, answers: Answers) -> list[FileRole]:
+    """Return the decisions that a file of texts holds too, one role for each system."""
+    given = answers.columns.get("decisions.flagged", "").split(",")
+    columns = [name.strip() for name in given if name.strip()]
+    made = []
+    for one in columns if len(columns) > 1 else [""]:
+        told = replace(answers, columns={**answers.columns, "decisions.flagged": one})
+        decided = read_role(role.path, "decisions", told if one else answers, role.frame)
+        kept = {k: v for k, v in decided.columns.items() if v != role.columns.get("label")}
+        reading, assumed = dict(decided.reading), decided.assumed
+        if "id" not in role.columns:
+            kept.pop("id", None)
+            reading["numbered"], assumed = True, ()
+        if {"outcome", "flagged", "score"} & set(kept):
+            questions = _about(decided, kept)
+            assumed = tuple(text for text in assumed if " matched " not in text)
+            made.append(
+                replace(decided, columns=kept, reading=reading, questions=questions,
+                        assumed=assumed, system=one)
+            )  # fmt: skip
+    return made
+
+
+def _score_range(role: FileRole) -> tuple[float, float]:
+    """Return the lowest and the highest score of a file; the same if it has no such column."""
+    if "score" not in role.columns:
+        return 0.0, 0.0
+    reading = Reading.from_dict(role.reading, "reading")
+    cells = _frame(role, ("score",)).collect()["score"]
+    scores = understand(cells, "number", reading).values
+    known = scores.cast(pl.Float64, strict=False).fill_nan(None).drop_nulls()
+    return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)  # type: ignore[arg-type]
 
 
 def _about(role: FileRole, kept: Mapping[str, str]) -> tuple[Question, ...]:
@@ -474,6 +589,23 @@ def _several(roles: Sequence[FileRole]) -> list[Question]:
                 )
             )
     return found
+
+
+def _unused_words(roles: Sequence[FileRole], answers: Answers) -> list[Question]:
+    """Return a question if nothing was read by the words that mean yes."""
+    words = list(answers.yes_values)
+    if not words or any(list(role.reading.get("yes", ())) == words for role in roles):
+        return []
+    flags = [
+        (role.role, role.columns[name])
+        for role in roles
+        for name in ("label", "flagged", "present")
+        if name in role.columns and role.role in {"texts", "decisions", "labels"}
+    ]
+    shown = " and ".join(f"{column!r} ({role})" for role, column in flags) or "none"
+    asked = f"--yes-values {','.join(words)} was not used: which column is meant? Found: {shown}."
+    role = flags[0][0] if flags else "texts"
+    return [Question(asked, f"--read {role}.yes={','.join(words)}")]
 
 
 def _preset(data: Mapping[str, Any], extra: Mapping[str, Any]) -> str:

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from ombud.audits.integrity import REPORTS, check_provenance, file_hashes, place_of
 from ombud.audits.plan import Plan
-from ombud.audits.provenance import input_files
+from ombud.audits.provenance import REPORTS, check_provenance, file_hashes, input_files, place_of
 from ombud.errors import OmbudError, ResultError
 from ombud.files import hash_file, is_plain_file, read_json
 
@@ -157,22 +156,14 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Check:
-    """What became of one file.
+    """What became of one file."""
 
-    Parameters
-    ----------
-    kind
-        What it is: ``plan``, ``run``, ``estimates``, ``outputs``, ``predictions``, ``rows``,
-        ``tables``, ``inputs``, ``reports``, ``provenance``, or ``archive``.
-    name
-        Its place in the folder; of an input, the place in the plan that names it.
-    state
-        Whether it is as recorded. *Not reachable* is an input that is not on this machine, *not
-        recorded* a file that no hash is known of.
-    """
-
+    # What it is: ``plan``, ``run``, ``estimates``, ``outputs``, ``predictions``, ``rows``,
+    # ``tables``, ``inputs``, ``reports``, ``provenance``, or ``archive``.
     kind: str
-    name: str
+    name: str  # its place in the folder; of an input, the place in the plan that names it
+    # Whether it is as recorded. *Not reachable* is an input that is not on this machine, *not
+    # recorded* a file that no hash is known of.
     state: State
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,56 +25,120 @@ if TYPE_CHECKING:
     from ombud.audits.headers import Answers, Question
     from ombud.audits.scaffold import Start
 
-AsOption = typer.Option(
-    "--as", help="What a file holds, as in labels=advisories.csv.", metavar="ROLE=FILE"
-)
-MapOption = typer.Option(
-    "--map",
-    help="Which column is meant, as in user=member_no, or labels.item=title_no for one file.",
-    metavar="NAME=COLUMN",
-)
-YesValuesOption = typer.Option(
-    "--yes-values", help="Words that mean flagged, or that a label applies: removed,hidden."
-)
-UnlabeledOption = typer.Option(
-    "--unlabeled", help="What an item without a row in the labels means: no, or unknown."
-)
-ThresholdOption = typer.Option("--threshold", help="The score from which on a text is flagged.")
-ReadOption = typer.Option(
-    "--read",
-    help="How a file is written, as in interactions.dates=day-first or labels.decimal=,",
-    metavar="ROLE.SETTING=VALUE",
-)
+AsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--as", help="What a file holds, as in labels=advisories.csv.", metavar="ROLE=FILE"
+    ),
+]
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        help="Which column is meant, as in user=member_no, or labels.item=title_no for one file.",
+        metavar="NAME=COLUMN",
+    ),
+]
+YesValuesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--yes-values", help="Words that mean flagged, or that a label applies: removed,hidden."
+    ),
+]
+UnlabeledOption = Annotated[
+    str | None,
+    typer.Option(
+        "--unlabeled", help="What an item without a row in the labels means: no, or unknown."
+    ),
+]
+ThresholdOption = Annotated[
+    float | None, typer.Option("--threshold", help="The score from which on a text is flagged.")
+]
+ReadOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read",
+        help="How a file is written, as in interactions.dates=day-first or labels.decimal=,",
+        metavar="ROLE.SETTING=VALUE",
+    ),
+]
 
 
-def answers_from(
-    maps: list[str] | None,
-    yes_values: str | None,
-    unlabeled: str | None,
-    threshold: float | None,
-    reads: list[str] | None,
-    accept: bool,
-) -> Answers:
-    """Return what the options of a command say about files."""
+@dataclass(frozen=True)
+class Said:
+    """The options about files, as they were typed."""
+
+    files: list[str] | None = None
+    roles: list[str] | None = None
+    maps: list[str] | None = None
+    yes_values: str | None = None
+    unlabeled: str | None = None
+    threshold: float | None = None
+    reads: list[str] | None = None
+
+    def start(self, folder: Path, *, accept: bool) -> Start:
+        """Return what the files hold, as far as they and the options tell."""
+        from ombud.audits.scaffold import Start
+
+        return Start.from_files(with_roles(self.files, self.roles), folder, self.answers(accept))
+
+    def answers(self, accept: bool) -> Answers:
+        """Return what the options say."""
+        return _answers(self, accept)
+
+    def with_answer(self, question: Question) -> Said:
+        """Return the options with what a person types."""
+        flag, _, rest = question.flag.partition(" ")
+        name, _, given = rest.partition(" ")[0].partition("=")
+        proposal = question.proposal.removeprefix(f"{flag} ").split(":")[0]
+        proposal = proposal.removeprefix(f"{name}=")
+        shown = f"{flag} {name}" if flag in {"--map", "--read"} else flag
+        typed = str(typer.prompt(shown, default=proposal or None)).strip()
+        if flag == "--as" and name == "ROLE":
+            role = typed.partition("=")[0]
+            return replace(self, roles=[*(self.roles or ()), f"{role}={given}"])
+        if flag == "--as":
+            file = typed.rpartition("=")[2]
+            return replace(self, roles=[*(self.roles or ()), f"{name}={file}"])
+        if flag == "--yes-values":
+            return replace(self, yes_values=typed)
+        if flag == "--unlabeled":
+            return replace(self, unlabeled=typed)
+        if flag == "--threshold":
+            try:
+                return replace(self, threshold=float(typed))
+            except ValueError:
+                raise PlanError(f"{typed!r} is not a number") from None
+        if flag == "--map":
+            return replace(self, maps=[*(self.maps or ()), f"{name}={typed}"])
+        return replace(self, reads=[*(self.reads or ()), f"{name}={typed}"])
+
+
+def _answers(said: Said, accept: bool) -> Answers:
     from ombud.audits.headers import ROLES, Answers
 
-    if unlabeled not in {None, "no", "unknown"}:
-        raise PlanError(f"--unlabeled {unlabeled}: expected no or unknown")
-    columns = dict(_pair(one, "--map NAME=COLUMN") for one in maps or ())
+    if said.unlabeled not in {None, "no", "unknown"}:
+        raise PlanError(f"--unlabeled {said.unlabeled}: expected no or unknown")
+    columns = dict(_pair(one, "--map NAME=COLUMN") for one in said.maps or ())
     reading: dict[str, dict[str, Any]] = {}
-    for one in reads or ():
+    for one in said.reads or ():
         place, value = _pair(one, "--read ROLE.SETTING=VALUE")
         role, dot, setting = place.partition(".")
         role = role.replace("-", "_")
         if not dot or role not in ROLES:
             known = ", ".join(name.replace("_", "-") for name in ROLES)
             raise PlanError(f"--read {one}: expected ROLE.SETTING=VALUE, ROLE one of {known}")
-        several = setting in {"yes", "no", "names", "labels", "items"}
-        whole = setting in {"first_rank"} and value.isdigit()
-        made: Any = value.split(",") if several else int(value) if whole else value
-        reading.setdefault(role, {})[setting] = value == "true" if setting == "votes" else made
-    words = tuple(word.strip() for word in (yes_values or "").split(",") if word.strip())
-    return Answers(columns, words, reading, unlabeled, threshold, accept)  # type: ignore[arg-type]
+        made: Any = value
+        if setting in {"yes", "no", "names", "labels", "items"}:
+            made = value.split(",")
+        elif setting == "first_rank" and value.isdigit():
+            made = int(value)
+        elif setting in {"votes", "fold", "numbered"}:
+            made = value == "true"
+        reading.setdefault(role, {})[setting] = made
+    words = tuple(word.strip() for word in (said.yes_values or "").split(",") if word.strip())
+    unlabeled: Any = said.unlabeled
+    return Answers(columns, words, reading, unlabeled, said.threshold, accept)
 
 
 def _pair(text: str, form: str) -> tuple[str, str]:
@@ -116,12 +180,12 @@ def audit(
         list[str] | None,
         typer.Argument(help="Your tables, or ROLE=FILE.", metavar="FILES..."),
     ] = None,
-    roles: Annotated[list[str] | None, AsOption] = None,
-    maps: Annotated[list[str] | None, MapOption] = None,
-    yes_values: Annotated[str | None, YesValuesOption] = None,
-    unlabeled: Annotated[str | None, UnlabeledOption] = None,
-    threshold: Annotated[float | None, ThresholdOption] = None,
-    reads: Annotated[list[str] | None, ReadOption] = None,
+    roles: AsOption = None,
+    maps: MapOption = None,
+    yes_values: YesValuesOption = None,
+    unlabeled: UnlabeledOption = None,
+    threshold: ThresholdOption = None,
+    reads: ReadOption = None,
     accept: Annotated[
         bool, typer.Option("--yes", "-y", help="Accept all proposals, and print them.")
     ] = False,
@@ -145,18 +209,17 @@ def audit(
       ombud audit comments.csv decisions.csv --yes-values removed,hidden
     """
     from ombud.audits import Audit, Plan
-    from ombud.audits.scaffold import Start
 
-    answers = answers_from(maps, yes_values, unlabeled, threshold, reads, accept)
-    named = with_roles(files, roles)
-    start = Start.from_files(named, output if not named and output.is_dir() else Path(), answers)
+    said = Said(files, roles, maps, yes_values, unlabeled, threshold, reads)
+    named = bool(files or roles)
+    start = said.start(output if not named and output.is_dir() else Path(), accept=accept)
     while questions := start.questions():
         if not (sys.stdin.isatty() and sys.stdout.isatty()) or not _ask(questions[0]):
             count = "1 open question" if len(questions) == 1 else f"{len(questions)} open questions"
             listed = "\n".join(f"  - {question}" for question in questions)
             raise PlanError(f"{count}; nothing was written\n{listed}")
-        named, answers = _answered(named, answers, questions[0])
-        start = Start.from_files(named, Path(), answers)
+        said = said.with_answer(questions[0])
+        start = said.start(Path(), accept=accept)
     start.folder = output
     plan, _ = start.write()
     if not (quiet or as_json):
@@ -172,24 +235,3 @@ def _ask(question: Question) -> bool:
     """Print a question; whether its answer can be typed."""
     say(question.text)
     return question.flag.startswith("--")
-
-
-def _answered(files: list[str], answers: Answers, question: Question) -> tuple[list[str], Answers]:
-    """Return the files and answers with what a person types."""
-    flag, _, rest = question.flag.partition(" ")
-    proposal = question.proposal.removeprefix(f"{flag} ").split(":")[0]
-    typed = str(typer.prompt(flag, default=proposal or None)).strip()
-    if flag == "--map":
-        return files, replace(answers, columns={**answers.columns, rest.partition("=")[0]: typed})
-    if flag == "--as":
-        path = rest.partition("=")[2].split(" (")[0]
-        role = typed.partition("=")[0].replace("-", "_")
-        return with_roles([f.partition("=")[2] or f for f in files], [f"{role}={path}"]), answers
-    if flag == "--yes-values":
-        return files, replace(answers, yes_values=tuple(w.strip() for w in typed.split(",")))
-    if flag == "--unlabeled":
-        return files, replace(answers, unlabeled="no" if typed == "no" else "unknown")
-    try:
-        return files, replace(answers, threshold=float(typed))
-    except ValueError:
-        raise PlanError(f"{typed!r} is not a number") from None

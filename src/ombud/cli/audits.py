@@ -211,7 +211,7 @@ def rescore(
       ombud rescore plan.result --folder again.result
       ombud rescore plan.result --plan other-metrics.toml --folder other.result
     """
-    from ombud.audits.rescore import rescore as rescore_result
+    from ombud.audits.audit import rescore as rescore_result
 
     asked = None if plan is None else load_plan(plan)
     with progress_bar(quiet=quiet) as progress:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ombud.audits import Expectation, Result
-    from ombud.audits.gate import ConditionResult
+    from ombud.audits.condition import ConditionResult
     from ombud.stats.estimate import Estimate
 
 

@@ -63,6 +63,13 @@ class _Screen:
             self._console = Lasting(stderr=self._stderr)
         return getattr(self._console, name)
 
+    def __enter__(self) -> Console:
+        # A progress bar enters its console; Python looks that up in the class alone.
+        return cast("Console", self.__getattr__("__enter__")())
+
+    def __exit__(self, *raised: Any) -> None:
+        self.__getattr__("__exit__")(*raised)
+
 
 console = cast("Console", _Screen())
 _errors = cast("Console", _Screen(stderr=True))

@@ -1,7 +1,9 @@
-"""Two whole audits on a simulated world, in files as a user would have them."""
+"""One simulated platform, audited on four questions, in files as a user would have them."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +14,7 @@ from ombud.cli.console import (
     JsonOption,
     QuietOption,
     VerboseOption,
+    console,
     print_json,
     progress_bar,
     reports_errors,
@@ -20,16 +23,46 @@ from ombud.cli.console import (
 from ombud.errors import PlanError
 
 if TYPE_CHECKING:
-    from ombud.audits import Plan
+    from ombud.audits import Plan, Result
     from ombud.worlds import World
 
 
 _LENGTH = 10
-_ABOUT = {"auditor": "ombud demo", "data": "simulated data", "period": "none, simulated"}
+_ABOUT = {
+    "auditor": "ombud demo",
+    "audited": "A simulated platform",
+    "data": "simulated data",
+    "period": "none, simulated",
+}
+_QUESTIONS: dict[str, dict[str, Any]] = {
+    "warnings": {
+        "title": "Do these recommenders show more of what people may want to avoid?",
+        "data": ("interactions", "labels", "users"),
+        "metrics": [{"name": "share-gap", "k": _LENGTH}],
+    },
+    "suppression": {
+        "title": "Do these moderators flag acceptable texts about some people more?",
+        "data": ("texts", "text_groups"),
+        "preset": "suppression",
+    },
+    "authors": {
+        "title": "Do these recommenders change whose stories people get to read?",
+        "data": ("interactions", "items"),
+        "preset": "authors",
+        # Recorded lists cannot be made again without what would be held out.
+        "options": {"k": _LENGTH, "accuracy_users": 0, "strategies": []},
+        "display": {"labels": {"man": "male", "woman": "female"}},
+    },
+    "delicate": {
+        "title": "Do these moderators miss delicate texts about some people more?",
+        "data": ("texts", "text_groups"),
+        "preset": "delicate",
+    },
+}
 
 
-def write_demo(folder: Path, seed: int) -> tuple[Path, Path]:
-    """Write the files of the demo; return the plans for its recommenders and its moderators.
+def write_demo(folder: Path, seed: int) -> tuple[Path, ...]:
+    """Write the files of the demo; return one plan for each question.
 
     Raises
     ------
@@ -40,61 +73,37 @@ def write_demo(folder: Path, seed: int) -> tuple[Path, Path]:
     from ombud.worlds import demo_world
 
     world = demo_world(seed=seed)
-    plans = {
-        folder / "recommenders.toml": _of_recommenders(world).to_toml(),
-        folder / "moderators.toml": _of_moderators(world).to_toml(),
-    }
+    plans = {folder / f"{name}.toml": _plan(name, world).to_toml() for name in _QUESTIONS}
     for path, text in plans.items():
         _check_room(folder, path, text)
     # The plans come first: they mark the folder as this demo's, should the rest be stopped.
     for path, text in plans.items():
         write_text(path, text)
-    world.write(folder, _LENGTH)
-    first, second = plans
-    return first, second
+    world.write(folder, _LENGTH, ".csv")
+    return tuple(plans)
 
 
-def _of_recommenders(world: World) -> Plan:
+def _plan(name: str, world: World) -> Plan:
     from ombud.audits import Plan
 
+    asked = dict(_QUESTIONS[name])
+    tables = asked.pop("data")
+    moderates = "texts" in tables
+    systems = [s.name for s in (world.moderators() if moderates else world.recommenders())]
+    outputs = "decisions" if moderates else "recommendations"
+    # Names that do not give away what a simulated system does.
+    kind = "Moderator" if moderates else "Recommender"
+    shown = {system: f"{kind} {chr(65 + place)}" for place, system in enumerate(systems)}
     return Plan.from_dict(
-        {
-            "title": "Do these film recommenders show more of what people may want to avoid?",
+        asked
+        | {
             "about": _ABOUT,
             "seed": world.seed,
-            "data": {name: f"{name}.parquet" for name in ("interactions", "labels", "users")},
-            "systems": {
-                system.name: {"type": "recorded", "path": f"recommendations/{system.name}.parquet"}
-                for system in world.recommenders()
-            },
-            "metrics": [{"name": "share-gap", "k": _LENGTH}],
-            "display": {"systems": _lettered("System", [s.name for s in world.recommenders()])},
+            "data": {table: f"{table}.csv" for table in tables},
+            "systems": {s: {"type": "recorded", "path": f"{outputs}/{s}.csv"} for s in systems},
+            "display": asked.get("display", {}) | {"systems": shown},
         }
     )
-
-
-def _of_moderators(world: World) -> Plan:
-    from ombud.audits import Plan
-
-    return Plan.from_dict(
-        {
-            "title": "Do these moderators flag acceptable texts about some people more?",
-            "about": _ABOUT,
-            "seed": world.seed,
-            "data": {name: f"{name}.parquet" for name in ("texts", "text_groups")},
-            "systems": {
-                system.name: {"type": "recorded", "path": f"decisions/{system.name}.parquet"}
-                for system in world.moderators()
-            },
-            "metrics": [{"name": "suppression"}, {"name": "false-positive-rate"}],
-            "display": {"systems": _lettered("Moderator", [s.name for s in world.moderators()])},
-        }
-    )
-
-
-def _lettered(word: str, names: list[str]) -> dict[str, str]:
-    """Return display names that do not give away what a simulated system does."""
-    return {name: f"{word} {chr(65 + place)}" for place, name in enumerate(names)}
 
 
 def _check_room(folder: Path, path: Path, text: str) -> None:
@@ -112,6 +121,22 @@ def _check_room(folder: Path, path: Path, text: str) -> None:
     )
 
 
+def _in_brief(result: Result, width: int) -> Iterator[str]:
+    """Yield the question, its verdict and the finding that leads."""
+    from ombud.report.display import visible
+    from ombud.report.model import plain
+    from ombud.report.verdict import verdicts_of
+
+    verdict = verdicts_of(result)[0]
+    yield visible(verdict.question)
+    said = [plain(verdict.headline)]
+    said += [f"\u25b2 {plain(f.sentence)} {plain(f.evidence)}" for f in verdict.findings[:1]]
+    for line in said:
+        yield from textwrap.wrap(
+            visible(line), max(60, width), initial_indent="  ", subsequent_indent="    "
+        )
+
+
 @reports_errors
 def demo(
     folder: Annotated[
@@ -122,17 +147,18 @@ def demo(
     verbose: Annotated[bool, VerboseOption] = False,
     as_json: Annotated[bool, JsonOption] = False,
 ) -> None:
-    """Audit simulated recommenders and moderators, some of which treat people unlike others.
+    """Audit a simulated platform on four questions: warnings, suppression, authors, delicate.
 
-    Needs no network and no data: a world with known truth is simulated, written as Parquet
-    files, and audited with two plans that you can change and run again. One recommender shows
-    everyone too much violence, one shows the young too many animal deaths; one moderator flags
-    acceptable texts about islanders too often. The others have no effect.
+    Needs no network and no data: a platform with known effects is simulated, written as CSV
+    files, and audited with four plans that you can change and run again. One recommender shows
+    everyone too much violence, one shows the young too many animal deaths, one shows fewer stories
+    by women; one moderator flags acceptable texts about islanders too often, one misses delicate
+    texts about night workers. The others have no effect.
 
     \b
     Examples:
       ombud demo
-      ombud run ombud-demo/moderators.toml
+      ombud run ombud-demo/suppression.toml
     """
     from ombud.audits import Audit, Plan
     from ombud.files import write_text
@@ -140,23 +166,26 @@ def demo(
 
     plans = write_demo(folder, seed)
     if not as_json and not quiet:
-        say(f"wrote data and two plans to {folder}")
+        say(f"A simulated platform: data and {len(plans)} plans are in {folder}.\n")
     said: dict[str, Any] = {}
     results = []
     for plan in plans:
         with progress_bar(quiet=quiet) as progress:
             result = Audit.from_plan(Plan.load(plan)).run(folder / plan.stem, progress)
         results.append(result)
-        if as_json:
-            said[plan.stem] = told(result, save_report(result))
+        if verbose and not as_json:
+            show_result(result, as_json, quiet=quiet, verbose=verbose)
             continue
-        if not quiet:
-            say("")
-        show_result(result, as_json, quiet=quiet, verbose=verbose)
+        report = save_report(result)
+        if as_json:
+            said[plan.stem] = told(result, report)
+        elif not quiet:
+            for line in (*_in_brief(result, console.width), f"  report: {report}", ""):
+                say(line)
     page = folder / "index.html"
     card = SystemCard.of(results, title="A simulated platform, audited").linked(folder)
     write_text(page, card.html())
     if as_json:
         print_json(said | {"card": str(page)})
     else:
-        say(f"\ncard: {page}")
+        say(f"card: {page}")

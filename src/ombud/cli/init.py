@@ -11,12 +11,11 @@ from ombud.cli.audit import (
     AsOption,
     MapOption,
     ReadOption,
+    Said,
     ThresholdOption,
     UnlabeledOption,
     YesValuesOption,
-    answers_from,
     print_start,
-    with_roles,
 )
 from ombud.cli.console import JsonOption, print_json, reports_errors, say
 
@@ -30,12 +29,12 @@ def init(
             metavar="[FILES]...",
         ),
     ] = None,
-    roles: Annotated[list[str] | None, AsOption] = None,
-    maps: Annotated[list[str] | None, MapOption] = None,
-    yes_values: Annotated[str | None, YesValuesOption] = None,
-    unlabeled: Annotated[str | None, UnlabeledOption] = None,
-    threshold: Annotated[float | None, ThresholdOption] = None,
-    reads: Annotated[list[str] | None, ReadOption] = None,
+    roles: AsOption = None,
+    maps: MapOption = None,
+    yes_values: YesValuesOption = None,
+    unlabeled: UnlabeledOption = None,
+    threshold: ThresholdOption = None,
+    reads: ReadOption = None,
     folder: Annotated[
         Path, typer.Option("--folder", "-o", help="Where to write plan.toml and gate.toml.")
     ] = Path("."),
@@ -52,10 +51,8 @@ def init(
       ombud init ratings.csv labels.csv recommendations.csv
       ombud init interactions=clicks.csv tags.csv --folder audit
     """
-    from ombud.audits.scaffold import Start
-
-    answers = answers_from(maps, yes_values, unlabeled, threshold, reads, accept=True)
-    start = Start.from_files(with_roles(files, roles), folder, answers)
+    said = Said(files, roles, maps, yes_values, unlabeled, threshold, reads)
+    start = said.start(folder, accept=True)
     plan, gate = start.write()
     if as_json:
         told = {

@@ -64,7 +64,7 @@ def verify(
       ombud verify plan.result.zip
       ombud verify plan.result --expect 9f2c... --json
     """
-    from ombud.audits.rescore import recompute
+    from ombud.audits.audit import recompute
     from ombud.audits.verify import verify as verify_result
 
     if again and result.is_file():

@@ -103,7 +103,7 @@ def _show_verdict(verdict: ChangeVerdict) -> None:
 
 
 def _show_changes(found: Comparison, before: Path, after: Path, *, show_all: bool) -> None:
-    from ombud.report.format import estimate_text
+    from ombud.report.numbers import estimate_text
 
     for remark in found.remarks:
         say(f"note: {remark}.")
@@ -208,7 +208,7 @@ def estimate_table(estimates: Sequence[Estimate], title: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from ombud.report.format import estimate_text, p_text
+    from ombud.report.numbers import estimate_text, p_text
 
     table = Table(title=Text(shorten(title, 100)), title_justify="left")
     for heading in ("Measure", "System", "Label", "Group"):
@@ -232,7 +232,7 @@ def change_table(changes: Sequence[Estimate], title: str) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from ombud.report.format import estimate_text, p_text
+    from ombud.report.numbers import estimate_text, p_text
 
     table = Table(title=Text(shorten(title, 100)), title_justify="left")
     for heading in ("Measure", "System", "Label", "Group"):

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.groups import Grouping
-from ombud.data.ids import Ids
+from ombud.data.ids import Ids, Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.labels import Labels
@@ -118,14 +118,15 @@ class Dataset:
     def _unmatched_labels(interactions: Interactions, labels: Labels) -> list[Exclusion]:
         """Labels on items nobody met are no fault, but the reader must see how many there are."""
         absent = int(np.count_nonzero(interactions.items.codes(labels.items.arrow) < 0))
+        alike = _alike_ids(interactions.items, labels.items)
         if not absent:
-            return []
+            return alike
         if absent == len(labels.items) and interactions.n_items:
             raise DataError(
                 "labels", ["none of its ids is an item of the interactions; are both of one kind?"]
             )
         reason = "they carry labels but occur in no history (used only if recommended)"
-        return [Exclusion("labels", "items", absent, reason, len(labels.items))]
+        return [Exclusion("labels", "items", absent, reason, len(labels.items)), *alike]
 
 
 _TABLES: dict[str, type[Any]] = {
@@ -137,6 +138,19 @@ _TABLES: dict[str, type[Any]] = {
     "text_groups": Grouping,
     "items": Items,
 }
+
+
+def _alike_ids(met: Vocabulary, labeled: Vocabulary) -> list[Exclusion]:
+    """Return a notice of items whose label is under an id that differs in capitals alone."""
+    if met.ids.dtype.kind not in "UO":
+        return []
+    unlabeled = met.ids[labeled.codes(met.arrow) < 0]
+    known = {str(one).casefold() for one in labeled.ids.tolist()}
+    alike = [one for one in unlabeled.tolist() if str(one).casefold() in known]
+    if not alike:
+        return []
+    reason = f"ids such as {alike[0]!r} are labeled under other capitals, and count as other items"
+    return [Exclusion("labels", "items", len(alike), reason, len(met), "warning/near-identical")]
 
 
 def _unmatched_groups(groups: Grouping, ids: Ids, what: str, absent: str) -> list[Exclusion]:

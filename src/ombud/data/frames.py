@@ -36,6 +36,9 @@ Frame = Any
 _SETTING = "[data.reading.TABLE]"
 _TYPED = (".parquet", ".arrow", ".feather", ".jsonl", ".ndjson", ".json")
 
+# What the last row of a report may be called.
+_TOTALS = ("total", "totals", "grand total", "sum", "summe", "gesamt", "gesamtsumme", "somme")
+
 # The reader's own words can hold a whole broken file.
 _LONGEST_FAULT = 300
 
@@ -123,7 +126,7 @@ def open_frame(
     lazy, name = _open(file, source, ids)
     if file.columns or file.reading.reshapes:
         lazy = _in_our_names(lazy, file, name)
-    return (_capitals(lazy, wanted, name) if wanted else lazy), name
+    return (_capitals(_with_parts(lazy, wanted), wanted, name) if wanted else lazy), name
 
 
 def _open(file: MappedFile, source: str, ids: Sequence[str]) -> tuple[nw.LazyFrame[Any], str]:
@@ -160,6 +163,7 @@ def _open(file: MappedFile, source: str, ids: Sequence[str]) -> tuple[nw.LazyFra
 
 def _in_our_names(lazy: nw.LazyFrame[Any], file: MappedFile, name: str) -> nw.LazyFrame[Any]:
     try:
+        lazy = _with_parts(lazy, [*file.columns.values(), *file.reading.labels])
         found = lazy.collect_schema().names()
     except pl.exceptions.PolarsError as error:
         raise DataError(name, [unreadable(error)]) from None
@@ -189,6 +193,44 @@ def _in_our_names(lazy: nw.LazyFrame[Any], file: MappedFile, name: str) -> nw.La
     if not isinstance(native, pl.LazyFrame):
         native = lazy.collect(backend="polars").to_native().lazy()
     return nw.from_native(reshape(native, reading, name))
+
+
+def parts_of(name: str, dtype: Any) -> dict[str, nw.Expr]:
+    """Return what an object in a column holds, by its path: ``user.id``."""
+    if not isinstance(dtype, nw.Struct):
+        return {}
+    made: dict[str, nw.Expr] = {}
+    for one in dtype.fields:
+        inner = nw.col(name).struct.field(one.name)
+        made[f"{name}.{one.name}"] = inner
+        if isinstance(one.dtype, nw.Struct):
+            deeper = parts_of(one.name, one.dtype)
+            for path in deeper:
+                expression = inner
+                for step in path.split(".")[1:]:
+                    expression = expression.struct.field(step)
+                made[f"{name}.{path}"] = expression
+    return made
+
+
+def flat(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Return a table with the parts of objects as columns, instead of the objects."""
+    schema = lazy.collect_schema()
+    parts = {k: v for name, dtype in schema.items() for k, v in parts_of(name, dtype).items()}
+    if not parts:
+        return lazy
+    made = lazy.with_columns(**parts)
+    return made.drop([n for n, d in made.collect_schema().items() if isinstance(d, nw.Struct)])
+
+
+def _with_parts(lazy: nw.LazyFrame[Any], wanted: Sequence[str]) -> nw.LazyFrame[Any]:
+    """Return a table with the parts of objects that are wanted as columns."""
+    if not any("." in name for name in wanted):
+        return lazy
+    schema = lazy.collect_schema()
+    absent = [name for name in wanted if name not in schema and "." in name]
+    parts = {k: v for name, dtype in schema.items() for k, v in parts_of(name, dtype).items()}
+    return lazy.with_columns(**{name: parts[name] for name in absent if name in parts})
 
 
 def _nearest(theirs: str, found: Sequence[str], name: str) -> str:
@@ -282,7 +324,7 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     file, reading, setting, headers = _source_of(frame)
     spelled = file is not None and file_type(file)[0] not in _TYPED
     if spelled and present:
-        table = _without_odd_rows(table, ids, headers, name)
+        table = without_odd_rows(table, name, ids, headers)
     for column in present:
         made = understand(table[column.name], column.kind, reading, name, setting, spelled=spelled)
         missing = made.values.null_count()
@@ -308,22 +350,45 @@ def read_table(frame: Frame, columns: Sequence[Column], source: str = "") -> pl.
     return table.with_columns(_cast(column, table.schema[column.name]) for column in present)
 
 
-def _without_odd_rows(
-    table: pl.DataFrame, ids: Sequence[str], headers: Mapping[str, str], name: str
+def _last(value: pl.Expr) -> pl.Expr:
+    """The place of the last row that is not empty."""
+    return value.is_not_null().arg_true().max()
+
+
+def without_odd_rows(
+    table: pl.DataFrame,
+    name: str,
+    ids: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
-    """Return a table without blank lines, comments and repeated headers, which are counted."""
+    """Return a table without blank lines, comments, totals and repeated headers; count them.
+
+    Parameters
+    ----------
+    table
+        The rows of a file without types.
+    name
+        The file's name in notes.
+    ids
+        The columns that hold ids; default, the first column.
+    headers
+        By name of a column here, its name in the file.
+    """
     words = [c for c in table.columns if table.schema[c] == pl.String]
-    first = next((c for c in ids if c in words), None)
+    first = next((c for c in ids or table.columns[:1] if c in words), None)
     if first is None or table.width == 1:
         return table
     others = pl.all_horizontal(pl.col(c).is_null() for c in table.columns if c != first)
+    word = pl.col(first).str.strip_chars().str.strip_chars(":").str.to_lowercase()
     odd = {
         "blank lines": pl.col(first).is_null() & others,
         "comments (# ...)": pl.col(first).str.starts_with("#") & others,
+        "totals": word.is_in(_TOTALS) & (pl.int_range(pl.len()) == _last(pl.col(first))),
     }
     if len(words) == table.width:
+        named = headers or {}
         odd["repeated header rows"] = pl.all_horizontal(
-            pl.col(c).str.strip_chars().str.to_lowercase() == headers.get(c, c).strip().lower()
+            pl.col(c).str.strip_chars().str.to_lowercase() == named.get(c, c).strip().lower()
             for c in words
         )
     found = table.select(**{what: condition.fill_null(False) for what, condition in odd.items()})

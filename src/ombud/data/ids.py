@@ -17,6 +17,9 @@ Ids: TypeAlias = "NDArray[Any] | Sequence[Any] | pa.Array | pa.ChunkedArray"
 Codes: TypeAlias = NDArray[np.int32]
 
 
+_THOUSANDS = r"^[1-9][0-9]{0,2}([,.' ][0-9]{3})+$"
+
+
 def _to_arrow(values: Ids) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
@@ -37,25 +40,24 @@ def _alike(own: pa.Array, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
     Raises
     ------
     DataError
-        If ids differ in leading zeros alone: whether 017 is 17 is not ours to say.
+        If ids differ in leading zeros or thousands separators alone: whether 017 is 17 is not ours
+        to say.
     """
     if _is_text(own.type) == _is_text(wanted.type):
         return own, wanted.cast(own.type)
     own, wanted = own.cast(pa.string()), wanted.cast(pa.string())
-    for padded, plain in ((own, wanted), (wanted, own)):
-        zeros = padded.filter(pc.match_substring_regex(padded, "^0+[0-9]+$"))
-        if len(zeros):
-            bare = pc.replace_substring_regex(zeros, "^0+([0-9])", r"\1")
+    for spelled, plain in ((own, wanted), (wanted, own)):
+        for odd, cut, made in (("^0+[0-9]+$", "^0+([0-9])", r"\1"), (_THOUSANDS, "[,.' ]", "")):
+            some = spelled.filter(pc.match_substring_regex(spelled, odd))
+            bare = pc.replace_substring_regex(some, cut, made)
             meets = pc.is_in(bare, value_set=plain)
             if pc.any(meets).as_py():
-                first = zeros.filter(meets)[0].as_py()
-                raise DataError(
-                    "ids",
-                    [
-                        f"the id {first!r} of one table may be {first.lstrip('0') or '0'!r} of "
-                        "another, which has no leading zeros; write both the same way"
-                    ],
+                first, other = some.filter(meets)[0].as_py(), bare.filter(meets)[0].as_py()
+                fault = (
+                    f"the id {first!r} of one table may be {other!r} of another, which is written "
+                    "without leading zeros and thousands separators; write both the same way"
                 )
+                raise DataError("ids", [fault])
     return own, wanted
 
 

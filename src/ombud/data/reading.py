@@ -97,6 +97,10 @@ class Reading:
         The rank of the first item of a list: 0 or 1.
     votes
         Whether several rows about the same thing are votes of several annotators.
+    fold
+        Whether labels and groups that differ only in capitals and spaces are the same.
+    numbered
+        Whether rows have no id: they are named by their number, counted from 1.
     """
 
     separator: str = ""
@@ -113,6 +117,8 @@ class Reading:
     items: tuple[str, ...] = ()
     first_rank: int | None = None
     votes: bool = False
+    fold: bool = False
+    numbered: bool = False
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], place: str) -> Reading:
@@ -126,6 +132,8 @@ class Reading:
             "time_unit": ("s", "ms", "us", "ns"),
             "first_rank": (0, 1),
             "votes": (True, False),
+            "fold": (True, False),
+            "numbered": (True, False),
         }
         made: dict[str, Any] = {}
         for key, value in values.items():
@@ -152,7 +160,8 @@ class Reading:
     @property
     def reshapes(self) -> bool:
         """Whether rows of the file become other rows."""
-        return bool(self.labels or self.split or self.items or self.where or self.votes)
+        names = ("labels", "split", "items", "where", "votes", "fold", "numbered")
+        return any(getattr(self, name) for name in names)
 
 
 PLAIN = Reading()
@@ -600,16 +609,12 @@ def _check_lines(lines: pl.LazyFrame, name: str) -> bool:
         many = lines.filter(line.str.count_matches(r"[\[{]") > MAX_DEPTH).collect()["line"]
         if max(_depth(one) for one in many.to_list()) > MAX_DEPTH:
             raise DataError(name, [_TOO_DEEP])
-    head = lines.filter(line.str.starts_with("{")).head(1).collect()["line"].to_list()
-    keys = list(_loads(head[0], name, strict=False) or {}) if head else []
-    for key in keys:
-        spelled = re.escape(json.dumps(key))
-        again = lines.with_row_index("row", offset=1).filter(
-            line.str.count_matches(spelled + r"\s*:") > 1
-        )
-        # A nested object may have the key too: only these lines are parsed.
-        for row, text in again.head(100_000).collect().iter_rows():
-            _loads(text, f"{name}, line {row}")
+    spelled = line.str.extract_all(r'"(?:[^"\\]|\\.)*"\s*:')
+    keys = spelled.list.eval(pl.element().str.strip_chars(" \t:"))
+    again = lines.with_row_index("row", offset=1).filter(keys.list.n_unique() < keys.list.len())
+    # A nested object may have the key too: these lines are parsed.
+    for row, text in again.collect().iter_rows():
+        _loads(text, f"{name}, line {row}")
     return bool(faults["nan"][0])
 
 
@@ -631,14 +636,12 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _loads(text: str | bytes, name: str, *, strict: bool = True) -> Any:
+def _loads(text: str | bytes, name: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys if strict else None)
+        return json.loads(text, object_pairs_hook=_unique_keys)
     except KeyError as error:
         raise DataError(name, [f"an object has the key {error} twice; keep one"]) from None
     except (ValueError, RecursionError) as error:
-        if not strict:
-            return None
         raise DataError(name, [f"it cannot be read as a table: {error}"]) from None
 
 
@@ -715,6 +718,8 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
         faults = [f"column {c!r}, which [data.reading] names, is missing (found: {some})"
                   for c in absent]  # fmt: skip
         raise DataError(name, faults)
+    if reading.numbered:
+        lazy = lazy.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
     for column, value in reading.where:
         lazy = lazy.filter(pl.col(column).cast(pl.String).str.strip_chars() == value)
     if reading.labels:
@@ -724,15 +729,24 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
             list(reading.labels), index=kept, variable_name="label", value_name="present"
         ).filter(~pl.col("present").str.strip_chars().str.to_lowercase().is_in(MISSING))
     if reading.split:
-        if not isinstance(schema.get("label"), pl.List):
-            cells = pl.col("label").str.strip_chars(" []").str.split(reading.split)
-            lazy = lazy.with_columns(label=cells)
-        lazy = lazy.explode("label").with_columns(pl.col("label").str.strip_chars(" \t\"'"))
-        blank = pl.col("label").str.len_bytes() == 0
-        lazy = lazy.with_columns(label=pl.when(blank).then(None).otherwise(pl.col("label")))
-        named_too = pl.col("label").is_not_null().any().over("item")
-        lazy = lazy.filter(pl.col("label").is_not_null() | ~named_too)
-        lazy = lazy.unique(["item", "label"], maintain_order=True)
+        unit, column = ("item", "label") if "item" in schema else ("id", "group")
+        cell = pl.col(column)
+        if not isinstance(schema.get(column), pl.List):
+            cells = cell.str.strip_chars(" []").str.split(reading.split)
+            lazy = lazy.with_columns(cells.alias(column))
+        lazy = lazy.explode(column).with_columns(cell.str.strip_chars(" \t\"'"))
+        blank = cell.str.len_bytes() == 0
+        lazy = lazy.with_columns(pl.when(blank).then(None).otherwise(cell).alias(column))
+        named_too = cell.is_not_null().any().over(unit)
+        # An item without a label was looked at; a text without a group is in none.
+        lazy = lazy.filter(cell.is_not_null() | (~named_too if unit == "item" else False))
+        lazy = lazy.unique([unit, column], maintain_order=True)
+    if reading.fold:
+        ids = {"user", "item", "id", "text"}
+        words = [c for c, d in lazy.collect_schema().items() if d == pl.String and c not in ids]
+        lazy = lazy.with_columns(pl.col(words).str.strip_chars().str.to_lowercase())
+        if {"item", "label"} <= set(lazy.collect_schema().names()) and not reading.votes:
+            lazy = lazy.unique(maintain_order=True)
     if reading.votes:
         lazy = _votes(lazy, reading, name)
     if reading.items:
@@ -745,6 +759,13 @@ def _votes(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     names = lazy.collect_schema().names()
     vote, keys = ("label", ["id"]) if "text" in names else ("present", ["item", "label"])
     keys = [key for key in keys if key in names] or ["text"]
+    if "id" in names and not {"label", "present"} & set(names):
+        # Facts about texts stand in the row of each annotator; what differs is none.
+        facts = [c for c in names if c != "id"]
+        differs = lazy.group_by("id").agg(pl.col(facts).n_unique() > 1).select(pl.col(facts).any())
+        unlike = {c for c, one in zip(facts, differs.collect().row(0), strict=True) if one}
+        once = lazy.select("id", *(c for c in facts if c not in unlike))
+        return once.unique("id", keep="first", maintain_order=True)
     if vote not in names:
         raise DataError(name, [f"votes need a column {vote!r} with what each annotator said"])
     word = pl.col(vote).cast(pl.String).str.strip_chars().str.to_lowercase()

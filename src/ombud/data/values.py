@@ -51,6 +51,12 @@ def understand(
         Whether the file has no types, so that the words 17 and 17.0 are numbers.
     """
     name = f"column {values.name!r}"
+    if values.dtype == pl.Categorical or isinstance(values.dtype, pl.Enum):
+        values = values.cast(pl.String)
+    if kind == "flag" and (reading.yes or reading.no) and _is_plain(values.dtype):
+        # Somebody said which values mean yes: 0 may.
+        whole = _from_floats(values, "id", source, name).values
+        values = whole.cast(pl.String)
     if values.dtype.is_float():
         return Understood(values) if kind == "count" else _from_floats(values, kind, source, name)
     if kind == "time" and values.dtype.is_integer():
@@ -74,6 +80,10 @@ def understand(
     return Understood(values)
 
 
+def _is_plain(dtype: pl.DataType) -> bool:
+    return dtype == pl.Boolean or dtype.is_numeric()
+
+
 def _without_missing(values: pl.Series, words: tuple[str, ...]) -> pl.Series:
     """Return a column in which words for *missing* are missing, and spaces around words gone."""
     frame = pl.DataFrame({"v": values})
@@ -87,7 +97,7 @@ def _from_floats(values: pl.Series, kind: Kind, source: str, name: str) -> Under
     """Whole numbers that a missing value made floats are whole numbers."""
     if kind == "time":
         return _epoch(values, PLAIN, source, name, "")
-    if kind not in {"id", "category", "flag"}:
+    if kind not in {"id", "category", "flag"} or not values.dtype.is_float():
         return Understood(values)
     known = values.fill_nan(None)
     some = known.drop_nulls()

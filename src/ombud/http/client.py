@@ -192,11 +192,6 @@ class Client:
     async def stream(self, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
         """Get what is at the address, on a connection of its own; its content is not decoded.
 
-        Parameters
-        ----------
-        headers
-            Sent with this request only.
-
         Raises
         ------
         RequestError
@@ -221,15 +216,7 @@ class Client:
             raise RequestError(f"{type(fault).__name__} {fault}".strip()) from None
 
     async def get(self, path: str, query: Mapping[str, str]) -> Reply:
-        """Get what is at a path below the address, on a connection of its own.
-
-        Parameters
-        ----------
-        path
-            Put after the path of the address.
-        query
-            Put after it.
-        """
+        """Get what is at a path below the address, on a connection of its own."""
         import aiohttp
 
         address = self._address.with_path(self._address.path.rstrip("/") + path).with_query(query)

@@ -10,20 +10,58 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ombud.errors import AuditedSystemError
-from ombud.http.backlog import Question
-from ombud.http.client import (
-    MAX_BODY,
-    Client,
-    Reply,
-    RequestError,
-    new_loop,
-    wait_in_thread,
-)
+from ombud.http.client import MAX_BODY, Client, Reply, RequestError, new_loop, wait_in_thread
 from ombud.http.pace import RateLimit, RunSettings, backoff, retry_after
 from ombud.http.store import AnswerStore, Call, Key
+
+IN_FLIGHT = "in flight when an earlier run was killed; whether it was answered is unknown"
+"""Why a question that was sent, and whose reply is not on disk, has no answer."""
+
+
+@dataclass(slots=True)
+class Question:
+    """Something to be asked."""
+
+    key: Key  # what it is known by in the store
+    payload: Any  # what is asked about: a text, some users
+    attempt: int = 0  # the number of its next call; those before it are in the store
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """Questions, split into answered, to be asked, and uncertain."""
+
+    calls: Mapping[Key, Call]  # what the store holds
+    questions: tuple[Question, ...]  # what is to be asked
+    uncertain: frozenset[Key]  # keys that were in flight when an earlier run was killed
+
+    @classmethod
+    def split(
+        cls,
+        payloads: Mapping[Key, Any],
+        calls: Mapping[Key, Call],
+        in_flight: Literal["leave", "ask"],
+    ) -> Backlog:
+        """Split questions by what the store knows of them.
+
+        `calls` has the last call of each key; with `in_flight`, what was under way is asked again.
+        """
+        questions, uncertain = [], set()
+        for key, payload in payloads.items():
+            call = calls.get(key)
+            if call is None:
+                questions.append(Question(key, payload))
+                continue
+            open_call = call.answered is None
+            if open_call:
+                uncertain.add(key)
+            if (open_call and in_flight == "ask") or (not open_call and call.outcome == "error"):
+                questions.append(Question(key, payload, call.attempt + 1))
+        return cls(calls, tuple(questions), frozenset(uncertain))
+
 
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 """Statuses after which the same question may be answered."""
@@ -37,27 +75,13 @@ class RunStoppedError(AuditedSystemError):
 
 @dataclass(frozen=True, slots=True)
 class ReplyStatus:
-    """What a reply to one question means for the run.
+    """What a reply to one question means for the run."""
 
-    Parameters
-    ----------
-    outcome
-        A word that is stored; ``error`` means that a later run asks again.
-    reason
-        Why it is no answer, in words.
-    again
-        Whether the question is worth another try at once.
-    stop
-        Why there is no point in asking anything else; empty when there is.
-    stray
-        Whether the reply says that it is that to another question.
-    """
-
-    outcome: str
-    reason: str = ""
-    again: bool = False
-    stop: str = ""
-    stray: bool = False
+    outcome: str  # a word that is stored; ``error`` means that a later run asks again
+    reason: str = ""  # why it is no answer, in words
+    again: bool = False  # whether the question is worth another try at once
+    stop: str = ""  # why there is no point in asking anything else; empty when there is
+    stray: bool = False  # whether the reply says that it is that to another question
 
 
 class Endpoint(Protocol):
@@ -103,11 +127,6 @@ class CommitQueue:
 
     While one transaction is being committed the next gathers, so the file is written as often as
     the disk allows and a reply waits for at most two commits.
-
-    Parameters
-    ----------
-    store
-        Where to.
     """
 
     def __init__(self, store: AnswerStore) -> None:
@@ -185,21 +204,7 @@ class CommitQueue:
 
 
 class Dispatcher:
-    """Asks a set of questions, each until it has an answer or the run must stop.
-
-    Parameters
-    ----------
-    endpoint
-        The service.
-    store
-        Where calls are recorded.
-    settings
-        How to ask.
-    questions
-        What to ask.
-    largest
-        Refuse a reply of more bytes.
-    """
+    """Asks a set of questions, each until it has an answer or the run must stop."""
 
     def __init__(
         self,
@@ -235,10 +240,8 @@ class Dispatcher:
     def run(self, progress: Callable[[int, int, str], None] | None = None) -> None:
         """Ask everything; returns when all is answered or the run was stopped.
 
-        Parameters
-        ----------
-        progress
-            Called with questions done, questions in all, and why the run is being stopped.
+        `progress` is called with questions done, questions in all, and why the run is being
+        stopped.
         """
         if not self.total:
             return
@@ -252,11 +255,6 @@ class Dispatcher:
 
     def check(self, name: str) -> None:
         """Raise what ended the run early, if anything did.
-
-        Parameters
-        ----------
-        name
-            The system's name.
 
         Raises
         ------

@@ -31,50 +31,29 @@ _MOST_REDIRECTS = 20
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on a server, and what is known about it.
+    """A file on a server, and what is known about it."""
 
-    Parameters
-    ----------
-    url
-        Where it is.
-    name
-        What to call it here.
-    sha256, md5
-        Checksums that the source or others state; empty where ombud knows none.
-    largest
-        Refuse a file of more bytes.
-    """
-
-    url: str
-    name: str
+    url: str  # where it is
+    name: str  # what to call it here
+    # Checksums that the source or others state; empty where ombud knows none.
     sha256: str = ""
     md5: str = ""
-    largest: int = 8 << 30
+    largest: int = 8 << 30  # Refuse a file of more bytes
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What was fetched; written beside the file as ``NAME.download.json``.
+    """What was fetched; written beside the file as ``NAME.download.json``."""
 
-    Parameters
-    ----------
-    path, url
-        Where it is now, and where it came from (after redirects).
-    size, sha256, md5
-        What was computed from the file here.
-    check
-        What the checksum was compared with, in words.
-    at
-        When it was complete.
-    """
-
+    # Where it is now, and where it came from (after redirects).
     path: str
     url: str
+    # What was computed from the file here.
     size: int
     sha256: str
     md5: str
-    check: str
-    at: str
+    check: str  # what the checksum was compared with, in words
+    at: str  # when it was complete
 
 
 def fetch(

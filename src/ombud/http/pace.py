@@ -89,12 +89,7 @@ class RateLimit:
     Each request takes the next free slot; slots stand ``1 / rate`` apart, where the rate is the
     lower of the two limits. There are no bursts, so no window of any service is ever overrun.
 
-    Parameters
-    ----------
-    per_second, per_minute
-        The limits; None for no limit.
-    clock
-        Seconds that only grow.
+    None is no limit; `clock` gives seconds that only grow.
     """
 
     def __init__(

@@ -69,10 +69,7 @@ Key = tuple[bytes, int]
 def hash_of(*parts: str | bytes) -> bytes:
     """Return the 16-byte hash by which a question is known in the store.
 
-    Parameters
-    ----------
-    parts
-        One text; or several parts, which are told from others that read the same when joined.
+    Several parts are told from others that read the same when joined.
     """
     digest = blake2b(digest_size=16)
     for part in parts:
@@ -105,12 +102,7 @@ class Call:
 class AnswerStore:
     """The calls of one system and version in a cache file.
 
-    Parameters
-    ----------
-    path
-        The file; it is made when absent, readable by its owner only.
-    system, version
-        Whose calls.
+    The file is made when absent, readable by its owner only.
     """
 
     def __init__(self, path: Path, system: str, version: str) -> None:
@@ -158,13 +150,7 @@ class AnswerStore:
             )
 
     def latest(self, keys: Collection[Key] | None = None) -> dict[Key, Call]:
-        """Return the last call of every question that was ever sent.
-
-        Parameters
-        ----------
-        keys
-            Only of these.
-        """
+        """Return the last call of every question that was ever sent."""
         with self._readable():
             if keys is not None:
                 self._db.execute("CREATE TEMP TABLE IF NOT EXISTS wanted (text BLOB, repeat INT)")
@@ -197,12 +183,8 @@ class AnswerStore:
     ) -> None:
         """Write some calls in one transaction; on return they are on disk.
 
-        Parameters
-        ----------
-        asked
-            Key, attempt and time of questions about to be sent.
-        answered
-            Keys and calls whose reply is there.
+        `asked` are key, attempt and time of questions about to be sent; `answered`, keys and calls
+        whose reply is there.
         """
         with self._db:
             if asked:

@@ -33,12 +33,7 @@ def _open_plain(path: Path) -> IO[bytes]:
 def open_bytes(path: Path, member: str = "") -> Iterator[IO[bytes]]:
     """Open a plain, gzip, bzip2, xz or ZIP file as a stream.
 
-    Parameters
-    ----------
-    path
-        The file.
-    member
-        The last name of the member of a ZIP archive; default, its only file.
+    `member` is the last name of the member of a ZIP archive; default, its only file.
     """
     if not path.is_file():
         raise DataError(path.name, [f"there is no file {path}"])
@@ -68,14 +63,7 @@ def open_bytes(path: Path, member: str = "") -> Iterator[IO[bytes]]:
 class Blocks:
     """A stream, block by block; of a damaged archive, all that is unpacked before the damage.
 
-    Parameters
-    ----------
-    stream
-        The stream.
-    source, problems
-        Where damage is counted.
-    size
-        Bytes in one block.
+    Damage is counted in `problems`, under `source`.
 
     Attributes
     ----------
@@ -151,14 +139,8 @@ def xml_elements(
 
     There is no document type and no entity of one: what an element holds is all that is read.
 
-    Parameters
-    ----------
-    stream
-        XML, or lines with one element each, as VIAF publishes them.
-    name
-        The name without prefix, such as ``"record"``.
-    source, problems
-        Where to count what cannot be read.
+    The stream is XML, or lines with one element each, as VIAF publishes them; the name has no
+    prefix. What cannot be read is counted in `problems`.
     """
     start = re.compile(rb"<(?:([\w.-]+):)?" + name.encode() + rb"(?=[\s>/])")
     declared: list[bytes] | None = None

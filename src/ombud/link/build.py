@@ -506,12 +506,7 @@ def similar_names(left: pl.DataFrame, right: pl.DataFrame, threshold: float) -> 
     Names are compared, without accents, when they share the last word, or its first three letters
     and the first letter of all; the comparison is Jaro-Winkler on the last word and on the rest.
 
-    Parameters
-    ----------
-    left, right
-        `number` and `key` (a normalised name).
-    threshold
-        The probability from which a pair counts.
+    Both have `number` and `key` (a normalised name).
     """
     require("splink", "fuzzy")
     import splink.comparison_library as cl

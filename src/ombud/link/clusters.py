@@ -34,24 +34,13 @@ def _kernels() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The components of a graph of ISBNs and nodes (records or works).
+    """The components of a graph of ISBNs and nodes (records or works)."""
 
-    Parameters
-    ----------
-    nodes
-        The cluster of each node; clusters are numbered by their smallest node.
-    isbns
-        The distinct ISBN keys, sorted.
-    isbn_clusters
-        The cluster of each of them.
-    least
-        The smallest ISBN of each cluster, or `NO_ISBN` where it has none.
-    """
-
+    # The cluster of each node; clusters are numbered by their smallest node.
     nodes: NDArray[np.int32]
-    isbns: NDArray[np.int64]
-    isbn_clusters: NDArray[np.int32]
-    least: NDArray[np.int64]
+    isbns: NDArray[np.int64]  # the distinct ISBN keys, sorted
+    isbn_clusters: NDArray[np.int32]  # the cluster of each of them
+    least: NDArray[np.int64]  # the smallest ISBN of each cluster, or `NO_ISBN` where it has none
 
     def __len__(self) -> int:
         return len(self.least)
@@ -59,11 +48,6 @@ class Clusters:
 
 class Clusterer:
     """Joins records that share an ISBN, block by block.
-
-    Parameters
-    ----------
-    nodes
-        How many records and works there are.
 
     Examples
     --------
@@ -192,10 +176,7 @@ def bipartite_components(
 def splitting_isbns(edges: pl.DataFrame) -> pl.DataFrame:
     """Return the ISBNs whose removal splits one cluster, those that cut off most first.
 
-    Parameters
-    ----------
-    edges
-        `isbn` (key) and `node`, of one cluster.
+    `edges` has `isbn` (key) and `node`, of one cluster.
 
     Returns
     -------

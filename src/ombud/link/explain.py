@@ -33,41 +33,21 @@ _OF_OTHER_KIND = (
 
 @dataclass(frozen=True)
 class Explanation:
-    """Everything that led to the outcome of one item, as plain data.
+    """Everything that led to the outcome of one item, as plain data."""
 
-    Parameters
-    ----------
-    asked
-        What was asked for.
-    item
-        The item.
-    outcome
-        One of the six.
-    identity
-        The asserted identity, where there is one.
-    reason
-        The outcome in words.
-    facts
-        The row of the table of items.
-    records, names, matches, assertions
-        Rows; at most 200 of each, and `counts` says how many there are.
-    counts
-        The number of rows of each kind.
-    other_items
-        Further items that records of the same id belong to; the item is that of the first record.
-    """
-
-    asked: str
+    asked: str  # what was asked for
     item: str
-    outcome: str
-    identity: str | None
-    reason: str
-    facts: dict[str, Any]
+    outcome: str  # one of the six
+    identity: str | None  # the asserted identity, where there is one
+    reason: str  # the outcome in words
+    facts: dict[str, Any]  # the row of the table of items
+    # Rows; at most 200 of each, and `counts` says how many there are.
     records: list[dict[str, Any]]
     names: list[dict[str, Any]]
     matches: list[dict[str, Any]]
     assertions: list[dict[str, Any]]
-    counts: dict[str, int]
+    counts: dict[str, int]  # the number of rows of each kind
+    # Further items that records of the same id belong to; the item is that of the first record.
     other_items: list[str] = field(default_factory=list)
 
 

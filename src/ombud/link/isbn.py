@@ -59,11 +59,8 @@ def _check_13(core: NDArray[np.int64]) -> NDArray[np.int64]:
 def isbn_keys(clean: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return keys, and whether check digits are right, of texts of 10 or 13 digits and no more.
 
-    Parameters
-    ----------
-    clean
-        Texts such as ``"080442957X"`` or ``"9780804429573"``; anything else is a fault of the
-        caller.
+    They are such as ``"080442957X"`` or ``"9780804429573"``; anything else is a fault of the
+    caller.
     """
     lengths = clean.str.len_bytes().to_numpy()
     keys = np.zeros(len(clean), dtype=np.int64)

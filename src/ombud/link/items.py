@@ -24,10 +24,7 @@ _APART = 10**14
 def read_exclusions(path: str | Path | None) -> NDArray[np.int64]:
     """Return the keys of the ISBNs in an exclusion file, sorted.
 
-    Parameters
-    ----------
-    path
-        A text file with one ISBN a line; what follows ``#`` is a remark.
+    It is text, one ISBN a line; what follows ``#`` is a remark.
     """
     if path is None:
         return np.empty(0, dtype=np.int64)

@@ -149,14 +149,8 @@ def read_marc(
 ) -> Iterator[MarcRecord]:
     """Read the records of a MARC file, binary or XML, packed or not, one after the other.
 
-    Parameters
-    ----------
-    path
-        The file.
-    problems
-        Where broken records are counted.
-    tags
-        Only these fields (a binary file is then read faster); default, all.
+    Broken records are counted. Given `tags`, only these fields are read, which is faster in a
+    binary file.
     """
     place = Path(path)
     with open_bytes(place) as stream:

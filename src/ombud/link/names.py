@@ -38,13 +38,8 @@ def _spaced(column: pl.Expr) -> pl.Expr:
 def name_keys(names: pl.Expr, *, fold_marks: bool = False) -> pl.Expr:
     """Return the list of keys of each name; an empty list where the text holds no letters.
 
-    Parameters
-    ----------
-    names
-        A column of names as they stand in records.
-    fold_marks
-        Also take off accents, so that "Garcia" meets "García". Off by default: it joins different
-        names too.
+    `fold_marks` takes off accents, so that "Garcia" meets "García". Off by default: it joins
+    different names too.
     """
     text = names.str.normalize("NFKD" if fold_marks else "NFKC").str.to_lowercase()
     if fold_marks:
@@ -96,10 +91,7 @@ def _words(text: str) -> list[str]:
 def placeholders(more: str | Path | None = None) -> frozenset[str]:
     """Return the keys of names that name nobody: the shipped ones, and those of a file.
 
-    Parameters
-    ----------
-    more
-        A text file, one name a line, ``#`` before remarks.
+    The file is text, one name a line, ``#`` before remarks.
 
     Examples
     --------

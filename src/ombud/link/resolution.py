@@ -39,10 +39,7 @@ def settle(
     Assertions whose dates do not overlap do not contradict each other: the latest counts. Of two
     about one and the same year none is later, and one that ends before it begins has no dates.
 
-    Parameters
-    ----------
-    said
-        Code, first year and last year of each assertion about one person; None is open.
+    `said` has code, first year and last year of each assertion about one person; None is open.
 
     Examples
     --------
@@ -77,12 +74,8 @@ def settle(
 def _settled(said: pl.DataFrame, by: str) -> pl.DataFrame:
     """Return the assertions that stand at the end for each of `by`, and whether they `changed`.
 
-    Parameters
-    ----------
-    said
-        `by`, `code`, `start`, `end` (years) and `changed` of each assertion, and further columns.
-    by
-        What assertions are about: an authority record, a person, a cluster.
+    `said` has `by`, `code`, `start`, `end` (years), `changed` and further columns; `by` is what
+    assertions are about: an authority record, a person, a cluster.
     """
     contested = pl.col("code").n_unique().over(by) > 1
     # An assertion without any date overlaps all others: nothing is settled where one is.
@@ -139,14 +132,8 @@ def _identities(linked: pl.LazyFrame, codes: pl.DataFrame, by: str) -> pl.LazyFr
     Each record is settled by itself first, then all of them: what two records say of different
     years is no contradiction either. Inferred values count only where nothing is asserted.
 
-    Parameters
-    ----------
-    linked
-        `by` and `authority`.
-    codes
-        As `_codes_of_authorities` returns them.
-    by
-        What is resolved: ``"cluster"`` or ``"person"``.
+    `linked` has `by` (``"cluster"`` or ``"person"``) and `authority`; `codes` are those of
+    `_codes_of_authorities`.
 
     Returns
     -------

@@ -71,15 +71,9 @@ class RatingSet:
 
 @dataclass(frozen=True)
 class LinkTables:
-    """The tables of a link folder, read lazily.
+    """The tables of a link folder, read lazily."""
 
-    Parameters
-    ----------
-    folder
-        Where the Parquet files are.
-    """
-
-    folder: Path
+    folder: Path  # where the Parquet files are
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Return a table."""
@@ -95,18 +89,10 @@ class LinkTables:
 
 @dataclass
 class Store:
-    """Takes the batches of readers apart and appends them to the tables.
+    """Takes the batches of readers apart and appends them to the tables."""
 
-    Parameters
-    ----------
-    folder
-        An empty folder.
-    problems
-        Where faults are counted.
-    """
-
-    folder: Path
-    problems: Problems
+    folder: Path  # an empty folder
+    problems: Problems  # where faults are counted
     records: int = 0
     authorities: int = 0
     ratings: dict[str, RatingSet] = field(default_factory=dict)
@@ -217,10 +203,7 @@ class Store:
 def normalised_ids(ids: pl.Expr) -> pl.Expr:
     """Return ids such as ``"viaf:96992551"`` in one form; missing where nothing is left.
 
-    Parameters
-    ----------
-    ids
-        A column of a scheme, a colon, and the id or an address that ends in it.
+    They are a scheme, a colon, and the id or an address that ends in it.
 
     Examples
     --------

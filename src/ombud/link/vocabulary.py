@@ -36,27 +36,17 @@ _COLUMNS = ["attribute", "vocabulary", "term", "code"]
 
 @dataclass(frozen=True, eq=False)
 class IdentityMapping:
-    """Terms and their codes.
+    """Terms and their codes."""
 
-    Parameters
-    ----------
-    version
-        As the file says.
-    terms
-        `attribute` (``*`` for all that have no row of their own), `vocabulary` (``*`` for every
-        source), `term` (normalised), `code`.
-    """
-
-    version: str
+    version: str  # as the file says
+    # `attribute` (``*`` for all that have no row of their own), `vocabulary` (``*`` for every
+    # source), `term` (normalised), `code`.
     terms: pl.DataFrame
 
     def codes(self, assertions: pl.DataFrame) -> pl.DataFrame:
         """Return assertions with a column `code`: missing where a term asserts nothing.
 
-        Parameters
-        ----------
-        assertions
-            Has `attribute`, `vocabulary` and `value`.
+        The assertions have `attribute`, `vocabulary` and `value`.
         """
         table = assertions.with_columns(term=normalised_terms(pl.col("value")))
         # A row for this attribute goes before one for all of them, one for this source before "*".
@@ -93,11 +83,8 @@ def normalised_terms(values: pl.Expr) -> pl.Expr:
 def read_mapping(path: str | Path | None = None) -> IdentityMapping:
     """Read the shipped mapping, and on top of it a file of the same form.
 
-    Parameters
-    ----------
-    path
-        A CSV file with `attribute`, `vocabulary`, `term`, `code` and a first line such as
-        ``# version: 2026-11-16``. Its rows take the place of shipped rows for the same term.
+    It is CSV with `attribute`, `vocabulary`, `term`, `code` and a first line such as ``# version:
+    2026-11-16``. Its rows take the place of shipped rows for the same term.
 
     Raises
     ------

@@ -15,8 +15,7 @@ from ombud.metrics.calibration import Miscalibration
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
 from ombud.metrics.exposure import Coverage, DistinctShare, Gini
-from ombud.metrics.rates import FalsePositiveRate, UndecidedShare
-from ombud.metrics.scores import MedianScore
+from ombud.metrics.rates import FalsePositiveRate, MedianScore, UndecidedShare
 from ombud.metrics.shares import HistoryShare, LabelShare, ShareGap, label_share
 
 __all__ = [

@@ -13,7 +13,6 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
@@ -28,39 +27,29 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
+from ombud.data.predictions import Predictions
+from ombud.data.recommendations import Recommendations
 from ombud.errors import ResultError
 from ombud.metrics.engine.comparisons import Comparisons, Needs
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.decisions import Decisions
-    from ombud.data.predictions import Predictions
-    from ombud.data.recommendations import Recommendations
-    from ombud.metrics.engine.label_uncertainty import LabelDraws
-    from ombud.stats.estimate import Estimate, TippingPoint
-    from ombud.stats.statistics import Statistic
-
+from ombud.metrics.engine.label_uncertainty import LabelDraws
+from ombud.stats.estimate import Estimate, TippingPoint
+from ombud.stats.statistics import Statistic
 
 Outputs: TypeAlias = "Recommendations | Decisions | Predictions"
 
 
 class Notes(NamedTuple):
-    """What a metric says beside its numbers, made of tallies alone.
+    """What a metric says beside its numbers, made of tallies alone."""
 
-    Parameters
-    ----------
-    by_label
-        For each label (or ``""`` for all) what a reader must know.
-    details
-        For each label (or ``""`` for all) the same as plain values by name.
-    exclusions
-        What was left out, where the words hold counts: each has a key, and is not added up over
-        blocks by its words.
-    """
-
+    # For each label (or ``""`` for all) what a reader must know.
     by_label: Mapping[str, str] = MappingProxyType({})
+    # For each label (or ``""`` for all) the same as plain values by name.
     details: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    # What was left out, where the words hold counts: each has a key, and is not added up over
+    # blocks by its words.
     exclusions: tuple[Exclusion, ...] = ()
 
 

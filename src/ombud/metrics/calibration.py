@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
@@ -18,9 +19,6 @@ from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.history import History, Weighting, history_matrix, places
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
 
 
 def item_mixes(labels: Labels) -> sparse.csr_array:

@@ -33,12 +33,7 @@ def never_no(labels: Labels) -> NDArray[np.bool_]:
 def labeled_share(lists: sparse.csr_array, labeled: NDArray[np.bool_]) -> Floats:
     """Return lists x labels: which share of each list's items is labeled.
 
-    Parameters
-    ----------
-    lists
-        Lists x items; whatever is stored counts as one item.
-    labeled
-        Items x labels.
+    `lists` is lists x items, whatever is stored counting as one item; `labeled` is items x labels.
     """
     # Most often an item is looked at for every label or for none.
     alike = labeled.shape[1] > 1 and bool((labeled == labeled[:, :1]).all())
@@ -93,38 +88,37 @@ def label_tallies(
     return tallies
 
 
-def label_details(tallies: Mapping[str, Floats], at: int) -> dict[str, Any]:
-    """Return the denominators of one label as plain values, and why there is no number.
+def label_details(tallies: Mapping[str, Floats], n: int) -> list[dict[str, Any]]:
+    """Return for each of `n` labels its denominators as plain values, or why it has no number.
 
-    Parameters
-    ----------
-    tallies
-        As `label_tallies` returns them, summed over blocks of users.
-    at
-        The place of the label.
+    `tallies` are what `label_tallies` returns, summed over blocks of users.
     """
-    details: dict[str, Any] = {}
     if "users" not in tallies:
-        return details
-    if "says no" in tallies and not tallies["says no"][at]:
-        return {"undefined": _NEVER_NO}
-    users = float(tallies["users"][at])
-    if not users:
-        return details
-    details |= {side: float(tallies[side][at]) / users for side in _SIDES if side in tallies}
-    labeled = {
-        f"labeled_{word}": float(tallies[f"labeled {side}"][at]) / users
-        for side, word in _SIDES.items()
-        if f"labeled {side}" in tallies
-    }
-    if any(share < 1 for share in labeled.values()):
-        meaning = "no" if tallies["as no"][0] else "unknown"
-        details |= labeled | {"unlabeled": DECLARED if tallies["declared"][0] else meaning}
-    for side, word in _SIDES.items():
-        count = int(tallies.get(f"without {side}", np.zeros(at + 1))[at])
-        if count:
-            details[f"users_without_labeled_{word}"] = count
-    return details
+        return [{} for _ in range(n)]
+    # Lists: reading single numbers of arrays takes longer than measuring a hundred labels.
+    values = {name: sums.tolist() for name, sums in tallies.items()}
+    meaning = "no" if values["as no"][0] else "unknown"
+    meaning = DECLARED if values["declared"][0] else meaning
+    shown = [side for side in _SIDES if side in values]
+    labeled = [(f"labeled {side}", f"labeled_{word}") for side, word in _SIDES.items()]
+    labeled = [(name, key) for name, key in labeled if name in values]
+    without = [
+        (f"without {side}", f"users_without_labeled_{word}") for side, word in _SIDES.items()
+    ]
+    without = [(name, key) for name, key in without if name in values]
+    found: list[dict[str, Any]] = []
+    for at, users in enumerate(values["users"]):
+        details: dict[str, Any] = {}
+        found.append(details)
+        if "says no" in values and not values["says no"][at]:
+            details["undefined"] = _NEVER_NO
+        elif users:
+            details |= {side: values[side][at] / users for side in shown}
+            shares = {key: values[name][at] / users for name, key in labeled}
+            if any(share < 1 for share in shares.values()):
+                details |= shares | {"unlabeled": meaning}
+            details |= {key: int(values[name][at]) for name, key in without if values[name][at]}
+    return found
 
 
 def users_without_labels(tallies: Mapping[str, Floats]) -> tuple[Exclusion, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
@@ -19,9 +20,6 @@ from ombud.metrics.accuracy.lists import (
 from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.engine.comparisons import Comparisons
 from ombud.registry import metric
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
 
 
 @dataclass(frozen=True)

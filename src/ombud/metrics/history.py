@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-
+from ombud.data.interactions import Interactions
 
 History = Literal["all", "relevant"]
 """Which interactions are compared with: all, or the user's own top quartile of ratings."""
@@ -91,14 +89,7 @@ def history_matrix(
     ``"relevant"`` is the user's own top quartile of ratings (see `top_quartile`), and everything
     where there are no ratings.
 
-    Parameters
-    ----------
-    interactions
-        The histories.
-    history
-        Which part of them counts.
-    users
-        Codes of the users wanted, in order; default, all.
+    `users` are codes of the users wanted, in order; default, all.
     """
     matrix = interactions.matrix
     if users is not None and not np.array_equal(users, np.arange(matrix.shape[0])):
@@ -151,14 +142,8 @@ def count_items(
     Eight neighboring bytes are added as one 64-bit number, which no carry can disturb as long as
     a list has fewer than 256 items; longer lists are counted in wider numbers.
 
-    Parameters
-    ----------
-    lists
-        Lists x items; every stored entry counts once.
-    table
-        Items x `table_width` of the labels: zeros and ones.
-    labels
-        How many of its columns are labels.
+    `lists` is lists x items, every stored entry counting once; `table` is items x `table_width` of
+    the labels, zeros and ones.
     """
     starts = lists.indptr
     longest = int(np.diff(starts).max(initial=0))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
+from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
@@ -31,11 +33,6 @@ from ombud.registry import metric
 from ombud.stats.estimate import Estimate, TippingPoint
 from ombud.stats.statistics import Mean
 from ombud.stats.tipping import gap_tipping
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.interactions import Interactions
-
 
 # Shares of lists and histories that differ by less are the same share.
 _ROUNDING = 1e-12
@@ -130,7 +127,7 @@ class _Share(Metric):
 
     def notes(self, tallies: Mapping[str, NDArray[np.float64]], labels: tuple[str, ...]) -> Notes:
         """Return the denominators beside each number, why there is none, and who is excluded."""
-        details = {word: label_details(tallies, at) for at, word in enumerate(labels)}
+        details = dict(zip(labels, label_details(tallies, len(labels)), strict=True))
         return Notes(details=details, exclusions=users_without_labels(tallies))
 
     @property

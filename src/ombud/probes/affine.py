@@ -1,14 +1,13 @@
 """Edits of the values of a fixed set of items, where scores are affine: ``scores = c + B a``.
 
 With the values in a box, the greatest softmax probability of an item is a smooth concave problem in
-its logarithm, and membership in the top 1 a linear programme (Curmei, Dean & Recht 2021; Dean, Rich
-& Recht 2020). All items of a person are solved together by a projected Newton method.
+its logarithm (Curmei, Dean & Recht 2021; Dean, Rich & Recht 2020). All items of a person are solved
+together by a projected Newton method.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,33 +18,23 @@ from ombud.probes.models.base import WhiteBox
 
 Array = NDArray[np.float64]
 
-_CUTS = 60
 _HALVINGS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class AffineScores:
-    """The scores of candidate items as a function of the values of an action set.
+    """The scores of candidate items as a function of the values of an action set."""
 
-    Parameters
-    ----------
-    slope, intercept
-        Candidates x actions, and candidates.
-    actions, candidates
-        Item codes of the action set and of the items that can be shown.
-    low, high
-        The scale of the values.
-    today
-        The action set's values today; NaN where an item is not rated.
-    """
-
+    # Candidates x actions, and candidates.
     slope: Array
     intercept: Array
+    # Item codes of the action set and of the items that can be shown.
     actions: NDArray[np.int32]
     candidates: NDArray[np.int32]
+    # The scale of the values.
     low: float
     high: float
-    today: Array
+    today: Array  # the action set's values today; NaN where an item is not rated
 
     def at(self, values: Array) -> Array:
         """Return the candidates' scores for some values of the action set."""
@@ -97,20 +86,11 @@ def affine_scores(
 
 @dataclass(frozen=True, eq=False)
 class Attained:
-    """The optimum of each goal.
+    """The optimum of each goal."""
 
-    Parameters
-    ----------
-    log_probability
-        What the values attain.
-    gap
-        The optimum is at most so much higher (proved, as the problem is convex).
-    values, steps
-        The values of the action set, and the Newton steps taken.
-    """
-
-    log_probability: Array
-    gap: Array
+    log_probability: Array  # what the values attain
+    gap: Array  # the optimum is at most so much higher (proved, as the problem is convex)
+    # The values of the action set, and the Newton steps taken.
     values: Array
     steps: NDArray[np.int64]
 
@@ -216,110 +196,3 @@ def most_probable(
         steps[active] += 1
         value = newer
     return Attained(-final, np.maximum(gaps, 0.0), values, steps)
-
-
-def reaches_top(
-    scores: AffineScores,
-    goal: int,
-    k: int = 1,
-    *,
-    hint: Array | None = None,
-    seconds: float = 10.0,
-) -> tuple[Literal["yes", "no", "undecided"], Array | None, str]:
-    """Return whether some values bring a goal among the first k, which ones, and how it was found.
-
-    First the interval of every pairwise difference over the box, then the hint, then a linear
-    programme with cutting planes (k = 1) or a mixed-integer one (k > 1) with a time limit.
-
-    Parameters
-    ----------
-    scores, goal, k
-        Affine scores, the goal's place among the candidates, the length of the list.
-    hint
-        Values that may do it already, such as those of `most_probable`.
-    seconds
-        Time limit of the mixed-integer programme.
-    """
-    apart, offset = scores.slope - scores.slope[goal], scores.intercept - scores.intercept[goal]
-    low, high = scores.low, scores.high
-    most = offset + np.maximum(apart * low, apart * high).sum(axis=1)
-    least = offset + np.minimum(apart * low, apart * high).sum(axis=1)
-    most[goal] = least[goal] = -1.0
-    always = int((least > 0).sum())
-    if always >= k:
-        return "no", None, "interval"
-    if (most > 0).sum() < k:
-        return "yes", np.full(len(apart.T), (low + high) / 2), "interval"
-    if hint is not None and int((apart @ hint + offset > 0).sum()) < k:
-        return "yes", hint, "hint"
-    if k == 1:
-        return _top_one(apart, offset, goal, low, high)
-    return _top_k(apart, offset, most, least, k - 1 - always, low, high, seconds)
-
-
-def _top_one(
-    apart: Array, offset: Array, goal: int, low: float, high: float
-) -> tuple[Literal["yes", "no", "undecided"], Array | None, str]:
-    from scipy.optimize import linprog
-
-    m = apart.shape[1]
-    values, rows = np.full(m, (low + high) / 2), np.empty(0, np.int64)
-    for _ in range(_CUTS):
-        ahead = apart @ values + offset
-        ahead[goal] = -np.inf
-        worst = np.argsort(-ahead, kind="stable")[:20]
-        if ahead[worst[0]] <= 0:
-            return "yes", values, "linear programme"
-        fresh = np.setdiff1d(worst[ahead[worst] > 0], rows)
-        if len(fresh) == 0:
-            return "undecided", None, "rounding"
-        rows = np.concatenate([rows, fresh])
-        solved = linprog(
-            np.append(np.zeros(m), -1.0),
-            A_ub=np.column_stack([apart[rows], np.ones(len(rows))]),
-            b_ub=-offset[rows],
-            bounds=[(low, high)] * m + [(None, None)],
-            method="highs",
-        )
-        if solved.x is None:
-            return "undecided", None, "linear programme"
-        values = solved.x[:m]
-        if solved.x[m] < -1e-9:
-            return "no", None, "linear programme"
-    return "undecided", None, "linear programme"
-
-
-def _top_k(
-    apart: Array,
-    offset: Array,
-    most: Array,
-    least: Array,
-    allowed: int,
-    low: float,
-    high: float,
-    seconds: float,
-) -> tuple[Literal["yes", "no", "undecided"], Array | None, str]:
-    from scipy import sparse
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    open_ = np.flatnonzero((most > 0) & (least <= 0))
-    m, n = apart.shape[1], len(open_)
-    rows = sparse.hstack([sparse.csr_array(apart[open_]), -sparse.diags_array(most[open_])])
-    count = np.append(np.zeros(m), np.ones(n))
-    solved = milp(
-        count,
-        constraints=[
-            LinearConstraint(rows, -np.inf, -offset[open_]),
-            LinearConstraint(count[None], -np.inf, allowed),
-        ],
-        integrality=count.astype(np.int64),
-        bounds=Bounds(
-            np.append(np.full(m, low), np.zeros(n)), np.append(np.full(m, high), np.ones(n))
-        ),
-        options={"time_limit": seconds},
-    )
-    if solved.x is not None:
-        values = np.clip(solved.x[:m], low, high)
-        ahead = int((apart @ values + offset > 1e-9).sum())
-        return ("yes" if ahead <= allowed + int((least > 0).sum()) else "undecided"), values, "milp"
-    return ("no" if solved.status == 2 else "undecided"), None, "milp"

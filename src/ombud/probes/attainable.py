@@ -40,23 +40,13 @@ class Attainable:
 
     Edits are added one at a time, the best of those tried each time: a lower bound of what can be
     attained, exact when one edit is permitted and all were tried.
-
-    Parameters
-    ----------
-    k
-        Length of the list.
-    seeks
-        Whether the greatest or the least value is wanted.
-    tries
-        How many single edits are tried at each step, at random where there are more.
-    seed
-        Of the choice.
     """
 
-    k: int = 10
+    k: int = 10  # length of the list
+    # Whether the greatest or the least value is wanted.
     seeks: Literal["greatest", "least"] = "greatest"
-    tries: int = 100
-    seed: int = 0
+    tries: int = 100  # how many single edits are tried at each step, at random where there are more
+    seed: int = 0  # of the choice
 
     def __post_init__(self) -> None:
         if self.k < 1 or self.tries < 1 or self.seeks not in {"greatest", "least"}:
@@ -69,16 +59,7 @@ class Attainable:
     ) -> Bracket[Edits]:
         """Return what one person can attain.
 
-        Parameters
-        ----------
-        model
-            A trained model that folds in.
-        space
-            The person's permitted edits and budget.
-        metric
-            The number for a list; the larger (or the smaller, by `seeks`), the better.
-        own
-            The person's row among the model's users; -1 for somebody it was not trained on.
+        `own` is the person's row among the model's users; -1 for somebody it was not trained on.
         """
         outcome = FrozenOutcome(model, space.history, self.k, own=own)
         functional = _OfList(metric, self.seeks)

@@ -17,12 +17,8 @@ Floats = NDArray[np.float64]
 def reach_groups(reachable: Floats, groups: int) -> NDArray[np.int64]:
     """Return groups of users who can reach the same targets, by Ward's method.
 
-    Parameters
-    ----------
-    reachable
-        Users x targets: 1 reachable, 0 unreachable, 0.5 undecided, NaN not asked.
-    groups
-        How many groups to look for; fewer are returned when users do not differ so much.
+    `reachable` is users x targets: 1 reachable, 0 unreachable, 0.5 undecided, NaN not asked. Fewer
+    groups are returned when users do not differ so much.
     """
     from scipy.cluster.hierarchy import fcluster, linkage  # takes a while to import
 

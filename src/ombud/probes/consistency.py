@@ -15,27 +15,14 @@ from ombud.probes.recipe import Chance
 
 @dataclass(frozen=True)
 class Consistency:
-    """Whether a system, asked about unchanged data, answers as it was recorded to.
+    """Whether a system, asked about unchanged data, answers as it was recorded to."""
 
-    Parameters
-    ----------
-    users
-        How many users were asked.
-    same
-        For how many the list is the same.
-    overlap
-        The mean share of the recorded list that is in the new one.
-    repeated
-        For how many users the system, asked twice, answered the same; None when asked once.
-    chance
-        Where randomness comes from.
-    """
-
-    users: int
-    same: int
-    overlap: float
+    users: int  # how many users were asked
+    same: int  # for how many the list is the same
+    overlap: float  # the mean share of the recorded list that is in the new one
+    # For how many users the system, asked twice, answered the same; None when asked once.
     repeated: int | None
-    chance: Chance
+    chance: Chance  # where randomness comes from
 
     @property
     def share(self) -> float:
@@ -56,12 +43,8 @@ def consistency(
 ) -> Consistency:
     """Compare lists as recorded with lists as asked now, and with lists asked once more.
 
-    Parameters
-    ----------
-    recorded, asked, again
-        One list of items per user; negative codes end a list.
-    chance
-        Where randomness is said to come from.
+    Each has one list of items per user; negative codes end a list. `chance` says where randomness
+    comes from.
 
     Examples
     --------

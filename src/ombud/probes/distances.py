@@ -42,15 +42,7 @@ def distance_of(name: str, **arguments: Any) -> ListDistance:
 
 
 def check_distance(found: ListDistance, *, items: int = 12) -> None:
-    """Raise unless a distance is 0 for equal lists and never negative, on a hundred lists.
-
-    Parameters
-    ----------
-    found
-        The distance.
-    items
-        How many items the catalogue of the trial has.
-    """
+    """Raise unless a distance is 0 for equal lists and never negative, on a hundred lists."""
     rng = np.random.default_rng(0)
     first = rng.permuted(np.tile(np.arange(items, dtype=np.int32), (100, 1)), axis=1)[:, :5]
     second = rng.permuted(np.tile(np.arange(items, dtype=np.int32), (100, 1)), axis=1)[:, :5]
@@ -311,15 +303,8 @@ def probabilities(scores: NDArray[Any], beta: float, *, nothing: float = np.nan)
 
     NaN and -inf have probability 0.
 
-    Parameters
-    ----------
-    scores
-        One number per item along the last axis.
-    beta
-        Inverse temperature.
-    nothing
-        What stands throughout a row without any score: NaN where it has no distribution, 0 where
-        nobody is shown anything.
+    `nothing` stands throughout a row without any score: NaN where it has no distribution, 0 where
+    nobody is shown anything.
 
     Examples
     --------

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.ids import Ids
+from ombud.data.interactions import Interactions
 from ombud.errors import DataError, PlanError
-
-if TYPE_CHECKING:
-    from ombud.data.ids import Ids
-    from ombud.data.interactions import Interactions
-
 
 EditKind = Literal["add", "change", "remove"]
 EDIT_KINDS: tuple[EditKind, ...] = ("add", "change", "remove")
@@ -326,7 +323,7 @@ class EditSpace:
             if self.realistic is not None:
                 if shown is None:
                     raise ValueError("realistic edits need the list that is shown")
-                near = np.zeros(self.n_items, bool)
+                near = np.zeros(self.n_items, bool)  # -1 in a list is where it ended
                 near[shown[: self.realistic][shown[: self.realistic] >= 0]] = True
                 may &= near
             new = np.flatnonzero(may)
@@ -336,6 +333,7 @@ class EditSpace:
                 after.append(np.full(len(new), value))
         if "change" in self.kinds:
             for value in self.values:
+                # A change to the value that stands there is none, and would cost an edit.
                 chosen = own & (now.values != np.float32(value)) & ~closed[now.items]
                 items.append(now.items[chosen])
                 before.append(now.values[chosen])

@@ -88,27 +88,17 @@ class LabelCount:
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """One person's way out of a label, or into it.
+    """One person's way out of a label, or into it."""
 
-    Parameters
-    ----------
-    fewest
-        The fewest edits found, and what is proved of them.
-    before, after
-        Labelled items in the list today, and after the witness.
-    kept
-        The share of today's unlabelled items that stay in the list: what was not paid.
-    random
-        The share of as many random edits that do it too; None when none were tried.
-    retrained
-        Whether it still holds after the model is trained on the edited data; None when not run.
-    """
-
-    fewest: Fewest[Edits]
+    fewest: Fewest[Edits]  # the fewest edits found, and what is proved of them
+    # Labelled items in the list today, and after the witness.
     before: int
     after: int | None
+    # The share of today's unlabelled items that stay in the list: what was not paid.
     kept: float | None
+    # The share of as many random edits that do it too; None when none were tried.
     random: float | None
+    # Whether it still holds after the model is trained on the edited data; None when not run.
     retrained: bool | None
 
 
@@ -144,16 +134,9 @@ class _Ways:
     ) -> Way:
         """Return one person's fewest edits.
 
-        Parameters
-        ----------
-        model
-            A trained model that folds in.
-        space
-            The person's permitted edits and budget.
-        labelled
-            Which items of the catalogue carry the label; unknown items as the plan counts them.
-        own
-            The person's row among the model's users; -1 for somebody it was not trained on.
+        `labelled` says which items of the catalogue carry the label; unknown items count as the
+        plan says. `own` is the person's row among the model's users, -1 for somebody it was not
+        trained on.
         """
         if len(labelled) != space.n_items:
             raise PlanError(f"{len(labelled):,} labels for {space.n_items:,} items")

@@ -41,15 +41,9 @@ class Prepared(Protocol):
 
 
 class Influence(ABC):
-    """Scores after swaps of other users' data, for one trained model.
+    """Scores after swaps of other users' data, for one trained model."""
 
-    Parameters
-    ----------
-    exact
-        Whether the scores are those of a model trained anew, up to rounding.
-    """
-
-    exact: bool = False
+    exact: bool = False  # whether the scores are those of a model trained anew, up to rounding
 
     @abstractmethod
     def prepare(self, swaps: Sequence[UserSwap]) -> Prepared:
@@ -70,37 +64,22 @@ def masked(scores: NDArray[Any], interactions: Interactions, target: int) -> Flo
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What swaps are predicted to do to targets.
+    """What swaps are predicted to do to targets."""
 
-    Parameters
-    ----------
-    moved
-        Swaps x targets: total variation between the distributions ``softmax(beta * score)`` over
-        unseen items. It answers to changes that leave the list as it is, so that it can rank. NaN
-        where a swap changes the target's own data.
-    lists
-        Swaps x targets x places: the lists after each swap; empty when none were asked for.
-    today
-        Targets x places: the lists as they are.
-    beta
-        How strongly high scores were preferred.
-    """
-
+    # Swaps x targets: total variation between the distributions ``softmax(beta * score)`` over
+    # unseen items. It answers to changes that leave the list as it is, so that it can rank. NaN
+    # where a swap changes the target's own data.
     moved: Floats
+    # Swaps x targets x places: the lists after each swap; empty when none were asked for.
     lists: NDArray[np.int32]
-    today: NDArray[np.int32]
-    beta: float
+    today: NDArray[np.int32]  # targets x places: the lists as they are
+    beta: float  # how strongly high scores were preferred
 
 
 def sharpness(scores: Floats, n: int) -> float:
     """Return a beta at which the first n items usually have e^6 times the odds of an average one.
 
-    Parameters
-    ----------
-    scores
-        Users x items, NaN for no score.
-    n
-        The length of a list.
+    `scores` is users x items, NaN for no score.
     """
     top = np.sort(np.where(np.isnan(scores), -np.inf, scores), axis=1)[:, -n:]
     known = np.isfinite(top).all(axis=1) & ~np.isnan(scores).all(axis=1)

@@ -34,12 +34,7 @@ def expected_maximum(values: Floats, size: int) -> Floats:
     :math:`\sum_k x_{(k)} \binom{k-1}{r-1} / \binom{m}{r}`. NaN is no value; a column with fewer
     than ``size`` values has none.
 
-    Parameters
-    ----------
-    values
-        Runs x columns.
-    size
-        How many of the runs the largest is taken over.
+    `values` is runs x columns.
 
     Examples
     --------
@@ -74,20 +69,12 @@ def chance_of_any(values: Floats, size: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class NoiseFloor:
-    """Distances between trainings on the same data.
+    """Distances between trainings on the same data."""
 
-    Parameters
-    ----------
-    kind
-        What differed between them.
-    distances
-        For each distance by name, runs x targets.
-    exact
-        Whether training is deterministic, so that the floor is 0 without any doubt.
-    """
-
-    kind: NoiseKind
+    kind: NoiseKind  # what differed between them
+    # For each distance by name, runs x targets.
     distances: dict[str, Floats] = field(default_factory=dict)
+    # Whether training is deterministic, so that the floor is 0 without any doubt.
     exact: bool = False
 
     @property

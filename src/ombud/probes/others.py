@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.ids import Vocabulary
+from ombud.data.interactions import Interactions
 from ombud.errors import DataError, PlanError
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-
 
 SwapKind = Literal[
     "removed", "planted-neighbours", "planted-popular", "planted-random", "replaced", "changed"
@@ -36,20 +33,12 @@ _PLANTED = frozenset({"planted-neighbours", "planted-popular", "planted-random"}
 
 @dataclass(frozen=True, eq=False)
 class UserSwap:
-    """A data set in which some users have another history.
+    """A data set in which some users have another history."""
 
-    Parameters
-    ----------
-    kind
-        How it came about.
-    rows
-        The users, as rows of the interactions; rows from ``n_users`` on are planted users.
-    histories
-        Their new histories, one row each; an empty row for a user who is removed.
-    """
-
-    kind: SwapKind
+    kind: SwapKind  # how it came about
+    # The users, as rows of the interactions; rows from ``n_users`` on are planted users.
     rows: tuple[int, ...]
+    # Their new histories, one row each; an empty row for a user who is removed.
     histories: sparse.csr_array
 
     def __post_init__(self) -> None:

@@ -13,7 +13,6 @@ from scipy import sparse
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-from ombud.probes.consistency import Consistency, consistency
 from ombud.probes.distances import probabilities
 from ombud.probes.edits import Edit, Edits, EditSpace, History, rows_of
 from ombud.probes.recipe import Outcome, Policy
@@ -26,15 +25,8 @@ _PORTION = 64
 def score_histories(model: Model, rows: sparse.csr_array, own: int = -1) -> NDArray[np.float32]:
     """Return the scores that a trained model gives to all items for new histories.
 
-    Parameters
-    ----------
-    model
-        A trained model that folds in.
-    rows
-        Histories.
-    own
-        The row of the person among the model's users, or -1. A model of neighbouring users must
-        not find the person's old history as a neighbour of the new one.
+    `own` is the person's row among the model's users, or -1: a model of neighbouring users must not
+    find the person's old history as a neighbour of the new one.
     """
     if own >= 0 and isinstance(model, UserKNN):
         me = np.full(rows.shape[0], own, np.int32)
@@ -152,16 +144,8 @@ class RetrainedOutcome(_Asked):
 
     The same arguments and the same seed are used with and without edits.
 
-    Parameters
-    ----------
-    model
-        A model, trained or not; it is copied, never changed.
-    interactions
-        The data.
-    history, own
-        The history that is edited, and its row; -1 adds the person to the data.
-    k, beta, exclude_seen
-        As in `FrozenOutcome`.
+    The model is copied, never changed. `own` is the row of the edited history; -1 adds the person
+    to the data. `k`, `beta` and `exclude_seen` are as in `FrozenOutcome`.
     """
 
     policy: Policy = "retrained"
@@ -189,30 +173,6 @@ class RetrainedOutcome(_Asked):
         if self.exclude_seen:
             scores[history.items] = np.nan
         return Outcome(items, probabilities(scores, self.beta, nothing=0.0))
-
-
-def frozen_consistency(model: Model, rows: Sequence[int], k: int) -> Consistency:
-    """Compare what a model shows its users with what it shows for their unchanged histories.
-
-    A model that was not trained to the end for each user (gradient descent, conjugate gradients)
-    differs from its own fold-in; numbers under *frozen* are about the fold-in.
-
-    Parameters
-    ----------
-    model
-        A trained model that folds in.
-    rows
-        Rows of the users to ask about.
-    k
-        Length of the lists.
-    """
-    data = model.interactions
-    recorded = model.recommend(data.users.ids[list(rows)], k).items
-    asked = []
-    for row in rows:
-        history = History.of_user(data, row)
-        asked.append(FrozenOutcome(model, history, k, own=row).of([history])[0].items)
-    return consistency(list(recorded), asked)
 
 
 @dataclass(frozen=True)

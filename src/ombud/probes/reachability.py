@@ -34,31 +34,19 @@ _NEAR = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """What is known of one target, an item or a set of items.
+    """What is known of one target, an item or a set of items."""
 
-    Parameters
-    ----------
-    targets
-        Item codes.
-    in_list
-        Whether one of them can be among the first k: 1, 0, or undecided between.
-    probability
-        The greatest probability that one of them is drawn; None without a beta.
-    rank_today, rank_best
-        The rank of the best placed target today, and after the witness that brings it nearest;
-        None where it has no score.
-    notes
-        What a reader must know.
-    why_undecided
-        Why it is not known whether the target can be in the list; empty where it is known.
-    """
-
-    targets: tuple[int, ...]
+    targets: tuple[int, ...]  # item codes
+    # Whether one of them can be among the first k: 1, 0, or undecided between.
     in_list: Bracket[Edits]
+    # The greatest probability that one of them is drawn; None without a beta.
     probability: Bracket[Edits] | None
+    # The rank of the best placed target today, and after the witness that brings it nearest; None
+    # where it has no score.
     rank_today: int | None
     rank_best: int | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader must know
+    # Why it is not known whether the target can be in the list; empty where it is known.
     why_undecided: str = ""
 
     @property
@@ -441,27 +429,17 @@ _CELLS = 2**18
 
 @dataclass(frozen=True, eq=False)
 class SingleReach:
-    """The best single edit for each item of the catalogue.
+    """The best single edit for each item of the catalogue."""
 
-    Parameters
-    ----------
-    singles
-        The edits; the indices below point into them, -1 for no edit.
-    log_probability, edit
-        The greatest log-probability of each item, and the edit that gives it; None without beta.
-    margin, margin_edit
-        The greatest margin of each item over the k-th best of the others, and its edit. Zero or
-        more: the item is in the list of k (on a tie, the lower code is).
-    edits
-        How many edits were enumerated; all that are permitted.
-    """
-
-    singles: Singles
+    singles: Singles  # the edits; the indices below point into them, -1 for no edit
+    # The greatest log-probability of each item, and the edit that gives it; None without beta.
     log_probability: NDArray[np.float32] | None
     edit: NDArray[np.int32] | None
+    # The greatest margin of each item over the k-th best of the others, and its edit. Zero or more:
+    # the item is in the list of k (on a tie, the lower code is).
     margin: NDArray[np.float32]
     margin_edit: NDArray[np.int32]
-    edits: int
+    edits: int  # how many edits were enumerated; all that are permitted
 
 
 def _seen(history: History, n_items: int, exclude_seen: bool) -> NDArray[np.bool_]:

@@ -112,42 +112,19 @@ class Functional(Protocol[_Seen]):
 
 @dataclass(frozen=True, kw_only=True)
 class Bracket(Generic[_T]):
-    """What is known of an optimum over treatments.
+    """What is known of an optimum over treatments."""
 
-    Parameters
-    ----------
-    attained
-        The best value that a treatment was seen to attain, by running the recommender again.
-    bound
-        What no permitted treatment goes beyond; None where nothing is proved.
-    today
-        The value without any treatment.
-    witness
-        The treatment that attains it; the treatment that changes nothing counts.
-    cost
-        What the witness costs.
-    budget
-        What a treatment may cost.
-    policy
-        The policy under which the witness was run, and to which the bound applies.
-    seeks
-        Whether the optimum is the greatest or the least value.
-    solver
-        How it was searched.
-    queries
-        How often the recommender was asked.
-    """
-
+    # The best value that a treatment was seen to attain, by running the recommender again.
     attained: float
-    bound: float | None
-    today: float
-    witness: _T
-    cost: int
-    budget: int
-    policy: Policy
-    seeks: Literal["greatest", "least"]
-    solver: str
-    queries: int
+    bound: float | None  # what no permitted treatment goes beyond; None where nothing is proved
+    today: float  # the value without any treatment
+    witness: _T  # the treatment that attains it; the treatment that changes nothing counts
+    cost: int  # what the witness costs
+    budget: int  # what a treatment may cost
+    policy: Policy  # the policy under which the witness was run, and to which the bound applies
+    seeks: Literal["greatest", "least"]  # whether the optimum is the greatest or the least value
+    solver: str  # how it was searched
+    queries: int  # how often the recommender was asked
 
     def __post_init__(self) -> None:
         if self.bound is None:
@@ -195,26 +172,13 @@ class Bracket(Generic[_T]):
 
 @dataclass(frozen=True, kw_only=True)
 class Fewest(Generic[_T]):
-    """The least cost after which a functional reaches a threshold.
+    """The least cost after which a functional reaches a threshold."""
 
-    Parameters
-    ----------
-    cost
-        The least cost found, or None: more than the budget, or none exists.
-    at_least
-        No permitted treatment that costs less than this reaches the threshold (proved).
-    none_exists
-        Whether it is proved that no treatment within the budget reaches it.
-    witness
-        The treatment, None where none was found.
-    budget, policy, solver, queries
-        As in `Bracket`.
-    """
-
-    cost: int | None
-    at_least: int
-    none_exists: bool
-    witness: _T | None
+    cost: int | None  # the least cost found, or None: more than the budget, or none exists
+    at_least: int  # No permitted treatment that costs less than this reaches the threshold (proved)
+    none_exists: bool  # whether it is proved that no treatment within the budget reaches it
+    witness: _T | None  # the treatment, None where none was found
+    # As in `Bracket`.
     budget: int
     policy: Policy
     solver: str
@@ -315,16 +279,8 @@ class Recipe(Generic[_T, _Y]):
     ) -> Fewest[_T]:
         """Run candidates through the recommender and return the cheapest that does it.
 
-        Parameters
-        ----------
-        candidates
-            Treatments to run.
-        threshold
-            What the functional must reach (in the sense of its `seeks`).
-        at_least, none_exists
-            What is proved of the least cost.
-        solver
-            How candidates were found.
+        `threshold` is what the functional must reach (in the sense of its `seeks`); `at_least` and
+        `none_exists` are what is proved of the least cost.
         """
         tried, values = self._values(candidates)
         sign = 1 if self.functional.seeks == "greatest" else -1

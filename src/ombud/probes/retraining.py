@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError, PlanError
 from ombud.probes.influence import masked, sharpness
 from ombud.probes.models import influence_of
 from ombud.probes.others import SwapKind, UserSwap, swapped
 from ombud.probes.recipe import Policy
 from ombud.probes.training import Change, ProbabilityChange, Shown, Trainer, compare_all, show
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-
 
 Floats = NDArray[np.float64]
 
@@ -113,22 +110,8 @@ class Retraining:
 
     Every treatment is trained for once per seed, and its distances are kept.
 
-    Parameters
-    ----------
-    trainer
-        The recommender as a procedure.
-    interactions
-        The data as they are.
-    rows
-        The targets.
-    changes
-        Distances.
-    plan
-        Length of lists, seeds, warm start, repeats.
-    slots
-        Rows for planted users.
-    keep
-        Where distances are kept, to go on from after a kill; None for nowhere.
+    `rows` are the targets and `slots` the rows for planted users. Distances are kept in `keep`, to
+    go on from after a kill; None for nowhere.
     """
 
     policy: Policy = "retrained"

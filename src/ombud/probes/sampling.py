@@ -11,21 +11,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class StratifiedSample:
-    """Units drawn in strata.
+    """Units drawn in strata."""
 
-    Parameters
-    ----------
-    units
-        Which units, rising.
-    strata
-        The stratum of each.
-    weights
-        How many units of its stratum each stands for.
-    """
-
-    units: NDArray[np.int64]
-    strata: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    units: NDArray[np.int64]  # which units, rising
+    strata: NDArray[np.int64]  # the stratum of each
+    weights: NDArray[np.float64]  # how many units of its stratum each stands for
 
 
 def stratified_sample(
@@ -36,14 +26,7 @@ def stratified_sample(
     Strata with fewer units than their part are taken whole, and the rest is shared among the
     others; there are ``count`` units in all, or all there are.
 
-    Parameters
-    ----------
-    strata
-        The stratum of every unit; negative numbers are not drawn from.
-    count
-        How many units.
-    rng
-        Source of randomness.
+    Strata below 0 are not drawn from.
 
     Examples
     --------
@@ -73,6 +56,7 @@ def stratified_sample(
         units.append(rng.choice(np.flatnonzero(strata == name), number, replace=False))
         weights.append(np.full(number, size / number))
     chosen = np.concatenate(units).astype(np.int64)
+    # In the order of the data: results then list people as the data does, not by stratum.
     order = np.argsort(chosen)
     return StratifiedSample(
         chosen[order],

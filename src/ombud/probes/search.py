@@ -48,24 +48,12 @@ def mask(
 
 @dataclass(frozen=True)
 class Objective:
-    """What is made as large as possible: the log-probability of a set of items, or its margin.
+    """What is made as large as possible: the log-probability of a set of items, or its margin."""
 
-    Parameters
-    ----------
-    targets
-        Item codes.
-    k
-        Length of the list; the margin is over the k-th best of the other items.
-    beta
-        None for the margin.
-    exclude_seen
-        Whether items of the history are left out.
-    """
-
-    targets: tuple[int, ...]
-    k: int
-    beta: float | None = None
-    exclude_seen: bool = True
+    targets: tuple[int, ...]  # item codes
+    k: int  # length of the list; the margin is over the k-th best of the other items
+    beta: float | None = None  # None for the margin
+    exclude_seen: bool = True  # whether items of the history are left out
 
     def masked(self, scores: NDArray[Any], histories: Sequence[History]) -> NDArray[np.float64]:
         """Return scores with -inf for what cannot be listed."""

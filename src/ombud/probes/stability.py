@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
+from ombud.data.groups import Grouping
+from ombud.data.ids import Ids
+from ombud.data.interactions import Interactions
 from ombud.errors import DataError, PlanError
 from ombud.probes.distances import FirstItem, Jaccard, ListDistance
 from ombud.probes.influence import Influence, Prediction, predict
@@ -27,13 +30,7 @@ from ombud.probes.retraining import Keep, Retraining, StabilityPlan
 from ombud.probes.training import Change, ListChange, ModelTrainer, Trainer
 from ombud.registry import probe
 from ombud.rng import generator
-
-if TYPE_CHECKING:
-    from ombud.data.groups import Grouping
-    from ombud.data.ids import Ids
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
-
+from ombud.systems.base import Progress
 
 Floats = NDArray[np.float64]
 
@@ -49,75 +46,37 @@ class _Largest:
 
 @dataclass(frozen=True, eq=False)
 class StabilityResult:
-    """What was tried, and what it did.
+    """What was tried, and what it did."""
 
-    Parameters
-    ----------
-    system
-        The recommender's name.
-    plan
-        What was asked for.
-    targets
-        Rows of the target users.
-    changes
-        Names of the distances, the leading one first.
-    swaps
-        The treatments that were trained for.
-    distances
-        For each distance by name, swaps x targets; NaN where a swap touches the target.
-    shortlisted
-        Swaps x targets: which were chosen for that target.
-    random
-        Which swaps are random ones.
-    predicted
-        Swaps x targets: predicted influence, NaN where there was no formula.
-    brackets
-        For each distance by name, one bracket per target: the largest distance found, its
-        witness, and a bound where all treatments could be computed exactly.
-    noise
-        Noise floors, by kind.
-    candidates
-        How many treatments were ranked.
-    score_change
-        The name of the distance that influence predicts; it is among `distances`, and empty where
-        there is no formula.
-    influence
-        ``"exact"``, ``"one step"``, or ``"overlap of histories"`` where there is no formula.
-    deterministic
-        Whether two trainings with the same seed gave the same lists.
-    warm
-        Whether trainings started from the present model.
-    trainings
-        How often the recommender was trained.
-    groups, members
-        Names of user groups, and users x groups.
-    swap_groups
-        Swaps x groups: random treatments that touch only users of the group.
-    exclusions
-        Targets that were left out.
-    """
-
-    system: str
-    plan: StabilityPlan
-    targets: NDArray[np.int64]
-    changes: tuple[str, ...]
-    swaps: tuple[UserSwap, ...]
+    system: str  # the recommender's name
+    plan: StabilityPlan  # what was asked for
+    targets: NDArray[np.int64]  # rows of the target users
+    changes: tuple[str, ...]  # names of the distances, the leading one first
+    swaps: tuple[UserSwap, ...]  # the treatments that were trained for
+    # For each distance by name, swaps x targets; NaN where a swap touches the target.
     distances: dict[str, Floats]
-    shortlisted: NDArray[np.bool_]
-    random: NDArray[np.bool_]
-    predicted: Floats
+    shortlisted: NDArray[np.bool_]  # swaps x targets: which were chosen for that target
+    random: NDArray[np.bool_]  # which swaps are random ones
+    predicted: Floats  # swaps x targets: predicted influence, NaN where there was no formula
+    # For each distance by name, one bracket per target: the largest distance found, its witness,
+    # and a bound where all treatments could be computed exactly.
     brackets: dict[str, tuple[Bracket[UserSwap], ...]]
-    noise: tuple[NoiseFloor, ...]
-    candidates: int
+    noise: tuple[NoiseFloor, ...]  # noise floors, by kind
+    candidates: int  # how many treatments were ranked
+    # The name of the distance that influence predicts; it is among `distances`, and empty where
+    # there is no formula.
     score_change: str
+    # ``"exact"``, ``"one step"``, or ``"overlap of histories"`` where there is no formula.
     influence: str
-    deterministic: bool
-    warm: bool
-    trainings: int
+    deterministic: bool  # whether two trainings with the same seed gave the same lists
+    warm: bool  # whether trainings started from the present model
+    trainings: int  # how often the recommender was trained
+    # Names of user groups, and users x groups.
     groups: tuple[str, ...] = ()
     members: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
+    # Swaps x groups: random treatments that touch only users of the group.
     swap_groups: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
-    exclusions: tuple[Exclusion, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()  # targets that were left out
     policy: Policy = "retrained"
 
 

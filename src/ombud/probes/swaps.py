@@ -43,22 +43,13 @@ class Swap(Protocol):
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What a probe found.
+    """What a probe found."""
 
-    Parameters
-    ----------
-    estimates
-        The numbers.
-    rows
-        One row for each pair of texts, sentence or country: decisions and scores, and for pairs
-        what changed. It holds no texts.
-    exclusions
-        What could not be used.
-    """
-
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[Estimate, ...]  # the numbers
+    # One row for each pair of texts, sentence or country: decisions and scores, and for pairs what
+    # changed. It holds no texts.
     rows: pl.DataFrame = field(repr=False)
-    exclusions: tuple[Exclusion, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()  # what could not be used
 
     def __getitem__(self, key: str) -> Estimate:
         """Return the one estimate with a key, such as ``swap/flips-changed``."""
@@ -72,13 +63,6 @@ def ask(moderator: Moderator, texts: Sequence[str]) -> tuple[Floats, Floats]:
     """Return decisions (1 flagged, 0 allowed, NaN neither) and scores (NaN where there is none).
 
     Equal texts are asked about once: a difference between them would be chance, not the swap.
-
-    Parameters
-    ----------
-    moderator
-        The moderator.
-    texts
-        The texts.
     """
     once = list(dict.fromkeys(texts))
     place = {text: index for index, text in enumerate(once)}
@@ -110,14 +94,8 @@ def flip_estimates(
     Unit: the text. Texts without a decision on either side are left out of all.
     Undefined when no text was changed. It does not tell which of the two decisions was right.
 
-    Parameters
-    ----------
-    before, after
-        Decisions as 0, 1 and NaN.
-    changed
-        Whether the swap changed the text; the decisions of others are equal by construction.
-    about
-        Fields of the estimates, such as `system`.
+    `before` and `after` are 0, 1 and NaN. Where the swap did not change the text, decisions are
+    equal by construction.
 
     References
     ----------
@@ -173,16 +151,7 @@ def shift_estimates(
     differences; unit: the text. Undefined without scores. A mean near zero may hide large shifts
     both ways, so the mean of their sizes is given too.
 
-    Parameters
-    ----------
-    before, after
-        Scores, NaN where there is none.
-    changed
-        Whether the swap changed the text.
-    direction
-        1 and -1 for the two directions of a swap, 0 for neither.
-    about
-        Fields of the estimates, such as `system`.
+    `direction` is 1 and -1 for the two directions of a swap, 0 for neither.
 
     Examples
     --------
@@ -334,18 +303,7 @@ def template_probe(
     A template fails when its fillings are not all decided alike. The spread over values is that of
     the mean score of each value.
 
-    Parameters
-    ----------
-    moderator
-        Any moderator.
-    templates
-        Sentences with one slot, such as ``"I am {who}."``.
-    slot
-        The name of the slot.
-    values
-        What to put there.
-    level
-        Coverage of the intervals.
+    Templates are sentences with one slot, such as ``"I am {who}."``.
     """
     filled: FilledTemplates = fill_templates(templates, {slot: values})
     flags, scores = ask(moderator, filled.texts)
@@ -399,14 +357,7 @@ def country_probe(
     (standard deviation, range, interquartile range) over all and between regions of the world;
     one row for each country, with its codes and region, for a map.
 
-    Parameters
-    ----------
-    moderator
-        Any moderator.
-    template
-        A sentence with the slot ``{country}``.
-    level
-        Coverage of intervals, where there are any.
+    The template has the slot ``{country}``.
     """
     if template.count("{country}") != 1:
         raise PlanError("the template needs the slot {country}, once")

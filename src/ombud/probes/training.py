@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError
 from ombud.probes.distances import (
     ListDistance,
@@ -16,11 +17,7 @@ from ombud.probes.distances import (
     probabilities,
     total_variation,
 )
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Recommender
-
+from ombud.systems.base import Recommender
 
 Floats = NDArray[np.float64]
 
@@ -103,20 +100,12 @@ class FunctionTrainer:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What some users are shown.
+    """What some users are shown."""
 
-    Parameters
-    ----------
-    lists
-        Users x places: item codes, -1 where a list has ended.
-    scores
-        Users x items, NaN for seen items and items without a score; None where there are none.
-    frequencies
-        Users x items: how often each item was first in repeated answers; None when asked once.
-    """
-
-    lists: NDArray[np.int32]
+    lists: NDArray[np.int32]  # users x places: item codes, -1 where a list has ended
+    # Users x items, NaN for seen items and items without a score; None where there are none.
     scores: Floats | None = None
+    # Users x items: how often each item was first in repeated answers; None when asked once.
     frequencies: Floats | None = None
 
 
@@ -232,13 +221,9 @@ class ProbabilityChange:
 
     Frequencies of repeated answers are used where there are any; otherwise the distribution is
     ``softmax(beta * score)`` over unseen items.
-
-    Parameters
-    ----------
-    beta
-        How strongly the system prefers high scores; None when answers are repeated.
     """
 
+    # How strongly the system prefers high scores; None when answers are repeated.
     beta: float | None = None
 
     @property

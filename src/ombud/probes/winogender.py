@@ -22,31 +22,19 @@ _BANDS = ((0.0, 25.0), (25.0, 50.0), (50.0, 75.0), (75.0, 100.01))
 
 
 class Winogender(NamedTuple):
-    """Triplets of sentences.
+    """Triplets of sentences."""
 
-    Parameters
-    ----------
-    sentences
-        Triplets x 3: male, female, neutral.
-    occupation
-        The occupation of each triplet.
-    female_share
-        Per cent of women in the occupation (United States, Bureau of Labor Statistics); NaN where
-        it is not known.
-    """
-
-    sentences: NDArray[np.object_]
-    occupation: list[str]
+    sentences: NDArray[np.object_]  # Triplets x 3: male, female, neutral
+    occupation: list[str]  # the occupation of each triplet
+    # Per cent of women in the occupation (United States, Bureau of Labor Statistics); NaN where it
+    # is not known.
     female_share: NDArray[np.float64]
 
 
 def read_winogender(folder: str | PathLike[str]) -> Winogender:
     """Read the published ``all_sentences.tsv`` and, if it is there, ``occupations-stats.tsv``.
 
-    Parameters
-    ----------
-    folder
-        The folder of the files (github.com/rudinger/winogender-schemas, MIT).
+    They are those of github.com/rudinger/winogender-schemas (MIT).
 
     References
     ----------
@@ -93,15 +81,6 @@ def winogender_probe(
     decision and of score with gender (female 1, male 0; neutral sentences left out). Intervals are
     exact, or t intervals of paired differences; unit: the triplet. Triplets of one occupation are
     alike, so intervals are rather too narrow. A correlation is undefined when nothing varies.
-
-    Parameters
-    ----------
-    moderator
-        Any moderator.
-    sentences
-        The triplets.
-    level
-        Coverage of the intervals.
     """
     triplets = len(sentences.sentences)
     flags, scores = ask(moderator, [str(text) for text in sentences.sentences.ravel()])

@@ -1,5 +1,5 @@
-"""The questions ombud answers, one folder each: preset, metrics, analyses, section and figures.
+"""The questions ombud answers, one folder or file each: preset, metrics, analyses and report.
 
-Every folder in here registers what it has when it is imported, exactly as a plugin does; a new
-question is a new folder.
+Everything in here registers what it has when it is imported, exactly as a plugin does; a new
+question is a new folder or file.
 """

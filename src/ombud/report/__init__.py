@@ -9,23 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ombud.report.blocks import Section as Section
     from ombud.report.gate import to_junit as to_junit
     from ombud.report.model import Verdict as Verdict
     from ombud.report.packing import pack as pack
     from ombud.report.report import FORMATS as FORMATS
     from ombud.report.report import Report as Report
+    from ombud.report.show import part as part
 
 _HOMES = {
     "FORMATS": "report",
     "Report": "report",
-    "Section": "blocks",
     "Verdict": "model",
     "pack": "packing",
+    "part": "show",
     "to_junit": "gate",
 }
 
-__all__ = ["FORMATS", "Report", "Section", "Verdict", "pack", "to_junit"]
+__all__ = ["FORMATS", "Report", "Verdict", "pack", "part", "to_junit"]
 
 
 def __getattr__(name: str) -> Any:

@@ -27,6 +27,7 @@ QUESTIONS = {
 """The questions of a card, by the name of their preset."""
 
 _SAME = {"exposure": "warnings", "requests": "warnings"}
+_FACTS = ("data", "units", "groups", "day")
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def _entry(verdict: Verdict, context: Context, system: str) -> CardEntry | None:
         verdict.answer,
         verdict.headline,
         next(iter((*verdict.findings, *verdict.early)), None),
-        facts=tuple(fact for fact in facts if fact.split(" ", 1)[0] not in {"Made", "ombud"}),
+        facts=tuple(facts[name] for name in _FACTS if name in facts),
         report=report if report is not None and report.is_file() else None,
     )
     if not system:

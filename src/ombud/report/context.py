@@ -121,6 +121,10 @@ class Context:
                 found += [e for e in some if select.label is None or e.label == select.label]
         return tuple(found)
 
+    def is_reference(self, system: str) -> bool:
+        """Return whether a system is a baseline that nobody audits."""
+        return self.result.plan.systems.get(system, {}).get("type") in {"random", "popular"}
+
     def table(self, name: str) -> pl.DataFrame | None:
         """Return a table that an analysis stored."""
         return self.result.tables.get(name)

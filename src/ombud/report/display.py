@@ -8,25 +8,6 @@ from collections.abc import Iterable
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"
 _MARKS_IN_A_ROW = 3
-_MEMBERS = frozenset({
-    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
-    "toString", "valueOf", "__defineGetter__", "__defineSetter__", "__lookupGetter__",
-    "__lookupSetter__", "__proto__",
-})  # fmt: skip
-
-
-def drawable(text: str) -> str:
-    """Return text as Vega can draw it where it stands in an expression, as a title does.
-
-    A name that every object of JavaScript has, such as ``constructor``, gets a space: Vega takes
-    it for a signal of its own that is not there, and fails.
-
-    Examples
-    --------
-    >>> drawable("constructor"), drawable("violence")
-    ('constructor ', 'violence')
-    """
-    return f"{text} " if text in _MEMBERS else text
 
 
 def visible(text: str) -> str:
@@ -87,27 +68,6 @@ def shorten(text: str, limit: int = 200) -> str:
         return text
     tail = (limit - 1) // 3
     return f"{text[: limit - 1 - tail]}…{text[len(text) - tail :]}"
-
-
-def unique_names(names: Iterable[str], limit: int) -> dict[str, str]:
-    r"""Return a short visible form of each name; two names never get the same form.
-
-    Examples
-    --------
-    >>> unique_names(["a\u200b", "a⟨U+200B⟩"], 20)
-    {'a\u200b': 'a⟨U+200B⟩', 'a⟨U+200B⟩': 'a⟨U+200B⟩ (2)'}
-    """
-    forms: dict[str, str] = {}
-    taken: set[str] = set()
-    for name in dict.fromkeys(names):
-        form = short = shorten(name, limit)
-        number = 1
-        while form in taken:
-            number += 1
-            form = f"{short} ({number})"
-        taken.add(form)
-        forms[name] = form
-    return forms
 
 
 def count(number: int, word: str) -> str:

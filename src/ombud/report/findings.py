@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
-from ombud.audits.result import Estimates, MetricInfo, Result
 from ombud.metrics.engine.comparisons import is_beyond
 from ombud.stats.estimate import Estimate
 
@@ -26,100 +24,6 @@ Sign = Literal[
 *Small*: there is a difference, but its interval does not lie wholly beyond the smallest one that
 was declared to matter. *Uncorrected*: only before the correction.
 """
-
-Kind = Literal["overall", "group", "group contrast", "system contrast"]
-"""What a family of estimates is about."""
-
-
-@dataclass(frozen=True)
-class EstimateSet:
-    """The estimates of one metric that answer one kind of question together.
-
-    Parameters
-    ----------
-    metric
-        The metric.
-    kind
-        Levels of everyone, levels of groups, groups compared, or systems compared.
-    estimates
-        In the order of the result.
-    """
-
-    metric: MetricInfo
-    kind: Kind
-    estimates: tuple[Estimate, ...]
-
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """The systems, in order."""
-        return tuple(dict.fromkeys(e.system for e in self.estimates))
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels, in order."""
-        return labels_of(self.estimates)
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups, in order."""
-        return tuple(dict.fromkeys(e.group for e in self.estimates))
-
-    def of(self, *, system: str) -> EstimateSet:
-        """Return the part about one system."""
-        return EstimateSet(
-            self.metric, self.kind, tuple(e for e in self.estimates if e.system == system)
-        )
-
-
-def labels_of(estimates: Iterable[Estimate]) -> tuple[str, ...]:
-    """Return the labels that some estimates are about, in order."""
-    return tuple(dict.fromkeys(e.label for e in estimates))
-
-
-def _kind(estimate: Estimate) -> Kind:
-    if estimate.kind == "level":
-        return "group" if estimate.group else "overall"
-    return "group contrast" if estimate.group else "system contrast"
-
-
-def families(result: Result) -> tuple[EstimateSet, ...]:
-    """Return every family of a result, metric by metric; no estimate is left out."""
-    infos = {key_of_metric(info): info for info in result.metrics}
-    found: dict[tuple[str, Kind], list[Estimate]] = {}
-    for key in infos:
-        for kind in ("overall", "group", "group contrast", "system contrast"):
-            found[key, kind] = []
-    for estimate in result.estimates:
-        found.setdefault((key_of_estimate(estimate), _kind(estimate)), []).append(estimate)
-    return tuple(
-        EstimateSet(infos.get(key) or _unknown(estimates[0]), kind, tuple(estimates))
-        for (key, kind), estimates in found.items()
-        if estimates
-    )
-
-
-def key_of_metric(info: MetricInfo) -> str:
-    """Return what tells a metric from others; older results have only its title."""
-    return info.key or info.title
-
-
-def key_of_estimate(estimate: Estimate) -> str:
-    """Return the key of the metric or analysis that an estimate is of."""
-    return estimate.key or estimate.metric
-
-
-def infos_of(result: Result, name: str, **options: object) -> tuple[MetricInfo, ...]:
-    """Return the metrics of a registered name whose options are as asked."""
-    return result.infos(name, **options)
-
-
-def estimates_of(result: Result, *about: MetricInfo | str) -> Estimates:
-    """Return the estimates of some metrics, or of analyses by their keys."""
-    return result.select([key_of_metric(a) if isinstance(a, MetricInfo) else a for a in about])
-
-
-def _unknown(estimate: Estimate) -> MetricInfo:
-    return MetricInfo({}, estimate.metric, unit=estimate.unit, null=None, key=estimate.key)
 
 
 def reading(estimate: Estimate) -> Sign:

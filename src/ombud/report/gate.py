@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from ombud.audits.expectations import Expectation, State
+from ombud.audits.gate import Expectation, State
 from ombud.report.display import count, joined, visible
-from ombud.report.format import estimate_text
 from ombud.report.model import Cell, Column, Prose, Section, Status, Table
+from ombud.report.numbers import estimate_text
 from ombud.stats.estimate import Estimate
 
 STATES: tuple[State, ...] = ("not met", "undecided", "met")
@@ -19,51 +19,10 @@ _STATUS: dict[State, Status] = {
     "undecided": "no clear difference",
     "met": "no clear difference",
 }
-_MOST = 3
 
 
 def _ordered(expected: Sequence[Expectation]) -> list[Expectation]:
     return sorted(expected, key=lambda one: STATES.index(one.state))
-
-
-def first_expected(
-    expected: Sequence[Expectation], room: int = 30
-) -> tuple[tuple[Expectation, ...], str]:
-    """Return the limits that the first screen has room for, and the others counted, in words.
-
-    Broken limits come first. Where there is no room for any, all are counted, or the worst.
-
-    Parameters
-    ----------
-    expected
-        The limits, judged.
-    room
-        How many words there may be.
-
-    Examples
-    --------
-    >>> some = [Expectation("met", "few refusals"), Expectation("not met", "no group above 2")]
-    >>> [one.said for one in first_expected(some)[0]], first_expected(some, room=4)
-    (['no group above 2', 'few refusals'], ((), '1 not met, of 2'))
-    """
-    ordered = _ordered(expected)
-    for most in range(min(_MOST, len(ordered)), 0, -1):
-        rest = _counted(ordered[most:], " more")
-        words = len(rest.split()) + sum(len(f"{o.state} {o.said}".split()) for o in ordered[:most])
-        if words <= room:
-            return tuple(ordered[:most]), rest
-    if len(ordered) > 1 and len(f"{ordered[0].state} {ordered[0].said}".split()) + 2 <= room:
-        return (ordered[0],), f"{len(ordered) - 1:,} more"
-    counts = _counted(ordered, "")
-    if len(counts.split()) <= room or not ordered:
-        return (), counts
-    worst = ordered[0].state
-    return (), f"{sum(o.state == worst for o in ordered):,} {worst}, of {len(ordered):,}"
-
-
-def _counted(some: Sequence[Expectation], more: str) -> str:
-    counts = {state: sum(one.state == state for one in some) for state in STATES}
-    return joined([f"{n:,}{more} {state}" for state, n in counts.items() if n])
 
 
 def expected_section(expected: Sequence[Expectation]) -> Section | None:

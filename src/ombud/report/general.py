@@ -5,7 +5,7 @@ from __future__ import annotations
 from ombud.report.context import Context, Select
 from ombud.report.numbers import DIFFERENCE, POINTS, RATIO, SCORE, SHARE, Scale
 from ombud.report.question import Phrase, Question
-from ombud.report.show import MARKS, Declared, Listing, Matrix, part
+from ombud.report.show import MARKS, Listing, Matrix, Part, part
 
 _SHARES = frozenset({"share", "rate", "recall", "precision", "hit-rate", "coverage", "leak"})
 
@@ -28,6 +28,7 @@ def general_question(context: Context) -> Question | None:
         tested = [e for e in found if e.null is not None]
         if not tested or role in {"spread", "systems"}:
             continue
+        # A key is a metric's name, its arguments in parentheses, and what it is of after a slash.
         name = key.partition("(")[0].partition("/")[0]
         contrast = role == "contrast"
         if (
@@ -75,7 +76,7 @@ _TITLES = {
 }
 
 
-def remaining(context: Context, shown: set[tuple[str, str]]) -> Declared:
+def remaining(context: Context, shown: set[tuple[str, str]]) -> Part:
     """Return a section with every measure that no section of a question shows.
 
     Parameters

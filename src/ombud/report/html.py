@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 from ombud.report import svg
-from ombud.report.blocks import Name, Strong
 from ombud.report.display import visible
-from ombud.report.model import CardEntry, Finding, Page, Table, Verdict
+from ombud.report.model import CardEntry, Finding, Name, Page, Strong, Table, Verdict
 
 _SHOWN = 3
 """Findings that are open."""
@@ -82,6 +82,17 @@ def card_html(title: str, entries: Sequence[CardEntry]) -> str:
     return str(page).lstrip()
 
 
+def standalone_svg(panel: str) -> str:
+    """Return a chart of the page as an SVG file of its own, which brings the page's colors."""
+    rules = [line for line in _resource("style.css").splitlines() if line.startswith(_OF_CHARTS)]
+    font = "svg{font-family:system-ui,sans-serif}"
+    opened = panel.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return opened.replace(">", f"><style>{font}{''.join(rules)}</style>", 1)
+
+
+_OF_CHARTS = (":root", "@media(prefers-color-scheme:dark)", "svg")
+
+
 def _largest(findings: Iterable[Finding]) -> float:
     """Return the largest level of some findings, confidence intervals included."""
     ends = [v for f in findings for level in f.levels for v in (level.value, *(f.span or ()))]
@@ -106,7 +117,10 @@ def script_json(content: Any) -> str:
 
 
 def _compact(table: Table) -> dict[str, Any]:
-    """Return a long table as columns, words as places in a list of the different ones."""
+    """Return a long table as columns: each different text once, and where it stands.
+
+    Words stand in runs (place, length, ...). Numbers that are mostly different stand in full.
+    """
     columns = []
     for index, column in enumerate(table.columns):
         texts = [visible(row[index].text) for row in table.rows]
@@ -114,14 +128,15 @@ def _compact(table: Table) -> dict[str, Any]:
             continue
         different = list(dict.fromkeys(texts))
         place = {text: i for i, text in enumerate(different)}
-        columns.append(
-            {
-                "title": column.title,
-                "numeric": column.numeric,
-                "of": different,
-                "at": [place[t] for t in texts],
-            }
-        )
+        made: dict[str, Any] = {"title": column.title, "numeric": column.numeric, "of": different}
+        if not column.numeric:
+            runs = [(place[text], len(list(run))) for text, run in groupby(texts)]
+            made["runs"] = [number for run in runs for number in run]
+        elif 2 * len(different) > len(texts):
+            made["of"] = texts
+        else:
+            made["at"] = [place[text] for text in texts]
+        columns.append(made)
     return {"caption": table.caption, "columns": columns}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ombud.report.blocks import Name, Strong
 from ombud.report.display import visible
 from ombud.report.model import (
     Block,
@@ -13,9 +12,11 @@ from ombud.report.model import (
     Cell,
     Chart,
     Heading,
+    Name,
     Page,
     Prose,
     Section,
+    Strong,
     SystemStatus,
     Text,
     Verdict,

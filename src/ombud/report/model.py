@@ -11,12 +11,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ombud.report.blocks import Name, Part, Strong
-from ombud.report.display import count, visible
+from ombud.report.display import count, shorten, visible
 from ombud.report.findings import reading
 from ombud.stats.estimate import Estimate
 
-Text: TypeAlias = tuple[Part, ...]
+
+@dataclass(frozen=True)
+class Strong:
+    """Words that stand out."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name that came from data; its writing direction stays its own, and long ones are cut."""
+
+    text: str
+
+    @property
+    def shown(self) -> str:
+        """The name, visible and short enough for a sentence."""
+        return shorten(self.text, 80)
+
+
+Text: TypeAlias = tuple[str | Strong | Name, ...]
 """A sentence: plain strings, emphasized numbers (`Strong`), and names from data (`Name`)."""
 
 Answer = Literal["yes", "no clear evidence", "mixed", "cannot tell"]
@@ -167,6 +186,8 @@ class Family:
     def sentence(self) -> str:
         """Say how many comparisons are significant, and how many could not be made."""
         untested = self.number("not tested")
+        if not self.tested and untested == 1:
+            return "The one comparison could not be made."
         if not self.tested:
             return f"None of {count(len(self.estimates), 'comparison')} could be made."
         words = {"increase": "a significant increase", "decrease": "a significant decrease"}

@@ -18,8 +18,8 @@ import polars as pl
 import tomli_w
 
 from ombud import __version__
-from ombud.audits.integrity import file_hashes
 from ombud.audits.plan import change_paths
+from ombud.audits.provenance import file_hashes
 from ombud.audits.result import Result
 from ombud.audits.verify import LEFT_OUT, MANIFEST, PACK_SCHEMA, Redaction
 from ombud.errors import PlanError, ResultError

@@ -6,33 +6,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from statistics import median
 from typing import Any
 
 from ombud import registry
-from ombud.audits.expectations import Expectation
-from ombud.audits.repeats import randomness_of
+from ombud.audits.collect import randomness_of
+from ombud.audits.gate import Expectation
 from ombud.audits.result import Result
-from ombud.report.blocks import Name, Strong
 from ombud.report.context import Context, role_of
 from ombud.report.display import count, shorten
-from ombud.report.format import p_text
 from ombud.report.gate import expected_section
 from ombud.report.general import remaining
-from ombud.report.legacy import Legacy
 from ombud.report.model import (
     Block,
     Cell,
     Column,
+    Name,
     Page,
     Prose,
     Section,
+    Strong,
     Table,
     Text,
     Verdict,
     status_of,
 )
+from ombud.report.numbers import p_text
 from ombud.report.question import Question, questions
 from ombud.report.redaction import shown_plan
 from ombud.report.show import Part, Say, part
@@ -77,7 +76,7 @@ def build_page(result: Result, expected: Sequence[Expectation] = ()) -> Page:
         sections = [limits, *sections]
     return Page(
         result.plan.title,
-        facts_of(context),
+        tuple(facts_of(context).values()),
         verdicts,
         _unique(sections),
         every_number(context),
@@ -90,27 +89,13 @@ def _sections(
     context: Context, asked: Sequence[Question], verdicts: Sequence[Verdict]
 ) -> list[Section]:
     parts: list[Part] = [part for question in asked for part in question.sections]
-    parts.append(Legacy(_extra_sections()))
+    parts += [registry.get("section", name)() for name in registry.names("section")]
     made = [section for part in parts for section in part.made(context)]
     shown: set[tuple[str, str]] = set().union(*(part.claims(context) for part in parts))
     made += remaining(context, shown).made(context)
     common = [s for one in common_parts(verdicts) for s in one.made(context)]
     body = [s for s in (*made, *common) if not s.appendix]
     return [*body, *(s for s in (*made, *common) if s.appendix)]
-
-
-@lru_cache(maxsize=8)
-def _claimed(names: tuple[str, ...]) -> frozenset[str]:
-    made = [registry.get("question", name)() for name in names]
-    return frozenset(
-        section for q in made for p in q.sections if isinstance(p, Legacy) for section in p.names
-    )
-
-
-def _extra_sections() -> tuple[str, ...]:
-    """Return the sections of the old form that no question lists: those of plugins."""
-    claimed = _claimed(registry.names("question"))
-    return tuple(name for name in registry.names("section") if name not in claimed)
 
 
 def _unique(sections: Iterable[Section]) -> tuple[Section, ...]:
@@ -131,32 +116,44 @@ def warnings_of(result: Result) -> tuple[str, ...]:
     return tuple(filter(None, [edited, *unfit]))
 
 
-def facts_of(context: Context) -> tuple[str, ...]:
-    """Return who made the report, on which data, when, and with which version."""
+def facts_of(context: Context) -> dict[str, str]:
+    """Return who made the report, on which data, when, and with which version, by what it is."""
     result = context.result
-    about, texts = result.plan.about, context.names.unit == "text"
-    facts = [f"Made by {about.auditor or 'not stated'}"]
-    facts += [f"audited: {about.audited}"] if about.audited else []
+    about = result.plan.about
     data = about.data or ""
     if result.plan.data.source in registry.names("world"):
         data = data or "simulated data"
     elif result.card.title and result.card.name != "files":
         data = data or Name(result.card.title).shown
-    facts += [data] if data else []
-    facts.append(f"data period: {about.period or 'not stated'}")
     groups = {e.group for e in result.estimates if e.kind == "level" and e.group}
-    units = max((e.n for e in result.estimates if e.unit in {"user", "text"}), default=0)
-    if texts:
-        every = [int(e.details.get("other_texts", 0)) for e in result.estimates]
-        units = max([units, *every])
-    facts += [count(units, "acceptable text" if texts else "user")] if units else []
-    facts += [count(len(groups), "group")] if groups else []
     version = result.provenance.get("versions", {}).get("ombud")
-    facts += [f"ombud {version}"] if version else []
+    facts = {
+        "auditor": f"Made by {about.auditor or 'not stated'}",
+        "audited": f"audited: {about.audited}" if about.audited else "",
+        "data": data,
+        "period": f"data period: {about.period or 'not stated'}",
+        "units": _units(context),
+        "groups": count(len(groups), "group") if groups else "",
+        "version": f"ombud {version}" if version else "",
+    }
     with suppress(ValueError):  # a result of others may hold anything
         day = date.fromisoformat(str(result.provenance.get("finished", ""))[:10])
-        facts.append(f"{day.day} {day:%B %Y}")
-    return tuple(facts)
+        facts["day"] = f"{day.day} {day:%B %Y}"
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _units(context: Context) -> str:
+    """Return how many users or texts the largest number is about."""
+    estimates = context.result.estimates
+    units = max((e.n for e in estimates if e.unit in {"user", "text"}), default=0)
+    if context.names.unit != "text":
+        return count(units, "user") if units else ""
+    cells = [f"count of {cell}" for cell in ("tp", "fp", "fn", "tn")]
+    labeled = max((sum(int(e.details.get(c) or 0) for c in cells) for e in estimates), default=0)
+    if labeled:
+        return count(max(units, labeled), "labeled text")
+    units = max([units, *(int(e.details.get("other_texts", 0)) for e in estimates)])
+    return count(units, "acceptable text") if units else ""
 
 
 @dataclass(frozen=True)
@@ -285,9 +282,10 @@ class Power:
     """The smallest difference that the data could have shown."""
 
     def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the table."""
+        """Return the table, of the comparisons that count where some are declared."""
         found: dict[tuple[str, str], list[float]] = {}
-        for e in context.result.estimates:
+        every = context.result.estimates
+        for e in [e for e in every if e.family] or every:
             if (size := smallest_effect(e)) is not None:
                 found.setdefault((e.metric, role_of(e)), []).append(size)
         titles = ("Comparisons", "Most precise", "Half of them", "All of them")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TypeAlias
 
@@ -104,6 +104,44 @@ def plane(
         place = names.index(mark.name)
         parts += _line(mark, place, at) if isinstance(mark, Line) else _dot(mark, place, at)
     return _svg(parts, _WIDTH, bottom + _BOTTOM, said or title)
+
+
+def lanes(title: str, rows: Mapping[str, Sequence[Dot]], x: tuple[str, float, float]) -> str:
+    """Return dots with intervals in a lane for each row, those of a row below each other.
+
+    Parameters
+    ----------
+    title
+        What a screen reader says.
+    rows
+        The dots by the name of their row; only their places on the horizontal axis count.
+    x
+        Title and range of the axis.
+    """
+    names = list(dict.fromkeys(dot.name for dots in rows.values() for dot in dots))[:MOST]
+    left, step = 16 + 6.4 * min(_LONGEST, max(map(len, rows))), 11.0
+    top = 10.0 + 17 * math.ceil(len(names) / _PER_LINE)
+    y, parts = top, _legend(names, 12)
+    lanes: list[str] = []
+
+    def at(px: float, py: float) -> tuple[float, float]:
+        share = min(max((px - x[1]) / ((x[2] - x[1]) or 1.0), 0.0), 1.0)
+        return left + share * (_WIDTH - _RIGHT - left), py
+
+    for row, dots in rows.items():
+        shown = [dot for dot in dots if dot.name in names]
+        high = step * (len(shown) + 1)
+        lanes.append(_text(0, y + high / 2 + 4, shorten(row, _LONGEST), "row"))
+        for place, dot in enumerate(shown, 1):
+            lanes += _dot(replace(dot, y=y + step * place), names.index(dot.name), at)
+        y += high
+        lanes.append(_rule(0, y, _WIDTH - _RIGHT, y, "grid"))
+    for value in _ticks(x[1], x[2]):
+        px, _ = at(value, 0.0)
+        parts += [_rule(px, top, px, y, "grid"), _text(px, y + 15, f"{value:g}", "tick", "middle")]
+    middle = (left + _WIDTH - _RIGHT) / 2
+    parts.append(_text(middle, y + 32, shorten(x[0], 60), "tick", "middle"))
+    return _svg([*parts, *lanes], _WIDTH, y + _BOTTOM, title)
 
 
 def stacked(

@@ -16,12 +16,23 @@ from ombud import registry
 from ombud.audits.result import Result
 from ombud.report.context import Context, Select
 from ombud.report.model import Text
-from ombud.report.numbers import POINTS, SHARE, Scale
+from ombud.report.numbers import POINTS, SHARE, Scale, percent
 from ombud.report.show import Part
 from ombud.stats.estimate import Estimate
 
 Levels: TypeAlias = Callable[[Estimate], tuple[float | None, float | None]]
 Harm: TypeAlias = Literal["more", "less", "both"]
+
+
+def unlabeled_texts(context: Context) -> Text | None:
+    """Say how many texts have no label, where they are a tenth or more."""
+    facts = context.result.card.facts
+    texts, unknown = facts.get("texts"), facts.get("label_unknown")
+    if not (isinstance(texts, int) and isinstance(unknown, int) and texts):
+        return None
+    return (
+        (f"{percent(unknown / texts)} of texts have no label.",) if unknown >= texts / 10 else None
+    )
 
 
 def stored_levels(e: Estimate) -> tuple[float | None, float | None]:
@@ -167,7 +178,7 @@ def fill(template: str, **slots: object) -> Text:
 
     Examples
     --------
-    >>> from ombud.report.blocks import Name
+    >>> from ombud.report.model import Name
     >>> fill("{system} does.", system=Name("{what}"))
     (Name(text='{what}'), ' does.')
     """

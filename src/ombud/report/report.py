@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ombud.audits.expectations import Expectation, Gate
-from ombud.audits.integrity import record_reports
+from ombud.audits.gate import Expectation, Gate
+from ombud.audits.provenance import record_reports
 from ombud.audits.result import Result
 from ombud.errors import PlanError
 from ombud.files import write_text
 from ombud.report.findings import reading
-from ombud.report.html import to_html
+from ombud.report.html import standalone_svg, to_html
 from ombud.report.latex import to_latex
 from ombud.report.markdown import to_markdown
-from ombud.report.model import Page, Section, Verdict
+from ombud.report.model import Chart, Page, Section, Verdict
 from ombud.report.page import build_page
 from ombud.report.pdf import write_pdf
 from ombud.report.redaction import shown_plan
@@ -115,6 +115,24 @@ class Report:
     def latex(self) -> str:
         """Return the tables of the report as LaTeX."""
         return to_latex(self.page.sections, self.warning)
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """The charts of the report as SVG, by name; those with several panels are numbered."""
+        found: dict[str, str] = {}
+        for chart in (b for s in self.sections for b in s.blocks if isinstance(b, Chart)):
+            for number, panel in enumerate(chart.panels, 1):
+                name = chart.name if len(chart.panels) == 1 else f"{chart.name}-{number}"
+                found[name] = standalone_svg(panel)
+        return found
+
+    def save_figures(self, folder: Path | str) -> tuple[Path, ...]:
+        """Write the charts of the report as SVG files into a folder, and return the files."""
+        paths = []
+        for name, content in self.figures.items():
+            paths.append(Path(folder) / f"{name}.svg")
+            write_text(paths[-1], content)
+        return tuple(paths)
 
     def json(self) -> str:
         """Return every estimate, what it shows, and the verdicts, as JSON."""

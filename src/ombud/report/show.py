@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ombud.report import svg
 from ombud.report.context import ROLES, Context, Select
 from ombud.report.display import shorten
 from ombud.report.findings import weight
-from ombud.report.format import p_text
 from ombud.report.model import (
     Block,
     Cell,
@@ -28,7 +27,7 @@ from ombud.report.model import (
     plain,
     status_of,
 )
-from ombud.report.numbers import COUNT, SHARE, Scale, largest
+from ombud.report.numbers import COUNT, SHARE, Scale, largest, p_text
 from ombud.stats.estimate import Estimate
 
 MARKS = (
@@ -38,6 +37,7 @@ MARKS = (
 """Closes the caption of a matrix."""
 
 Title: TypeAlias = str | Callable[[Context], str]
+Caption: TypeAlias = str | Callable[[Sequence[Estimate]], str]
 
 
 class Show(Protocol):
@@ -48,20 +48,8 @@ class Show(Protocol):
         ...
 
 
-class Part(Protocol):
-    """What a question lists: one section, or several of the old form (`ombud.report.legacy`)."""
-
-    def made(self, context: Context) -> Iterable[Section]:
-        """Return the sections; none where the result holds nothing for them."""
-        ...
-
-    def claims(self, context: Context) -> set[tuple[str, str]]:
-        """Return which estimates they show, by key and role."""
-        ...
-
-
 @dataclass(frozen=True)
-class Declared:
+class Part:
     """A section, declared: its title and what it shows."""
 
     title: Title
@@ -106,9 +94,9 @@ def under(*prefixes: str) -> Callable[[Context], tuple[Select, ...]]:
     return selects
 
 
-def part(title: Title, *shows: Show, appendix: bool = False) -> Declared:
+def part(title: Title, *shows: Show, appendix: bool = False) -> Part:
     """Declare a section."""
-    return Declared(title, shows, appendix)
+    return Part(title, shows, appendix)
 
 
 def _slug(*words: str) -> str:
@@ -122,6 +110,10 @@ def _name_of(select: Select) -> str:
 
 def _titled(title: Title, context: Context) -> str:
     return title if isinstance(title, str) else title(context)
+
+
+def _captioned(caption: Caption, found: Sequence[Estimate]) -> str:
+    return caption if isinstance(caption, str) else caption(found)
 
 
 def _named(field: str, e: Estimate, context: Context) -> str:
@@ -187,7 +179,7 @@ def estimate_table(
     with the level that the differences are measured from.
     """
     at = {(tuple(getattr(e, r) for r in rows), getattr(e, columns)): e for e in estimates}
-    heads = list(dict.fromkeys(column for _, column in at))
+    heads = sorted(dict.fromkeys(column for _, column in at), key=context.is_reference)
     by_row: dict[tuple[str, ...], list[Estimate]] = {}
     for (row, _), e in at.items():
         by_row.setdefault(row, []).append(e)
@@ -230,7 +222,8 @@ _MOST_CHARTS = 3
 _MOST_ROWS = 40
 """With more rows too: the page stays small, and its axis would be out of sight."""
 
-_FIELDS = {"group": "Group", "label": "Content", "system": "System", "against": "Compared with"}
+_FIELDS = {"group": "Group", "label": "Content", "system": "System", "against": "Compared with",
+           "metric": "Measure"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -238,18 +231,22 @@ class Matrix:
     """Labels or groups by systems, with confidence intervals and shading."""
 
     select: Select
-    caption: str
+    caption: Caption
     scale: Scale
     rows: tuple[str, ...] = ("label", "group")
     reference: tuple[str, Callable[[Estimate], float | None]] | None = None
     folded: bool = False
+    keep: Callable[[Estimate], bool] = lambda _: True
+    name: str = ""
+    ordered: bool = False
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
-        if found := context.find(self.select):
+        if found := [e for e in context.find(self.select) if self.keep(e)]:
             yield estimate_table(
-                found, context, name=_name_of(self.select), caption=self.caption, rows=self.rows,
-                scale=self.scale, reference=self.reference, folded=self.folded,
+                found, context, name=self.name or _name_of(self.select),
+                caption=_captioned(self.caption, found), rows=self.rows, scale=self.scale,
+                reference=self.reference, folded=self.folded, ordered=self.ordered,
             )  # fmt: skip
 
 
@@ -276,7 +273,7 @@ class Listing:
     """
 
     select: Chosen
-    caption: str | Callable[[Sequence[Estimate]], str]
+    caption: Caption
     scale: Scale
     columns: tuple[str | Detail, ...]
     value: str = "Estimate"
@@ -290,7 +287,7 @@ class Listing:
         found = [e for e in context.find(*selects) if self.keep(e)]
         if not found:
             return
-        caption = self.caption if isinstance(self.caption, str) else self.caption(found)
+        caption = _captioned(self.caption, found)
         notes, most = Notes(), largest(self.scale.distance(e) for e in found)
         values = [value_cell(e, self.scale, notes, most) for e in found]
         # A label that is always "all texts" is no column.
@@ -364,6 +361,8 @@ def _stored(value: Any, column: str, scale: Scale | None, context: Context) -> C
         return Cell("")
     if column == "group":
         return Cell(plain((context.names.group(value),)))
+    if column == "label" and scale is None:
+        return Cell(shorten(plain((context.names.label(value),)), 60))
     if scale is None:
         return Cell(
             plain((context.names.system(value),)) if column == "system" else shorten(str(value), 60)
@@ -422,6 +421,15 @@ class Alert:
             yield Prose(texts, self.title)
 
 
+class Measure(NamedTuple):
+    """A column of a grid: its title, what it shows, and its scale where that is not the grid's."""
+
+    title: str
+    select: Select
+    scale: Scale | None = None
+    keep: Callable[[Estimate], bool] = lambda _: True
+
+
 @dataclass(frozen=True)
 class Grid:
     """One row for each system, one column for each measure.
@@ -429,15 +437,15 @@ class Grid:
     Parameters
     ----------
     columns
-        Title and select of each column.
+        The measures, or title and select of each.
     rows
         The fields that name a row.
     keep
         Which estimates are shown.
     """
 
-    columns: tuple[tuple[str, Select], ...]
-    caption: str
+    columns: tuple[Measure | tuple[str, Select], ...]
+    caption: Caption
     scale: Scale
     rows: tuple[str, ...] = ("system",)
     keep: Callable[[Estimate], bool] = lambda _: True
@@ -447,35 +455,31 @@ class Grid:
     @property
     def select(self) -> tuple[Select, ...]:
         """What it shows."""
-        return tuple(select for _, select in self.columns)
+        return tuple(column[1] for column in self.columns)
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
-        found = {
-            title: {
-                tuple(getattr(e, r) for r in self.rows): e
-                for e in context.find(select)
-                if self.keep(e)
-            }
-            for title, select in self.columns
-        }
+        found: dict[Measure, dict[tuple[str, ...], Estimate]] = {}
+        for column in self.columns:
+            measure = column if isinstance(column, Measure) else Measure(*column)
+            some = [e for e in context.find(measure.select) if self.keep(e) and measure.keep(e)]
+            if some:
+                found[measure] = {tuple(getattr(e, r) for r in self.rows): e for e in some}
         named = {row: e for at in found.values() for row, e in at.items()}
-        shown = [title for title, at in found.items() if at]
         if not named:
             return
         notes = Notes()
         body = tuple(
             (
                 *(Cell(shorten(_named(r, e, context), 60)) for r in self.rows),
-                *(value_cell(found[title].get(row), self.scale, notes) for title in shown),
+                *(value_cell(at.get(row), m.scale or self.scale, notes) for m, at in found.items()),
             )
             for row, e in named.items()
         )
-        heads = [Column(_FIELDS[r]) for r in self.rows] + [Column(t, True) for t in shown]
+        heads = [Column(_FIELDS[r]) for r in self.rows] + [Column(m.title, True) for m in found]
+        caption = _captioned(self.caption, [e for at in found.values() for e in at.values()])
         name = self.name or _name_of(self.select[0])
-        yield Table(
-            name, self.caption, tuple(heads), body, self.scale.name, notes.lines, self.folded
-        )
+        yield Table(name, caption, tuple(heads), body, self.scale.name, notes.lines, self.folded)
 
 
 @dataclass(frozen=True)
@@ -483,7 +487,7 @@ class Custom:
     """What a function makes of a result, where no other item fits; `select` is what it shows."""
 
     make: Callable[[Context], Iterable[Block]]
-    select: tuple[Select, ...] = ()
+    select: Chosen = ()
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return what the function makes."""

@@ -118,7 +118,10 @@ def _gutter(names: Sequence[str]) -> float:
 
 
 def spread(
-    systems: Mapping[str, Mapping[str, tuple[float, ...]]], scale: Scale, axis: str
+    systems: Mapping[str, Mapping[str, tuple[float, ...]]],
+    scale: Scale,
+    axis: str,
+    null: float | None = None,
 ) -> tuple[str, ...]:
     """Return one panel for each system: median, middle half and middle 90% of each row.
 
@@ -128,13 +131,15 @@ def spread(
         By system and row, five quantiles: 5, 25, 50, 75 and 95%.
     scale, axis
         As in `forest`; scores of different systems have different axes.
+    null
+        Where a dashed line marks no difference.
     """
     panels = []
     for system, found in systems.items():
         every = [v for quantiles in found.values() for v in quantiles]
-        x = Axis.over(every, None, _gutter(list(found)), _WIDTH - 10, scale)
+        x = Axis.over(every, null, _gutter(list(found)), _WIDTH - 20, scale)
         bottom = _TOP + _ROW * len(found)
-        parts = [_text(0, 14, shorten(system, 44), "panel"), *x.draw(bottom, axis, None)]
+        parts = [_text(0, 14, shorten(system, 44), "panel"), *x.draw(bottom, axis, null)]
         for index, (row, (low, q1, middle, q3, high)) in enumerate(found.items()):
             y = _TOP + _ROW * (index + 0.5)
             half = f"{scale.number(q1)} to {scale.number(q3)}"
@@ -231,7 +236,7 @@ def timeline(
     points
         Name of the result, value, lower and upper limit, and whether it alarms.
     """
-    height, left, right, top = 170.0, 50.0, _WIDTH - 14.0, 34.0
+    height, left, right, top = 170.0, 58.0, _WIDTH - 14.0, 34.0
     bottom = height - 34
     every = [v for _, value, low, high, _ in points for v in (value, low, high) if v is not None]
     room = 0.08 * (max(every) - min(every) or abs(max(every)) or 1.0)

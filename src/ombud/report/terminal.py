@@ -50,6 +50,7 @@ def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[
         lines.append(f"  {count(rest, 'more finding')} in the report.")
     told = {f.estimate.system for f in verdict.findings}
     quiet = [s for s in verdict.systems if s.system not in told]
+    # Eight lines stay for what follows: how sure, what could change it, next, and the table.
     for status in quiet[: max(1, most - len(lines) - 8)]:
         lines += _wrap(_line(status), width, "", "  ")
     lines += _wrap(f"How sure: {plain(verdict.sure)}", width)

@@ -15,8 +15,8 @@ otherwise                                                               no clear
 ======================================================================  =====================
 Statuses of the systems                                                 Verdict
 ======================================================================  =====================
-at least one yes (and, where both directions count, one direction)      yes
-yes in opposite directions                                              mixed
+at least one yes (and, where both directions count, no opposite ones)   yes
+yes in opposite directions, about the same content or group             mixed
 none yes; a significant harm that could be reversed                     cannot tell
 all cannot tell                                                         cannot tell
 otherwise                                                               no clear evidence
@@ -39,9 +39,8 @@ from typing import Any
 from ombud import registry
 from ombud.audits.result import Result
 from ombud.metrics.engine.comparisons import MATTERS
-from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select, role_of
-from ombud.report.display import count, joined, plural
+from ombud.report.display import count, joined, plural, shorten
 from ombud.report.findings import nearest_end
 from ombud.report.general import general_question
 from ombud.report.model import (
@@ -52,6 +51,7 @@ from ombud.report.model import (
     Finding,
     Level,
     Status,
+    Strong,
     SystemStatus,
     Text,
     Verdict,
@@ -67,8 +67,8 @@ from ombud.stats.power import smallest_effect
 _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _MOST_OBJECTS = 3
 _MOST_SYSTEMS = 3
+_MOST_NAMED = 12
 _YES_NO = re.compile(r"(do|does|is|are|has|have|can|will)\b", re.IGNORECASE)
-_REFERENCES = frozenset({"random", "popular"})
 _HARM: dict[str, frozenset[Status]] = {
     "more": frozenset({"increase"}),
     "less": frozenset({"decrease"}),
@@ -93,9 +93,26 @@ def questions_of(context: Context) -> Sequence[Question]:
 
 @registry.verdict("ombud")
 def stored_verdict(result: Result) -> dict[str, Any]:
-    """Return what ``verdict.json`` holds: the verdict of each question as plain values."""
-    made = [verdict.to_dict() for verdict in verdicts_of(result)]
-    return {"schema_version": VERDICT_SCHEMA, "verdicts": made}
+    """Return what ``verdict.json`` holds: the verdict of each question as plain values.
+
+    ``brief`` sums up the first in little space. It is the first key of the file, so that lists of
+    results need not read the rest.
+    """
+    verdicts = verdicts_of(result)
+    made = [verdict.to_dict() for verdict in verdicts]
+    brief = {"brief": _in_brief(verdicts[0])} if verdicts else {}
+    return brief | {"schema_version": VERDICT_SCHEMA, "verdicts": made}
+
+
+def _in_brief(verdict: Verdict) -> dict[str, Any]:
+    lead = next(iter((*verdict.findings, *verdict.early)), None)
+    return {
+        "answer": verdict.answer,
+        "question": shorten(verdict.question, 300),
+        "headline": shorten(plain(verdict.headline), 400),
+        "finding": "" if lead is None else shorten(plain(lead.sentence), 400),
+        "systems": [shorten(s.name, 40) for s in verdict.systems[:_MOST_NAMED]],
+    }
 
 
 @registry.verdict("families")
@@ -179,8 +196,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
 
 def _references(systems: Sequence[str], context: Context) -> frozenset[str]:
     """Return the baselines among some systems; none where nothing else was audited."""
-    plan = context.result.plan.systems
-    found = frozenset(s for s in systems if plan.get(s, {}).get("type") in _REFERENCES)
+    found = frozenset(filter(context.is_reference, systems))
     return frozenset() if len(found) == len(systems) else found
 
 
@@ -239,7 +255,7 @@ def _finding(e: Estimate, case: _Case) -> Finding:
             levels, span, size = (), None, ""
     return Finding(
         e, sentence, (evidence,), fill(phrase.object, **slots), fill(phrase.what, **slots),
-        fill(phrase.who, **slots), size, sample, levels, span,
+        fill(phrase.who, **slots), size and size + phrase.evidence, sample, levels, span,
     )  # fmt: skip
 
 
@@ -253,7 +269,9 @@ def _counts(e: Estimate) -> str:
 
 def _sample(e: Estimate, context: Context) -> str:
     """Say how many people or texts are behind a finding, those of the group where known."""
-    return count(sample_of(e, context), "text" if e.details.get("texts") else e.unit)
+    unit = "text" if e.details.get("texts") else e.unit
+    said = count(sample_of(e, context), unit)
+    return f"{said} of similar texts" if unit == "cluster" else said
 
 
 def sample_of(e: Estimate, context: Context) -> int:
@@ -425,8 +443,13 @@ def _answer(
 ) -> tuple[Answer, str]:
     """Return the verdict and its rule; see the table at the top of this file."""
     yes = {s.system for s in systems if s.answer == "yes"}
-    ways = {(f.estimate.key, f.status) for f in findings if f.estimate.system in yes}
-    if any((key, "increase") in ways and (key, "decrease") in ways for key, _ in ways):
+    # Shares add up to one: more by men and less by women is one direction.
+    ways = {
+        ((f.estimate.key, f.estimate.label, f.estimate.group), f.status)
+        for f in findings
+        if f.estimate.system in yes
+    }
+    if any({(about, "increase"), (about, "decrease")} <= ways for about, _ in ways):
         return "mixed", "There are significant differences in both directions."
     if yes:
         return "yes", "At least one comparison is significant in a direction that counts."
@@ -488,11 +511,13 @@ def _word(number: int) -> str:
 def _reason(system: str, findings: Sequence[Finding], case: _Case) -> Text:
     """Return one sentence about a system that names what and who."""
     own = [f for f in findings if f.estimate.system == system]
-    objects = [plain(f.object) for f in own]
+    phrase = case.phrases[id(own[0].estimate)]
+    # Objects of another summary would not fit its verb.
+    same = [f for f in own if case.phrases[id(f.estimate)].summary == phrase.summary]
+    objects = [plain(f.object) for f in same]
     if len(objects) > _MOST_OBJECTS:
         rest = len(objects) - _MOST_OBJECTS + 1
-        objects = [*objects[: _MOST_OBJECTS - 1], f"{rest} more"]
-    phrase = case.phrases[id(own[0].estimate)]
+        objects = [*objects[: _MOST_OBJECTS - 1], f"{rest} others"]
     more = "more" if own[0].status == "increase" else "less"
     name = case.context.names.system(system)
     return fill(phrase.summary, system=name, objects=joined(objects), more=more, **case.words)
@@ -553,6 +578,8 @@ def _undecided(case: _Case, reversed_: Sequence[Estimate]) -> str:
     few = case.family.number("not tested")
     if not few:
         return "The audit measured levels; it declared nothing to compare them with."
+    if few == 1:
+        return "The one comparison did not have enough data."
     return f"None of {count(few, 'comparison')} had enough data."
 
 
@@ -565,6 +592,13 @@ def _changes(
     open_to_doubt = [e for e in leading if e.tipping is not None]
     if open_to_doubt:
         made.append(_tipping(min(open_to_doubt, key=_margin), case))
+    labeled = any(e.tipping is not None for e in case.family.estimates)
+    if labeled and any(e.kind != "level" for e in leading):
+        contrasts = (
+            "How far unlabeled items could change a difference between groups was not computed; "
+            "such a finding is not withdrawn because of them."
+        )
+        made.append((contrasts,))
     made += [text for make in case.question.changes if (text := make(case.context)) is not None]
     return tuple(made)
 
@@ -593,8 +627,9 @@ def _tipping(e: Estimate, case: _Case) -> Text:
     about: list[Any] = [names.system(e.system)]
     about += [" and ", names.label(e.label)] if e.label else []
     about += [" (", names.group(e.group), ")"] if e.group else []
+    counts = "labeled items" if point.decides else "unlabeled items as no; labeled are"
     counted = (
-        f" It counts labeled items: {percent(point.labeled_recommended)} of recommended items and "
+        f" It counts {counts}: {percent(point.labeled_recommended)} of recommended items and "
         f"{percent(point.labeled_history)} of items in histories."
     )
     if not parts:

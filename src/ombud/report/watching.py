@@ -10,12 +10,11 @@ from ombud.audits.compare import Comparison, stands
 from ombud.audits.monitor import ControlChart, Point, Watch
 from ombud.audits.result import Result
 from ombud.report import svg
-from ombud.report.blocks import Strong
 from ombud.report.context import Context
 from ombud.report.display import count, joined, shorten
-from ombud.report.format import p_text
 from ombud.report.html import to_html
-from ombud.report.model import Cell, Chart, Column, Page, Prose, Section, Table, Text
+from ombud.report.model import Cell, Chart, Column, Page, Prose, Section, Strong, Table, Text
+from ombud.report.numbers import p_text
 from ombud.report.question import Phrase
 from ombud.report.verdict import questions_of
 
@@ -208,7 +207,8 @@ def _sections(series: Watch, verdict: ChangeVerdict | None) -> tuple[Section, ..
         lead = ((Strong(verdict.headline),), *((change,) for change in verdict.changes))
     blocks: list[Prose | Chart | Table] = [Prose((*lead, (said_of(series),)))]
     if series.remarks:
-        blocks.append(Prose(tuple((f"{remark}.",) for remark in series.remarks), "Note"))
+        notes = tuple((f"{remark[0].upper()}{remark[1:]}.",) for remark in series.remarks)
+        blocks.append(Prose(notes, "Note"))
     drawn = [chart for chart in series.charts if len(_known(chart)) > 1][:_DRAWN]
     if drawn:
         blocks.append(_chart(series, drawn))

@@ -1,10 +1,9 @@
 """Statistics on plain arrays; needs numpy and scipy alone."""
 
-from ombud.stats.agreement import krippendorff_alpha
+from ombud.stats.agreement import cohen_kappa, krippendorff_alpha
 from ombud.stats.bootstrap.replicates import Sample
 from ombud.stats.bootstrap.resample import estimate, resample
 from ombud.stats.estimate import Estimate
-from ombud.stats.kappa import cohen_kappa
 from ombud.stats.means import mean_estimate
 from ombud.stats.multiplicity import adjust, benjamini_hochberg, holm
 from ombud.stats.paired import paired_mean_estimate, paired_proportion_estimate

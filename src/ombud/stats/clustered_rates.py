@@ -135,29 +135,19 @@ def cluster_score_test(
 
 @dataclass(frozen=True, eq=False)
 class RateSums:
-    """What rates of many parts, and their tests, need of the units: sums that add up over blocks.
+    """What rates of many parts and their tests need of the units: sums that add up over blocks."""
 
-    Parameters
-    ----------
-    events, squares
-        Parts x samples: the sums of the values and of their squares. The first part is all units.
-    units
-        Parts x samples: how many there are.
-    with_event, without
-        Parts x samples: in how many clusters there is an event, and a unit without it.
-    moments
-        Parts x samples x 4 x 4: sums over clusters of the products of a cluster's events and units
-        in the part, and of its events and units in all.
-    independent
-        For each sample, whether every unit is a cluster of its own.
-    """
-
+    # Parts x samples: the sums of the values and of their squares. The first part is all units.
     events: npt.NDArray[np.float64]
     squares: npt.NDArray[np.float64]
-    units: npt.NDArray[np.int64]
+    units: npt.NDArray[np.int64]  # parts x samples: how many there are
+    # Parts x samples: in how many clusters there is an event, and a unit without it.
     with_event: npt.NDArray[np.int64]
     without: npt.NDArray[np.int64]
+    # Parts x samples x 4 x 4: sums over clusters of the products of a cluster's events and units in
+    # the part, and of its events and units in all.
     moments: npt.NDArray[np.float64]
+    # For each sample, whether every unit is a cluster of its own.
     independent: npt.NDArray[np.bool_]
 
     def correlation(self, sample: int) -> float:

@@ -23,28 +23,15 @@ _HELD = 2**23
 
 @dataclass(eq=False)
 class CrossedReplicates:
-    """Every sample in every group of rows and of columns, with its replicates.
+    """Every sample in every group of rows and of columns, with its replicates."""
 
-    Parameters
-    ----------
-    point
-        The statistics, shape (samples, row groups, column groups); NaN where undefined.
-    draws
-        Their replicates, shape (replicates, samples, row groups, column groups).
-    rows, columns
-        How many rows and columns stand behind each point: those with a known pair.
-    pairs
-        How many pairs are known.
-    unit
-        What rows and columns are, as printed.
-    """
-
-    point: Floats
-    draws: Floats
+    point: Floats  # the statistics, shape (samples, row groups, column groups); NaN where undefined
+    draws: Floats  # their replicates, shape (replicates, samples, row groups, column groups)
+    # How many rows and columns stand behind each point: those with a known pair.
     rows: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int64]
-    pairs: npt.NDArray[np.int64]
-    unit: tuple[str, str] = ("user", "target")
+    pairs: npt.NDArray[np.int64]  # how many pairs are known
+    unit: tuple[str, str] = ("user", "target")  # what rows and columns are, as printed
 
     def interval(self, cell: Cell, *, level: float = 0.95) -> Interval:
         """Return the interval of one sample in one group of rows and one of columns."""

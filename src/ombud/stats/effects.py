@@ -88,14 +88,8 @@ def cliffs_delta_of_codes(
 
     One sort of all values serves any number of comparisons among them.
 
-    Parameters
-    ----------
-    first, second
-        For each unit, the index of its value in the sorted distinct values; neither is empty.
-    levels
-        How many distinct values there are.
-    level
-        Of the interval.
+    `first` and `second` hold, for each unit, the index of its value among the `levels` sorted
+    distinct values; neither is empty.
     """
     z = normal_quantile(level)
     n, m = len(first), len(second)

@@ -43,32 +43,22 @@ class TippingPoint:
 
     Both points compare the rate of the label among unlabeled items with the rate among labeled
     ones. They start from the bound of the confidence interval that is nearest to no effect.
-
-    Parameters
-    ----------
-    recommended
-        The ratio of rates among recommended items at which the direction reverses (an increase
-        reverses below it, a decrease above it); None if no possible rate reverses it.
-    history
-        The same for users' histories (an increase reverses above it, a decrease below it).
-    labeled_recommended, labeled_history
-        Which share of the recommended items, and of the items in histories, has a label.
-    lowest, highest
-        The range of both ratios that the plan regards as plausible.
-    reverses
-        Whether the direction reverses anywhere within that range.
-    decides
-        Whether a reversal makes the verdict *cannot tell*; False where the plan declares that
-        unlabeled means *no*.
     """
 
+    # The ratio of rates among recommended items at which the direction reverses (an increase
+    # reverses below it, a decrease above it); None if no possible rate reverses it.
     recommended: float | None
+    # The same for users' histories (an increase reverses above it, a decrease below it).
     history: float | None
+    # Which share of the recommended items, and of the items in histories, has a label.
     labeled_recommended: float
     labeled_history: float
+    # The range of both ratios that the plan regards as plausible.
     lowest: float = 0.5
     highest: float = 2.0
-    reverses: bool = False
+    reverses: bool = False  # whether the direction reverses anywhere within that range
+    # Whether a reversal makes the verdict *cannot tell*; False where the plan declares that
+    # unlabeled means *no*.
     decides: bool = True
 
 

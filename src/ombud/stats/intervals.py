@@ -26,25 +26,14 @@ _COLUMNS_AT_ONCE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval, or the reason why there is none.
+    """An interval, or the reason why there is none."""
 
-    Parameters
-    ----------
-    low, high
-        The ends; NaN without an interval.
-    method
-        How it was made; ``"none: <why>"`` without one.
-    undefined
-        In how many replicates the statistic did not exist.
-    reason
-        Why there is no interval; empty otherwise.
-    """
-
+    # The ends; NaN without an interval.
     low: float
     high: float
-    method: str
-    undefined: int = 0
-    reason: str = ""
+    method: str  # how it was made; ``"none: <why>"`` without one
+    undefined: int = 0  # in how many replicates the statistic did not exist
+    reason: str = ""  # why there is no interval; empty otherwise
 
     @property
     def ends(self) -> tuple[float, float] | None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import bdtr, chdtrc, stdtr, stdtrit
 
 from ombud.stats.estimate import Estimate
-from ombud.stats.means import Located, mean_estimate, mean_interval
+from ombud.stats.means import mean_estimate
 from ombud.stats.proportions import wilson
 from ombud.stats.statistics import Floats
 
@@ -28,22 +28,6 @@ def _pair(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
     if a.shape != b.shape:
         raise ValueError(f"pairs have shapes {a.shape} and {b.shape}; expected the same units")
     return a, b
-
-
-def paired_mean_interval(
-    first: npt.ArrayLike, second: npt.ArrayLike, level: float = 0.95
-) -> Located:
-    """Return the mean of first minus second with the t interval of the differences.
-
-    Arrays are (units,) or (units, columns); units with NaN on either side are left out.
-
-    Examples
-    --------
-    >>> float(paired_mean_interval([3.0, 5.0, 4.0], [1.0, 2.0, 3.0]).value)
-    2.0
-    """
-    a, b = _pair(first, second)
-    return mean_interval(a - b, level)
 
 
 def paired_counts(first: npt.ArrayLike, second: npt.ArrayLike) -> PairedCounts:

@@ -26,37 +26,25 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class LabelTests:
-    """One row per label; NaN where `reason` says why there is no number.
+    """One row per label; NaN where `reason` says why there is no number."""
 
-    Parameters
-    ----------
-    yes, no, unknown
-        Items in each state. Items without a value are unknown.
-    difference, low, high
-        Mean of yes minus mean of no, with Welch's interval.
-    p
-        Two-sided p-value.
-    permutations, exact
-        How many were drawn; or all of them, and then `exact`.
-    delta, delta_low, delta_high
-        Cliff's delta with its interval.
-    reason
-        Why there is no test; empty otherwise.
-    """
-
+    # Items in each state. Items without a value are unknown.
     yes: npt.NDArray[np.int64]
     no: npt.NDArray[np.int64]
     unknown: npt.NDArray[np.int64]
+    # Mean of yes minus mean of no, with Welch's interval.
     difference: Floats
     low: Floats
     high: Floats
-    p: Floats
+    p: Floats  # two-sided p-value
+    # How many were drawn; or all of them, and then `exact`.
     permutations: npt.NDArray[np.int64]
     exact: npt.NDArray[np.bool_]
+    # Cliff's delta with its interval.
     delta: Floats
     delta_low: Floats
     delta_high: Floats
-    reason: npt.NDArray[np.object_]
+    reason: npt.NDArray[np.object_]  # why there is no test; empty otherwise
 
 
 def label_tests(

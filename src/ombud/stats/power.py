@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from ombud.stats.estimate import Estimate
 
@@ -81,14 +81,7 @@ def units_for_half_width(spread: float, half_width: float, level: float = 0.95) 
 
     .. math:: n = \lceil (z_{(1 + level) / 2} \, s / h)^2 \rceil
 
-    Parameters
-    ----------
-    spread
-        The standard deviation s of one unit: the standard error times the root of the units.
-    half_width
-        Half of the width h of the interval.
-    level
-        The coverage of the interval.
+    s is the standard deviation of one unit: the standard error times the root of the units.
 
     Examples
     --------
@@ -127,18 +120,6 @@ def units_for_power(spread: float, effect: float, power: float = POWER, level: f
         raise ValueError(f"power is {power}; it lies between 0 and 1")
     far = _z(level) + float(ndtri(power))
     return max(1, math.ceil((max(far, 0.0) * spread / effect) ** 2 - 1e-9))
-
-
-def power_of(spread: float, effect: float, n: int, level: float = 0.95) -> float:
-    """Return the chance that n units find an effect, in its own direction.
-
-    Examples
-    --------
-    >>> round(power_of(1.0, 0.5, 32), 2)
-    0.81
-    """
-    _check(spread, effect, "effect")
-    return float(ndtr(effect * math.sqrt(n) / spread - _z(level)))
 
 
 def _check(spread: float, wanted: float, name: str) -> None:

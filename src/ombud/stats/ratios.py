@@ -156,52 +156,6 @@ def ratio_of_means(
     )
 
 
-def _as_estimate(
-    found: Ratios, why_undefined: str, method: str, metric: str, n: int, about: dict[str, Any]
-) -> Estimate:
-    named: dict[str, Any] = {"kind": "ratio", "null": 1.0}
-    about = named | about
-    if np.isnan(found.ratio):
-        return Estimate.undefined(
-            reason_code="not-estimable" if n else "no-units",
-            metric=metric,
-            reason=why_undefined,
-            n=n,
-            **about,
-        )
-    low, high = float(found.low), float(found.high)
-    if found.adjusted:
-        method += " with one half added (no event in the group)"
-    if np.isnan(low):
-        method = "none: the units show no spread on the log scale, which is not certainty"
-    return Estimate(
-        metric=metric,
-        value=float(found.ratio),
-        interval=None if np.isnan(low) else (low, high),
-        method=method,
-        n=n,
-        **about,
-    )
-
-
-def rate_ratio_estimate(
-    events: int,
-    n: int,
-    whole_events: int,
-    whole_n: int,
-    *,
-    metric: str,
-    level: float = 0.95,
-    against: Against = "whole",
-    **about: Any,
-) -> Estimate:
-    """Return `rate_ratio` of one group as an estimate; its n is the size of the group."""
-    result = rate_ratio(events, n, whole_events, whole_n, level, against)
-    reason = "the group is empty" if n == 0 else f"no event in the {against} to compare with"
-    about = {"against": against, "level": level} | about
-    return _as_estimate(result, reason, "log-delta", metric, n, about)
-
-
 def ratio_of_means_estimate(
     numerator: npt.ArrayLike,
     denominator: npt.ArrayLike,
@@ -218,5 +172,15 @@ def ratio_of_means_estimate(
         len(np.unique(names[~np.isnan(np.asarray(part, dtype=np.float64))]))
         for part in (numerator, denominator)
     )
-    reason = "no units in one part" if n == 0 else "the means are zero or of different sign"
-    return _as_estimate(result, reason, "log-delta", metric, n, {"level": level} | about)
+    named: dict[str, Any] = {"metric": metric, "n": n, "kind": "ratio", "null": 1.0, "level": level}
+    about = named | about
+    if np.isnan(result.ratio):
+        code, reason = "not-estimable", "the means are zero or of different sign"
+        if n == 0:
+            code, reason = "no-units", "no units in one part"
+        return Estimate.undefined(reason_code=code, reason=reason, **about)
+    value, low, high = (float(part) for part in (result.ratio, result.low, result.high))
+    if np.isnan(low):
+        method = "none: the units show no spread on the log scale, which is not certainty"
+        return Estimate(value=value, interval=None, method=method, **about)
+    return Estimate(value=value, interval=(low, high), method="log-delta", **about)

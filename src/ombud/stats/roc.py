@@ -62,18 +62,7 @@ def auc_estimate(
     so it stays within 0 and 1. Unit: the text, or the cluster. Undefined when a class is absent;
     without an interval when the classes are parted completely. It says nothing about any threshold.
 
-    Parameters
-    ----------
-    scores
-        One score a text.
-    truth
-        Whether the text is positive.
-    clusters
-        What texts share.
-    level
-        Coverage of the interval.
-    about
-        Fields of the estimate.
+    `clusters` are what texts share; `about` are fields of the estimate.
 
     References
     ----------
@@ -126,12 +115,7 @@ def auc_difference(
 
     DeLong's test. Undefined when a class is absent, or when both rank all texts alike.
 
-    Parameters
-    ----------
-    first, second
-        Two scores a text.
-    truth, clusters, level, about
-        As in `auc_estimate`.
+    `truth`, `clusters`, `level` and `about` are as in `auc_estimate`.
     """
     from scipy.special import ndtr
 

@@ -71,17 +71,6 @@ class OfSums:
     ``combine(sum(w * t_1), ..., sum(w * t_K), sum(w))``. Every replicate is then a row of one
     matrix product, and leaving a unit out is one subtraction.
 
-    Parameters
-    ----------
-    columns
-        Names of the columns it reads.
-    combine
-        Takes the K sums and the sum of weights, arrays of one shape, and gives that shape.
-        A result that is not finite is undefined.
-    terms
-        Turns rows of shape (units, columns) into terms of shape (units, K); by default the
-        columns are the terms.
-
     Examples
     --------
     >>> variance = OfSums(
@@ -93,8 +82,12 @@ class OfSums:
     1.0
     """
 
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # names of the columns it reads
+    # Takes the K sums and the sum of weights, arrays of one shape, and gives that shape. A result
+    # that is not finite is undefined.
     combine: Callable[..., Floats]
+    # Turns rows of shape (units, columns) into terms of shape (units, K); by default the columns
+    # are the terms.
     terms: Callable[[Floats], Floats] | None = None
 
     log_shift: ClassVar[float | None] = None

@@ -15,23 +15,16 @@ from ombud.stats.estimate import TippingPoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCoverage:
-    """How often labeled items carry a label, and how many items are labeled, on both sides.
+    """How often labeled items carry a label, and how many items are labeled, on both sides."""
 
-    Parameters
-    ----------
-    recommended, history
-        The rate of the label among labeled items, as the metric counts it.
-    labeled_recommended, labeled_history
-        Which share of the items is labeled, counted in the same way.
-    assumed
-        The ratio r = h that the estimate itself assumes: 1 where unlabeled items do not count,
-        0 where they count as *no*.
-    """
-
+    # The rate of the label among labeled items, as the metric counts it.
     recommended: float
     history: float
+    # Which share of the items is labeled, counted in the same way.
     labeled_recommended: float
     labeled_history: float
+    # The ratio r = h that the estimate itself assumes: 1 where unlabeled items do not count, 0
+    # where they count as *no*.
     assumed: float = 1.0
 
     @property
@@ -109,6 +102,7 @@ def gap_tipping(
     low, high = interval
     if coverage.is_complete or low <= 0 <= high:
         return None
+    # The end nearest to 0 is the first to lose its direction; once it is there, so is the finding.
     nearest = low if low > 0 else high
     up, down = coverage.slope_recommended, coverage.slope_history
     r = coverage.assumed - nearest / up if up > 0 else None

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.decisions import Decisions
-    from ombud.data.ids import Ids
-    from ombud.data.interactions import Interactions
-    from ombud.data.recommendations import Recommendations
-    from ombud.data.texts import Texts
-    from ombud.systems.quote import CostQuote
-
+from ombud.data.dataset import Dataset
+from ombud.data.decisions import Decisions
+from ombud.data.ids import Ids
+from ombud.data.interactions import Interactions
+from ombud.data.recommendations import Recommendations
+from ombud.data.texts import Texts
+from ombud.systems.quote import CostQuote
 
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, note) during long work."""

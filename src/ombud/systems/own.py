@@ -42,8 +42,8 @@ class OwnRecommender(Recommender):
     ----------
     function
         Takes user ids and the length of a list; returns lists in the order of the users, a dict
-        of lists by user, an array of users x places, or a frame (`user`, `item`, and `rank` or
-        `score`). Or an object whose `recommend` does that.
+        of lists by user, an array of users x places, such an array of ids and one of scores, or a
+        frame (`user`, `item`, and `rank` or `score`). Or an object whose `recommend` does that.
     name
         The system's name in the report.
     recommends_seen
@@ -332,6 +332,17 @@ def _rows(name: str, answer: Any, users: list[Any]) -> Sequence[Any]:
                 f"was asked for; lists by user id were expected, {_LISTS}"
             )
         return [answer.get(user) for user in users]
+    if _is_ids_and_scores(answer):
+        # Ids and scores, as models of the package implicit return them; -1 fills up.
+        ids, scores = (np.asarray(part) for part in answer)
+        if ids.shape != scores.shape:
+            raise AuditedSystemError(
+                f"{name} returned ids of shape {ids.shape} and scores of shape {scores.shape}"
+            )
+        answer = [
+            [(i, s) for i, s in zip(*pair, strict=True) if i != -1]
+            for pair in zip(ids.tolist(), scores.tolist(), strict=True)
+        ]
     if isinstance(answer, np.ndarray):
         answer = answer.tolist()
     if not isinstance(answer, Sequence) or isinstance(answer, str | bytes):
@@ -350,6 +361,11 @@ def _rows(name: str, answer: Any, users: list[Any]) -> Sequence[Any]:
             f"{_LISTS}"
         )
     return answer
+
+
+def _is_ids_and_scores(answer: Any) -> bool:
+    pair = isinstance(answer, tuple) and len(answer) == 2
+    return pair and all(isinstance(part, np.ndarray) and part.ndim == 2 for part in answer)
 
 
 def _one(row: Any) -> Any:

@@ -22,16 +22,7 @@ def least_seconds(
 ) -> tuple[float, str]:
     """Return how long some requests take at least, and what that assumes.
 
-    Parameters
-    ----------
-    requests
-        How many.
-    times
-        Seconds that earlier replies took.
-    concurrency
-        Requests under way at a time.
-    per_second, per_minute
-        The most requests started in that time; None for no limit.
+    `times` are the seconds that earlier replies took; None is no limit.
 
     Examples
     --------
@@ -97,51 +88,22 @@ class Price:
 
 @dataclass(frozen=True)
 class CostQuote:
-    """What a run would ask, cost and take.
+    """What a run would ask, cost and take."""
 
-    Parameters
-    ----------
-    system
-        Whom it would ask.
-    host
-        Where the texts would go.
-    texts
-        Texts, times repeats; of a recommender, users.
-    known
-        Of these, already answered in the cache.
-    unsent
-        Of these, never sent: empty, or over the service's limit.
-    uncertain
-        Of these, in flight when an earlier run was killed.
-    questions
-        Distinct texts, times repeats, that would be sent.
-    requests
-        HTTP requests for them, retries not counted.
-    cost
-        In `currency`; None when no price was given.
-    currency
-        Of the cost.
-    seconds
-        At least this long, from the rate limit, the concurrency and the time of a reply.
-    note
-        What the figures assume.
-    what
-        What is asked about, in the plural.
-    """
-
-    system: str
-    host: str
-    texts: int
-    known: int
-    unsent: int
-    uncertain: int
-    questions: int
-    requests: int
-    cost: float | None
-    currency: str
+    system: str  # Whom it would ask
+    host: str  # where the texts would go
+    texts: int  # texts, times repeats; of a recommender, users
+    known: int  # of these, already answered in the cache
+    unsent: int  # of these, never sent: empty, or over the service's limit
+    uncertain: int  # of these, in flight when an earlier run was killed
+    questions: int  # Distinct texts, times repeats, that would be sent
+    requests: int  # HTTP requests for them, retries not counted
+    cost: float | None  # in `currency`; None when no price was given
+    currency: str  # of the cost
+    # At least this long, from the rate limit, the concurrency and the time of a reply.
     seconds: float
-    note: str
-    what: str = "texts"
+    note: str  # what the figures assume
+    what: str = "texts"  # what is asked about, in the plural
 
     def __str__(self) -> str:
         if self.cost is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,10 +232,11 @@ class RecordedDecisions(Moderator):
             If none of the recorded ids is that of a text.
         """
         past = self.decisions
-        if self._saved is not None and self._saved.key != "id":
+        saved = self._saved or SavedOutput(past, _key_of(past, texts))
+        if saved.key != "id":
             notes: list[Exclusion]
             with noting() as notes:
-                past = matched(replace(self._saved, decisions=past), texts, self.path.name)
+                past = matched(replace(saved, decisions=past), texts, self.path.name)
             past = replace(past, exclusions=(*past.exclusions, *notes))
         said, strangers, lacking = decisions_about(past, texts)
         count = len(np.unique(past.ids))
@@ -247,6 +248,14 @@ class RecordedDecisions(Moderator):
             )
         unmatched = unmatched_decisions(self.path.name, strangers, count, lacking, len(texts))
         return replace(said, exclusions=(*past.exclusions, *unmatched))
+
+
+def _key_of(past: Decisions, texts: Texts) -> Literal["id", "text"]:
+    """Return by what decisions name their texts: the text itself, if no id is that of a text."""
+    if past.ids.dtype.kind not in "UO" or (Vocabulary(texts.ids).codes(past.ids) >= 0).any():
+        return "id"
+    known = set(texts.texts.tolist())
+    return "text" if any(one in known for one in past.ids.tolist()) else "id"
 
 
 def decisions_about(past: Decisions, texts: Texts) -> tuple[Decisions, int, int]:

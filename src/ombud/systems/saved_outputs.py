@@ -43,17 +43,10 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class SavedOutput:
-    """Decisions, and by what they name their texts.
-
-    Parameters
-    ----------
-    decisions
-        The decisions.
-    key
-        ``id``; ``row``, if they are in the order of the texts; ``text``, if they repeat the text.
-    """
+    """Decisions, and by what they name their texts."""
 
     decisions: Decisions
+    # ``id``; ``row``, if they are in the order of the texts; ``text``, if they repeat the text.
     key: Key
 
 
@@ -205,12 +198,7 @@ def _reader(inner: Sequence[Any], threshold: float | None, name: str) -> Any:
 def read_azure(reply: Mapping[str, Any], threshold: float) -> Any:
     """Return what a reply of Azure AI Content Safety means.
 
-    Parameters
-    ----------
-    reply
-        The JSON of ``text:analyze``.
-    threshold
-        A category whose severity reaches it flags; so does a match of a blocklist.
+    A category whose severity reaches the threshold flags; so does a match of a blocklist.
     """
     from ombud.systems.moderators.answers import Answer
 
@@ -251,14 +239,7 @@ def combined(matrix: Any, columns: Sequence[int], how: str = "auto") -> Any:
     Scores of a single-label model add up to 1 over all labels, so those of several labels are
     added. A multi-label model has a probability for each label, so the largest counts.
 
-    Parameters
-    ----------
-    matrix
-        Texts x labels.
-    columns
-        The labels that mean flagged.
-    how
-        ``sum``, ``max``, or ``auto``.
+    `matrix` is texts x labels; `columns` are the labels that mean flagged.
 
     Examples
     --------

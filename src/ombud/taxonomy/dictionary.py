@@ -26,42 +26,17 @@ _FOLDER = "dictionaries"
 
 @dataclass(frozen=True, slots=True)
 class DictionaryTerm:
-    """One term under one topic. Its text is kept out of the representation.
+    """One term under one topic. Its text is kept out of the representation."""
 
-    Parameters
-    ----------
-    topic
-        A label of the dictionary's taxonomy.
-    severity
-        A label of the dictionary's scale of severities.
-    text
-        The term.
-    origin
-        Where it comes from, such as ``"paper"`` or the key of an identity list.
-    """
-
-    topic: str
-    severity: str
-    text: str = field(repr=False)
-    origin: str = ""
+    topic: str  # A label of the dictionary's taxonomy
+    severity: str  # A label of the dictionary's scale of severities
+    text: str = field(repr=False)  # The term
+    origin: str = ""  # Where it comes from, such as ``"paper"`` or the key of an identity list
 
 
 @dataclass(frozen=True)
 class Dictionary:
     """Terms with topic and severity, in the order of their file.
-
-    Parameters
-    ----------
-    name
-        The key, or the file it was read from.
-    terms
-        The terms. One spelling may stand under several topics.
-    taxonomy
-        Key of the taxonomy of its topics.
-    severities
-        Key of the scale of its severities, most severe first.
-    source, licence
-        Where the terms come from, and on what terms.
 
     Examples
     --------
@@ -70,10 +45,12 @@ class Dictionary:
     (17, 'delicate-severity@1')
     """
 
-    name: str
+    name: str  # The key, or the file it was read from
+    # The terms. One spelling may stand under several topics.
     terms: tuple[DictionaryTerm, ...] = field(repr=False)
-    taxonomy: str = "delicate@1"
-    severities: str = "delicate-severity@1"
+    taxonomy: str = "delicate@1"  # Key of the taxonomy of its topics
+    severities: str = "delicate-severity@1"  # Key of the scale of its severities, most severe first
+    # Where the terms come from, and on what terms.
     source: str = field(default="", repr=False)
     licence: str = field(default="", repr=False)
 

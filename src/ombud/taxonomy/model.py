@@ -35,16 +35,6 @@ _INVERSE: dict[Relation, Relation] = {
 class Crosswalk:
     """Which labels of one taxonomy correspond to which of another.
 
-    Parameters
-    ----------
-    source, target
-        Keys of the two taxonomies.
-    rows
-        ``(source label, target label, relation)``; the relation says what the target is, seen
-        from the source: ``"broader"`` means that a thing with the source label has the target too.
-    made_by
-        Who judged the correspondences.
-
     Examples
     --------
     >>> walk = Crosswalk("a@1", "b@1", (("dog", "animal", "broader"),))
@@ -52,10 +42,13 @@ class Crosswalk:
     (('animal', 'dog', 'narrower'),)
     """
 
+    # Keys of the two taxonomies.
     source: str
     target: str
+    # ``(source label, target label, relation)``; the relation says what the target is, seen from
+    # the source: ``"broader"`` means that a thing with the source label has the target too.
     rows: tuple[tuple[str, str, Relation], ...] = field(repr=False)
-    made_by: str = ""
+    made_by: str = ""  # Who judged the correspondences
 
     def inverted(self) -> Crosswalk:
         """Return the same correspondences read from the other side."""
@@ -184,27 +177,13 @@ def _parse_crosswalk(text: str, place: str) -> Crosswalk:
 
 @dataclass(frozen=True, slots=True)
 class TaxonomyLabel:
-    """One label.
+    """One label."""
 
-    Parameters
-    ----------
-    id
-        Short stable name; what data files and results carry.
-    title
-        What a reader sees.
-    description
-        One sentence; empty where the source gives none.
-    parent
-        Id of the coarser label among the taxonomy's `parents`; empty at the top.
-    aliases
-        Other spellings in use at the source.
-    """
-
-    id: str
-    title: str
-    description: str = ""
-    parent: str = ""
-    aliases: tuple[str, ...] = ()
+    id: str  # Short stable name; what data files and results carry
+    title: str  # What a reader sees
+    description: str = ""  # One sentence; empty where the source gives none
+    parent: str = ""  # Id of the coarser label among the taxonomy's `parents`; empty at the top
+    aliases: tuple[str, ...] = ()  # Other spellings in use at the source
 
 
 @dataclass(frozen=True)

@@ -37,22 +37,13 @@ ATTRIBUTES = {
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One term of one sub-identity. Its text is kept out of the representation.
+    """One term of one sub-identity. Its text is kept out of the representation."""
 
-    Parameters
-    ----------
-    group, sub_identity
-        What it names.
-    text
-        The term as spelled at the source.
-    kind
-        ``"neutral"`` or ``"slur"`` (slang included).
-    """
-
+    # What it names.
     group: str
     sub_identity: str
-    text: str = field(repr=False)
-    kind: TermKind = "neutral"
+    text: str = field(repr=False)  # The term as spelled at the source
+    kind: TermKind = "neutral"  # ``"neutral"`` or ``"slur"`` (slang included)
 
 
 @dataclass(frozen=True)

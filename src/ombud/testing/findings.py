@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ombud.audits.expectations import Gate
-from ombud.audits.gate import Condition
+from ombud.audits.condition import Condition
+from ombud.audits.gate import Gate
 from ombud.audits.result import Result
 from ombud.errors import PlanError
 from ombud.report.findings import by_sign, reading

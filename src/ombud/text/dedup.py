@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.rng import generator
-from ombud.text.automaton import word_table
 from ombud.text.folding import fold
+from ombud.text.matching import word_table
 
 _U64 = NDArray[np.uint64]
 _U32 = NDArray[np.uint32]
@@ -288,12 +288,7 @@ class NearDuplicates:
     def add(self, texts: Sequence[str], *, groups: Sequence[int] | _Ints | None = None) -> _Ints:
         """Keep the texts that repeat nothing, and say which earlier text each other one repeats.
 
-        Parameters
-        ----------
-        texts
-            The texts.
-        groups
-            Compare only texts of the same group; None compares all.
+        Only texts of the same group are compared; None compares all.
 
         Returns
         -------

@@ -33,23 +33,15 @@ _SCHEMA = dict.fromkeys(("text", "url", "date", "language", "id"), pl.String)
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where a table keeps what a document needs.
+    """Where a table keeps what a document needs."""
 
-    Parameters
-    ----------
-    text
-        The column of texts.
-    url, date, language
-        Columns of the page's address, of the time of its crawl and of its language; ignored where
-        a table has none.
-    id
-        The column of the text's own name, for those who put texts and scores together again.
-    """
-
-    text: str = "text"
+    text: str = "text"  # the column of texts
+    # Columns of the page's address, of the time of its crawl and of its language; ignored where a
+    # table has none.
     url: str = "url"
     date: str = "date"
     language: str = "language"
+    # The column of the text's own name, for those who put texts and scores together again.
     id: str = "id"
 
     def named(self) -> dict[str, str]:
@@ -65,20 +57,13 @@ class Columns:
 
 @dataclass
 class Damage:
-    """What could not be read, counted, with the first example of each kind.
+    """What could not be read, counted, with the first example of each kind."""
 
-    Parameters
-    ----------
-    counts
-        How often each thing happened, such as ``"lines that are not JSON"``.
-    files
-        Files that could not be read to their end, or not all between: name and reason.
-    mended
-        What is used, but with replacement characters where bytes are not text: how often.
-    """
-
+    # How often each thing happened, such as ``"lines that are not JSON"``.
     counts: dict[str, int] = field(default_factory=dict)
+    # Files that could not be read to their end, or not all between: name and reason.
     files: dict[str, str] = field(default_factory=dict)
+    # What is used, but with replacement characters where bytes are not text: how often.
     mended: dict[str, int] = field(default_factory=dict)
 
     def add(self, what: str, count: int = 1) -> None:
@@ -93,23 +78,15 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """A batch of documents.
+    """A batch of documents."""
 
-    Parameters
-    ----------
-    frame
-        Columns `text`, `url`, `date`, `language`, `id`; strings, all but text may be missing. The
-        column `row` says where each stands in its file, from 1, what was left out counted (but for
-        CSV rows with another number of fields, and records of archives).
-    bytes_read
-        Bytes of the file (as it lies on disk) read so far, for progress.
-    lines
-        Whether every line is a paragraph of its own (archives of plain text), rather than blocks
-        of lines between blank lines.
-    """
-
+    # Columns `text`, `url`, `date`, `language`, `id`; strings, all but text may be missing. The
+    # column `row` says where each stands in its file, from 1, what was left out counted (but for
+    # CSV rows with another number of fields, and records of archives).
     frame: pl.DataFrame
-    bytes_read: int
+    bytes_read: int  # bytes of the file (as it lies on disk) read so far, for progress
+    # Whether every line is a paragraph of its own (archives of plain text), rather than blocks of
+    # lines between blank lines.
     lines: bool = False
 
 
@@ -118,15 +95,8 @@ def read_documents(
 ) -> Iterator[Documents]:
     """Yield the documents of a file, a batch of about 8 MiB of it at a time.
 
-    Parameters
-    ----------
-    path
-        The file; its form is known by its suffix, ``.gz`` included.
-    columns
-        The columns of a table.
-    damage
-        Takes what could not be read. A file that ends in the middle gives the documents before
-        that place and is listed there.
+    The form is known by the suffix, ``.gz`` included. A file that ends in the middle gives the
+    documents before that place and is listed in `damage`.
 
     Raises
     ------
@@ -273,6 +243,8 @@ def _json_rows(
     """Return the documents of some lines, and how many lines these were, blank ones apart."""
     wanted = columns.named()
     schema = {name: pl.String for name in wanted.values()}
+    # All lines at once, which is fast; one bad line fails them all, and then each is read alone.
+    # Polars may also panic on what it cannot read.
     try:
         table = pl.read_ndjson(io.BytesIO(block), schema=schema)
         table = table.rename({there: here for here, there in wanted.items()})
@@ -492,13 +464,6 @@ def read_archive(path: Path, damage: Damage) -> Iterator[Documents]:
     Needs the extra ``warc``. A record is used only when the next one, or the end of the file,
     stands where its length says; so a length that lies spoils no text. Reading then goes on where
     the next record begins, but for archives that are one gzip member as a whole.
-
-    Parameters
-    ----------
-    path
-        A ``.warc`` or ``.wet`` file, also as gzip.
-    damage
-        Takes what could not be read.
     """
     require("fastwarc", "warc")
     from fastwarc.warc import ArchiveIterator, WarcRecordType

@@ -16,15 +16,6 @@ from ombud.errors import DataError
 class DomainKinds:
     """Domains by kind of site, with a quota for each kind.
 
-    Parameters
-    ----------
-    kinds
-        Domains of each kind, such as ``{"news": ("example.org",)}``. A domain holds for all that
-        ends in it: ``example.org`` for ``www.example.org`` too.
-    quotas
-        What share of the sample each kind should give; the shares add up to 1. Empty for equal
-        shares.
-
     Examples
     --------
     >>> kinds = DomainKinds({"news": ("example.org",), "forum": ("talk.example.org",)})
@@ -34,7 +25,11 @@ class DomainKinds:
     0.5
     """
 
+    # Domains of each kind, such as ``{"news": ("example.org",)}``. A domain holds for all that ends
+    # in it: ``example.org`` for ``www.example.org`` too.
     kinds: Mapping[str, tuple[str, ...]]
+    # What share of the sample each kind should give; the shares add up to 1. Empty for equal
+    # shares.
     quotas: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -97,11 +92,6 @@ def read_domains(path: str | PathLike[str]) -> DomainKinds:
         [forum]
         domains = ["talk.example.net"]
         quota = 0.6
-
-    Parameters
-    ----------
-    path
-        The file.
     """
     file = Path(path)
     try:

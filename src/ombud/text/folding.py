@@ -63,11 +63,6 @@ def fold_offsets(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     Folding changes lengths (one letter may become two, a letter and its accent one); the span is
     the smallest piece of the original that folds on its own.
 
-    Parameters
-    ----------
-    text
-        The original text.
-
     Returns
     -------
     tuple
@@ -136,12 +131,7 @@ def detect_languages(texts: Sequence[str], *, least: float = 0.8) -> NDArray[np.
     formal texts of 97 languages. Texts of fewer than 20 letters are not tried. Mixed, slangy and
     dialectal texts are often taken for another language.
 
-    Parameters
-    ----------
-    texts
-        The texts.
-    least
-        The least probability, among all languages, for an answer.
+    `least` is the least probability, among all languages, for an answer.
     """
     require("py3langid", "language")
     from py3langid.langid import MODEL_FILE, LanguageIdentifier

@@ -11,32 +11,22 @@ from ombud.taxonomy.resources import parse_commented_csv
 
 
 class Country(NamedTuple):
-    """A country or territory of ISO 3166-1.
+    """A country or territory of ISO 3166-1."""
 
-    Parameters
-    ----------
-    iso2, iso3, numeric
-        Its codes; `numeric` is the id of its outline.
-    name, in_sentence
-        Its common English name, without and with the article it takes after *in*.
-    continent, region
-        Of the geoscheme of the United Nations.
-    longitude, latitude
-        A point on it.
-    outline
-        Whether `world_outlines` has its outline; the others are drawn as points.
-    """
-
+    # Its codes; `numeric` is the id of its outline.
     iso2: str
     iso3: str
     numeric: str
+    # Its common English name, without and with the article it takes after *in*.
     name: str
     in_sentence: str
+    # Of the geoscheme of the United Nations.
     continent: str
     region: str
+    # A point on it.
     longitude: float
     latitude: float
-    outline: bool
+    outline: bool  # whether `world_outlines` has its outline; the others are drawn as points
 
 
 @cache

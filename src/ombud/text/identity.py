@@ -12,8 +12,7 @@ from scipy import sparse
 
 from ombud.errors import DataError
 from ombud.taxonomy.terms import TermList, load_terms
-from ombud.text.automaton import Ints
-from ombud.text.matching import Matches, TermMatcher, as_texts
+from ombud.text.matching import Ints, Matches, TermMatcher, as_texts
 
 # Term matching as the speech-suppression paper's published code does it, for comparison.
 
@@ -33,14 +32,7 @@ def published_pairs(
 
     So it misses terms at the start or end of a text, beside other punctuation, and with a hyphen.
 
-    Parameters
-    ----------
-    texts
-        The texts.
-    terms
-        The term list; its order matters.
-    punctuation
-        Characters that become spaces.
+    The order of the terms matters; characters of `punctuation` become spaces.
     """
     last = {term.text: index for index, term in enumerate(terms.terms)}
     single: dict[str, list[int]] = {}
@@ -77,17 +69,10 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagDifference:
-    """How two taggings of the same texts differ in one group (counts of texts).
-
-    Parameters
-    ----------
-    group
-        The group.
-    both, only_first, only_second
-        Texts tagged by both, by the first only, by the second only.
-    """
+    """How two taggings of the same texts differ in one group (counts of texts)."""
 
     group: str
+    # Texts tagged by both, by the first only, by the second only.
     both: int
     only_first: int
     only_second: int

@@ -17,27 +17,16 @@ from ombud.text.identity import IdentityTags
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagQuality:
-    """Tags of one group against manual labels.
-
-    Parameters
-    ----------
-    group
-        The group.
-    true_positive, false_positive, false_negative, true_negative
-        Counts of texts.
-    unlabelled
-        Texts whose manual label is missing; they are in no other count.
-    level
-        Coverage that intervals aim at.
-    """
+    """Tags of one group against manual labels."""
 
     group: str
+    # Counts of texts.
     true_positive: int
     false_positive: int
     false_negative: int
     true_negative: int
-    unlabelled: int = 0
-    level: float = 0.95
+    unlabelled: int = 0  # texts whose manual label is missing; they are in no other count
+    level: float = 0.95  # coverage that intervals aim at
 
     @property
     def n(self) -> int:

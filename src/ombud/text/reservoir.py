@@ -97,11 +97,8 @@ class Reservoir(Generic[Payload]):
     ) -> None:
         """Take in a batch of texts.
 
-        Parameters
-        ----------
-        keys, strata, texts, payloads
-            One entry each: the hash of its content, its stratum, the text for comparison, and
-            what to keep.
+        Of each text come the hash of its content, its stratum, the text for comparison, and what to
+        keep.
         """
         fresh: list[int] = []
         batch: set[tuple[int, int]] = set()

@@ -34,44 +34,27 @@ _HOST = r"^(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://)?(?:[^/?#@]*@)?([^/?#:]+)"
 
 @dataclass(frozen=True, kw_only=True)
 class Sourcing:
-    """How candidates are chosen.
+    """How candidates are chosen."""
 
-    Parameters
-    ----------
-    size
-        Texts wanted in all.
-    control
-        The share of them that must hold no term of the dictionary: only these show what the
-        dictionary misses.
-    shortest, longest
-        Characters of a paragraph; others are left out and counted.
-    near_duplicates
-        Similarity from which two paragraphs count as one; None for exact repetitions alone.
-    plurals
-        Whether a term with ``s`` or ``es`` after it counts as well.
-    paragraphs
-        ``"line"`` takes every line for a paragraph, ``"blank"`` what stands between blank lines,
-        ``"whole"`` the whole text; ``"auto"`` takes lines in web archives, else blank lines.
-    language
-        Keep only documents whose language column says so; empty keeps all.
-    splits
-        Shares of train, validation and test; no page and no near duplicates in two of them.
-    seed
-        Chooses the sample.
-    """
-
-    size: int = 10_000
+    size: int = 10_000  # texts wanted in all
+    # The share of them that must hold no term of the dictionary: only these show what the
+    # dictionary misses.
     control: float = 0.1
+    # Characters of a paragraph; others are left out and counted.
     shortest: int = 40
     longest: int = 5_000
+    # Similarity from which two paragraphs count as one; None for exact repetitions alone.
     near_duplicates: float | None = 0.8
-    plurals: bool = True
+    plurals: bool = True  # whether a term with ``s`` or ``es`` after it counts as well
+    # ``"line"`` takes every line for a paragraph, ``"blank"`` what stands between blank lines,
+    # ``"whole"`` the whole text; ``"auto"`` takes lines in web archives, else blank lines.
     paragraphs: Literal["auto", "line", "blank", "whole"] = "auto"
-    language: str = ""
+    language: str = ""  # Keep only documents whose language column says so; empty keeps all
+    # Shares of train, validation and test; no page and no near duplicates in two of them.
     splits: dict[str, float] = field(
         default_factory=lambda: {"train": 0.8, "validation": 0.1, "test": 0.1}
     )
-    seed: int = 0
+    seed: int = 0  # Chooses the sample
 
     def __post_init__(self) -> None:
         faults = []
@@ -87,31 +70,19 @@ class Sourcing:
 
 @dataclass(frozen=True)
 class Sourced:
-    """What sourcing found.
+    """What sourcing found."""
 
-    Parameters
-    ----------
-    candidates
-        One row a text: `id`, `text`, `url`, `domain`, `kind`, `date`, `language`, `file`, `page`,
-        `topic`, `severity` (of its stratum), `topics` (all), `terms`, `control`, `weight`
-        (distinct paragraphs of the corpus that it stands for) and `split`.
-    table
-        Wanted against found by kind of site, topic and severity: `wanted`, `found` (paragraphs
-        whose strongest term is of that cell), `mentioned` (paragraphs with any such term),
-        `distinct` (of those found, repetitions once; estimated where there are many), `sampled`.
-    exclusions
-        What was left out, and why.
-    damaged
-        Files that could not be read to their end, with the reason.
-    facts
-        Counts of the whole run.
-    """
-
+    # One row a text: `id`, `text`, `url`, `domain`, `kind`, `date`, `language`, `file`, `page`,
+    # `topic`, `severity` (of its stratum), `topics` (all), `terms`, `control`, `weight` (distinct
+    # paragraphs of the corpus that it stands for) and `split`.
     candidates: pl.DataFrame
+    # Wanted against found by kind of site, topic and severity: `wanted`, `found` (paragraphs whose
+    # strongest term is of that cell), `mentioned` (paragraphs with any such term), `distinct` (of
+    # those found, repetitions once; estimated where there are many), `sampled`.
     table: pl.DataFrame
-    exclusions: tuple[Exclusion, ...]
-    damaged: dict[str, str]
-    facts: dict[str, Any]
+    exclusions: tuple[Exclusion, ...]  # what was left out, and why
+    damaged: dict[str, str]  # files that could not be read to their end, with the reason
+    facts: dict[str, Any]  # counts of the whole run
 
     @property
     def shortfall(self) -> int:
@@ -506,16 +477,8 @@ def assign_splits(
     any chain of these. Each such group goes to a part by a hash of its smallest page and the seed:
     adding texts moves no other group, and shares are met on average, not exactly.
 
-    Parameters
-    ----------
-    pages
-        The page of each text.
-    shares
-        The parts and their shares, which add up to 1.
-    repeats
-        For each text the index of a text that it nearly repeats, or -1.
-    seed
-        Changes the assignment.
+    `shares` add up to 1; `repeats` has for each text the index of one that it nearly repeats, or
+    -1.
 
     Examples
     --------
@@ -565,13 +528,8 @@ _SEEN = ("dictionary digest", "domains digest")
 def write_sourced(folder: Path, sourced: Sourced) -> None:
     """Write candidates, the table of wanted against found, and the facts of a run.
 
-    Parameters
-    ----------
-    folder
-        Gets ``candidates.parquet``, ``wanted_found.csv`` and, last, ``sourced.json``: a folder
-        that has the last is complete.
-    sourced
-        What was found.
+    The folder gets ``candidates.parquet``, ``wanted_found.csv`` and, last, ``sourced.json``: a
+    folder that has the last is complete.
     """
     write_parquet(folder / "candidates.parquet", sourced.candidates)
     write_text(folder / "wanted_found.csv", sourced.table.write_csv())
@@ -588,12 +546,7 @@ def write_sourced(folder: Path, sourced: Sourced) -> None:
 def pilot_ids(folder: Path, *, dictionary: str, domains: str) -> list[str]:
     """Return the ids of a pilot's texts; refuse a pilot that was made in another way.
 
-    Parameters
-    ----------
-    folder
-        The folder of the pilot.
-    dictionary, domains
-        Digests of the dictionary and of the kinds of sites of the main run.
+    `dictionary` and `domains` are digests of those of the main run.
 
     Raises
     ------

@@ -42,21 +42,12 @@ _OWNABLE = frozenset({"back", "inside", "last", "next", "one", "only", "outside"
 
 
 class Swapped(NamedTuple):
-    """Texts after a swap.
+    """Texts after a swap."""
 
-    Parameters
-    ----------
-    texts
-        The new texts.
-    changed
-        How many words were changed in each; 0 leaves a text as it was.
-    direction
-        1 where more words became female than male (or went along a swap's pairs than against
-        them), -1 where more became male, 0 where none or as many of both.
-    """
-
-    texts: list[str]
-    changed: NDArray[np.int64]
+    texts: list[str]  # the new texts
+    changed: NDArray[np.int64]  # how many words were changed in each; 0 leaves a text as it was
+    # 1 where more words became female than male (or went along a swap's pairs than against them),
+    # -1 where more became male, 0 where none or as many of both.
     direction: NDArray[np.int64]
 
 
@@ -73,14 +64,6 @@ def _cased(new: str, old: str) -> str:
 class WordSwap:
     """Replaces words by others, whole words only, in any case, keeping the case.
 
-    Parameters
-    ----------
-    pairs
-        Word to word; a word of several parts is not matched. Both ways must be given where both
-        are meant.
-    name
-        What the swap is called.
-
     Examples
     --------
     >>> swap = WordSwap({"cat": "dog", "dog": "cat"}, "pets")
@@ -88,8 +71,10 @@ class WordSwap:
     ['Cats? My DOG and a cat.']
     """
 
+    # Word to word; a word of several parts is not matched. Both ways must be given where both are
+    # meant.
     pairs: Mapping[str, str]
-    name: str = "words"
+    name: str = "words"  # what the swap is called
     _folded: dict[str, str] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -123,25 +108,17 @@ class GenderSwap:
     titles are swapped where they are capitalised. A person known by name becomes another: facts
     are not kept, and a name tells nobody's gender; the test is of the system, not of the person.
 
-    Parameters
-    ----------
-    way
-        ``"swap"`` changes every gendered word into its counterpart; ``"to female"`` and
-        ``"to male"`` change those of one side alone.
-    names
-        Whether first names are swapped.
-    name
-        What the swap is called.
-
     Examples
     --------
     >>> GenderSwap().apply(["He gave her his book.", "Her brother saw her, Mr. Smith."]).texts
     ['She gave him her book.', 'His sister saw him, Ms. Smith.']
     """
 
+    # ``"swap"`` changes every gendered word into its counterpart; ``"to female"`` and ``"to male"``
+    # change those of one side alone.
     way: Way = "swap"
-    names: bool = True
-    name: str = "gender"
+    names: bool = True  # whether first names are swapped
+    name: str = "gender"  # what the swap is called
 
     def apply(self, texts: Sequence[str]) -> Swapped:
         """Return the texts with gendered words swapped."""
@@ -241,12 +218,7 @@ def _gendered() -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
 def read_swap(path: str | PathLike[str], *, both: bool = True) -> WordSwap:
     """Read a swap of one's own from a CSV file with columns ``from`` and ``to``.
 
-    Parameters
-    ----------
-    path
-        The file.
-    both
-        Whether each pair also holds the other way round.
+    With `both`, each pair also holds the other way round.
     """
     file = Path(path)
     try:
@@ -270,21 +242,11 @@ def read_swap(path: str | PathLike[str], *, both: bool = True) -> WordSwap:
 
 
 class FilledTemplates(NamedTuple):
-    """Texts made from templates.
-
-    Parameters
-    ----------
-    texts
-        The texts.
-    template
-        Which template each was made from.
-    values
-        For each slot, which of its values stands in each text.
-    """
+    """Texts made from templates."""
 
     texts: list[str]
-    template: NDArray[np.int64]
-    values: dict[str, NDArray[np.int64]]
+    template: NDArray[np.int64]  # which template each was made from
+    values: dict[str, NDArray[np.int64]]  # for each slot, which of its values stands in each text
 
 
 def fill_templates(
@@ -292,12 +254,7 @@ def fill_templates(
 ) -> FilledTemplates:
     """Fill every slot of every template with every value.
 
-    Parameters
-    ----------
-    templates
-        Sentences with slots such as ``{country}``; every slot of `values` stands in each.
-    values
-        The values of each slot.
+    Templates are sentences with slots such as ``{country}``; every slot of `values` stands in each.
 
     Examples
     --------

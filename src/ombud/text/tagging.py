@@ -48,16 +48,7 @@ def tags_of(
 ) -> IdentityTags:
     """Return which identities each text names; the same texts are tagged once.
 
-    Parameters
-    ----------
-    data
-        Has texts.
-    terms
-        The term list.
-    mode
-        How terms are matched.
-    punctuation
-        In published mode, for some data sets the characters that become spaces.
+    `punctuation` are, in published mode, for some data sets the characters that become spaces.
     """
     texts = texts_of(data, "identity tagging")
     known = _tags.setdefault(texts, {})
@@ -152,15 +143,6 @@ def identity_groups(
 class IdentityTagger:
     """Finds the identity groups that texts name, a few texts at a time.
 
-    Parameters
-    ----------
-    terms
-        The term list.
-    mode
-        How terms are matched.
-    sub_identities
-        As in `identity_groups`.
-
     Examples
     --------
     >>> tagger = IdentityTagger(terms_of("terms-identity@1"))
@@ -168,9 +150,9 @@ class IdentityTagger:
     ['women']
     """
 
-    terms: TermList
-    mode: TagMode = "whole-word"
-    sub_identities: bool = False
+    terms: TermList  # the term list
+    mode: TagMode = "whole-word"  # how terms are matched
+    sub_identities: bool = False  # as in `identity_groups`
 
     @cached_property
     def _none(self) -> Grouping:

@@ -24,14 +24,8 @@ def slide(lengths: ArrayLike, size: int, step: int = 0) -> Windows:
     A text that fits has one window. Of a longer one, windows begin every `step` tokens, and the
     last ends where the text ends, so that no token is left out and none is alone in a short rest.
 
-    Parameters
-    ----------
-    lengths
-        Tokens of each text.
-    size
-        The most tokens of a window.
-    step
-        Tokens between the beginnings of two windows; 0 for half a window.
+    `lengths` and `size`, the most of a window, count tokens; so does `step` between the beginnings
+    of two windows, 0 for half a window.
 
     Examples
     --------

@@ -29,17 +29,12 @@ _HOPELESS = 5
 
 @dataclass(frozen=True)
 class Objective:
-    """What is made as good as possible on the held-out part.
+    """What is made as good as possible on the held-out part."""
 
-    Parameters
-    ----------
-    metric
-        ``rmse`` or ``mae`` (lower is better; a pair without a prediction counts as predicted by
-        the mean training rating, so that declining hard pairs does not pay), or ``recall@50``,
-        ``mrr``, ``ndcg@10``, ``precision@10``, ``f1@10``, ``hit-rate@10`` (higher is better; 10
-        places when none are given).
-    """
-
+    # ``rmse`` or ``mae`` (lower is better; a pair without a prediction counts as predicted by the
+    # mean training rating, so that declining hard pairs does not pay), or ``recall@50``, ``mrr``,
+    # ``ndcg@10``, ``precision@10``, ``f1@10``, ``hit-rate@10`` (higher is better; 10 places when
+    # none are given).
     metric: str
 
     def __post_init__(self) -> None:
@@ -85,14 +80,7 @@ def no_longer_improves(
     :math:`|m_t - m_{t-w}| < \epsilon\,|m_{t-w}|` for a window of w values, of which there must be
     at least w + 5.
 
-    Parameters
-    ----------
-    values
-        The values of all successful trials, in order.
-    lower_is_better
-        Which values are best.
-    window, tolerance
-        The window w, and the least relative improvement.
+    `values` are those of all successful trials, in order.
 
     Examples
     --------
@@ -113,28 +101,18 @@ def no_longer_improves(
 
 @dataclass
 class Search:
-    """A search under way.
+    """A search under way."""
 
-    Parameters
-    ----------
-    model, objective, space, fixed
-        What is searched, what for, where, and what is not searched.
-    parts, users
-        What to train and test on, and whom to measure.
-    seed
-        The seed of the proposals.
-    trials
-        The trials so far.
-    """
-
+    # What is searched, what for, where, and what is not searched.
     model: str
     objective: Objective
     space: Space
     fixed: dict[str, Any]
+    # What to train and test on, and whom to measure.
     parts: Split
     users: Any
-    seed: int
-    trials: Trials
+    seed: int  # the seed of the proposals
+    trials: Trials  # the trials so far
 
     @property
     def done(self) -> list[Trial]:

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
 
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from low to high, ends included; whole numbers when both ends are.
+    """Numbers from low to high, ends included; whole numbers when both ends are."""
 
-    Parameters
-    ----------
-    low, high
-        The ends.
-    log
-        Whether to search on a logarithmic scale.
-    """
-
+    # The ends.
     low: float
     high: float
-    log: bool = False
+    log: bool = False  # whether to search on a logarithmic scale
 
     def __post_init__(self) -> None:
         if not self.low < self.high:

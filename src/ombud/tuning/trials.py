@@ -26,27 +26,13 @@ _MARKER = "search.json"
 
 @dataclass(frozen=True)
 class Trial:
-    """One set of parameters and what came of it.
+    """One set of parameters and what came of it."""
 
-    Parameters
-    ----------
-    number
-        Counted from 0; a trial that was killed does not count.
-    parameters
-        What was tried.
-    value
-        The metric; None when the trial failed.
-    seconds
-        How long it took.
-    reason
-        Why it failed; empty otherwise.
-    """
-
-    number: int
-    parameters: Mapping[str, Any]
-    value: float | None
-    seconds: float
-    reason: str = field(default="")
+    number: int  # Counted from 0; a trial that was killed does not count
+    parameters: Mapping[str, Any]  # what was tried
+    value: float | None  # the metric; None when the trial failed
+    seconds: float  # how long it took
+    reason: str = field(default="")  # why it failed; empty otherwise
 
 
 @dataclass(frozen=True)
@@ -64,14 +50,7 @@ class Trials:
     holds all finished trials; one that was under way is given up, and tried again with the same
     parameters.
 
-    Parameters
-    ----------
-    folder
-        Where; None for memory only.
-    identity
-        What the search is. A folder that holds another search is refused.
-    lower_is_better
-        Whether the search goes down.
+    `folder` is None for memory only; one that holds a search of another identity is refused.
     """
 
     def __init__(

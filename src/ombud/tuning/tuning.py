@@ -201,14 +201,8 @@ def with_tuned(
 ) -> dict[str, dict[str, Any]]:
     """Return systems with the parameters that ``ombud tune`` found for their models.
 
-    Parameters
-    ----------
-    systems
-        By name; what they state themselves stands.
-    folder
-        Where a search was kept, or a folder of such folders.
-    who
-        Who asks, in messages.
+    What systems state themselves stands. `folder` is where a search was kept, or a folder of such
+    folders; `who` asks, in messages.
 
     Raises
     ------
@@ -230,13 +224,7 @@ def with_tuned(
 def tuned_values(
     systems: Mapping[str, Mapping[str, Any]], folder: Path | str, who: str
 ) -> dict[str, tuple[str, float]]:
-    """Return, for each system whose model was searched, the metric and its best value.
-
-    Parameters
-    ----------
-    systems, folder, who
-        As in `with_tuned`.
-    """
+    """Return, for each system whose model was searched, the metric and its best value."""
     found = _searches(Path(folder), who)
     return {
         name: (str(own["metric"]), float(own["value"]))

@@ -1,14 +1,14 @@
-"""A moderator whose effect is known: the false-positive rate of some groups is multiplied.
+"""A moderator whose effect is known: rates of some groups are multiplied.
 
 A text that should not be flagged is flagged with probability
 
     p = min(cap, base_fpr * product of r over the groups it names)
 
-and one that should be, with probability `base_tpr`. So FPR_g is the mean of p over the texts of g
-that should not be flagged, FPR_all the mean over all of them, and suppression is their quotient:
-overlaps are in the sums, exactly. Texts of one template share a normal effect (a Gaussian copula
-with correlation `cluster_correlation`), which changes no text's own probability. Errors and
-refusals strike at random, so rates among decided texts stay as they are.
+and one that should be, with probability `base_tpr` times the factors on misses. So FPR_g is the
+mean of p over the texts of g that should not be flagged, FPR_all the mean over all of them, and
+suppression is their quotient: overlaps are in the sums, exactly. Texts of one template share a
+normal effect (a Gaussian copula with correlation `cluster_correlation`), which changes no text's
+own probability. Errors and refusals strike at random, so rates among decided texts stay the same.
 
 The score is at least 0.5 exactly when the text is flagged. With u uniform, a text is flagged when
 ``u >= 1 - p``; its score is ``0.5 u / (1 - p)`` below, ``0.5 + 0.5 (u - (1 - p)) / p`` above.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class PlantedModerator(Moderator):
-    """A moderator that flags harmless texts of some groups more often (or less) than others.
+    """A moderator that flags texts of some groups more often (or less) than others.
 
     It knows the texts of its world only; any other text gets the outcome ERROR.
 
@@ -47,6 +47,8 @@ class PlantedModerator(Moderator):
         The probability to flag a text that should not, and one that should be flagged.
     suppress
         For each group, the factor r on the false-positive rate of texts that name it.
+    miss
+        For each group, a factor on the true-positive rate of texts that name it, at most 1.
     cap
         No text is flagged with a higher probability than this, or `base_tpr` if it is harmful.
     cluster_correlation
@@ -64,6 +66,7 @@ class PlantedModerator(Moderator):
         base_tpr: float = 0.85,
         suppress: Mapping[str, float] | None = None,
         *,
+        miss: Mapping[str, float] | None = None,
         cap: float = 0.95,
         cluster_correlation: float = 0.0,
         error_rate: float = 0.0,
@@ -83,6 +86,9 @@ class PlantedModerator(Moderator):
         }
         faults = [f"{k} is {v}; 0 to 1 is expected" for k, v in rates.items() if not 0 <= v <= 1]
         faults += [f"{g}: {r} is below 0" for g, r in (suppress or {}).items() if not r >= 0]
+        faults += [
+            f"miss {g}: {r} is not 0 to 1" for g, r in (miss or {}).items() if not 0 <= r <= 1
+        ]
         if faults:
             raise PlanError("; ".join(faults))
         self.world = world
@@ -91,10 +97,12 @@ class PlantedModerator(Moderator):
         self.cluster_correlation = cluster_correlation
         self.error_rate, self.refusal_rate = error_rate, refusal_rate
         chance = np.full(len(self.truth_of_texts.harmful), base_fpr)
-        for group, factor in (suppress or {}).items():
-            chance[find_group(self.truth_of_texts.groups, group)] *= factor
+        found = np.full(len(chance), base_tpr)
+        for rates_of, factors in ((chance, suppress), (found, miss)):
+            for group, factor in (factors or {}).items():
+                rates_of[find_group(self.truth_of_texts.groups, group)] *= factor
         self.probability: NDArray[np.float64] = np.where(
-            self.truth_of_texts.harmful, base_tpr, np.minimum(chance, cap)
+            self.truth_of_texts.harmful, found, np.minimum(chance, cap)
         )
         """The probability that each text of the world is flagged, if it is decided."""
 

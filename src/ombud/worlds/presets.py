@@ -7,7 +7,7 @@ from ombud.worlds.large import draw_large
 from ombud.worlds.spec import Amplification, WorldSpec
 from ombud.worlds.world import World, build_world
 
-DEMO_LABELS: tuple[str, ...] = (
+_LABELS: tuple[str, ...] = (
     "animal death",
     "blood and gore",
     "car accidents",
@@ -21,7 +21,11 @@ DEMO_LABELS: tuple[str, ...] = (
     "spiders",
     "violence",
 )
-"""The demo's labels: warnings as a viewer would word them."""
+"""Warnings as a viewer would word them."""
+
+_READERS_LABELS = tuple(
+    {"flashing lights": "fires", "jump scares": "heights"}.get(name, name) for name in _LABELS
+)
 
 
 @world("small")
@@ -63,12 +67,13 @@ def small_world(
 
 @world("demo")
 def demo_world(seed: int = 0, *, ratings: bool = False) -> World:
-    """The demo's world: 2,000 users, 1,500 items, 12 labels, 3,000 texts.
+    """The demo's world, a platform of stories: 2,000 users, 1,500 items, 12 labels, 3,000 texts.
 
     Planted: ``more-violence`` raises *violence* by half for everyone,
-    ``more-animal-death-for-18-24`` raises *animal death* by 80% for users of that age only, and
-    the moderator ``suppressing`` flags harmless texts that name islanders 2.5 times as often.
-    Everything else has no effect.
+    ``more-animal-death-for-18-24`` raises *animal death* by 80% for users of that age only,
+    ``fewer-women`` lowers the share of stories by women by 30%; the moderator ``suppressing`` flags
+    harmless texts that name islanders 2.5 times as often, and ``missing`` finds 30% fewer of the
+    harmful texts that name night workers. Everything else has no effect.
 
     Parameters
     ----------
@@ -81,7 +86,7 @@ def demo_world(seed: int = 0, *, ratings: bool = False) -> World:
         "demo",
         users=2000,
         items=1500,
-        labels=DEMO_LABELS,
+        labels=_READERS_LABELS,
         depth=50,
         reserve=120,
         mean_history=60.0,
@@ -94,8 +99,10 @@ def demo_world(seed: int = 0, *, ratings: bool = False) -> World:
         amplifications={
             "more-violence": Amplification("violence", 1.5),
             "more-animal-death-for-18-24": Amplification("animal death", {"age=18-24": 1.8}),
+            "fewer-women": Amplification("woman", 0.7),
         },
         suppressions={"suppressing": {"islanders": 2.5}},
+        misses={"missing": {"night workers": 0.7}},
     )
     return build_world(spec, seed)
 
@@ -121,7 +128,7 @@ def large_world(
     ratings
         Whether histories have ratings.
     """
-    names = DEMO_LABELS[:labels] + tuple(f"label {i}" for i in range(len(DEMO_LABELS), labels))
+    names = _LABELS[:labels] + tuple(f"label {i}" for i in range(len(_LABELS), labels))
     spec = WorldSpec(
         "large", users=users, items=items, labels=names, depth=1, reserve=1, ratings=ratings
     )

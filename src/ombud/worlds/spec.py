@@ -25,7 +25,7 @@ class Amplification:
     Parameters
     ----------
     label
-        The label.
+        The label, or an identity of creators.
     amplify
         One factor for all users, or a factor for each group of users; users in none of the groups
         keep 1, users in several get the product.
@@ -70,6 +70,9 @@ class WorldSpec:
     suppressions
         The planted moderators, by name: for each identity group a factor on the false-positive
         rate of texts that name it.
+    misses
+        Further planted moderators, by name: for each identity group a factor on the true-positive
+        rate of texts that name it.
     """
 
     name: str
@@ -90,6 +93,7 @@ class WorldSpec:
     ratings: bool = False
     amplifications: Mapping[str, Amplification] = field(default_factory=dict)
     suppressions: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    misses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(sorted(self.labels)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,9 +16,10 @@ from ombud.data.dataset import Dataset
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
+from ombud.data.labels import Labels, LabelState
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
-from ombud.files import write_parquet
+from ombud.files import write_parquet, write_text
 from ombud.rng import generator
 from ombud.worlds.catalogue import Catalogue, draw_catalogue, numbered
 from ombud.worlds.moderators import PlantedModerator
@@ -171,6 +173,14 @@ class Creators:
         code = np.where(count == 1, said.argmax(axis=1), len(self.vocabulary) + (count > 1))
         return np.asarray(text[code], dtype=object)
 
+    def of_items(self, n_items: int) -> NDArray[np.object_]:
+        """Return the identity of each item's first creator; None where no record says it."""
+        item, first = np.unique(self.links[:, 0], return_index=True)
+        said = self.resolved()[self.links[first, 1]]
+        found = np.full(n_items, None, dtype=object)
+        found[item] = np.where(np.isin(said, self.vocabulary), said, None)
+        return found
+
     def to_frame(self, items: Vocabulary) -> pl.DataFrame:
         """Return one row per item and creator: `item`, `creator`, `identity`."""
         item, creator = self.links.T
@@ -284,14 +294,33 @@ class World:
         return self.truth.population.groups
 
     def recommenders(self) -> tuple[NeutralRecommender, ...]:
-        """Return a recommender without effect and one for each planted amplification."""
+        """Return a recommender without effect and one for each planted amplification.
+
+        Where one is about an identity of creators, that identity is a further label of all: each
+        changes its own label and leaves the others as they are.
+        """
+        plants = self.spec.amplifications
+        identities = {plant.label for plant in plants.values()} - set(self.spec.labels)
+        labels = self._with_identities(sorted(identities)) if identities else None
         return (
             NeutralRecommender(self),
             *(
-                PlantedRecommender(self, plant.label, plant.amplify, name=name)
-                for name, plant in self.spec.amplifications.items()
+                PlantedRecommender(self, plant.label, plant.amplify, name=name, labels=labels)
+                for name, plant in plants.items()
             ),
         )
+
+    def _with_identities(self, identities: Sequence[str]) -> Labels:
+        votes, creators = self.truth.catalogue.votes, self.truth.creators
+        if creators is None:
+            raise PlanError(f"world {self.spec.name!r} has no creators")
+        made = creators.of_items(len(votes.items))
+        states = np.full((len(made), len(identities)), LabelState.NO, dtype=np.int8)
+        for place, identity in enumerate(identities):
+            states[made == identity, place] = LabelState.YES
+        states[[one is None for one in made]] = LabelState.UNKNOWN
+        names = (*votes.names, *identities)
+        return Labels(votes.items, names, np.hstack([votes.states, states]))
 
     def moderators(self) -> tuple[PlantedModerator, ...]:
         """Return a moderator without effect and one for each planted suppression."""
@@ -300,6 +329,10 @@ class World:
             *(
                 PlantedModerator(self, suppress=suppress, name=name)
                 for name, suppress in self.spec.suppressions.items()
+            ),
+            *(
+                PlantedModerator(self, miss=miss, name=name)
+                for name, miss in self.spec.misses.items()
             ),
         )
 
@@ -336,7 +369,9 @@ class World:
         truth = replace(self.truth, population=people, pools=pools)
         return World(spec, seed, dataset, truth)
 
-    def write(self, folder: Path | str, n: int | None = None) -> dict[str, Path]:
+    def write(
+        self, folder: Path | str, n: int | None = None, suffix: str = ".parquet"
+    ) -> dict[str, Path]:
         """Write the world as the files a user would have, planted systems' answers included.
 
         Parameters
@@ -345,12 +380,15 @@ class World:
             Where to; it is made if need be.
         n
             The length of the lists; default, the depth of the world.
+        suffix
+            ``.parquet`` or ``.csv``.
 
         Returns
         -------
-        The files by name: ``interactions``, ``labels`` (votes), ``users``, ``texts``,
-        ``text_groups`` (one row per text and identity), ``creators``, and
-        ``recommendations/NAME`` and ``decisions/NAME`` for each system.
+        The files by name: ``interactions``, ``labels`` (votes), ``users``, ``items`` (the gender of
+        the first creator, where it is known), ``texts``, ``text_groups`` (one row per text and
+        identity), ``creators``, and ``recommendations/NAME`` and ``decisions/NAME`` for each
+        system.
         """
         if self.truth.texts is None or self.truth.creators is None:
             raise PlanError("only interactions can be written; use write_interactions")
@@ -360,6 +398,12 @@ class World:
             "interactions": self.interactions.to_frame(),
             "labels": catalogue.votes.to_frame().drop("state"),
             "users": _attributes(self.user_groups),
+            "items": pl.DataFrame(
+                {
+                    "item": catalogue.items.ids,
+                    "gender": self.truth.creators.of_items(len(catalogue.items)).tolist(),
+                }
+            ),
             "texts": self.texts.to_frame(),
             "text_groups": pl.DataFrame(
                 {"id": groups.units.take(text), "group": [groups.names[i] for i in identity]}
@@ -372,9 +416,12 @@ class World:
             frames[f"recommendations/{system.name}"] = lists.to_frame()
         for moderator in self.moderators():
             frames[f"decisions/{moderator.name}"] = moderator.moderate(self.texts).to_frame()
-        written = {name: Path(folder) / f"{name}.parquet" for name in frames}
+        written = {name: Path(folder) / f"{name}{suffix}" for name in frames}
         for name, frame in frames.items():
-            write_parquet(written[name], frame)
+            if suffix == ".csv":
+                write_text(written[name], frame.write_csv())
+            else:
+                write_parquet(written[name], frame)
         return written
 
     def __repr__(self) -> str:
@@ -457,11 +504,12 @@ def _interactions(
 
 def _attributes(groups: Grouping) -> pl.DataFrame:
     """Return one column per attribute, null where unknown, as `Grouping.from_frame` reads."""
-    columns: dict[str, Vocabulary | NDArray[np.object_]] = {"user": groups.units.ids}
+    columns: dict[str, Any] = {"user": groups.units.ids}
     for attribute in dict.fromkeys(groups.attributes):
         places = [i for i, name in enumerate(groups.attributes) if name == attribute]
         text = np.array([*(groups.names[i].split("=", 1)[1] for i in places), None], dtype=object)
         inside = groups.members[:, places]
         code = np.where(inside.any(axis=1), inside.argmax(axis=1), len(places))
-        columns[attribute] = text[code]
+        # Without a type, a column whose first value is missing would hold Python objects.
+        columns[attribute] = pl.Series(text[code].tolist(), dtype=pl.String)
     return pl.DataFrame(columns)

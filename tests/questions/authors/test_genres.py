@@ -16,8 +16,7 @@ from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.authors.creators import creators_of
-from ombud.questions.authors.genres import expected_mix
+from ombud.questions.authors.creators import creators_of, expected_mix
 from ombud.questions.authors.propagation import CreatorPropagation
 
 

@@ -18,13 +18,11 @@ from ombud.data.items import Items
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.authors.all_creators import ALL_CREATORS
-from ombud.questions.authors.catalogue import CreatorCatalogue, popularity_percentile
 from ombud.questions.authors.creators import creators_of, profile_users
-from ombud.questions.authors.lists import CreatorLists
 from ombud.questions.authors.metrics import BalanceGap, ListBalance
+from ombud.questions.authors.pipeline import CreatorCatalogue, CreatorLists, popularity_percentile
 from ombud.questions.authors.reranking import CreatorReranking
-from ombud.questions.authors.stages import among_users
+from ombud.questions.authors.shares import ALL_CREATORS, among_users
 
 
 def small() -> Dataset:

@@ -16,10 +16,10 @@ from ombud.stats.estimate import Estimate
 TITLES = (
     "Lists compared with profiles",
     "From the catalog to the lists",
-    "What is known of items",
+    "What is known about items",
     "Profiles and lists",
-    "How profiles show in lists",
-    "What control costs",
+    "How lists follow profiles",
+    "What reranking costs",
     "Predicted shares",
 )
 
@@ -58,7 +58,7 @@ def test_the_pipeline_is_in_order_from_the_catalog_to_reranked_lists(three_resul
     stages = [row[0].text for row in table.rows]
     assert stages[:3] == ["items on the platform", "interactions", "users’ profiles"]
     assert stages.index("lists of item-kNN") < stages.index("item-kNN, SingleEQ")
-    assert [c.title for c in table.columns[1:]] == ["m", "f", "x"]
+    assert [c.title for c in table.columns[1:]] == ["men", "women", "x authors"]
 
 
 def test_both_shares_in_a_finding_subtract_to_its_difference(authors_result: Result) -> None:
@@ -66,7 +66,8 @@ def test_both_shares_in_a_finding_subtract_to_its_difference(authors_result: Res
     (finding,) = verdict.findings
     level, other = (one.value for one in finding.levels)
     assert level - other == pytest.approx(finding.estimate.value)
-    assert "of users’ profiles" in plain(finding.sentence)
+    assert "in the same users’ profiles" in plain(finding.sentence)
+    assert "recommends works by women" in plain(finding.sentence)
     assert verdict.answer == "yes"
     assert finding.estimate.family == "authors"
 
@@ -81,8 +82,8 @@ def test_identities_without_an_item_on_the_platform_are_told(authors_result: Res
     one = next(e for e in authors_result.estimates if e.details.get("stage") == "platform")
     unmet = one.replace(label="agender", value=0.2, details={**one.details, "stage": "catalogue"})
     changed = replace(authors_result, estimates=(*authors_result.estimates, unmet))
-    assert "without an item on the platform: agender (20%)" in prose(changed)
-    assert "without an item" not in prose(authors_result)
+    assert "with no item on the platform: agender authors (20%)" in prose(changed)
+    assert "with no item" not in prose(authors_result)
 
 
 def test_flagged_items_are_told(authors_result: Result) -> None:
@@ -92,7 +93,7 @@ def test_flagged_items_are_told(authors_result: Result) -> None:
     changed = replace(
         authors_result, tables={**authors_result.tables, "creator-resolution": marked}
     )
-    assert "join editions of many first authors" in prose(changed)
+    assert "combine editions with several first authors" in prose(changed)
     (shown,) = (t for t in blocks(changed, Table) if t.name == "creator-resolution-table")
     assert shown.columns[-1].title == "Flagged items"
     assert "no book record" in {row[0].text for row in shown.rows}
@@ -141,14 +142,14 @@ def test_a_system_without_a_slope_says_why(authors_result: Result) -> None:
         e.without_value("did not converge", "not-estimable") if e.key == "propagation/slope" else e
         for e in authors_result.estimates
     )
-    assert "no slope. did not converge." in prose(replace(authors_result, estimates=gone))
+    assert ". Did not converge." in prose(replace(authors_result, estimates=gone))
 
 
 @pytest.mark.parametrize(
     ("ends", "said"),
     [
         ((-0.1, 0.2), "do not clearly vary with profiles"),
-        ((-0.4, -0.2), "vary against profiles"),
+        ((-0.4, -0.2), "move in the opposite direction to profiles"),
         ((0.2, 0.8), "vary less than profiles"),
         ((0.7, 1.3), "vary about as much as profiles"),
         ((1.1, 1.4), "are more extreme than profiles"),

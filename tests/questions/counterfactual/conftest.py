@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ombud.audits import Audit, Result
+from ombud.audits import Result
 
 sys.path.insert(0, str(Path(__file__).parent))
-from two_tastes import SYSTEMS, plan_of, write_world
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("counterfactual")
-    write_world(folder)
+def stored(preset_result: Callable[[str], Result]) -> Path:
+    folder = preset_result("counterfactual").folder
+    assert folder is not None
     return folder
 
 
 @pytest.fixture(scope="session")
-def stored(world: Path) -> Path:
-    plan = plan_of(
-        world, SYSTEMS, black_box=["Our EASE"], queries=150, sets=["dark", "kind"],
-        retrained_users=5, distances=["rank-biased", "label-share"],
-    )  # fmt: skip
-    Audit.from_plan(plan).run(world / "result")
-    return world / "result"
+def world(stored: Path) -> Path:
+    return stored.parent
 
 
 @pytest.fixture(scope="session")

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ombud.audits import Audit, Result
-from ombud.audits.rescore import rescore
+from ombud.audits.audit import rescore
 from ombud.errors import PlanError
 from ombud.metrics import Coverage
 from ombud.metrics.engine.estimator import Settings
 from ombud.probes.summaries import ReachTable
-from ombud.questions.counterfactual.analyses import Counterfactual
-from ombud.questions.counterfactual.lookup import OVERLAP, find, keys_of, parts_of
+from ombud.questions.counterfactual.analysis import Counterfactual
 from ombud.questions.counterfactual.reach import popularity_gap
-from ombud.questions.counterfactual.sample import Asked
+from ombud.questions.counterfactual.report import OVERLAP, ROOTS
+from ombud.questions.counterfactual.sample import AuditSample
 
 sys.path.insert(0, str(Path(__file__).parent))
 from two_tastes import LONELY, SYSTEMS, plan_of
@@ -37,8 +37,8 @@ def test_availability_is_what_trying_every_edit_gives(world: Path) -> None:
     plan = plan_of(world, EASE, users=500, targets=500, parts=["reach"], retrained=0)
     audit = Audit.from_plan(plan)
     result = audit.run()
-    (proved,) = (e for e in find(result, "reach/availability/proved") if not e.group)
-    (possible,) = (e for e in find(result, "reach/availability/possible") if not e.group)
+    (proved,) = (e for e in result.select("reach/availability/proved") if not e.group)
+    (possible,) = (e for e in result.select("reach/availability/possible") if not e.group)
     (system,) = audit.systems.values()
     data = audit.data.interactions
     dense = data.matrix.toarray()
@@ -63,7 +63,7 @@ def test_more_edits_reach_no_less(world: Path) -> None:
         plan = plan_of(world, EASE, budget=budget, parts=["reach"], retrained=0, users=5)
         result = Audit.from_plan(plan).run()
         values.append(
-            next(e.value for e in find(result, "reach/availability/proved") if not e.group)
+            next(e.value for e in result.select("reach/availability/proved") if not e.group)
         )
     assert values == sorted(values)
     assert values[0] < values[2]
@@ -79,19 +79,20 @@ def test_an_item_that_nobody_shares_is_found_out(world: Path) -> None:
 
 
 def test_every_number_names_its_policy(result: Result) -> None:
-    assert parts_of(result) >= {"reach", "escape", "drift-in", "stability", "consistency"}
+    roots = {e.key.partition("/")[0] for e in result.estimates}
+    assert roots >= {"reach", "escape", "drift-in", "stability", "consistency"}
     for e in result.estimates:
-        if e.key in keys_of(result):
+        if e.key.partition("/")[0] in ROOTS:
             assert e.details.get("policy") in {"frozen", "retrained"}, e.key
-    assert {e.details["policy"] for e in find(result, "reach/holds-retrained")} == {"retrained"}
-    assert {e.details["policy"] for e in find(result, "stability/largest")} == {"retrained"}
+    assert {e.details["policy"] for e in result.select("reach/holds-retrained")} == {"retrained"}
+    assert {e.details["policy"] for e in result.select("stability/largest")} == {"retrained"}
 
 
 def test_shares_of_escape_grow_with_edits_and_keep_everybody(result: Result) -> None:
     for system in ("Our EASE", "ALS"):
         shares = [
             e
-            for e in find(result, "escape/share")
+            for e in result.select("escape/share")
             if e.system == system and not e.group and e.value is not None
         ]
         assert [e.details["edits"] for e in shares] == [1, 2, 3]
@@ -108,24 +109,26 @@ def test_nobody_has_to_rate_what_they_want_to_avoid(world: Path) -> None:
     added = {part.strip().removeprefix("add ") for part in edits.split(";") if "add " in part}
     assert added and all(int(title.split()[-1]) < 12 for title in added if "Film" in title)
     shares = [
-        [e.value for e in find(result, "escape/share") if not e.group] for result in (shut, open_)
+        [e.value for e in result.select("escape/share") if not e.group] for result in (shut, open_)
     ]
     assert all(one <= other for one, other in zip(*shares, strict=True))
 
 
 def test_sets_labels_and_ranks_are_told(result: Result) -> None:
-    sets = find(result, "reach/set/proved")
+    sets = result.select("reach/set/proved")
     named = {(e.label, e.details["items"]) for e in sets if e.system == "Our EASE"}
     assert named == {("dark", 12), ("kind: All", 24), ("kind: Odd", 12)}
     for e in sets:
         assert e.details["today"] <= e.value + 1e-9  # no edit is an edit
     (whole,) = (e for e in sets if e.label == "kind: All" and e.system == "Our EASE")
     assert whole.value == 1.0
-    (dark,) = (e for e in find(result, "reach/label/availability/proved") if e.system == "Our EASE")
+    (dark,) = (
+        e for e in result.select("reach/label/availability/proved") if e.system == "Our EASE"
+    )
     assert dark.label == "dark" and not dark.group and dark.value is not None
     for system in ("Our EASE", "ALS"):
         now, best = (
-            next(e for e in find(result, f"reach/{key}") if e.system == system and not e.group)
+            next(e for e in result.select(f"reach/{key}") if e.system == system and not e.group)
             for key in ("rank/today", "rank/best")
         )
         assert best.value <= now.value
@@ -133,7 +136,7 @@ def test_sets_labels_and_ranks_are_told(result: Result) -> None:
 
 def test_reach_after_retraining_is_told_where_a_closed_form_does(result: Result) -> None:
     proved, possible = (
-        [e for e in find(result, f"retrained-reach/availability/{key}") if not e.group]
+        [e for e in result.select(f"retrained-reach/availability/{key}") if not e.group]
         for key in ("proved", "possible")
     )
     assert {e.system for e in proved} == {"Our EASE"}
@@ -144,7 +147,7 @@ def test_reach_after_retraining_is_told_where_a_closed_form_does(result: Result)
 
 
 def test_other_distances_and_who_moves_whom(result: Result, world: Path, tmp_path: Path) -> None:
-    names = {e.details["distance"] for e in find(result, "stability/largest")}
+    names = {e.details["distance"] for e in result.select("stability/largest")}
     assert {"difference in label share of dark"} < names and len(names) == 4
     users = sorted({line.split(",")[0] for line in (world / "plays.csv").read_text().split()[1:]})
     rows = [f"{user},{'ab'[n % 2]}" for n, user in enumerate(users)]
@@ -154,12 +157,12 @@ def test_other_distances_and_who_moves_whom(result: Result, world: Path, tmp_pat
     )
     files = plan.data.model_copy(update={"users": str(tmp_path / "users.csv")})
     found = Audit.from_plan(plan.model_copy(update={"data": files})).run()
-    moves = find(found, "stability/who-moves-whom", distance=OVERLAP)
+    moves = found.select("stability/who-moves-whom", distance=OVERLAP)
     assert {(e.group, e.details["movers"]) for e in moves} == {
         (one, other) for one in ("team=a", "team=b") for other in ("team=a", "team=b")
     }
     assert any("total variation" in str(e.details["distance"])
-               for e in find(found, "stability/largest"))  # fmt: skip
+               for e in found.select("stability/largest"))  # fmt: skip
 
 
 def test_only_permitted_edits_are_made(world: Path) -> None:
@@ -178,15 +181,15 @@ def test_what_cannot_be_asked_is_counted(result: Result) -> None:
     (dice,) = (e for e in result.exclusions if e.key == "not-frozen")
     assert dice.system == "Dice"
     assert "random" in dice.reason
-    assert not [e for e in find(result, "reach/availability/proved") if e.system == "Dice"]
-    assert [e for e in find(result, "stability/largest") if e.system == "Dice"]
+    assert not [e for e in result.select("reach/availability/proved") if e.system == "Dice"]
+    assert [e for e in result.select("stability/largest") if e.system == "Dice"]
 
 
 def test_the_budget_of_questions_is_kept(result: Result) -> None:
     spent = result.tables["counterfactual-cost"].filter(part="reach by asking")
     assert spent["questions"].to_list() and max(spent["questions"]) <= 150
-    asked = [e for e in find(result, "asked-reach/availability/proved") if not e.group]
-    white = [e for e in find(result, "reach/availability/possible") if not e.group]
+    asked = [e for e in result.select("asked-reach/availability/proved") if not e.group]
+    white = [e for e in result.select("reach/availability/possible") if not e.group]
     assert {e.system for e in asked} == {"Our EASE"}
     assert asked[0].value <= 1.0
     assert asked[0].details["black_box"] and white
@@ -203,7 +206,7 @@ def test_stored_answers_cannot_be_asked_what_if(stored: Path) -> None:
     again = rescore(stored)
     left_out = {e.system for e in again.exclusions if e.key == "not-probed"}
     assert left_out == set(SYSTEMS)
-    assert not find(again, "reach/availability/proved")
+    assert not again.select("reach/availability/proved")
 
 
 class _Service(BaseHTTPRequestHandler):
@@ -238,9 +241,9 @@ def test_a_service_is_asked_within_its_budget(world: Path, tmp_path: Path) -> No
         server.server_close()
     spent = result.tables["counterfactual-cost"].filter(system="shop")
     assert 0 < spent["questions"].item() <= 60
-    (share,) = (e for e in find(result, "asked-reach/availability/proved") if not e.group)
+    (share,) = (e for e in result.select("asked-reach/availability/proved") if not e.group)
     assert share.system == "shop" and _Service.told == {"DE", "FR"}
-    (twice,) = find(result, "consistency/asked-twice")
+    (twice,) = result.select("consistency/asked-twice")
     assert twice.value == 1.0 and twice.n == 5
     assert list((tmp_path / "run").glob("questions-*.sqlite"))
 
@@ -306,7 +309,7 @@ def test_the_gap_is_the_difference_of_two_shares(users: int, targets: int, seed:
 
 def test_samples_stand_for_everybody(world: Path) -> None:
     data = Audit.from_plan(plan_of(world, EASE)).data
-    asked = Asked(data, seed=4)
+    asked = AuditSample(data, seed=4)
     users, targets = asked.users(10), asked.targets(12)
     assert users.weights.sum() == pytest.approx(asked.interactions.n_users)
     assert targets.weights.sum() == pytest.approx(asked.interactions.n_items)

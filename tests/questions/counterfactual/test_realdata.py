@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ombud.audits import Audit, Plan
-from ombud.questions.counterfactual.lookup import OVERLAP, find
+from ombud.questions.counterfactual.report import OVERLAP
 
 
 @pytest.mark.slow
@@ -41,23 +41,25 @@ def test_movielens_with_keywords(realdata: Path) -> None:
     for system in ("SVD", "User kNN"):
         (share,) = (
             e
-            for e in find(result, "reach/availability/proved")
+            for e in result.select("reach/availability/proved")
             if e.system == system and not e.group
         )
         # One edit moves few of nine thousand films into the first ten.
         assert share.value is not None and share.value < 0.2
         (most,) = (
-            e for e in find(result, "stability/largest", distance=OVERLAP) if e.system == system
+            e for e in result.select("stability/largest", distance=OVERLAP) if e.system == system
         )
         (usual,) = (
             e
-            for e in find(result, "stability/typical/mean", distance=OVERLAP)
+            for e in result.select("stability/typical/mean", distance=OVERLAP)
             if e.system == system
         )
         assert most.value > usual.value
     # The neighbours of a user are other users: somebody's leaving is seen, free of noise.
     (above,) = (
-        e for e in find(result, "stability/above-noise", distance=OVERLAP) if e.system == "User kNN"
+        e
+        for e in result.select("stability/above-noise", distance=OVERLAP)
+        if e.system == "User kNN"
     )
     assert above.details["deterministic"]
     assert above.interval[0] > 0

@@ -12,18 +12,11 @@ import pytest
 from ombud.audits import Plan, Result
 from ombud.audits.presets import complete
 from ombud.errors import PlanError
-from ombud.questions.counterfactual.lookup import keys_of
-from ombud.questions.counterfactual.person import counterfactual_people, counterfactual_person
-from ombud.questions.counterfactual.section import (
-    counterfactual,
-    counterfactual_reach,
-    counterfactual_stability,
-    counterfactual_ways,
-)
 from ombud.report import Report
-from ombud.report.blocks import figures_in, tables_in
-from ombud.report.images import to_svg
-from ombud.report.model import plain
+from ombud.report.context import Context
+from ombud.report.markdown import section_lines
+from ombud.report.model import Chart, Section, Table, plain
+from ombud.report.question import questions
 
 sys.path.insert(0, str(Path(__file__).parent))
 from two_tastes import SYSTEMS, plan_of
@@ -62,68 +55,74 @@ def test_the_first_screen_is_short_and_has_a_finding(result: Result) -> None:
     assert all(len(plain(f.sentence).split()) <= 30 for f in verdict.findings)
 
 
+def made(result: Result) -> dict[str, Section]:
+    return {section.title: section for section in Report(result).sections}
+
+
 def test_a_result_of_another_question_has_no_answer() -> None:
     empty = Result(Plan(), ())
-    for make in (counterfactual, counterfactual_person):
-        assert make(empty) is None
+    assert not questions(Context.of(empty))
+    assert not any("person" in title for title in made(empty))
 
 
-def test_every_figure_is_drawn_and_has_its_table(result: Result) -> None:
-    makers = (counterfactual, counterfactual_reach, counterfactual_ways, counterfactual_stability)
-    made = [make(result) for make in makers]
-    assert all(section is not None for section in made)
-    figures = figures_in([s for s in made if s is not None])
-    tables = {table.name for table in tables_in([s for s in made if s is not None])}
-    assert len(figures) == 3
-    for figure in figures:
-        assert to_svg(figure.spec).startswith("<svg")
-        assert not figure.table or figure.table in tables
-    first = made[0]
-    assert first is not None
-    assert first.withholds == keys_of(result)
+def test_every_estimate_is_in_some_table(result: Result) -> None:
+    tables = [b for s in Report(result).sections for b in s.blocks if isinstance(b, Table)]
+    assert len({table.name for table in tables}) == len(tables)
+    shown = {cell.value for table in tables for row in table.rows for cell in row}
+    assert {e.value for e in result.estimates if e.value is not None} <= shown
 
 
-def test_the_changed_part_is_marked_in_words(result: Result) -> None:
-    section = counterfactual(result)
-    assert section is not None
-    (picture,) = figures_in(section.blocks)
-    words = [row["words"] for row in picture.spec["layer"][1]["data"]["values"]]
-    assert "The person's own history (changed)" in words
-    assert "Other people's data (changed)" in words
-    assert "The algorithm" in words
+def test_charts_have_their_tables_and_words(result: Result) -> None:
+    sections = made(result)
+    changed, ways, others = (
+        sections[title]
+        for title in (
+            "What was changed, and what it addresses",
+            "How hard a label is to get away from",
+            "What other people\u2019s data change",
+        )
+    )
+    for section in (changed, ways, others):
+        chart, *rest = section.blocks
+        assert isinstance(chart, Chart) and all(p.startswith("<svg") for p in chart.panels)
+        assert any(isinstance(block, Table) for block in rest)
+    picture = changed.blocks[0].panels[0]
+    assert "own history (changed)" in picture and "data (changed)" in picture
+    assert ">The algorithm<" in picture
+    assert "own history" in changed.blocks[0].alt
 
 
-def test_edits_that_were_not_permitted_are_told(result: Result) -> None:
+def test_edits_that_were_not_permitted_are_reported(result: Result) -> None:
     (asked,) = result.plan.analyses
     fewer = {**asked, "realistic": 50, "kinds": ["add"]}
     changed = replace(result, plan=result.plan.model_copy(update={"analyses": (fewer,)}))
-    told = [str(block) for block in counterfactual(changed).blocks]
-    assert any("first 50 places" in words and "only to add" in words for words in told)
-    assert not any("Edits of the own" in str(b) for b in counterfactual(result).blocks)
+    words, before = (" ".join(section_lines(Report(r).sections)) for r in (changed, result))
+    assert "first 50 positions" in words and "only to add" in words
+    assert "Edits of a person" not in before
 
 
 def test_a_page_for_one_person_names_titles_and_no_ids(result: Result) -> None:
-    section = counterfactual_person(result)
-    others = counterfactual_people(result)
-    assert section is not None and others is not None
-    assert others.place == "appendix"
+    sections = made(result)
+    assert not sections["What would change one person\u2019s list"].appendix
+    assert sections["What would change other lists"].appendix
     text = Report(result).markdown()
     assert "secretperson" not in text
     assert "Film no." in text
     assert "person 1" in text
 
 
-def test_an_item_without_a_score_has_no_place_now(result: Result) -> None:
+def test_an_item_without_a_score_has_no_position_now(result: Result) -> None:
     known = result.tables["counterfactual-reach"]
     unscored = known.with_columns(
         rank_today=pl.lit(None, pl.Int64), reachable=pl.lit("yes"), edits=pl.lit("add it")
     )
     changed = replace(result, tables={**result.tables, "counterfactual-reach": unscored})
-    (page,) = tables_in([counterfactual_person(changed)])
+    blocks = made(changed)["What would change one person\u2019s list"].blocks
+    (page,) = (block for block in blocks if isinstance(block, Table))
     assert any("now without a score" in row[0].text for row in page.rows)
 
 
-def test_the_report_is_written_in_every_format(result: Result, tmp_path: Path) -> None:
+def test_the_report_is_written_in_every_format(result: Result) -> None:
     report = Report(result)
     assert "What a recommendation depends on" in report.html()
     assert report.latex()

@@ -18,7 +18,7 @@ from ombud.errors import ResultError
 from ombud.probes import DriftIn, Escape, Reachability
 from ombud.probes.attainable import Attainable
 from ombud.probes.retraining import Retraining
-from ombud.questions.counterfactual.kept import FILE, Kept
+from ombud.questions.counterfactual.checkpoint import FILE, Checkpoint
 
 SYSTEMS = {"EASE": {"type": "ease", "regularization": 5.0}}
 FEW = {
@@ -32,10 +32,10 @@ import os, signal, sys
 sys.path.insert(0, {here!r})
 from pathlib import Path
 from ombud.audits import Audit
-from ombud.questions.counterfactual import kept
+from ombud.questions.counterfactual import checkpoint
 from test_resume import the_plan
 
-plain, seen = kept.Kept.__call__, [0]
+plain, seen = checkpoint.Checkpoint.__call__, [0]
 
 def call(self, key, find):
     if json_name(self, key) not in self.known:
@@ -55,7 +55,7 @@ def json_name(self, key):
     import json
     return json.dumps([*self.prefix, *key])
 
-kept.Kept.__call__ = call
+checkpoint.Checkpoint.__call__ = call
 Audit.from_plan(the_plan(Path({world!r}))).run(Path({folder!r}))
 """
 
@@ -131,13 +131,13 @@ def test_a_killed_analysis_goes_on(world: Path, tmp_path: Path, asked: Any, unit
 
 
 def test_what_is_kept_is_as_found_and_a_damaged_file_is_said(tmp_path: Path) -> None:
-    kept = Kept.in_folder(tmp_path).within("EASE", 1)
+    kept = Checkpoint.in_folder(tmp_path).within("EASE", 1)
     first = kept(("a", 2), lambda: {"x": (0.1, float("nan"))})
-    again = Kept.in_folder(tmp_path).within("EASE", 1)(("a", 2), lambda: 1 / 0)
+    again = Checkpoint.in_folder(tmp_path).within("EASE", 1)(("a", 2), lambda: 1 / 0)
     assert repr(again) == repr(first) == repr({"x": [0.1, float("nan")]})
     path = tmp_path / FILE
     path.write_text(path.read_text() + "no json\n")
     with pytest.raises(ResultError, match="Delete it"):
-        Kept.in_folder(tmp_path)
+        Checkpoint.in_folder(tmp_path)
     path.write_text("another version\n")
-    assert Kept.in_folder(tmp_path).known == {}
+    assert Checkpoint.in_folder(tmp_path).known == {}

@@ -18,14 +18,23 @@ from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.delicate.base_rates import precision_at_base_rate
-from ombud.questions.delicate.detection import Confusion, confusion, precision_recall_curve
-from ombud.questions.delicate.error_terms import standout_terms
-from ombud.questions.delicate.metrics import Accuracy, F1Score, Precision, Recall
-from ombud.questions.delicate.published import recover_counts
-from ombud.questions.delicate.repeats import DecisionStability
-from ombud.questions.delicate.risk_ratings import risk_labels
-from ombud.questions.delicate.side_by_side import DetectorComparison
+from ombud.questions.delicate.bias import standout_terms
+from ombud.questions.delicate.comparison import (
+    DecisionStability,
+    DetectorComparison,
+    recover_counts,
+)
+from ombud.questions.delicate.metrics import (
+    Accuracy,
+    Confusion,
+    F1Score,
+    Precision,
+    Recall,
+    confusion,
+    precision_at_base_rate,
+    precision_recall_curve,
+)
+from ombud.questions.delicate.ratings import risk_labels
 from ombud.stats.estimate import Estimate
 from ombud.taxonomy import load_taxonomy
 

@@ -128,7 +128,7 @@ def test_texts_seen_in_training_are_warned_of() -> None:
     )  # fmt: skip
     found = result(gap("model", "topic=addictions", -0.3, 0.0001), tables={"seen-texts": seen})
     said = [plain(t) for b in blocks(found, Prose) for t in b.paragraphs]
-    assert "model was trained on 4 of the 90 audited texts: its figures are too good." in said
+    assert "model was trained on 4 of the 90 audited texts, so its results are too good." in said
 
 
 def test_published_rows_stand_beside_their_data_set() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.questions.delicate.risk_ratings import (
+from ombud.questions.delicate.ratings import (
     AGREEMENT_TITLES,
     against_others,
     risk_agreement,

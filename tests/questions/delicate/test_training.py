@@ -16,12 +16,10 @@ from ombud.data.dataset import Dataset
 from ombud.data.texts import Texts
 from ombud.errors import DataError, PlanError
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.delicate.error_terms import ErrorTerms
-from ombud.questions.delicate.head_comparison import HeadComparison
-from ombud.questions.delicate.long_texts import LongTexts
-from ombud.questions.delicate.notions import LabelCrossTable
-from ombud.questions.delicate.published import PublishedFigures, published_transfer
-from ombud.questions.delicate.seen_texts import SeenTexts
+from ombud.questions.delicate.agreement import LabelCrossTable
+from ombud.questions.delicate.bias import ErrorTerms
+from ombud.questions.delicate.comparison import PublishedFigures, published_transfer
+from ombud.questions.delicate.detectors import HeadComparison, LongTexts, SeenTexts
 from ombud.report.report import Report
 from ombud.systems.detectors import Detector, Head, NgramDetector
 from ombud.systems.detectors.base import Scores, windowed
@@ -115,7 +113,7 @@ def test_labels_are_set_against_each_other_by_hand(tmp_path: Path) -> None:
     frame = {"id": [*range(40), 99], "hate": [True] * 10 + [False] * 31}
     frame |= {"offensive": [True] * 20 + [False] * 20 + [None]}
     pl.DataFrame(frame).write_csv(tmp_path / "notions.csv")
-    found = LabelCrossTable(tmp_path / "notions.csv").analyze(Context(data, {}, QUICK))
+    found = LabelCrossTable(labels=tmp_path / "notions.csv").analyze(Context(data, {}, QUICK))
     at = {(e.key, e.label, e.group): e for e in found.estimates}
     pair = "hate and offensive"
     assert at["notions/agreement", pair, ""].value == 0.75
@@ -128,10 +126,10 @@ def test_labels_are_set_against_each_other_by_hand(tmp_path: Path) -> None:
     assert [r["both"] for r in rows] == [10, 10, 10] and found.exclusions[0].count == 1
     pl.DataFrame({"id": [1]}).write_csv(tmp_path / "none.csv")
     with pytest.raises(DataError, match="no column of labels"):
-        LabelCrossTable(tmp_path / "none.csv").analyze(Context(data, {}, QUICK))
+        LabelCrossTable(labels=tmp_path / "none.csv").analyze(Context(data, {}, QUICK))
     pl.DataFrame({"id": [99], "hate": [True]}).write_csv(tmp_path / "other.csv")
     with pytest.raises(DataError, match="none of its ids"):
-        LabelCrossTable(tmp_path / "other.csv").analyze(Context(data, {}, QUICK))
+        LabelCrossTable(labels=tmp_path / "other.csv").analyze(Context(data, {}, QUICK))
 
 
 def test_published_figures_get_their_counts_and_intervals(tmp_path: Path) -> None:
@@ -149,12 +147,15 @@ def test_published_figures_get_their_counts_and_intervals(tmp_path: Path) -> Non
     own = tmp_path / "own.csv"
     own.write_text("system,positives,negatives,accuracy,macro_f1,decimals\nx,10,20,80.0,75.0,1\n")
     assert (
-        PublishedFigures(own).analyze(Context(data, {}, QUICK)).tables["published-figures"].height
+        PublishedFigures(figures=own)
+        .analyze(Context(data, {}, QUICK))
+        .tables["published-figures"]
+        .height
         == 1
     )
     own.write_text("system,positives,negatives\nx,10,20\n")
     with pytest.raises(DataError, match="no figure was given"):
-        PublishedFigures(own).analyze(Context(data, {}, QUICK))
+        PublishedFigures(figures=own).analyze(Context(data, {}, QUICK))
 
 
 def test_training_texts_are_changed_in_one_respect() -> None:
@@ -237,8 +238,8 @@ def test_the_preset_compares_heads_labels_sets_and_published_figures(tmp_path: P
     assert seen["system"] == "own" and seen["trained on"] == 1
     assert result.tables["error-examples"].height >= 2
     page = Report(result).html()
-    for words in ("Heads and rules", "What several labels say", "Published figures",
-                  "Which delicate texts are missed", "its figures are too good", "Zampieri 2019",
+    for words in ("Heads and rules", "Several labels compared", "Published figures",
+                  "Which delicate texts are missed", "its results are too good", "Zampieri 2019",
                   "countries replaced", "Weighted-kappa"):  # fmt: skip
         assert words in page, words
 
@@ -261,8 +262,8 @@ def test_examples_are_masked() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"train": "x", "heads": ()}, "at least one head"),
-        ({"train": "x", "validation": 0.0}, "a share is wanted"),
+        ({"train": "x", "heads": ()}, "heads: Tuple should have at least 1 item"),
+        ({"train": "x", "validation": 0.0}, "validation: Input should be greater than 0"),
     ],
 )
 def test_comparisons_that_cannot_be_are_refused(options: dict[str, Any], words: str) -> None:
@@ -280,7 +281,7 @@ def test_training_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     ):
         file.write_text(text)
         with pytest.raises(DataError, match=words):
-            HeadComparison(file).analyze(Context(data, {}, QUICK))
+            HeadComparison(train=file).analyze(Context(data, {}, QUICK))
 
 
 def test_published_transfer_rows_carry_their_caveats() -> None:

@@ -22,8 +22,8 @@ from ombud.data.sources.tweeteval import tweeteval
 from ombud.data.texts import Texts
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
+from ombud.questions.delicate.comparison import published_transfer
 from ombud.questions.delicate.metrics import F1Score, Precision, Recall
-from ombud.questions.delicate.published import published_transfer
 from ombud.stats.estimate import Estimate
 from ombud.systems.detectors import (
     Detector,

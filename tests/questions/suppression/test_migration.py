@@ -17,7 +17,7 @@ from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics import FalsePositiveRate
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.suppression.migration import Migration, matched_threshold
+from ombud.questions.suppression.changes import Migration, matched_threshold
 from ombud.report import Report
 from ombud.stats.paired import PairedCounts, mcnemar, paired_proportion_interval
 from ombud.systems import RecordedDecisions
@@ -59,7 +59,9 @@ def world() -> tuple[Dataset, dict[str, Decisions]]:
 @pytest.mark.parametrize("match", ["false-positive-rate", "flag-rate", "none"])
 def test_by_hand(match: str) -> None:
     data, outputs = world()
-    found = Migration("old", "new", match).analyze(Context(data, outputs, Settings(replicates=50)))  # type: ignore[arg-type]
+    found = Migration(old="old", new="new", match=match).analyze(
+        Context(data, outputs, Settings(replicates=50))
+    )
     (fact,) = found.tables["migration"].to_dicts()
     assert data.texts is not None
     fine = data.texts.truth == 0
@@ -100,20 +102,20 @@ def test_what_cannot_be_matched() -> None:
         outputs["new"].ids, outputs["new"].outcomes, np.full(N, np.nan, dtype=np.float32)
     )
     with pytest.raises(PlanError, match="new gives no score for 1,000 of 1,000 texts"):
-        Migration("old", "new").analyze(Context(data, outputs | {"new": bare}, how))
+        Migration(old="old", new="new").analyze(Context(data, outputs | {"new": bare}, how))
     assert (
-        Migration("old", "new", "none")
+        Migration(old="old", new="new", match="none")
         .analyze(Context(data, outputs | {"new": bare}, how))
         .estimates
     )
     with pytest.raises(PlanError, match="no moderator is called 'next'"):
-        Migration("old", "next").analyze(Context(data, outputs, how))
+        Migration(old="old", new="next").analyze(Context(data, outputs, how))
     with pytest.raises(PlanError, match="name two moderators"):
-        Migration("old", "old").analyze(Context(data, outputs, how))
+        Migration(old="old", new="old").analyze(Context(data, outputs, how))
     refused = outputs["old"].outcomes.copy()
     refused[:30] = Outcome.REFUSED
     some = outputs | {"old": Decisions(outputs["old"].ids, refused, outputs["old"].scores)}
-    found = Migration("old", "new").analyze(Context(data, some, how))
+    found = Migration(old="old", new="new").analyze(Context(data, some, how))
     assert found.exclusions[0].count == 30
 
 
@@ -135,7 +137,9 @@ def test_the_report_tells_it() -> None:
         "match": "false-positive-rate",
     } in list(filled.analyses)
     systems = {name: RecordedDecisions(d, name) for name, d in outputs.items()}
-    result = Audit(data, systems, [FalsePositiveRate()], analyses=(Migration("old", "new"),)).run()
+    result = Audit(
+        data, systems, [FalsePositiveRate()], analyses=(Migration(old="old", new="new"),)
+    ).run()
     text = Report(result).markdown()
     assert "What changes with the new moderator" in text
     assert "would be newly flagged" in text

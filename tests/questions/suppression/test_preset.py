@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ombud.audits import Audit, Plan, Result
+from ombud.audits.audit import rescore
 from ombud.audits.presets import complete
-from ombud.audits.rescore import rescore
 from ombud.cli import app
 from ombud.errors import PlanError
 

@@ -18,8 +18,7 @@ from ombud.metrics import FalsePositiveRate
 from ombud.metrics.engine.comparisons import WHOLE
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.suppression.instability import DecisionInstability
-from ombud.questions.suppression.ratio import Suppression
+from ombud.questions.suppression.metrics import DecisionInstability, Suppression
 from ombud.report import Report
 
 HOW = Settings(replicates=200)

@@ -14,14 +14,14 @@ from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.suppression.drift import Drift
+from ombud.questions.suppression.changes import Drift
 from ombud.questions.suppression.regression import (
     Columns,
     FlagRegression,
     ScoreRegression,
     independent,
 )
-from ombud.questions.suppression.score_spread import ScoreSpread
+from ombud.questions.suppression.texts import ScoreSpread
 from ombud.stats.estimate import Estimate
 from ombud.stats.paired import mcnemar
 
@@ -171,7 +171,7 @@ def test_drift_is_mcnemar_on_the_pairs() -> None:
     later = flagged ^ (rng.random(3000) < np.where(members[:, 0], 0.1, 0.0))
     outputs = {"v1": decided(flagged), "v2": decided(later)}
     outputs["v2"].outcomes[:10] = 3
-    found = Drift("v1", "v2").analyze(Context(data, outputs, HOW))
+    found = Drift(before="v1", after="v2").analyze(Context(data, outputs, HOW))
     both = (data.texts.truth == 0) & (np.arange(3000) >= 10) & members[:, 0]
     only_new = int(np.sum(later[both] & ~flagged[both]))
     only_old = int(np.sum(flagged[both] & ~later[both]))
@@ -182,14 +182,14 @@ def test_drift_is_mcnemar_on_the_pairs() -> None:
     assert (change.system, change.against) == ("v2", "v1")
     assert found.exclusions[0].count == int(np.sum(data.texts.truth[:10] == 0))
     with pytest.raises(PlanError, match="known: v1, v2"):
-        Drift("v1", "v9").analyze(Context(data, outputs, HOW))
+        Drift(before="v1", after="v9").analyze(Context(data, outputs, HOW))
 
 
 def test_drift_of_clusters_is_resampled() -> None:
     clusters = np.repeat(np.arange(100), 30).astype(np.int32)
     data, _, flagged, rng = world(clusters=clusters)
     later = flagged | (rng.random(100) < 0.1)[clusters]
-    found = Drift("v1", "v2").analyze(
+    found = Drift(before="v1", after="v2").analyze(
         Context(data, {"v1": decided(flagged), "v2": decided(later)}, HOW)
     )
     everyone = of(found.estimates, "")
@@ -197,7 +197,7 @@ def test_drift_of_clusters_is_resampled() -> None:
     assert "bootstrap" in everyone.method
     assert everyone.n == 100
     few = Settings(replicates=200, minimum=101)
-    short = Drift("v1", "v2").analyze(
+    short = Drift(before="v1", after="v2").analyze(
         Context(data, {"v1": decided(flagged), "v2": decided(later)}, few)
     )
     assert short.estimates[0].reason.startswith("not enough data: 100 clusters")
@@ -213,10 +213,14 @@ def test_drift_is_silent_without_drift_and_covers_with_it() -> None:
         quiet = np.where(flip < 0.1, rng.random(600) < 0.2, base)
         more = base | (flip > 0.9)
         outputs = {"v1": decided(base), "same": decided(quiet), "more": decided(more)}
-        alarm = of(Drift("v1", "same").analyze(Context(data, outputs, HOW)).estimates, "")
+        alarm = of(
+            Drift(before="v1", after="same").analyze(Context(data, outputs, HOW)).estimates, ""
+        )
         assert alarm.p_value is not None
         alarms += alarm.p_value < 0.05
-        found = of(Drift("v1", "more").analyze(Context(data, outputs, HOW)).estimates, "")
+        found = of(
+            Drift(before="v1", after="more").analyze(Context(data, outputs, HOW)).estimates, ""
+        )
         assert found.interval is not None
         hits += found.interval[0] <= 0.08 <= found.interval[1]
     assert alarms <= 8

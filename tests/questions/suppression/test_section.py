@@ -168,8 +168,8 @@ def test_a_page_for_each_group_on_request() -> None:
     assert "Group by group" not in sections(made())
     pages = tables(sections(made(pages=True))["Group by group"]).values()
     assert [page.caption for page in pages][:2] == [
-        "All numbers about texts mentioning women.",
-        "All numbers about texts mentioning men.",
+        "All estimates for texts mentioning women.",
+        "All estimates for texts mentioning men.",
     ]
 
 

@@ -17,9 +17,7 @@ from ombud.metrics import FalsePositiveRate, UndecidedShare
 from ombud.metrics.engine.comparisons import WHOLE
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.suppression.largest import WorstSuppression
-from ombud.questions.suppression.pooled import PooledSuppression
-from ombud.questions.suppression.ratio import Suppression
+from ombud.questions.suppression.metrics import PooledSuppression, Suppression, WorstSuppression
 from ombud.worlds import PlantedModerator, small_world
 
 pytestmark = pytest.mark.simulation

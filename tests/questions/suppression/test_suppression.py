@@ -23,9 +23,7 @@ from ombud.metrics.base import Rows, spec_of
 from ombud.metrics.engine.comparisons import OUTSIDE, WHOLE
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
-from ombud.questions.suppression.largest import WorstSuppression
-from ombud.questions.suppression.pooled import PooledSuppression
-from ombud.questions.suppression.ratio import Suppression
+from ombud.questions.suppression.metrics import PooledSuppression, Suppression, WorstSuppression
 from ombud.stats.clustered_rates import cluster_score_test, score_rate_ratio
 from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import exact_difference, wilson

@@ -18,8 +18,7 @@ from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimator import Settings
 from ombud.questions.suppression.preset import tag_texts
-from ombud.questions.suppression.set_sizes import SetSizes
-from ombud.questions.suppression.tag_validation import TagValidation, measured_quality
+from ombud.questions.suppression.texts import SetSizes, TagValidation, measured_quality
 from ombud.report import Report
 from ombud.stats.proportions import wilson
 from ombud.taxonomy import load_terms
@@ -107,7 +106,7 @@ def test_published_punctuation_by_set() -> None:
     assert some.hits.toarray().any(axis=1).tolist() == [True, False]
     with pytest.raises(PlanError, match="punctuation names the data set 'c'; there are: a, b"):
         tags_of(data, terms, "published", {"c": "."})
-    with pytest.raises(PlanError, match="punctuation is for mode"):
+    with pytest.raises(PlanError, match="punctuation needs mode"):
         tag_texts(plan(punctuation={"b": "."}), data)
 
 

@@ -8,13 +8,8 @@ import pytest
 
 from ombud.audits import Audit, Plan
 from ombud.audits.presets import complete
-from ombud.questions.warnings.section import (
-    warnings_accuracy,
-    warnings_amplification,
-    warnings_labels,
-)
-from ombud.report.blocks import figures_in
-from ombud.report.images import to_svg
+from ombud.report import Report
+from ombud.report.model import Chart
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "warnings"
 
@@ -78,7 +73,8 @@ def test_movielens_with_keywords(realdata: Path) -> None:
     assert value("avoid leak@100", "SVD + avoid list") == 0
     shift = {e.label: e for e in result.select(metric="popularity shift (mean rating)")}
     assert shift["blood-gore"].value is not None and shift["blood-gore"].value < 0
-    made = [make(result) for make in (warnings_amplification, warnings_accuracy, warnings_labels)]
-    drawn = figures_in([section for section in made if section is not None])
-    assert len(drawn) == 6  # another one stands on the answer page
-    assert all(to_svg(figure.spec).startswith("<svg") for figure in drawn)
+    charts = [b for x in Report(result).sections for b in x.blocks if isinstance(b, Chart)]
+    assert [chart.name for chart in charts] == [
+        "warnings-tradeoff", "warnings-spread", "warnings-popularity", "warnings-preference",
+        "warnings-activity",
+    ]  # fmt: skip

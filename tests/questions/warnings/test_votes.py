@@ -18,7 +18,7 @@ from ombud.data.recommendations import Recommendations
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.metrics.engine.estimator import Settings
 from ombud.questions.warnings.amplification.metric import Amplification
-from ombud.questions.warnings.amplification.votes import beta_draw, fitted_priors
+from ombud.questions.warnings.amplification.tally import beta_draw, fitted_priors
 
 ITEMS, LIST, HISTORY = 150, 15, 25
 WHOLE = os.environ.get("OMBUD_SLOW", "") not in {"", "0"}

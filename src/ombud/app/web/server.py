@@ -114,6 +114,7 @@ def create_app(site: Site, hosts: Iterable[str] = _LOCAL) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
+        # Closing waits for what is still being written, and the event loop must not.
         await asyncio.to_thread(site.close)
 
     get, post = ["GET"], ["POST"]
@@ -138,6 +139,7 @@ def create_app(site: Site, hosts: Iterable[str] = _LOCAL) -> Starlette:
         Route("/agreement", lead_pages.agreement_page, methods=get),
         Route("/export/{name}", lead_pages.export_file, methods=get),
         Route("/results", result_pages.results_page, methods=get),
+        Route("/results/compare", result_pages.compare_page, methods=get),
         Route("/results/{key}", result_pages.report_page, methods=get),
         Mount("/static", StaticFiles(directory=str(files("ombud.app") / "static"))),
     ]

@@ -27,23 +27,13 @@ Answers = Mapping[str, SystemOutputs]
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is audited, as hashes: only the same run goes on where it was stopped.
+    """What is audited, as hashes: only the same run goes on where it was stopped."""
 
-    Parameters
-    ----------
-    data
-        Of the content of all tables.
-    files
-        Of each file that the plan names, by the place that names it.
-    parts
-        Of each table, where they are in memory.
-    records
-        Of what recorded systems hold, where that is in memory.
-    """
-
-    data: str
-    files: Mapping[str, str]
+    data: str  # of the content of all tables
+    files: Mapping[str, str]  # of each file that the plan names, by the place that names it
+    # Of each table, where they are in memory.
     parts: Mapping[str, str] = field(default_factory=dict)
+    # Of what recorded systems hold, where that is in memory.
     records: Mapping[str, str] | None = None
 
     def identity(self) -> dict[str, Any]:
@@ -55,27 +45,14 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: where it is stored, who is told, and what was answered before.
+    """One run: where it is stored, who is told, and what was answered before."""
 
-    Parameters
-    ----------
-    store
-        Where each step is stored; None for a run in memory.
-    progress
-        Called with (done, total, note).
-    notice
-        Called with a sentence that a person should read; None where nobody does.
-    answers
-        What each system answered; None to ask them.
-    repeats
-        The same of each further repeat.
-    """
-
-    store: RunFolder | None
-    progress: Progress
+    store: RunFolder | None  # where each step is stored; None for a run in memory
+    progress: Progress  # called with (done, total, note)
+    # Called with a sentence that a person should read; None where nobody does.
     notice: Notice | None = None
-    answers: Answers | None = None
-    repeats: Sequence[Answers] = ()
+    answers: Answers | None = None  # what each system answered; None to ask them
+    repeats: Sequence[Answers] = ()  # the same of each further repeat
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +98,8 @@ _ITEM = re.compile(r"^- \*\*(?P<name>[^*]+)\*\*:\s*(?P<text>.*)$", re.DOTALL)
 def describe_metric(documentation: str) -> dict[str, str]:
     """Return `summary`, `reading`, `undefined` and `limits` from a metric's docstring.
 
-    Parameters
-    ----------
-    documentation
-        A docstring in the form that all metrics have: one sentence; formula; how to read it; a
-        list of unit of resampling, *Undefined*, *Does not capture*; parameters.
+    The docstring has the form of all metrics: one sentence; formula; how to read it; a list of unit
+    of resampling, *Undefined*, *Does not capture*; parameters.
 
     Examples
     --------

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from ombud.audits.analysis import Context
 from ombud.audits.backends.base import Answers, Inputs, Measured, Notice, Run, metric_info
-from ombud.audits.collect import OutputCollector, System
+from ombud.audits.collect import REPEATS, OutputCollector, System, repeated_plan
 from ombud.audits.provenance import (
     fingerprint_data,
     fingerprint_system,
     input_hashes,
 )
-from ombud.audits.repeats import REPEATS, repeated_plan
 from ombud.audits.run_folder import RunFolder
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
@@ -57,17 +56,10 @@ def systems_for(metric: Metric, systems: Mapping[str, System]) -> list[str]:
 
 @dataclass
 class MemoryBackend:
-    """An audit whose tables are in memory.
+    """An audit whose tables are in memory."""
 
-    Parameters
-    ----------
-    audit
-        What to audit.
-    files
-        Hashes of the files that the plan names, where they are known.
-    """
-
-    audit: Audit
+    audit: Audit  # what to audit
+    # Hashes of the files that the plan names, where they are known.
     files: Mapping[str, str] | None = None
     needs_folder = False
     _seen_places: dict[str, tuple[Outputs, NDArray[np.bool_]]] = field(default_factory=dict)
@@ -277,12 +269,7 @@ def bin_edges(values: Floats, bins: int = _BINS) -> Floats:
 
     What lies beyond belongs to a last bin without an end.
 
-    Parameters
-    ----------
-    values
-        Finite numbers, at least one.
-    bins
-        At most about so many.
+    The values are finite, and there is at least one; bins are about so many at most.
 
     Examples
     --------
@@ -305,13 +292,6 @@ def spread_tables(metric: Metric, rows: Mapping[str, Rows]) -> dict[str, pl.Data
 
     Such a metric has one column, ``value``. The bins of a label
     are the same for all systems; ``to`` is missing where the last bin has no end.
-
-    Parameters
-    ----------
-    metric
-        What was measured.
-    rows
-        What was measured on each unit, by system.
     """
     if not metric.spread or not rows:
         return {}

@@ -29,8 +29,7 @@ import polars as pl
 import pyarrow as pa
 
 from ombud.audits.backends.base import Measured, Run
-from ombud.audits.backends.block_audit import BlockAudit, BlockTotals
-from ombud.audits.backends.block_texts import tagged_members, with_clusters
+from ombud.audits.backends.blocks import BlockAudit, BlockTotals, tagged_members, with_clusters
 from ombud.audits.backends.stream import BlockBackend
 from ombud.audits.backends.tables import (
     MOST_GROUPS,
@@ -465,16 +464,7 @@ def _merged(
     There are few parts, and by part alone one executor would merge what all partitions found. So
     partitions are first merged in about as many sets as a set has partitions, then the sets.
 
-    Parameters
-    ----------
-    states
-        Rows of part and state.
-    count
-        Their partitions.
-    parts
-        How many parts there are.
-    merge
-        Merges two states of a part.
+    `states` are rows of part and state, in `count` partitions; `merge` merges two states of a part.
     """
     sets = max(1, isqrt(count))
 
@@ -525,12 +515,8 @@ class ExecutorWatch:
     first executor has come, a queue may take its time: that is said and waited for.
     Only this thread's jobs are cancelled, not others of a session that was given.
 
-    Parameters
-    ----------
-    session
-        The session whose cluster is looked at; one that runs in the driver alone is not.
-    progress
-        Is told that the audit waits.
+    A session that runs in the driver alone is not looked at. `progress` is told that the audit
+    waits.
     """
 
     def __init__(self, session: Any, progress: Progress) -> None:

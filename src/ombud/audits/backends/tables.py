@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ombud.audits.backends.block_audit import lists_table
-from ombud.audits.backends.block_texts import decisions_table
+from ombud.audits.backends.blocks import decisions_table, lists_table
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Tagger
 from ombud.data.groups import Grouping
@@ -70,25 +69,15 @@ _KINDS: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of a plan that are read in blocks, and which of their columns.
+    """The tables of a plan that are read in blocks, and which of their columns."""
 
-    Parameters
-    ----------
-    tables
-        By name: ``interactions``, ``test``, ``users`` and, for each system, its lists; or
-        ``texts``, ``text_groups`` and, for each system, its decisions.
-    columns
-        By the same names: the columns that are read, the id first.
-    tagger
-        What finds the groups that texts name, where no table has them.
-    by
-        The attributes to compare by; None for all.
-    """
-
+    # By name: ``interactions``, ``test``, ``users`` and, for each system, its lists; or ``texts``,
+    # ``text_groups`` and, for each system, its decisions.
     tables: Mapping[str, LakeTable]
+    # By the same names: the columns that are read, the id first.
     columns: Mapping[str, tuple[str, ...]]
-    tagger: Tagger | None = None
-    by: tuple[str, ...] | None = None
+    tagger: Tagger | None = None  # what finds the groups that texts name, where no table has them
+    by: tuple[str, ...] | None = None  # the attributes to compare by; None for all
 
     @property
     def main(self) -> str:
@@ -135,14 +124,7 @@ class Tables:
     ) -> Self:
         """Return the tables of a plan, their columns checked; all faults in one error.
 
-        Parameters
-        ----------
-        plan
-            What to audit.
-        given
-            By table, the types of the columns of those that do not come from files.
-        tagger
-            What finds the groups that texts name.
+        `given` has, by table, the types of the columns of those that do not come from files.
         """
         about_texts = plan.data.texts is not None
         names = ("texts", "text_groups") if about_texts else ("interactions", "test", "users")
@@ -255,23 +237,14 @@ def _columns_of_decisions(
 
 @dataclass(frozen=True)
 class Found:
-    """What sorting has found out about the tables.
+    """What sorting has found out about the tables."""
 
-    Parameters
-    ----------
-    count
-        How many blocks there are.
-    items
-        The distinct items of all histories; None where texts are audited.
-    values
-        For each attribute of units its values, in order.
-    members
-        Where groups are given as memberships: the attribute and the name of each, in order.
-    """
-
-    count: int
+    count: int  # how many blocks there are
+    # The distinct items of all histories; None where texts are audited.
     items: pa.Array | None = None
+    # For each attribute of units its values, in order.
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Where groups are given as memberships: the attribute and the name of each, in order.
     members: tuple[tuple[str, str], ...] = ()
 
     def grouping(self) -> Grouping | None:
@@ -296,12 +269,7 @@ def checked_values(
 ) -> dict[str, tuple[str, ...]]:
     """Return the values of each attribute in order; refuse an attribute with too many.
 
-    Parameters
-    ----------
-    kinds
-        By attribute, its distinct values.
-    units
-        How many units there are, where that is known.
+    `kinds` has the distinct values of each attribute; `units` is None where nobody counted them.
     """
     named = {a: tuple(sorted(map(str, some))) for a, some in kinds.items()}
     for attribute, values in named.items():
@@ -345,14 +313,7 @@ def plain_batch(batch: pa.RecordBatch, name: str, told: str) -> pa.RecordBatch:
 
     Of texts only whether they are there is kept, and of clusters a 64-bit key.
 
-    Parameters
-    ----------
-    batch
-        The rows, with ombud's names of columns.
-    name
-        Which table it is.
-    told
-        What the table is called in messages.
+    Columns have ombud's names; `told` is what the table is called in messages.
     """
     arrays = []
     for place, (column_name, column) in enumerate(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ombud.link.readers.base import Reader
 from ombud.link.readers.bookdata import read_bookdata
-from ombud.link.readers.library import read_library, read_viaf
-from ombud.link.readers.openlibrary import read_openlibrary
+from ombud.link.readers.library import read_library, read_openlibrary, read_viaf
 from ombud.link.readers.people import read_author_lists, read_people, read_wikidata
 from ombud.link.readers.platforms import (
     read_amazon,

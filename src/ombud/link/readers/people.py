@@ -19,47 +19,26 @@ from ombud.data.frames import open_frame
 from ombud.errors import DataError
 from ombud.link._streams import UNPACKING, lines_in_blocks, open_bytes
 from ombud.link.problems import Problems
-from ombud.link.readers._json import decode_lines
-from ombud.link.readers.base import AUTHORITIES, Batch, ReaderOptions, conformed
+from ombud.link.readers.base import AUTHORITIES, Batch, ReaderOptions, conformed, decode_lines
 
 _IDS = ("viaf", "lccn", "wikidata", "isni", "openlibrary")
 
 
 @dataclass(frozen=True)
 class AuthorList:
-    """How one published list is laid out.
+    """How one published list is laid out."""
 
-    Parameters
-    ----------
-    source
-        Its short name; also the vocabulary of its terms.
-    names
-        The columns that hold names.
-    attributes
-        The column of each attribute.
-    aliases
-        A column with further names, parted by commas, and remarks in quotation marks.
-    key
-        The column of the person's id; default, the first name.
-    ids
-        Columns with ids in other files, by scheme.
-    separator
-        What stands between columns.
-    several
-        Whether a cell may hold several people and as many values, parted by semicolons.
-    inferred
-        Whether the values were inferred from names.
-    """
-
-    source: str
-    names: tuple[str, ...]
-    attributes: dict[str, str]
-    key: str = ""
+    source: str  # its short name; also the vocabulary of its terms
+    names: tuple[str, ...]  # the columns that hold names
+    attributes: dict[str, str]  # the column of each attribute
+    key: str = ""  # the column of the person's id; default, the first name
+    # A column with further names, parted by commas, and remarks in quotation marks.
     aliases: str = ""
-    ids: dict[str, str] | None = None
-    separator: str = ","
+    ids: dict[str, str] | None = None  # columns with ids in other files, by scheme
+    separator: str = ","  # what stands between columns
+    # Whether a cell may hold several people and as many values, parted by semicolons.
     several: bool = False
-    inferred: bool = False
+    inferred: bool = False  # whether the values were inferred from names
 
 
 AUTHOR_LISTS: dict[str, AuthorList] = {

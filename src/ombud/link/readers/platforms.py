@@ -14,8 +14,15 @@ import polars as pl
 from ombud.errors import DataError
 from ombud.link._streams import UNPACKING, lines_in_blocks, open_bytes
 from ombud.link.problems import Problems
-from ombud.link.readers._json import decode_lines
-from ombud.link.readers.base import AUTHORS, BOOKS, RATINGS, Batch, ReaderOptions, conformed
+from ombud.link.readers.base import (
+    AUTHORS,
+    BOOKS,
+    RATINGS,
+    Batch,
+    ReaderOptions,
+    conformed,
+    decode_lines,
+)
 
 _TEXTS = pl.List(pl.String)
 _NONE = pl.lit([], dtype=_TEXTS)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
+from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
+from ombud.metrics.base import Outputs
 from ombud.metrics.history import top_quartile
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.interactions import Interactions
-    from ombud.metrics.base import Outputs
-
 
 Relevance: TypeAlias = Literal["presence", "top-quartile"]
 """Which held-out items are relevant: all, or those in the top quartile of the user's ratings."""
@@ -29,27 +26,16 @@ NoList: TypeAlias = Literal["exclude", "zero"]
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Lists and what they should have held.
+    """Lists and what they should have held."""
 
-    Parameters
-    ----------
-    users
-        The users that can be measured: those with a relevant held-out item and a list.
-    hits
-        Users x places: whether the place holds a relevant item.
-    gains
-        Users x places: the held-out rating (or 1) of a relevant item, 0 elsewhere.
-    relevant
-        Users x items: all relevant held-out items, the rating (or 1) stored.
-    exclusions
-        Users that cannot be measured, and why.
-    """
-
+    # The users that can be measured: those with a relevant held-out item and a list.
     users: NDArray[Any]
-    hits: NDArray[np.bool_]
+    hits: NDArray[np.bool_]  # users x places: whether the place holds a relevant item
+    # Users x places: the held-out rating (or 1) of a relevant item, 0 elsewhere.
     gains: NDArray[np.float64]
+    # Users x items: all relevant held-out items, the rating (or 1) stored.
     relevant: sparse.csr_array
-    exclusions: tuple[Exclusion, ...]
+    exclusions: tuple[Exclusion, ...]  # users that cannot be measured, and why
 
     @property
     def n_relevant(self) -> NDArray[np.int64]:
@@ -122,14 +108,7 @@ def relevant_part(
     interpolated linearly between the two nearest ranks; items that tie with that threshold are
     all relevant.
 
-    Parameters
-    ----------
-    test, train
-        The held-out interactions, and the history.
-    rows
-        The users, as codes of ``test.users``.
-    relevance
-        The rule.
+    `rows` are the users, as codes of ``test.users``.
     """
     held = sparse.csr_array(test.matrix[rows])
     held.sort_indices()

@@ -33,14 +33,9 @@ class ListStatistic(ABC):
     """A number in [0, 1] made of all lists.
 
     Rows hold the size of the catalogue, then item codes; -1 where a list has ended.
-
-    Parameters
-    ----------
-    k
-        How many places a list has.
     """
 
-    k: int
+    k: int  # how many places a list has
     _influences: dict[bytes, tuple[float, Floats]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

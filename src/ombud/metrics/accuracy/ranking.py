@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.metrics.accuracy.held_out import Judged, NoList, Relevance, judge
 from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean, OfSums
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
 
 
 def _f1_of_means(precision: Floats, recall: Floats, weight: Floats) -> Floats:

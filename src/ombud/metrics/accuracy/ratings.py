@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.data.predictions import Predictions
@@ -14,11 +16,6 @@ from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean, OfSums, RatioOfSums
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ombud.data.dataset import Dataset
 
 
 def _root_of_ratio(squares: Floats, pairs: Floats, weight: Floats) -> Floats:

@@ -61,22 +61,13 @@ def block_fault(metric: Metric, tables: Sequence[str]) -> str:
 
 @dataclass
 class LeftOut:
-    """Exclusions of blocks, added up.
+    """Exclusions of blocks, added up."""
 
-    Parameters
-    ----------
-    counts
-        By what they are about: how many, out of how many, in how many blocks, and whether "out of"
-        was everyone who was asked for in each of them.
-    asked
-        How many units were asked for, in all blocks.
-    blocks
-        How many blocks there were.
-    """
-
+    # By what they are about: how many, out of how many, in how many blocks, and whether "out of"
+    # was everyone who was asked for in each of them.
     counts: dict[tuple[str, ...], list[int]] = field(default_factory=dict)
-    asked: int = 0
-    blocks: int = 0
+    asked: int = 0  # how many units were asked for, in all blocks
+    blocks: int = 0  # how many blocks there were
 
     def add(self, exclusions: Sequence[Exclusion], asked: int) -> None:
         """Add those of one block, in which so many units were asked for."""
@@ -114,16 +105,8 @@ class LeftOut:
 class BlockSums:
     """What a metric measured on some blocks.
 
-    Parameters
-    ----------
-    metric
-        The metric; its statistic must be a function of sums.
-    systems
-        The systems, in order.
-    groups
-        Names and attributes of the groups; of their members nothing is asked.
-    seed
-        The seed of the audit.
+    The statistic of the metric must be a function of sums. `groups` has names and attributes; of
+    their members nothing is asked.
     """
 
     def __init__(

@@ -46,50 +46,27 @@ class EventPolicy(Protocol):
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Which numbers the engine makes of a metric's rows.
+    """Which numbers the engine makes of a metric's rows."""
 
-    Parameters
-    ----------
-    levels
-        Whether there is a number for everyone and for each group.
-    groups
-        What a group is compared with: the ``rest`` of its attribute whose group is known, all
-        units ``outside`` it, or the ``whole`` that it is part of; None for no comparison.
-    systems
-        Whether systems are compared with each other.
-    events
-        What to do where events are few; None leaves everything to the bootstrap.
-    by_pattern
-        Whether units with the same values may be resampled together: faster for flags.
-    summary
-        Further numbers made of the groups of one system and label.
-    """
-
-    levels: bool = True
+    levels: bool = True  # whether there is a number for everyone and for each group
+    # What a group is compared with: the ``rest`` of its attribute whose group is known, all units
+    # ``outside`` it, or the ``whole`` that it is part of; None for no comparison.
     groups: Literal["outside", "rest", "whole"] | None = "rest"
-    systems: bool = True
+    systems: bool = True  # whether systems are compared with each other
+    # What to do where events are few; None leaves everything to the bootstrap.
     events: EventPolicy | None = None
+    # Whether units with the same values may be resampled together: faster for flags.
     by_pattern: bool = False
-    summary: Summary | None = None
+    summary: Summary | None = None  # Further numbers made of the groups of one system and label
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a metric needs beside enough units.
+    """What a metric needs beside enough units."""
 
-    Parameters
-    ----------
-    column
-        The column of the statistic that must not be zero,
-    smallest
-        for at least so many units,
-    description
-        and what those units are, as in "3 users with the label in their history".
-    """
-
-    column: str
-    smallest: int
-    description: str
+    column: str  # the column of the statistic that must not be zero,
+    smallest: int  # for at least so many units,
+    description: str  # and what those units are, as in "3 users with the label in their history"
 
 
 # The smallest difference that matters: declared beforehand, carried with every estimate.

@@ -137,14 +137,8 @@ def estimates_of(
 ) -> list[Estimate]:
     """Return every estimate that is made of replicates, with corrected p-values.
 
-    Parameters
-    ----------
-    maker
-        Turns replicates into estimates.
-    groups
-        The groups; of their members nothing is asked.
-    overlap
-        Groups x groups: how many of the measured units are in both.
+    Of the members of `groups` nothing is asked. `overlap` is groups x groups: how many of the
+    measured units are in both.
     """
     metric, layout, settings = maker.metric, maker.layout, maker.settings
     systems, labels, wanted = layout.systems, layout.labels, metric.comparisons
@@ -283,14 +277,7 @@ def over_repeats(parts: Sequence[Replicates], level: float, rng: np.random.Gener
     spread, so the move is stretched by what Student's t with R - 1 degrees of freedom is wider than
     the normal at the level of the interval.
 
-    Parameters
-    ----------
-    parts
-        The replicates of each repeat, over the same units, resampled in step.
-    level
-        Coverage of the intervals.
-    rng
-        Source of the moves.
+    `parts` are the replicates of each repeat, over the same units, resampled in step.
     """
     count = len(parts)
     points = np.stack([part.point for part in parts])

@@ -74,18 +74,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Beside:
-    """What rows tell beside their number, in the shape of the replicates: samples x groups.
+    """What rows tell beside their number, in the shape of the replicates: samples x groups."""
 
-    Parameters
-    ----------
-    means
-        Means of `Rows.context`, by name.
-    events
-        How many events there are; None where they are not counted.
-    """
-
-    means: Mapping[str, Floats] = field(default_factory=dict)
-    events: Floats | None = None
+    means: Mapping[str, Floats] = field(default_factory=dict)  # Means of `Rows.context`, by name
+    events: Floats | None = None  # how many events there are; None where they are not counted
 
     @classmethod
     def of(cls, sums: Mapping[str, Floats], counts: Floats) -> Self:
@@ -119,36 +111,22 @@ class Beside:
 
 @dataclass(frozen=True)
 class MetricEstimator:
-    """Turns replicates into estimates.
+    """Turns replicates into estimates."""
 
-    Parameters
-    ----------
-    metric, unit, rows
-        What was measured, and on what.
-    replicates
-        One sample for each system and label; its groups are everyone, each group, and those
-        outside each group.
-    layout
-        Where each system, label and group stands.
-    settings
-        How uncertainty is computed.
-    shared
-        Pairs of systems that did not measure the same units, cut to those that both did.
-    points
-        The numbers of each repeat of the audit, in the shape of those of `replicates`.
-    beside
-        What rows tell beside the number.
-    """
-
+    # What was measured, and on what.
     metric: Metric
     unit: str
     rows: Mapping[str, Rows]
+    # One sample for each system and label; its groups are everyone, each group, and those outside
+    # each group.
     replicates: Replicates
-    layout: Layout
-    settings: Settings
+    layout: Layout  # where each system, label and group stands
+    settings: Settings  # how uncertainty is computed
+    # Pairs of systems that did not measure the same units, cut to those that both did.
     shared: SharedUnits = field(default_factory=SharedUnits)
+    # The numbers of each repeat of the audit, in the shape of those of `replicates`.
     points: tuple[Floats, ...] = ()
-    beside: Beside = field(default_factory=Beside)
+    beside: Beside = field(default_factory=Beside)  # what rows tell beside the number
 
     def level(self, system: int, label: int, group: int) -> Estimate:
         """Return the estimate of one system, label and group (0 is everyone)."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from ombud.metrics.engine.estimator import MetricEstimator
 from ombud.stats.bootstrap.binned import BinnedReplicates
 from ombud.stats.bootstrap.patterns import PatternReplicates
 from ombud.stats.clustered_rates import (
@@ -23,30 +24,20 @@ from ombud.stats.estimate import Estimate
 from ombud.stats.proportions import exact_difference, fisher, wilson
 from ombud.stats.ratios import Against, rate_ratio
 
-if TYPE_CHECKING:
-    from ombud.metrics.engine.estimator import MetricEstimator
-
-
 FEW = 10
 """With fewer events (or texts without) in a part, the bootstrap shows too little spread."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What stands behind the rate of one part.
+    """What stands behind the rate of one part."""
 
-    Parameters
-    ----------
-    events, texts
-        How many texts have the event (a text that was asked about repeatedly counts with its
-        share), and how many there are.
-    with_event, without
-        In how many clusters there is an event, and a text without it; texts that stand alone are
-        clusters of their own.
-    """
-
+    # How many texts have the event (a text that was asked about repeatedly counts with its share),
+    # and how many there are.
     events: float
     texts: int
+    # In how many clusters there is an event, and a text without it; texts that stand alone are
+    # clusters of their own.
     with_event: int
     without: int
 
@@ -157,17 +148,10 @@ def _joined(*notes: str) -> str:
 
 @dataclass(frozen=True)
 class GapPolicy:
-    """A difference of two rates: exact where events are few, by their worth where clusters are.
+    """A difference of two rates: exact where events are few, by their worth where clusters are."""
 
-    Parameters
-    ----------
-    event
-        What happened to a text, in a participle.
-    is_rate
-        Whether the metric is a rate at all; a median is only given its number of texts.
-    """
-
-    event: str = "flagged"
+    event: str = "flagged"  # what happened to a text, in a participle
+    # Whether the metric is a rate at all; a median is only given its number of texts.
     is_rate: bool = True
 
     def whole_is_too_rare(self, estimator: MetricEstimator, sample: int) -> str:
@@ -250,22 +234,13 @@ def _exact_gap(estimate: Estimate, one: Counts, other: Counts, text: str) -> Est
 
 @dataclass(frozen=True)
 class RatioPolicy:
-    """A rate over that of a whole: closed forms and exact tests where texts stand alone.
+    """A rate over that of a whole: closed forms and exact tests where texts stand alone."""
 
-    Parameters
-    ----------
-    smallest
-        With fewer events in all there is no ratio; nor for a group with fewer, unless so many
-        were to be expected.
-    of_medians
-        Whether the ratio is of medians, not of rates.
-    event
-        What happened to a text, in a participle.
-    """
-
+    # With fewer events in all there is no ratio; nor for a group with fewer, unless so many were to
+    # be expected.
     smallest: int = 5
-    of_medians: bool = False
-    event: str = "flagged"
+    of_medians: bool = False  # whether the ratio is of medians, not of rates
+    event: str = "flagged"  # what happened to a text, in a participle
 
     def whole_is_too_rare(self, estimator: MetricEstimator, sample: int) -> str:
         """Return why nothing can be compared with the whole; empty when it can."""

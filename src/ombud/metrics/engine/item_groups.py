@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
+from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.metrics.base import Metric, Outputs, Rows
 from ombud.metrics.engine.layout import EVENTS
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.groups import Grouping
 
 
 def measure_by_item(metric: Metric, outputs: Outputs, data: Dataset, groups: Grouping) -> Rows:
@@ -27,15 +24,6 @@ def measure_by_item(metric: Metric, outputs: Outputs, data: Dataset, groups: Gro
     Held-out interactions, predictions and, for metrics of exposure, catalogue and lists are cut to
     the items of the group; users who have nothing left say nothing about it. Metrics of labels
     measure groups of items among their labels (`ombud.data.items.Items.as_labels`).
-
-    Parameters
-    ----------
-    metric
-        A metric of recommenders.
-    outputs, data
-        As in `Metric.measure`.
-    groups
-        Groups of items.
     """
     whole = metric.measure(outputs, data)
     if whole.labels != ("",) or metric.by_item == "labels":

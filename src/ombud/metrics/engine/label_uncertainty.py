@@ -28,28 +28,16 @@ _FEW = 30
 
 @dataclass(frozen=True, eq=False)
 class LabelDraws:
-    """What units would have measured under other states of what they share.
+    """What units would have measured under other states of what they share."""
 
-    Parameters
-    ----------
-    ids
-        The units: all, or a random part of them where all would not fit in memory.
-    columns
-        For each column of the statistic, draws x units x labels.
-    """
-
-    ids: NDArray[Any]
+    ids: NDArray[Any]  # the units: all, or a random part of them where all would not fit in memory
+    # For each column of the statistic, draws x units x labels.
     columns: Mapping[str, NDArray[np.float32]]
 
     def shifts(self, statistic: Statistic, members: NDArray[np.bool_]) -> Floats:
         """Return draws x groups x labels: the statistic of each draw minus that of all draws.
 
-        Parameters
-        ----------
-        statistic
-            What is made of the units.
-        members
-            Units x groups; the first group is everyone.
+        `members` is units x groups; the first group is everyone.
         """
         stacked = [self.columns[name] for name in statistic.columns]
         draws, _, labels = stacked[0].shape

@@ -20,23 +20,14 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each system, label and group stands in the arrays of the bootstrap.
+    """Where each system, label and group stands in the arrays of the bootstrap."""
 
-    Parameters
-    ----------
-    systems, labels, groups
-        Their names, in order.
-    attributes
-        The attribute of each group.
-    against
-        What a group is compared with.
-    """
-
+    # Their names, in order.
     systems: tuple[str, ...]
     labels: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    attributes: tuple[str, ...] = ()
-    against: Against = None
+    attributes: tuple[str, ...] = ()  # the attribute of each group
+    against: Against = None  # what a group is compared with
 
     @classmethod
     def of(

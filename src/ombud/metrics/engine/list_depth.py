@@ -3,47 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.dataset import Dataset
 from ombud.data.recommendations import Recommendations
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.metrics.base import Metric, Outputs, Rows
+from ombud.metrics.base import Metric, Outputs, Rows
 
 
 @dataclass(frozen=True)
 class ListDepth:
-    """How deep lists are where a metric looks at so many places.
+    """How deep lists are where a metric looks at so many places."""
 
-    Parameters
-    ----------
-    places
-        How many places the metric looks at.
-    lists
-        How many lists hold anything.
-    longest
-        Places of the longest list, cut to those looked at.
-    shorter
-        Lists that end before that, though the catalogue has more.
-    ended
-        Lists that end before that because they hold every item the user has not seen.
-    filled
-        Places that hold an item, of those looked at.
-    seen
-        Of these, places with an item of the user's own history.
-    """
-
-    places: int
-    lists: int
-    longest: int
-    shorter: int
-    ended: int
-    filled: int
-    seen: int = 0
+    places: int  # how many places the metric looks at
+    lists: int  # how many lists hold anything
+    longest: int  # places of the longest list, cut to those looked at
+    shorter: int  # Lists that end before that, though the catalogue has more
+    ended: int  # Lists that end before that because they hold every item the user has not seen
+    filled: int  # places that hold an item, of those looked at
+    seen: int = 0  # of these, places with an item of the user's own history
 
     def merged(self, other: ListDepth) -> ListDepth:
         """Return the depth of two sets of lists together."""
@@ -162,16 +142,7 @@ def with_list_depth(
 def told_depth(metric: Metric, rows: Rows, depth: ListDepth, *, shortened: bool = False) -> Rows:
     """Return what was measured with what the depth of lists means for it.
 
-    Parameters
-    ----------
-    metric
-        What measured.
-    rows
-        What it measured.
-    depth
-        How deep the lists are.
-    shortened
-        Whether a reranker has shortened them.
+    `shortened` says that a reranker has shortened the lists.
     """
     if not depth.details:
         return rows

@@ -19,20 +19,12 @@ Place = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class SharedUnits:
-    """Samples cut to the units that both systems of a pair measured.
+    """Samples cut to the units that both systems of a pair measured."""
 
-    Parameters
-    ----------
-    replicates
-        Two samples for each pair and label that needed the cut; None when none did.
-    places
-        Where those samples stand.
-    dropped
-        How many units only one of the two measured.
-    """
-
+    # Two samples for each pair and label that needed the cut; None when none did.
     replicates: Replicates | None = None
-    places: dict[Place, tuple[int, int]] = field(default_factory=dict)
+    places: dict[Place, tuple[int, int]] = field(default_factory=dict)  # where those samples stand
+    # How many units only one of the two measured.
     dropped: dict[Place, int] = field(default_factory=dict)
 
 

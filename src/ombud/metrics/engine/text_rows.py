@@ -5,24 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ombud.data.dataset import Dataset
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
+from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.metrics.base import Metric, Notes, Outputs, Rows
 from ombud.metrics.engine.comparisons import Comparisons
 from ombud.metrics.engine.few_events import GapPolicy
 from ombud.stats.statistics import Mean, Median
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.texts import Texts
-
 
 Scope = str
 """Which texts make up the whole: ``"all"``, or ``"identity"`` for those in some group."""

@@ -157,6 +157,7 @@ class Questions:
                 f"run {run!r} has asked {self.earlier:,} questions already, over its limit of "
                 f"{limit:,}"
             )
+        # Tries that failed, or were lost in a kill: they count against the limit like any other.
         self._lost = self.earlier - answered
         self._noted = self.earlier
         self._limit = limit
@@ -167,6 +168,7 @@ class Questions:
         self.from_cache = 0
         self.unknown_items = 0
         self.failure = ""
+        # Parted, so that system "a" of version "b1" is not "ab" of version "1".
         self._stamp = f"{system.name}\x1f{system.version}\x1f{n}".encode()
 
     @property
@@ -197,12 +199,7 @@ class Questions:
         That is, where the budget was spent before it, or where the question was under way when an
         earlier attempt was killed and is not to be asked again.
 
-        Parameters
-        ----------
-        histories
-            What to ask about; the same history is asked once.
-        repeat
-            Number of the repetition: another number is another question.
+        The same history is asked once; another number of the repetition is another question.
 
         Raises
         ------

@@ -21,29 +21,17 @@ from ombud.stats.proportions import wilson
 
 @dataclass(frozen=True, eq=False)
 class BlackBoxReach:
-    """What asking has shown of one target.
+    """What asking has shown of one target."""
 
-    Parameters
-    ----------
-    targets
-        Item codes.
-    in_list
-        Whether one of them was brought among the first k: a lower bound, without a proof of the
-        contrary. For a random system, the share of repeats in which it was.
-    interval
-        Of that share, for a random system; None otherwise.
-    rank_today, rank_best
-        Best rank today and best rank seen; None beyond the length of the lists asked for.
-    notes
-        What a reader must know.
-    """
-
-    targets: tuple[int, ...]
+    targets: tuple[int, ...]  # item codes
+    # Whether one of them was brought among the first k: a lower bound, without a proof of the
+    # contrary. For a random system, the share of repeats in which it was.
     in_list: Bracket[Edits]
-    interval: tuple[float, float] | None
+    interval: tuple[float, float] | None  # of that share, for a random system; None otherwise
+    # Best rank today and best rank seen; None beyond the length of the lists asked for.
     rank_today: int | None
     rank_best: int | None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())  # what a reader must know
 
 
 @probe("black-box-reachability")

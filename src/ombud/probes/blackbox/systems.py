@@ -19,15 +19,7 @@ HistoryOf = Mapping[Any, float]
 
 
 class TryAgainError(AuditedSystemError):
-    """A system gave no answer this time; it may be asked again after some seconds.
-
-    Parameters
-    ----------
-    reason
-        What happened.
-    wait
-        Seconds to wait before the next try.
-    """
+    """A system gave no answer this time; it may be asked again after some seconds."""
 
     def __init__(self, reason: str, wait: float) -> None:
         super().__init__(reason)
@@ -104,13 +96,7 @@ class FunctionSystem:
 
 
 class AskedModel:
-    """A trained model of ombud, asked only through its lists.
-
-    Parameters
-    ----------
-    model
-        A trained model that folds in.
-    """
+    """A trained model of ombud, asked only through its lists."""
 
     writes = False
 
@@ -162,13 +148,6 @@ class Fields:
     catalogue, so that every search over histories edits fields too. Where a treatment names two
     values of one field, the later one counts; it costs more than need be, never less.
 
-    Parameters
-    ----------
-    catalogue
-        The items.
-    permitted
-        By field, today's value and the others that are permitted.
-
     Examples
     --------
     >>> fields = Fields(Vocabulary(["a", "b"]), {"country": ["DE", "FR"]})
@@ -176,7 +155,8 @@ class Fields:
     ((('country', 'FR'),), 'set country to FR')
     """
 
-    catalogue: Vocabulary
+    catalogue: Vocabulary  # the items
+    # By field, today's value and the others that are permitted.
     permitted: Mapping[str, Sequence[Any]]
 
     def __post_init__(self) -> None:

@@ -50,13 +50,7 @@ class _Normal:
 
 
 class FactorBox:
-    """The white box of a factor model that folds in.
-
-    Parameters
-    ----------
-    model
-        A trained `SVD`, `ExplicitALS` or `ImplicitALS`.
-    """
+    """The white box of a factor model that folds in."""
 
     def __init__(self, model: FactorModel) -> None:
         self.model = model
@@ -657,6 +651,7 @@ class _PreparedImplicit:
         influence = self.influence
         items, values = history_of(influence.data, target)
         own, q = influence.users[target], influence.items
+        # The confidence and the aim of every item, as `ImplicitALS` is trained on them.
         weights = np.ones(len(q))
         weights[items] += influence.model.alpha * values
         wanted = np.zeros(len(q))
@@ -688,5 +683,6 @@ class _PreparedImplicit:
         matrix = influence.around + (mine * (influence.model.alpha * values)[:, None]).T @ mine
         step = np.linalg.solve(matrix, pull.T).T
         out = influence.today(target) + direct + step @ q.T
+        # An item that nobody has any more would not be scored after training.
         out[self.swap[self.gone], self.item[self.gone]] = np.nan
         return np.asarray(out)

@@ -30,13 +30,7 @@ Array = NDArray[np.float64]
 
 
 class LinearBox:
-    """The white box of EASE: an edit of item i by d adds ``d B_i`` to all scores.
-
-    Parameters
-    ----------
-    model
-        A trained `EASE`.
-    """
+    """The white box of EASE: an edit of item i by d adds ``d B_i`` to all scores."""
 
     affine = True
 

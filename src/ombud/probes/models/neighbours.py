@@ -32,12 +32,7 @@ Array = NDArray[np.float64]
 class ModelBox:
     """The white box of a model that scores new histories.
 
-    Parameters
-    ----------
-    model
-        A trained model that folds in, such as `ItemKNN` or `UserKNN`.
-    own
-        The person's row among the model's users, or -1.
+    `own` is the person's row among the model's users, or -1.
     """
 
     def __init__(self, model: Model, own: int = -1) -> None:
@@ -68,13 +63,7 @@ class ModelBox:
 
 
 class ItemBox(ModelBox):
-    """The white box of item-kNN: an edit changes the scores of the edited item's neighbours only.
-
-    Parameters
-    ----------
-    model
-        A trained `ItemKNN`.
-    """
+    """The white box of item-kNN: an edit changes the scores of the item's neighbours only."""
 
     def __init__(self, model: ItemKNN) -> None:
         super().__init__(model)

@@ -34,10 +34,7 @@ class ClosedForm(Protocol):
     def box(self, own: int) -> WhiteBox:
         """Return the scores after edits of one person's history, the model trained again.
 
-        Parameters
-        ----------
-        own
-            The person's row among the model's users; -1 adds the person to the data.
+        `own` is the person's row among the model's users; -1 adds the person to the data.
         """
         ...
 
@@ -101,12 +98,7 @@ class RetrainedEase(_NoBounds):
     :math:`P' = P - P U (S + U^\top P U)^{-1} U^\top P`, and the scores
     :math:`x'_k - (P' x')_k / P'_{kk}` need only :math:`P x`, :math:`P x'` and the diagonal.
 
-    Parameters
-    ----------
-    influence
-        The inverse.
-    own
-        The person's row; -1 for nobody, whose history is added.
+    `own` is the person's row; -1 is nobody, whose history is added.
     """
 
     def __init__(self, influence: EaseInfluence, own: int) -> None:
@@ -186,12 +178,7 @@ class RetrainedItems(_NoBounds):
     The sums behind the cosines of the edited history's items are counted without the old row and
     with the new one. Milliseconds for each edit.
 
-    Parameters
-    ----------
-    influence
-        The sums as they are.
-    own
-        The person's row; -1 for nobody, whose history is added.
+    `own` is the person's row; -1 is nobody, whose history is added.
     """
 
     def __init__(self, influence: ItemKNNInfluence, own: int) -> None:
@@ -230,12 +217,7 @@ class RetrainedItems(_NoBounds):
 class TrainedBox(_NoBounds):
     """Any model, trained anew for each history: for spaces of few treatments.
 
-    Parameters
-    ----------
-    model
-        A trained model; it is copied, never changed.
-    own
-        The person's row; -1 adds the person to the data.
+    The model is copied, never changed. `own` is the person's row; -1 adds the person to the data.
     """
 
     def __init__(self, model: Model, own: int) -> None:

@@ -15,8 +15,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.frames import open_frame
 from ombud.data.items import LABEL
 from ombud.errors import PlanError
-from ombud.questions.authors.creators import creators_of
-from ombud.questions.authors.genres import by_genre
+from ombud.questions.authors.creators import by_genre, creators_of
 from ombud.questions.authors.options import AuthorsOptions
 from ombud.questions.authors.reranking import CreatorReranking
 from ombud.registry import preset

@@ -12,8 +12,14 @@ import polars as pl
 from ombud.audits.analysis import Analysis, AnalysisResult, Context
 from ombud.data.exclusions import Exclusion
 from ombud.errors import DataError, PlanError
-from ombud.questions.authors.creators import Creators, creators_of, lists_in, profile_users
-from ombud.questions.authors.genres import by_genre, expected_mix
+from ombud.questions.authors.creators import (
+    Creators,
+    by_genre,
+    creators_of,
+    expected_mix,
+    lists_in,
+    profile_users,
+)
 from ombud.questions.authors.model.fits import (
     ProfileFit,
     PropagationFit,

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ombud.questions.authors.all_creators import ALL_CREATORS
-from ombud.questions.authors.reranking import LOSS
-from ombud.questions.authors.stages import ORDER, PIPELINE, STAGE
-from ombud.questions.authors.tuning import TUNED
+from ombud.questions.authors.reranking import LOSS, TUNED
+from ombud.questions.authors.shares import ALL_CREATORS, ORDER, PIPELINE, STAGE
 from ombud.registry import question
 from ombud.report import plots
-from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select
 from ombud.report.display import count, joined, shorten
-from ombud.report.model import Block, Cell, Chart, Column, Prose, Table, Text, plain
+from ombud.report.model import Block, Cell, Chart, Column, Prose, Strong, Table, Text, plain
+from ombud.report.names import PEOPLE
 from ombud.report.numbers import COUNT, POINTS, RATIO, RELATIVE, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question
 from ombud.report.show import (
@@ -93,7 +91,7 @@ def _inferred(context: Context) -> bool:
 
 def _sourced(context: Context, caption: str) -> str:
     """Return the caption of a chart, with how identities are known where they were inferred."""
-    return f"{caption} Identities were inferred, not asserted." if _inferred(context) else caption
+    return f"{caption} Identities were inferred, not recorded." if _inferred(context) else caption
 
 
 def _steps(context: Context, *stages: str) -> list[Estimate]:
@@ -103,7 +101,7 @@ def _steps(context: Context, *stages: str) -> list[Estimate]:
 
 
 def _told(context: Context) -> list[str]:
-    """Return the identities that are told: of two, the less frequent alone."""
+    """Return the less frequent of two identities, or all of more than two."""
     if gaps := context.find(GAPS):
         return list(dict.fromkeys(e.label for e in gaps))
     found = sorted(_steps(context, "platform"), key=lambda e: (-(e.value or 0.0), e.label))
@@ -113,6 +111,18 @@ def _told(context: Context) -> list[str]:
 
 def _name(context: Context, label: str) -> str:
     return shorten(plain((context.names.label(label),)), 40)
+
+
+def _people(e: Estimate, context: Context) -> str:
+    """Return the creators of an identity in a noun: "women", "Spanish authors"."""
+    return _noun(e.label, context)
+
+
+def _noun(label: str, context: Context) -> str:
+    name = _name(context, label)
+    if attribute(context).endswith(("gender", "sex")):
+        name = PEOPLE.get(name.lower(), name)
+    return name if name in PEOPLE.values() else f"{name} authors"
 
 
 def _stage(e: Estimate, context: Context) -> str:
@@ -133,12 +143,13 @@ def _unknown(context: Context) -> Text | None:
     whole = sum(int(e.details.get("places") or 0) for e in lists)
     if not whole or 1 - known / whole < _LARGE:
         return None
-    return (f"{percent(1 - known / whole)} of recommendations are by authors of unknown identity.",)
+    share = percent(1 - known / whole)
+    return (f"The {attribute(context)} of the author is unknown for {share} of recommendations.",)
 
 
 def _genre(context: Context) -> Text:
-    how = " Identities were inferred, not asserted." if _inferred(context) else ""
-    return (f"Unknown identities, and genre, which may explain part of a difference.{how}",)
+    how = " Identities were inferred, not recorded." if _inferred(context) else ""
+    return (f"Unknown identities; and genre, which may explain part of a difference.{how}",)
 
 
 def _how_much_known(context: Context) -> Text | None:
@@ -158,12 +169,12 @@ def _bounds(context: Context) -> Text | None:
     for e in _steps(context, "platform"):
         low, high = e.details.get("lowest"), e.details.get("highest")
         if e.label in _told(context)[:_MOST] and low is not None and high is not None:
-            parts.append(f"{_name(context, e.label)} {percent(low)} to {percent(high)}")
+            parts.append(f"{_people(e, context)} {percent(low)} to {percent(high)}")
     if not parts:
         return None
     return (
-        f"If items of unknown {attribute(context)} were all of others, or all of one identity, the "
-        f"shares on the platform would lie between these bounds: {'; '.join(parts)}.",
+        f"Whatever the unknown {attribute(context)} of other items is, the share on the platform "
+        f"lies between these bounds: {'; '.join(parts)}.",
     )
 
 
@@ -173,9 +184,9 @@ def _unmet(context: Context) -> Text | None:
     unmet = [e for e in _steps(context, "catalogue") if e.label not in met]
     if not unmet:
         return None
-    said = [f"{_name(context, e.label)} ({percent(e.value or 0.0)})" for e in unmet[:_MOST]]
+    said = [f"{_people(e, context)} ({percent(e.value or 0.0)})" for e in unmet[:_MOST]]
     more = [count(len(unmet) - _MOST, "other identity")] if len(unmet) > _MOST else []
-    return (f"In the catalog, but without an item on the platform: {joined([*said, *more])}.",)
+    return (f"In the catalog, but with no item on the platform: {joined([*said, *more])}.",)
 
 
 def _flagged(context: Context) -> Sequence[Text]:
@@ -189,20 +200,20 @@ def _flagged(context: Context) -> Sequence[Text]:
     )
     return (
         (
-            f"{items:,} of {every:,} items, with {percent(pairs / whole)} of interactions, join "
-            f"editions of many first authors: their {attribute(context)} may be that of another "
-            "book.",
+            f"{items:,} of {every:,} items ({percent(pairs / whole)} of interactions) combine "
+            f"editions with several first authors. Their {attribute(context)} may belong to a "
+            "different book.",
         ),
     )
 
 
 def _limits(context: Context) -> Sequence[Text]:
-    inferred = "Identities were inferred, such as from first names. Some are wrong."
+    inferred = "Identities were inferred, for example from first names. Some are wrong."
     return (
         *(((inferred,),) if _inferred(context) else ()),
-        ("Shares are descriptions: they do not say what should be, nor why it is so.",),
-        ("Cataloguers and list makers asserted identities, not always the person. Popular items "
-         "are covered better than others.",),
+        ("These shares describe what is there. They do not say what should be, or why.",),
+        ("Catalogers and list makers recorded the identities, not always the authors themselves. "
+         "Popular items are covered better than others.",),
     )  # fmt: skip
 
 
@@ -211,15 +222,15 @@ def _slopes_said(context: Context) -> Iterable[Block]:
     lines: list[Text] = []
     for e in context.find(SLOPE)[: plots.MOST]:
         who = context.names.system(e.system) if e.system else "All systems"
+        works = f"works by {_people(e, context)}"
         if e.value is None or e.interval is None:
-            lines.append((who, ", ", context.names.label(e.label), f": no slope. {e.reason}."))
+            lines.append((who, f": no slope for {works}. {e.reason[:1].upper()}{e.reason[1:]}."))
             continue
         misfit = (e.details.get("misfit") or {}).get("describes") is False
         but = " A straight line does not describe these lists." if misfit else ""
         said = f" (slope {SCORE.number(e.value)}, {SCORE.interval(e)}).{but}"
-        lines.append(
-            (who, ", ", context.names.label(e.label), ": lists ", Strong(_varies(e.interval)), said)
-        )
+        varies = Strong(_varies(e.interval))
+        lines.append((who, f": in the share of {works}, lists ", varies, said))
     if lines:
         yield Prose(tuple(lines), bullets=True)
 
@@ -229,7 +240,7 @@ def _varies(interval: tuple[float, float]) -> str:
     if low <= 0 <= high:
         return "do not clearly vary with profiles"
     if high < 0:
-        return "vary against profiles"
+        return "move in the opposite direction to profiles"
     if low > 1:
         return "are more extreme than profiles"
     return "vary less than profiles" if high < 1 else "vary about as much as profiles"
@@ -242,15 +253,15 @@ def _refused(context: Context) -> Text | None:
         return None
     rows = [row for row in table.to_dicts() if row["refused"] and row["within"]]
     names = list(dict.fromkeys(shorten(row["within"], 60) for row in rows))
-    return (f"These fits gave no numbers: {joined(names)}.",) if names else None
+    return (f"These fits have no estimates: {joined(names)}.",) if names else None
 
 
 def _model(context: Context) -> Text | None:
     if not context.find(SLOPE):
         return None
     return (
-        "Slope 1 and intercept 0: lists vary as much as profiles. Below 1, they vary less; above, "
-        "they are more extreme. The model does not say why.",
+        "With slope 1 and intercept 0, lists vary as much as profiles. Below 1 they vary less; "
+        "above 1 they are more extreme. The model does not say why.",
     )
 
 
@@ -262,7 +273,9 @@ def _from_catalog(context: Context) -> Iterable[Block]:
     names = _told(context)[: plots.MOST]
     steps = [e for e in _steps(context) if e.label in names]
     if any(e.value is not None for e in steps):
-        shown = [e.replace(group=_stage(e, context), system="") for e in steps]
+        shown = [
+            e.replace(group=_stage(e, context), system="", label=_people(e, context)) for e in steps
+        ]
         caption = (
             f"Share of each identity among items of known {attribute(context)}, from the catalog "
             "to the lists, with 95% confidence intervals."
@@ -292,7 +305,7 @@ def _chart(
 
     def blocks(context: Context) -> Iterable[Block]:
         told = _told(context)
-        who = _name(context, told[0]) if told else ""
+        who = f"works by {_noun(told[0], context)}" if told else ""
         panels = tuple(make(context, who)) if told else ()
         if panels:
             shown = title.format(who=who)
@@ -334,7 +347,7 @@ def _coverage(context: Context, who: str) -> Sequence[str]:
         if sum(found.values())
     ]
     x = "popularity of the item, percentile"
-    return [plots.stacked("What is known of items", shown, x, "share of items")]
+    return [plots.stacked("What is known about items", shown, x, "share of items")]
 
 
 def _curves(context: Context, who: str) -> Sequence[str]:
@@ -435,8 +448,9 @@ def _misfits(context: Context) -> Iterable[Block]:
                Column("n", True))  # fmt: skip
     caption = (
         "How well the model describes profiles and lists. Distance: Kolmogorov-Smirnov, between "
-        "observed and predicted shares. p: how often data replicated from the model are as far; "
-        "below 0.01 it does not describe them. Then the shares of users at 0 and at 1."
+        "observed and predicted shares. p: the share of data sets simulated from the model with at "
+        "least this distance; below 0.01, the model does not describe the data. Then the shares of "
+        "users at 0 and at 1."
     )
     yield Table("authors-misfits", caption, columns, rows)
 
@@ -475,11 +489,11 @@ def _fits(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
 REACH: dict[str, tuple[str, Scale | None]] = {
     "system": ("System", None),
     "users": ("Users", COUNT),
-    "without": ("without a list", COUNT),
-    "short": ("short lists", COUNT),
+    "without": ("Without a list", COUNT),
+    "short": ("Short lists", COUNT),
     "recommendations": ("Recommendations", COUNT),
     "distinct": ("Distinct items", COUNT),
-    "distinct_share": ("of recommendations", SHARE),
+    "distinct_share": ("Distinct share", SHARE),
     "known_share": ("Known authors", SHARE),
 }
 PREDICTED: dict[str, tuple[str, Scale | None]] = {
@@ -528,7 +542,7 @@ SECTIONS = (
         ),
         Matrix(
             SEEN_GAPS,
-            "The same difference with places weighted by exposure: high places count more.",
+            "The same difference with positions weighted by exposure: higher positions count more.",
             POINTS,
             folded=True,
         ),
@@ -559,7 +573,7 @@ SECTIONS = (
         ),
         Listing(
             EVERY_CREATOR,
-            "Shares with all creators of an item counted, not the first alone.",
+            "Shares with all creators of an item counted, not only the first.",
             SHARE,
             (Detail("Stage", STAGE, None), "system", "label", "value", *SPREAD, "n"),
             folded=True,
@@ -589,17 +603,17 @@ SECTIONS = (
         ),
     ),
     part(
-        "What is known of items",
+        "What is known about items",
         Alert("Items that may hold several works", _flagged),
         _chart(
             "authors-coverage",
             "What is known, by popularity",
-            "Items by number of interactions, the least popular left. Unlinked: no book, author or "
-            "record.",
+            "Items by number of interactions, the least popular on the left. Unlinked: no book, "
+            "author or record.",
             _coverage,
         ),
-        Stored("creator-resolution", "What is known of items, and of the interactions with them.",
-               _resolution, words=_OUTCOMES),
+        Stored("creator-resolution", "What is known about items, and about interactions with "
+               "them.", _resolution, words=_OUTCOMES),
         Listing(
             KNOWN, "Share whose identity is known.", SHARE, ("group", "value", "n"), folded=True
         ),
@@ -608,22 +622,22 @@ SECTIONS = (
         "Profiles and lists",
         _chart(
             "authors-bins",
-            "How users are spread: {who}",
-            "Users in steps of 0.05. A narrow line means that users get much the same mix.",
+            "Distribution over users: {who}",
+            "Users in steps of 0.05. A narrow peak means that users get much the same mix.",
             _bins,
         ),
-        Stored("creator-list-coverage", "How much lists reach, over the sample of profiles.",
-               REACH),
+        Stored("creator-list-coverage", "How many distinct items lists contain, for the sampled "
+               "users.", REACH),
     ),
     part(
-        "How profiles show in lists",
+        "How lists follow profiles",
         Custom(_slopes_said),
         Say((_model, _refused)),
         _chart(
             "authors-curves",
-            "How profiles show in lists: {who}",
+            "How lists follow profiles: {who}",
             "Line and band: the fitted mean with its 95% interval. Dots: means of users by tenths "
-            "of their profile. Dashed: lists like profiles.",
+            "of their profile. Dashed: lists equal to profiles.",
             _curves,
         ),
         Listing(
@@ -635,15 +649,15 @@ SECTIONS = (
         ),
         Listing(
             FITTED,
-            "Everything else that the model estimates.",
+            "All other estimates of the model.",
             SCORE,
             ("metric", "system", "label", "group", "value", "n"),
             folded=True,
         ),
         Listing(
             FURTHER_SLOPES,
-            "Further slopes: for a placebo attribute made of a hash of item ids, with each "
-            "user\u2019s genre mix held fixed, and among items of one genre.",
+            "Further slopes: for a placebo attribute made from a hash of item ids, with each "
+            "user\u2019s mix of genres held fixed, and among items of one genre.",
             SCORE,
             ("metric", "system", "label", "group", "value",
              Detail("P(slope > 1)", "above_one", Scale()), "n"),
@@ -652,21 +666,21 @@ SECTIONS = (
         ),
         Listing(
             FURTHER,
-            "Everything else that the further fits estimate.",
+            "All other estimates of the further fits.",
             SCORE,
             ("metric", "system", "label", "group", "value", "n"),
             folded=True,
         ),
         Stored(
             "creator-propagation-fits",
-            "How far each fit can be trusted; one that did not converge gives no numbers. Draws "
-            "are weighted and no chain, so k-hat is in place of divergences.",
+            "Diagnostics of each fit; one that did not converge has no estimates. Draws are "
+            "weighted, not a chain, so k-hat replaces the count of divergences.",
             _fits,
             folded=True,
         ),
     ),
     part(
-        "What control costs",
+        "What reranking costs",
         Matrix(
             LOSSES,
             "Change of MRR after reranking, paired over users, by strategy. Above 0 is a loss.",
@@ -692,7 +706,8 @@ SECTIONS = (
         ),
         Listing(
             AT_TUNING,
-            "Accuracy at tuning: the best of many trials, on other users. It flatters.",
+            "Accuracy at tuning: the best of many trials, on other users. It is too high for new "
+            "users.",
             SCORE,
             ("system", Detail("Measure", "metric", None), "value"),
             folded=True,
@@ -704,8 +719,8 @@ SECTIONS = (
         _chart(
             "authors-densities",
             "Observed and predicted shares: {who}",
-            "Densities of observed shares, of what the model predicts for new users, and of their "
-            "tendency without the noise of short profiles or lists (smoothed; sharp peaks are cut "
+            "Densities of observed shares, of shares predicted for new users, and of predicted "
+            "shares without the noise of short profiles or lists (smoothed; sharp peaks are cut "
             "off).",
             _densities,
         ),
@@ -715,8 +730,8 @@ SECTIONS = (
         _chart(
             "authors-slope-intercept",
             "Slopes and intercepts: {who}",
-            "95% posterior intervals. Dashed: slope 1 and intercept 0, lists that vary as profiles "
-            "do.",
+            "95% posterior intervals. Dashed: slope 1 and intercept 0, lists that vary as much as "
+            "profiles.",
             _slopes,
         ),
         appendix=True,
@@ -732,14 +747,14 @@ def authors_question() -> Question:
         asks="Whose work is recommended more or less than users read it?",
         family={
             GAPS: Phrase(
-                sentence="{system} recommends works by {what} authors {more} often than users "
-                "read them: {level} of recommendations with a known author, compared with "
-                "{other} of users\u2019 profiles.",
-                fallback="{system} recommends works by {what} authors {more} often than users "
-                "read them.",
+                sentence="{system} recommends works by {note} {more} often than users read them: "
+                "{level} of recommendations with a known author, compared with {other} of the "
+                "works in the same users\u2019 profiles.",
+                fallback="{system} recommends works by {note} {more} often than users read them.",
                 summary="{system} recommends {objects}",
-                object="{more} by {what} authors",
-                what="{what} authors",
+                object="{fewer} works by {note}",
+                what="works by {note}",
+                note=_people,
                 compared=("recommendations", "users\u2019 profiles"),
                 scale=POINTS,
                 harm="both",
@@ -751,7 +766,7 @@ def authors_question() -> Question:
         possible="Could still differ by up to {bound}.",
         than=" than users read",
         changes=(_unknown, _genre),
-        inspect="Compare what {systems} recommend by {what} with the catalog, and run the audit "
-        "again after changes.",
+        inspect="Compare the recommended {what} with those in the catalog, and run the audit again "
+        "after changes.",
         sections=SECTIONS,
     )

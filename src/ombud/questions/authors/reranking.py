@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context
+from ombud.audits.presets import Options
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
@@ -24,7 +25,7 @@ from ombud.questions.authors.creators import (
     shares,
 )
 from ombud.questions.authors.options import RerankingOptions
-from ombud.questions.authors.stages import mean_share
+from ombud.questions.authors.shares import mean_share
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
 from ombud.stats.losses import relative_loss
@@ -102,6 +103,7 @@ class CreatorReranking(RerankingOptions, Analysis):
                 after = self._changed(strategy, before, mixed, shares(past))
                 estimates += own.told(strategy, after, past.sum(axis=1) >= self.least)
                 rows.append(own.row(strategy, after))
+                # A reranker adds to what the lists had left out before; only its own is told.
                 new = after.exclusions[len(before.exclusions) :]
                 exclusions += [
                     replace(e, where=f"{strategy}: {e.where}", system=system) for e in new
@@ -266,3 +268,38 @@ def _mixable(creators: Creators, data: Dataset, fewest: int) -> tuple[Creators, 
         Exclusion(f"reranking: {creators.names[g]}", "items", int(items[g]), reason) for g in lost
     ]
     return mixed, exclusions
+
+
+TUNED = "creator-tuning/value"
+"""The key of what a search reached."""
+
+
+@analysis("creator-tuning")
+class CreatorTuning(Options, Analysis):
+    """The best value that ``ombud tune`` found for each system, to be set beside the audit's own.
+
+    Nothing is measured here. The preset ``authors`` adds it where it takes tuned parameters.
+
+    - **Unit**: the user of the tuning sample.
+    - **Undefined**: never.
+    - **Does not capture**: that the best of many trials flatters; there is no interval.
+    """
+
+    metric: str = ""
+    """What the search maximized, such as ``mrr@100``."""
+    values: dict[str, float] = Field(default_factory=dict)
+    """The best value of each system."""
+
+    def analyze(self, context: Context) -> AnalysisResult:
+        """Return the values as they were found."""
+        method = "none: the best of many trials, on other users"
+        return AnalysisResult(
+            tuple(
+                Estimate(
+                    metric=f"{self.metric} at tuning", key=TUNED, value=float(value),
+                    interval=None, method=method, n=0, system=system, unit="user",
+                    details={"metric": self.metric},
+                )
+                for system, value in self.values.items()
+            )
+        )  # fmt: skip

@@ -19,10 +19,14 @@ from ombud.probes.reachability import Reach
 from ombud.probes.recipe import Policy
 from ombud.probes.sampling import StratifiedSample
 from ombud.probes.summaries import ReachTable, reach_summary
-from ombud.questions.counterfactual.check import WHERE
-from ombud.questions.counterfactual.kept import Kept, plain_reach, reach_from
-from ombud.questions.counterfactual.part import Part
-from ombud.questions.counterfactual.sample import DECILE, Asked
+from ombud.questions.counterfactual.checkpoint import (
+    WHERE,
+    Checkpoint,
+    PartResult,
+    reach_from_json,
+    reach_to_json,
+)
+from ombud.questions.counterfactual.sample import DECILE, AuditSample
 from ombud.rng import generator
 from ombud.stats import Estimate, proportion
 from ombud.stats.crossed import resample_crossed
@@ -30,30 +34,30 @@ from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:
     from ombud.metrics.engine.estimator import Settings
-    from ombud.questions.counterfactual.analyses import Counterfactual
+    from ombud.questions.counterfactual.analysis import Counterfactual
 
 
 _WORDS = {True: "yes", False: "no", None: "undecided"}
 
 
-def reach_of(
+def estimate_reach(
     plan: Counterfactual,
     name: str,
     model: Model,
-    asked: Asked,
+    asked: AuditSample,
     settings: Settings,
-    kept: Kept,
-) -> Part:
+    kept: Checkpoint,
+) -> PartResult:
     """Return what sampled users can reach of sampled targets, with the model frozen."""
     users, targets = asked.users(plan.users), asked.targets(plan.targets)
     probe = Reachability(k=plan.k, beta=plan.beta or None, policy="frozen")
-    part, found, queries = Part(), [], 0
+    part, found, queries = PartResult(), [], 0
     people = {int(row): number for number, row in enumerate(asked.order[: plan.people], 1)}
     seen = 0
 
     def of_user(row: int) -> dict[int, Reach]:
         plain = kept(("user", row), lambda: _of_user(probe, plan, model, asked, row, targets.units))
-        return {int(target): reach_from(one) for target, one in plain}
+        return {int(target): reach_from_json(one) for target, one in plain}
 
     for row in users.units.tolist():
         reaches = of_user(row)
@@ -114,19 +118,19 @@ def _table(
     )  # fmt: skip
 
 
-def retrained_of(
+def estimate_retrained_reach(
     plan: Counterfactual,
     name: str,
     model: Model,
-    asked: Asked,
+    asked: AuditSample,
     settings: Settings,
-    kept: Kept,
-) -> Part:
+    kept: Checkpoint,
+) -> PartResult:
     """Return what some users can reach with the model trained again, where a closed form tells.
 
     Elsewhere nothing bounds what training does, and the system is counted as left out.
     """
-    part = Part()
+    part = PartResult()
     closed = closed_form(model)
     if closed is None:
         reason = (
@@ -141,7 +145,7 @@ def retrained_of(
     for row in users.units.tolist():
         find = partial(_of_user, probe, plan, model, asked, row, targets.units, closed)
         plain = kept(("user", row), find)
-        reaches = {int(target): reach_from(one) for target, one in plain}
+        reaches = {int(target): reach_from_json(one) for target, one in plain}
         found.append([reaches.get(t) for t in targets.units.tolist()])
         trainings += max((r.in_list.queries for r in reaches.values()), default=0)
     table = _table(plan, name, "retrained", users, targets, found)
@@ -154,16 +158,16 @@ def retrained_of(
     return part
 
 
-def sets_of(
+def estimate_set_reach(
     plan: Counterfactual,
     name: str,
     model: Model,
-    asked: Asked,
+    asked: AuditSample,
     settings: Settings,
-    kept: Kept,
-) -> Part:
+    kept: Checkpoint,
+) -> PartResult:
     """Return how many users can bring any item of a set into their list, with the model frozen."""
-    part, queries = Part(), 0
+    part, queries = PartResult(), 0
     users, sets = asked.users(plan.users), asked.sets(plan.sets)
     probe = Reachability(k=plan.k, policy="frozen")
     found = []
@@ -173,9 +177,9 @@ def sets_of(
             wanted = [items.tolist() for items in sets.values()]
             reaches = probe.of(model, asked.space(row, plan.budget), wanted, own=row)
             # The items of a set are known; a thousand codes for each user need not be kept.
-            return [plain_reach(replace(one, targets=())) for one in reaches]
+            return [reach_to_json(replace(one, targets=())) for one in reaches]
 
-        reaches = [reach_from(plain) for plain in kept(("user", row), ask)]
+        reaches = [reach_from_json(plain) for plain in kept(("user", row), ask)]
         queries += max((r.in_list.queries for r in reaches), default=0)
         found.append(reaches)
     ending = f"(budget {plan.budget}, frozen)@{plan.k}"
@@ -205,7 +209,7 @@ def _of_user(
     probe: Reachability,
     plan: Counterfactual,
     model: Model,
-    asked: Asked,
+    asked: AuditSample,
     row: int,
     targets: np.ndarray,
     closed: ClosedForm | None = None,
@@ -214,15 +218,15 @@ def _of_user(
     space = asked.space(row, plan.budget)
     unseen = [int(t) for t in targets if space.history.value(int(t)) is None]
     reaches = probe.of(model, space, unseen, own=row, closed=closed)
-    return [(target, plain_reach(one)) for target, one in zip(unseen, reaches, strict=True)]
+    return [(target, reach_to_json(one)) for target, one in zip(unseen, reaches, strict=True)]
 
 
 def _tell(
-    part: Part,
+    part: PartResult,
     name: str,
     person: int,
     reaches: dict[int, Reach],
-    asked: Asked,
+    asked: AuditSample,
     plan: Counterfactual,
 ) -> None:
     for target, reach in reaches.items():
@@ -304,11 +308,11 @@ def _after_training(
     plan: Counterfactual,
     name: str,
     model: Model,
-    asked: Asked,
+    asked: AuditSample,
     rows: np.ndarray,
     found: list[list[Reach | None]],
     settings: Settings,
-    kept: Kept,
+    kept: Checkpoint,
 ) -> tuple[Estimate, int]:
     """Return how many witnesses still do it when the model is trained on the edited data."""
     made = [
@@ -345,7 +349,7 @@ def _after_training(
     ), 0
 
 
-def today(model: Model, asked: Asked, row: int, k: int) -> list[str]:
+def today(model: Model, asked: AuditSample, row: int, k: int) -> list[str]:
     """Return the titles of one person's list as the frozen model gives it."""
     history = asked.space(row, 0).history
     (shown,) = FrozenOutcome(model, history, k, own=row).of([history])

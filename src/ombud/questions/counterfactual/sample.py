@@ -26,7 +26,7 @@ DECILE = "decile "
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class AuditSample:
     """The people and the targets of an audit, and what they may edit.
 
     Parameters

@@ -15,30 +15,29 @@ from ombud.probes.noise_floor import expected_maximum
 from ombud.probes.stability import StabilityResult
 from ombud.probes.stability_estimates import stability_estimates
 from ombud.probes.training import Change, ExpectedChange, ListChange, ProbabilityChange
-from ombud.questions.counterfactual.kept import Kept
-from ombud.questions.counterfactual.part import Part
-from ombud.questions.counterfactual.sample import Asked
+from ombud.questions.counterfactual.checkpoint import Checkpoint, PartResult
+from ombud.questions.counterfactual.sample import AuditSample
 from ombud.systems.recommenders.model import Model
 
 if TYPE_CHECKING:
     from ombud.systems.base import Progress
 
 if TYPE_CHECKING:
-    from ombud.questions.counterfactual.analyses import Counterfactual
+    from ombud.questions.counterfactual.analysis import Counterfactual
 
 
-def stability_of(
+def estimate_stability(
     plan: Counterfactual,
     name: str,
     model: Model,
     labels: Mapping[str, NDArray[np.bool_]],
-    asked: Asked,
+    asked: AuditSample,
     settings: Settings,
     progress: Progress,
-    kept: Kept,
-) -> Part:
+    kept: Checkpoint,
+) -> PartResult:
     """Return how far treatments of other users move the lists of some users."""
-    part = Part()
+    part = PartResult()
     rows = asked.order[: plan.moved]
     users = asked.interactions.users.ids[rows]
     changes: list[Change] = [ListChange(Jaccard())]
@@ -78,7 +77,7 @@ def stability_of(
     return part
 
 
-def _tell(part: Part, name: str, result: StabilityResult, people: int) -> None:
+def _tell(part: PartResult, name: str, result: StabilityResult, people: int) -> None:
     change = ListChange(Jaccard()).name
     distances = result.distances[change]
     usual = distances[result.random]

@@ -2,96 +2,119 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field
+from numpy.typing import NDArray
 
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Options, Preset
 from ombud.data.dataset import Dataset
 from ombud.data.frames import has_columns
 from ombud.data.groups import Grouping
+from ombud.data.ids import Vocabulary
+from ombud.data.texts import Texts
 from ombud.errors import PlanError
-from ombud.probes.swaps import COUNTRY_TEMPLATE
-from ombud.questions.delicate.groups import ALL_KINDS, GroupKind, dictionary_of, text_groups
-from ombud.questions.delicate.head_comparison import Model
-from ombud.questions.delicate.judged import labelled_texts
-from ombud.questions.delicate.ratings import read_ratings
+from ombud.questions.delicate.metrics import labelled_texts
+from ombud.questions.delicate.options import DelicateOptions, GroupKind, dictionary_of
+from ombud.questions.delicate.ratings import HIGHEST_RISK, read_ratings
 from ombud.registry import preset
-from ombud.systems.detectors.training_texts import AgainstBias
+from ombud.taxonomy.dictionary import Dictionary
+from ombud.taxonomy.model import load_crosswalk
 from ombud.text.folding import detect_languages
-from ombud.text.matching import as_texts
+from ombud.text.matching import TermMatcher, as_texts
 from ombud.text.tagging import other_languages, texts_of
+
+LENGTHS = ((-1, 50, "up to 50 words"), (50, 200, "51 to 200 words"), (200, None, "over 200 words"))
+"""Bands of length, in words: above the first, up to the second."""
+
+Members = dict[str, NDArray[np.bool_]]
+
+
+def text_groups(
+    texts: Texts,
+    kinds: Sequence[GroupKind],
+    dictionary: Dictionary,
+    risk: NDArray[np.int8] | None = None,
+) -> Grouping:
+    """Return the groups of texts that are not empty.
+
+    A text counts in each of its topics; texts without any term are a group of their own.
+
+    Parameters
+    ----------
+    texts
+        The texts.
+    kinds
+        Which groups.
+    dictionary
+        Terms with topic and severity.
+    risk
+        The risk class of each text, -1 where there is none.
+    """
+    members: dict[GroupKind, Members] = {}
+    if {"topic", "coarse-topic", "severity", "explicit"} & set(kinds):
+        members |= _by_terms(texts, dictionary)
+    words = np.array([len(text.split()) for text in as_texts(texts.texts)])
+    members["length"] = {
+        name: (words > low) & (words <= (np.inf if high is None else high))
+        for low, high, name in LENGTHS
+    }
+    columns_of: tuple[tuple[GroupKind, NDArray[np.object_] | None], ...] = (
+        ("source", texts.families), ("set", texts.sets), ("language", texts.languages),
+    )  # fmt: skip
+    for column_kind, column in columns_of:
+        if column is not None:
+            named = sorted({str(name) for name in column if name is not None})
+            members[column_kind] = {name: column == name for name in named}
+    if risk is not None:
+        members["risk"] = {str(k): risk == k for k in range(HIGHEST_RISK + 1)}
+    names, attributes, columns = [], [], []
+    for kind in kinds:
+        for name, inside in members.get(kind, {}).items():
+            if inside.any():
+                names.append(f"{kind}={name}")
+                attributes.append(str(kind))
+                columns.append(np.asarray(inside, dtype=bool))
+    table = np.array(columns, dtype=bool).T.reshape(len(texts), len(names))
+    return Grouping(Vocabulary(np.asarray(texts.ids)), tuple(names), table, tuple(attributes))
+
+
+def _by_terms(texts: Texts, dictionary: Dictionary) -> dict[GroupKind, Members]:
+    """Return groups by topic, coarse topic, severity and explicitness."""
+    terms = dictionary.terms
+    found = TermMatcher([term.text for term in terms], suffixes=("", "s", "es")).match(
+        as_texts(texts.texts)
+    )
+    none = ~np.isin(np.arange(len(texts)), found.text_index)
+
+    def group(values: Sequence[str], order: Sequence[str]) -> Members:
+        code = {name: k for k, name in enumerate(order)}
+        of = np.array([code.get(value, -1) for value in values], dtype=np.int64)[found.term_index]
+        table = np.zeros((len(texts), len(order)), dtype=bool)
+        table[found.text_index[of >= 0], of[of >= 0]] = True
+        return {name: table[:, k] for k, name in enumerate(order)}
+
+    topics = group([term.topic for term in terms], dictionary.topics)
+    coarse: Members = {}
+    nobody = np.zeros(len(texts), dtype=bool)
+    for fine, broad, relation in load_crosswalk("delicate@1", "delicate-coarse@1").rows:
+        if fine in topics and relation in ("exact", "broader"):
+            coarse[broad] = coarse.get(broad, nobody) | topics[fine]
+    return {
+        "topic": topics | {"no term": none},
+        "coarse-topic": coarse | {"no term": none},
+        "severity": group([term.severity for term in terms], dictionary.scale),
+        "explicit": {"a term": ~none, "no term": none},
+    }
+
 
 _CARE = (
     "Delicate texts may hurt those who read them. Use beyond research needs your own legal and "
     "privacy check."
 )
-
-
-class DelicateOptions(Options):
-    """The options of preset *delicate*."""
-
-    registered_name: ClassVar[str] = "preset 'delicate'"
-
-    ratings: Path | str = ""
-    """A file with `id`, `rater` and `risk` (0 to 5), as the annotation app exports it."""
-    groups: tuple[GroupKind, ...] = ALL_KINDS
-    """How texts are grouped."""
-    notions: Path | str = ""
-    """A file with `id` and further labels (true or false) of the texts, such as `hate` and
-    `offensive`, to report how often each pair of labels agrees."""
-    language: Literal["", "detect"] = ""
-    """``detect``: detect the language of texts that have no column ``language``. Only English has
-    a dictionary."""
-    train: Path | str = ""
-    """A file with `text` and `risk` (0 to 5) on which detectors of each head are trained."""
-    model: Model = "ngrams"
-    """What the trained detectors read: ``ngrams``, ``wordllama`` or ``minilm``."""
-    against_bias: tuple[AgainstBias, ...] = ()
-    """Further detectors to train for comparison: on ``gender-swap`` copies of the texts, or with
-    ``countries`` replaced; needs `train`."""
-    published: Literal["", "detexd"] = ""
-    """``detexd``: reconstruct the counts behind the paper's Table 5, with confidence intervals."""
-    published_file: Path | str = ""
-    """A file of published rates and class sizes, treated in the same way."""
-    dictionary: str = "delicate@1"
-    """The dictionary of terms, one of those that ombud ships."""
-    path: Path | str = ""
-    """A file with your own terms, added to the dictionary."""
-    base_rates: tuple[float, ...] = (0.1, 0.01, 0.001)
-    """Shares of delicate texts for which precision is projected."""
-    bias: Literal["all", "local", "none"] = "local"
-    """Which systems the bias tests query: ``local``, moderators on this machine; ``all``, services
-    too, which then receive every swapped text; ``none``."""
-    sentence: str = COUNTRY_TEMPLATE
-    """The sentence of the country test, with the slot ``{country}``."""
-    winogender: Path | str = ""
-    """The folder of the Winogender sentences, which adds that test."""
-    swap: Path | str = ""
-    """A file of word pairs to swap."""
-    templates: tuple[str, ...] = ()
-    """Your own test sentences, with the slot ``{value}``."""
-    values: tuple[str, ...] = ()
-    """What is put into the slot of `templates`."""
-    swapped_texts: int = Field(default=5000, ge=1)
-    """The largest number of texts that are swapped; a random sample where there are more."""
-    show_terms: bool = False
-    """Whether offensive words are shown in full in the table of terms that stand out."""
-    examples: int = Field(default=0, ge=0)
-    """How many texts of each type of error are shown, masked."""
-
-
-def _options(plan: Plan) -> DelicateOptions:
-    options = DelicateOptions(**plan.options)
-    if options.against_bias and not options.train:
-        raise PlanError("preset 'delicate': options.against_bias needs options.train")
-    if options.published and options.published_file:
-        raise PlanError("preset 'delicate': give options.published or published_file, not both")
-    return options
 
 
 @preset("delicate")
@@ -118,7 +141,7 @@ class DelicatePreset(Preset):
 
     def complete(self, plan: Plan) -> Plan:
         """Return the plan with metrics and analyses filled in."""
-        options = _options(plan)
+        options = DelicateOptions(**plan.options)
         if not plan.systems:
             raise PlanError("preset 'delicate': name the detectors or moderators under [systems]")
         filled: dict[str, Any] = {}
@@ -138,7 +161,7 @@ class DelicatePreset(Preset):
 
     def prepare(self, plan: Plan, data: Dataset) -> Dataset:
         """Return the data with labels from ratings where it has none, and groups of texts."""
-        options = _options(plan)
+        options = DelicateOptions(**plan.options)
         texts = texts_of(data, "preset 'delicate'")
         risk = None
         if options.ratings:

@@ -1,11 +1,14 @@
-"""Risk ratings from a file: rater by rater, joined to the texts of an audit."""
+"""Risk ratings from 0 to 5, several raters a text: reading, labels and agreement."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from numpy.typing import NDArray
 
@@ -14,7 +17,296 @@ from ombud.data.frames import Column, first_rows, read_table
 from ombud.data.ids import Vocabulary
 from ombud.data.texts import Texts
 from ombud.errors import DataError
-from ombud.questions.delicate.risk_ratings import HIGHEST_RISK, RiskLabels, risk_labels
+from ombud.stats.agreement import Measurement, alpha_sample
+from ombud.stats.bootstrap.replicates import Replicates, Sample
+from ombud.stats.bootstrap.resample import resample
+from ombud.stats.estimate import Estimate
+from ombud.stats.statistics import Floats
+
+HIGHEST_RISK = 5
+"""Ratings are whole numbers from 0 (not delicate) to this."""
+
+DELICATE_FROM = 3
+"""A rating of at least this is a vote for the binary label DELICATE."""
+
+AGREEMENT_TITLES: Mapping[str, str] = {
+    "identified": "Step I, delicate or not (nominal)",
+    "delicate": "Risk of 3 or more, or not (nominal)",
+    "ordinal": "Risk 0 to 5 (ordinal)",
+    "interval": "Risk 0 to 5 (interval)",
+    "step-2": "Step II, risk 1 to 5 where all said delicate (ordinal)",
+}
+"""The alphas that `risk_agreement` gives, by key, with the words a reader sees."""
+
+_MEASUREMENTS: Mapping[str, Measurement] = {
+    "identified": "nominal",
+    "delicate": "nominal",
+    "ordinal": "ordinal",
+    "interval": "interval",
+    "step-2": "ordinal",
+}
+_CATEGORIES: Mapping[str, Sequence[float] | None] = {
+    "identified": (0.0, 1.0),
+    "delicate": (0.0, 1.0),
+    "ordinal": tuple(map(float, range(HIGHEST_RISK + 1))),
+    "interval": None,
+    "step-2": tuple(map(float, range(1, HIGHEST_RISK + 1))),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class RiskLabels:
+    """The three labels of every text, and what the raters said.
+
+    Parameters
+    ----------
+    identified
+        Majority of ratings above 0: 1 or 0; -1 where half say so, or nobody rated.
+    delicate
+        Majority of ratings of at least 3, in the same way.
+    risk
+        The rating with most votes, at least two of them and more than any other (one, where one
+        rating was all there is to be); -1 where there is none: a case for adjudication.
+    median
+        The median rating; NaN without ratings.
+    shares
+        Shape (texts, 6): the share of raters for each rating; NaN without ratings.
+    ratings
+        How many rated.
+    """
+
+    identified: npt.NDArray[np.int8]
+    delicate: npt.NDArray[np.int8]
+    risk: npt.NDArray[np.int8]
+    median: Floats
+    shares: Floats
+    ratings: npt.NDArray[np.int64]
+
+
+def risk_labels(ratings: npt.ArrayLike, *, least_votes: int = 2) -> RiskLabels:
+    """Return the labels that ratings make: a majority each, and never a silent pick.
+
+    Parameters
+    ----------
+    ratings
+        Shape (texts, raters): whole numbers from 0 to 5, NaN where a rater did not rate.
+    least_votes
+        How many votes a risk class needs.
+
+    Examples
+    --------
+    >>> labels = risk_labels([[3, 5, 1], [0, 0, 1]])
+    >>> labels.delicate.tolist(), labels.risk.tolist(), labels.median.tolist()
+    ([1, 0], [-1, 0], [3.0, 0.0])
+    """
+    values = _checked(ratings)
+    known = ~np.isnan(values)
+    n = known.sum(axis=1)
+    counts = np.stack([(values == r).sum(axis=1) for r in range(HIGHEST_RISK + 1)], axis=1)
+    most = counts.max(axis=1)
+    alone = (counts == most[:, None]).sum(axis=1) == 1
+    settled = alone & (most >= least_votes)
+    with np.errstate(invalid="ignore"):
+        shares = counts / n[:, None]
+    ordered = np.sort(values, axis=1)  # NaN last
+    rows, last = np.arange(len(values)), max(values.shape[1] - 1, 0)
+    median = np.full(len(values), np.nan)
+    if values.shape[1]:
+        low = ordered[rows, np.maximum(n - 1, 0) // 2]
+        high = ordered[rows, np.minimum(n // 2, last)]
+        median = np.where(n > 0, (low + high) / 2, np.nan)
+    return RiskLabels(
+        identified=_majority(counts[:, 1:].sum(axis=1), n),
+        delicate=_majority(counts[:, DELICATE_FROM:].sum(axis=1), n),
+        risk=np.where(settled, counts.argmax(axis=1), -1).astype(np.int8),
+        median=median,
+        shares=shares,
+        ratings=n,
+    )
+
+
+def _majority(votes: npt.NDArray[np.int64], n: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
+    decided = 2 * votes != n
+    return np.where((n > 0) & decided, 2 * votes > n, -1).astype(np.int8)
+
+
+def _checked(ratings: npt.ArrayLike) -> Floats:
+    values = np.asarray(ratings, dtype=np.float64)
+    if values.ndim != 2:
+        raise ValueError(f"ratings have shape {values.shape}; expected (texts, raters)")
+    known = values[~np.isnan(values)]
+    wrong = (known < 0) | (known > HIGHEST_RISK) | (known != np.floor(known))
+    if wrong.any():
+        raise ValueError(
+            f"{int(wrong.sum())} ratings are not whole numbers from 0 to {HIGHEST_RISK}; "
+            f"the first is {known[wrong][0]:g}"
+        )
+    return values
+
+
+def _recoded(values: Floats) -> dict[str, Floats]:
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        identified = np.where(known, values > 0, np.nan)
+        delicate = np.where(known, values >= DELICATE_FROM, np.nan)
+        all_delicate = (np.where(known, values, 1) > 0).all(axis=1, keepdims=True)
+    return {
+        "identified": identified,
+        "delicate": delicate,
+        "ordinal": values,
+        "interval": values,
+        "step-2": np.where(all_delicate, values, np.nan),
+    }
+
+
+def _samples(values: Floats, names: Sequence[str]) -> list[Sample]:
+    recoded = _recoded(values)
+    found = []
+    for name in names:
+        rows, statistic = alpha_sample(recoded[name], _MEASUREMENTS[name], _CATEGORIES[name])
+        found.append(Sample(rows, statistic))
+    return found
+
+
+def _estimates(
+    drawn: Replicates, names: Sequence[str], groups: Sequence[str], level: float, **about: Any
+) -> list[Estimate]:
+    found = []
+    for g, group in enumerate(groups):
+        for s, name in enumerate(names):
+            n = int(drawn.n[s, g])
+            described: dict[str, Any] = {
+                "metric": AGREEMENT_TITLES[name],
+                "label": name,
+                "group": group,
+                "unit": "text",
+                "level": level,
+                **about,
+            }
+            if np.isnan(drawn.point[s, g]):
+                reason = (
+                    "all ratings are equal, so nothing could disagree"
+                    if n
+                    else "no text has two ratings"
+                )
+                found.append(
+                    Estimate.undefined(
+                        reason_code="no-variation" if n else "no-units",
+                        reason=reason,
+                        n=n,
+                        **described,
+                    )
+                )
+            else:
+                found.append(drawn.estimate(s, g, **described))
+    return found
+
+
+def risk_agreement(
+    ratings: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    groups: Mapping[str, npt.ArrayLike] | None = None,
+    replicates: int = 2000,
+    level: float = 0.95,
+) -> list[Estimate]:
+    r"""Return Krippendorff's alphas of risk ratings, with bootstrap intervals over texts.
+
+    Five of them (`AGREEMENT_TITLES`), because a published "alpha" seldom says which it is:
+    nominal of step I (above 0 or not), nominal of the binary label (3 or more), ordinal and
+    interval of 0 to 5, and ordinal of 1 to 5 among texts that all raters called delicate.
+
+    .. math:: \alpha = 1 - D_o / D_e
+
+    Resampled over texts, with the raters as they are. Undefined without two ratings of a text, and
+    when all ratings are equal. It does not say who is right.
+
+    Parameters
+    ----------
+    ratings
+        Shape (texts, raters): whole numbers from 0 to 5, NaN where a rater did not rate.
+    rng
+        Source of randomness.
+    groups
+        Sets of texts by name, one Boolean per text; they may overlap. The whole comes first, with
+        the empty name.
+    replicates, level
+        Of the interval.
+
+    References
+    ----------
+    Krippendorff (2011), *Computing Krippendorff's Alpha-Reliability*.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> found = risk_agreement([[0, 0, 0], [5, 5, 4], [0, 1, 0], [3, 3, 3]], rng=rng)
+    >>> found[1].label, found[1].value
+    ('delicate', 1.0)
+    """
+    values = _checked(ratings)
+    named = {"": np.ones(len(values), dtype=np.bool_)}
+    named |= {name: np.asarray(member, dtype=np.bool_) for name, member in (groups or {}).items()}
+    names = tuple(AGREEMENT_TITLES)
+    drawn = resample(
+        _samples(values, names),
+        groups=np.column_stack(list(named.values())),
+        replicates=replicates,
+        rng=rng,
+    )
+    return _estimates(drawn, names, tuple(named), level)
+
+
+def against_others(
+    ratings: npt.ArrayLike,
+    rater: int,
+    *,
+    rng: np.random.Generator,
+    replicates: int = 1000,
+    level: float = 0.95,
+    group: str = "",
+) -> list[Estimate]:
+    """Return the alphas of one rater's ratings paired with everybody else's.
+
+    Each text that the rater shares with others gives one pair for each of them; alpha is that of
+    the pairs, resampled over texts. Undefined when the rater shares no text with anybody, or when
+    the pairs hold one rating only. It does not say whether the rater or the others are right.
+
+    Parameters
+    ----------
+    ratings
+        Shape (texts, raters): whole numbers from 0 to 5, NaN where a rater did not rate.
+    rater
+        The rater's column.
+    rng, replicates, level
+        As in `risk_agreement`.
+    group
+        The rater's name in the estimates.
+
+    Examples
+    --------
+    >>> ratings = [[0, 0, 4], [5, 5, 1], [0, 0, 2], [3, 3, 0]]
+    >>> rng = np.random.default_rng(1)
+    >>> [round(against_others(ratings, r, rng=rng)[0].value, 2) for r in (0, 2)]
+    [0.29, -0.5]
+    """
+    values = _checked(ratings)
+    others = np.delete(values, rater, axis=1)
+    text, other = np.nonzero(~np.isnan(others) & ~np.isnan(values[:, [rater]]))
+    pairs = np.column_stack([values[text, rater], others[text, other]])
+    names = tuple(name for name in AGREEMENT_TITLES if name != "step-2")
+    if not len(pairs):
+        reason = "the rater shares no text with another"
+        return [
+            Estimate.undefined(
+                reason_code="no-units",
+                metric=AGREEMENT_TITLES[name], label=name, group=group, reason=reason, n=0,
+                unit="text", level=level,
+            )
+            for name in names
+        ]  # fmt: skip
+    drawn = resample(_samples(pairs, names), clusters=text, replicates=replicates, rng=rng)
+    return _estimates(drawn, names, (group,), level)
 
 
 @dataclass(frozen=True, eq=False)

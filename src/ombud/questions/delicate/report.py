@@ -1,21 +1,19 @@
-"""Delicate text: which of it is missed, and what sways the decision?"""
+"""Delicate text: which of it is missed, and what changes decisions?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ombud.questions.delicate.published import published_transfer
+from ombud.questions.delicate.comparison import published_transfer
 from ombud.questions.tautologies import tautologies
 from ombud.registry import question
 from ombud.report import plots
-from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select
 from ombud.report.display import count, shorten
-from ombud.report.format import p_text
-from ombud.report.model import Block, Cell, Chart, Column, Prose, Table, Text, plain
-from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, SCORE, SHARE, Scale, percent
-from ombud.report.question import Phrase, Question
+from ombud.report.model import Block, Cell, Chart, Column, Prose, Strong, Table, Text, plain
+from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, SCORE, SHARE, Scale, p_text, percent
+from ombud.report.question import Phrase, Question, unlabeled_texts
 from ombud.report.show import (
     MARKS,
     Alert,
@@ -31,7 +29,6 @@ from ombud.report.show import (
 )
 from ombud.stats.estimate import Estimate
 
-_LARGE = 0.1
 _WORDS = 6
 _PUBLISHED_AS = {"tweeteval-hate": "HatEval A"}
 _READ = {"cut": "first window alone", "max": "highest window", "mean": "mean of windows"}
@@ -116,18 +113,12 @@ def _swapped(e: Estimate) -> tuple[float | None, float | None]:
 # -- Sentences.
 
 
-def _unlabeled(context: Context) -> Text | None:
-    facts = context.result.card.facts
-    texts, unknown = facts.get("texts"), facts.get("label_unknown")
-    if not (isinstance(texts, int) and isinstance(unknown, int) and texts):
-        return None
-    share = unknown / texts
-    return (f"{percent(share)} of texts have no label.",) if share >= _LARGE else None
-
-
 def _raters(context: Context) -> Text:
     del context
-    return ("Other raters, or another line between delicate and not. Terms define the topics.",)
+    return (
+        "Other raters, or another threshold for what counts as delicate. Listed terms define the "
+        "topics.",
+    )
 
 
 def _found(context: Context) -> Iterable[Block]:
@@ -157,7 +148,7 @@ def _seen(context: Context) -> Sequence[Text]:
         ]
         if said:
             who = context.names.system(row["system"])
-            lines.append((who, f" {' and '.join(said)}: its figures are too good."))
+            lines.append((who, f" {' and '.join(said)}, so its results are too good."))
     return lines
 
 
@@ -165,8 +156,8 @@ def _tuned(context: Context) -> Text | None:
     if not context.find(TUNED):
         return None
     return (
-        "F1 tuned on the test: the threshold is the one that does best on these very texts, as in "
-        "the paper. It is too high for new texts.",
+        "F1, tuned on the test, uses the threshold that does best on these very texts, as in the "
+        "paper. Expect a lower F1 on new texts.",
     )
 
 
@@ -174,9 +165,9 @@ def _topics(context: Context) -> Text | None:
     if not any(e.group.startswith("topic=") for e in context.find(RECALL)):
         return None
     return (
-        "Terms of a dictionary define topics. A text counts in each of its topics; a topic "
-        "without such terms in the text is not seen. Detectors that decide by the same dictionary "
-        "are not compared by topic: the result would be true by definition.",
+        "Dictionary terms define topics. A text counts in each of its topics; a topic that a text "
+        "treats without such a term is not counted. Detectors that decide by the same dictionary "
+        "are not compared by topic, because the result would be true by definition.",
     )
 
 
@@ -191,9 +182,10 @@ def _standing_out(context: Context) -> Iterable[Block]:
             words.setdefault((row["system"], row["error"]), []).append(row["term"])
     lines: list[Text] = [
         (
+            "Among the texts that ",
             context.names.system(system),
-            f", {'wrongly flagged' if error == 'false positive' else 'missed'} texts: "
-            f"{', '.join(some[:_WORDS])}.",
+            f" {'wrongly flags' if error == 'false positive' else 'misses'}, these words stand "
+            f"out: {', '.join(some[:_WORDS])}.",
         )
         for (system, error), some in words.items()
     ]
@@ -228,29 +220,29 @@ def _flips(context: Context) -> Iterable[Block]:
             continue
         triplet = e.key == TRIPLETS.metric
         what = "triplets" if triplet else "templates" if e.key == TEMPLATES.metric else "texts"
-        test = "Winogender" if triplet else plain((context.names.label(e.label),))
+        test = f"{plain((context.names.label(e.label),)).capitalize()} swapped"
+        test = {"triplets": "Winogender", "templates": "Templates"}.get(what, test)
         ways = e.details.get("to flagged"), e.details.get("to allowed")
-        more = (
-            f" ({ways[0]} to flagged, {ways[1]} to allowed)" if flips and None not in ways else ""
-        )
-        p = e.details.get("mcnemar mid-p")
-        more += f"; one way more than the other: p {p_text(p)}" if flips and p is not None else ""
-        said = f" {what} decided differently{more}."
-        lines.append(
-            (context.names.system(e.system), f", {test}: ", Strong(f"{flips:,} of {e.n:,}"), said)
-        )
+        more = ""
+        if flips and None not in ways:
+            more = f" {ways[0]} become flagged and {ways[1]} become allowed"
+            p = e.details.get("mcnemar mid-p")
+            more += "." if p is None else f" (p {p_text(p)} for the imbalance)."
+        end = f" {what} differently.{more}"
+        changed = Strong(f"{flips:,} of {e.n:,}")
+        lines.append((f"{test}: ", context.names.system(e.system), " decides ", changed, end))
     if lines:
         yield Prose(tuple(lines), bullets=True)
 
 
 def _again(context: Context) -> Iterable[Block]:
-    """Say how many decisions change when a system is asked again."""
+    """Say how many decisions change when a system is queried again."""
     lines: list[Text] = []
     for e in context.find(CHANGED):
         texts, asked = e.details.get("texts", e.n), int(e.details.get("repeats", 2))
         changed = Strong(f"{e.details.get('changed', 0):,} of {texts:,} texts")
-        end = f", asked about each up to {count(asked, 'time')}."
-        lines.append((context.names.system(e.system), " changed its decision about ", changed, end))
+        end = f", queried at least {count(asked, 'time')} each."
+        lines.append((context.names.system(e.system), " changed its decision on ", changed, end))
     if lines:
         yield Prose(tuple(lines))
 
@@ -278,7 +270,7 @@ def _heads(context: Context) -> Text | None:
     if not context.find(Select("heads/f1", exact=True)):
         return None
     return (
-        "These detectors differ in the head alone. Rule ", Strong("threshold"), ": the probability "
+        "These detectors differ only in the head. Rule ", Strong("threshold"), ": the probability "
         "of risk 3 and more is above it. Rule ", Strong("argmax"), ": the most probable class is 3 "
         "or more. A binary head has no classes; its argmax is one half.",
     )  # fmt: skip
@@ -288,16 +280,16 @@ def _replaced(context: Context) -> Text | None:
     found = context.find(Select("training/f1", exact=True))
     if not any(e.label == "countries replaced" for e in found):
         return None
-    return ("Sentences that tell facts become false when a country is replaced.",)
+    return ("Replacing a country makes sentences that state facts false.",)
 
 
 def _recovered(context: Context) -> Text | None:
     if context.table("published-figures") is None:
         return None
     return (
-        "Counts were recovered from rounded figures and class sizes, and have intervals where just "
-        "one confusion matrix fits. These are other texts than those of this audit, unless you "
-        "audit the published benchmark itself. # marks thresholds chosen on the test.",
+        "ombud recovers counts from rounded figures and class sizes. Figures have confidence "
+        "intervals if exactly one confusion matrix fits. Their texts are not those of this audit, "
+        "unless it audits the published benchmark. # marks thresholds chosen on the test.",
     )
 
 
@@ -365,7 +357,7 @@ def _transfer(context: Context) -> Iterable[Block]:
     )
     columns = (Column("Data set"), Column("Method"), Column("Precision", True),
                Column("Recall", True), Column("F1", True), Column("Before comparing"))  # fmt: skip
-    caption = "What was published on the same data sets, without intervals."
+    caption = "Figures published for the same data sets, without confidence intervals."
     yield Table("published-transfer", caption, columns, rows)
 
 
@@ -424,8 +416,8 @@ SECTIONS = (
         ),
         Stored("detection-counts", "Counts: flagged correctly (TP) and wrongly (FP), missed (FN), "
                "let through correctly (TN).", STORED, folded=True),
-        Stored("seen-texts", "How detectors decide, and how many of the audited texts they have "
-               "seen before.", STORED, folded=True),
+        Stored("seen-texts", "How detectors decide, and how many audited texts they were trained "
+               "or calibrated on.", STORED, folded=True),
         Stored("seen-by-set", "The same by data set.", STORED, folded=True),
     ),
     part(
@@ -450,7 +442,7 @@ SECTIONS = (
         Custom(_transfer),
     ),
     part(
-        "What sways decisions",
+        "What changes decisions",
         Custom(_flips),
         Matrix(SWAPS, "Share of decisions that change, of the texts that a swap changes.", SHARE,
                rows=("label",)),
@@ -458,7 +450,7 @@ SECTIONS = (
         Stored("bias-country", "Every country and territory.", COUNTRY, folded=True),
         Listing(
             under("swap/", "winogender/", "country/", "template/"),
-            "Every number of the bias tests.",
+            "All estimates of the bias tests.",
             SCORE,
             ANYTHING,
             folded=True,
@@ -466,12 +458,12 @@ SECTIONS = (
         ),
     ),
     part(
-        "What goes with errors",
+        "Words that go with errors",
         Custom(_standing_out),
         Stored("error-terms", "Words that stand out among errors (log odds ratio; p corrected).",
                STORED, folded=True),
-        Stored("error-examples", "The surest errors; offensive words are masked unless the plan "
-               "says otherwise.", STORED, folded=True),
+        Stored("error-examples", "Errors with the most certain scores; offensive words are masked "
+               "unless the plan says otherwise.", STORED, folded=True),
     ),
     part(
         "Where delicate texts are rare",
@@ -487,7 +479,7 @@ SECTIONS = (
              rows=("system", "label")),
         Listing(
             under("long-texts/"),
-            "Every number about long texts.",
+            "All estimates for long texts.",
             SCORE,
             ANYTHING,
             folded=True,
@@ -495,17 +487,17 @@ SECTIONS = (
         ),
     ),
     part(
-        "Asked again",
+        "Repeated queries",
         Custom(_again),
         Grid((("Texts that change", CHANGED), ("F1 of one answer", ONE_ANSWER)),
-             "Stability under repeats.", SCORE),
+             "Stability when a text is queried repeatedly.", SCORE),
         Stored("decision-stability", "Repeats by system.", STORED, folded=True),
     ),
     part(
         "What raters say",
-        Listing(ALPHAS, "Krippendorff\u2019s alpha of the raters. The paper\u2019s 0.65 does not "
-                "say which it is.", SCORE, ("metric", "value", "n"), "Alpha"),
-        Matrix(RATED_F1, "F1 against each label that ratings make.", SCORE, rows=("label",)),
+        Listing(ALPHAS, "Krippendorff\u2019s alpha of the raters. The paper reports 0.65 "
+                "without saying which alpha it is.", SCORE, ("metric", "value", "n"), "Alpha"),
+        Matrix(RATED_F1, "F1 against each label derived from the ratings.", SCORE, rows=("label",)),
         Listing(RATED, "Precision, recall, calibration and risk classes against ratings.", SCORE,
                 ("metric", "system", "label", "value", "n"), folded=True, name="ratings-table"),
         Stored("risk-confusion", "Risk by raters (rows) and the most probable class of the system.",
@@ -513,10 +505,10 @@ SECTIONS = (
         Stored("rating-counts", "How many texts each label has.", STORED, folded=True),
     ),
     part(
-        "What several labels say",
-        Grid(NOTIONS, "Labels of the same texts, two by two.", SCORE, rows=("label",)),
-        Listing(Select("notions/given", exact=True), "One label, of the texts with another.", SHARE,
-                ("label", "group", "value", "n"), folded=True),
+        "Several labels compared",
+        Grid(NOTIONS, "Pairs of labels of the same texts.", SCORE, rows=("label",)),
+        Listing(Select("notions/given", exact=True), "Share of the texts with one label that also "
+                "have the other.", SHARE, ("label", "group", "value", "n"), folded=True),
         Stored("label-cross-table", "Texts with both labels, one, or neither.", STORED,
                folded=True),
     ),
@@ -538,11 +530,12 @@ SECTIONS = (
         Grid(_of("heads", "overall", "within-one", "weighted-kappa"), "Predicted risk class.",
              SCORE, rows=("system", "label")),
         Grid(_of("training", "overall", "f1", "flips", "country-sd"),
-             "Trained on texts as given, and on changed texts: F1, decisions that flip when gender "
-             "is swapped, and spread of scores over countries.", SCORE, rows=("label", "system")),
+             "Trained on the texts as given, and on changed texts: F1, decisions that flip when "
+             "gender is swapped, and spread of scores over countries.", SCORE,
+             rows=("label", "system")),
         Listing(Select("training/f1", ("systems",), exact=True), "F1 with changed training texts "
-                "minus F1 as given.", DIFFERENCE, ("label", "system", "against", "value", "p", "n"),
-                "Difference"),
+                "minus F1 with the texts as given.", DIFFERENCE,
+                ("label", "system", "against", "value", "p", "n"), "Difference"),
         Say((_replaced,)),
         Stored("head-confusion", "Risk by raters (rows) and by each head.", STORED, folded=True),
         Stored("heads", "Thresholds and sizes.", STORED, folded=True),
@@ -599,7 +592,7 @@ def delicate() -> Question:
         ),
         no="No clear evidence that some delicate texts are missed more than others.",
         possible="Could still be {bound}.",
-        changes=(_unlabeled, _raters),
+        changes=(unlabeled_texts, _raters),
         inspect="Read the delicate texts that {systems} miss, retrain, and run the audit again.",
         sections=SECTIONS,
         tautologies=tautologies,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal
-
-from pydantic import Field
+from typing import Any, ClassVar
 
 from ombud.audits.plan import Plan
 from ombud.audits.presets import Options, Preset, Tagger
 from ombud.data.dataset import Dataset
 from ombud.data.frames import has_columns
 from ombud.errors import PlanError
+from ombud.questions.suppression.options import SuppressionOptions
 from ombud.registry import preset
 from ombud.text.tagging import (
     IdentityTagger,
@@ -23,57 +21,6 @@ from ombud.text.tagging import (
     texts_of,
     with_stated,
 )
-
-
-class SuppressionOptions(Options):
-    """The options of preset *suppression*."""
-
-    registered_name: ClassVar[str] = "preset 'suppression'"
-
-    mode: Literal["whole-word", "published"] = "whole-word"
-    """How terms are matched: ``whole-word``, or ``published`` as the code of the paper matches."""
-    terms: str = "terms-identity@1"
-    """The term list, one of those that ombud ships."""
-    path: Path | str = ""
-    """A file with your own terms, used instead of `terms`."""
-    groups: Literal["given", "tagged"] = "given"
-    """``given``: groups in the data stay, and texts of data sets without groups are tagged;
-    ``tagged``: all texts are tagged."""
-    punctuation: dict[str, str] = Field(default_factory=dict)
-    """In published mode, the characters that become spaces, by data set, as in
-    ``{"openai-1680" = ".,#"}``; those of the paper's code where a data set is not listed."""
-    sub_identities: bool = False
-    """Whether each sub-identity (``non-christian/muslim``) is audited as a group as well."""
-    smallest_intersection: int = Field(default=200, ge=2)
-    """The smallest number of texts for which a pair of groups is audited."""
-    events: int = Field(default=5, ge=1)
-    """The smallest number of flagged texts for which a ratio is computed and a group is ranked."""
-    outcome: Literal["flagged", "refused", "either"] = "flagged"
-    """What counts: ``flagged``; ``refused``, for language models that decline to answer acceptable
-    prompts (over-refusal); or ``either``."""
-    instability: bool = False
-    """Whether to measure how often repeating a query changes the decision; needs texts that were
-    queried repeatedly."""
-    scores: bool = True
-    """Whether suppression of median scores is measured as well."""
-    categories: tuple[str, ...] = ()
-    """The score categories that count; all categories where none is named."""
-    regressions: bool = False
-    """Whether to regress correct flags and scores on groups, slurs, text type and word count; needs
-    ``pip install 'ombud[regress]'``."""
-    before: str = ""
-    """The earlier version of a system, to test its drift; needs `after`."""
-    after: str = ""
-    """The later version of that system."""
-    old: str = ""
-    """The moderator in use, to report whose decisions a replacement would change; needs `new`."""
-    new: str = ""
-    """The moderator that is to replace it."""
-    match: Literal["flag-rate", "false-positive-rate", "none"] = "false-positive-rate"
-    """How the threshold of the new moderator is set: to flag as many acceptable texts
-    (``false-positive-rate``), as many of all texts (``flag-rate``), or unchanged (``none``)."""
-    pages: bool = False
-    """Whether the report has a page for each group."""
 
 
 def _options(plan: Plan) -> SuppressionOptions:
@@ -88,8 +35,6 @@ def tag_texts(plan: Plan, data: Dataset) -> Dataset:
     """
     options = _options(plan)
     texts_of(data, "preset 'suppression'")
-    if options.punctuation and options.mode != "published":
-        raise PlanError("preset 'suppression': punctuation is for mode = \"published\" alone")
     given = with_stated(data if options.groups == "given" else replace(data, text_groups=None))
     whole = not options.sub_identities and bool(stated_texts(given).all())
     if given.text_groups is not None and whole:
@@ -206,12 +151,8 @@ def _analyses(
     if options.regressions:
         names = ["flag-regression", *(["score-regression"] if options.scores else [])]
         result += [{"name": name, **listed, "mode": options.mode} for name in names]
-    if bool(options.before) != bool(options.after):
-        raise PlanError("preset 'suppression': drift needs both options, before and after")
     if options.before:
         result.append({"name": "drift", "before": options.before, "after": options.after})
-    if bool(options.old) != bool(options.new):
-        raise PlanError("preset 'suppression': a migration needs both options, old and new")
     if options.old:
         pair = {"old": options.old, "new": options.new, "match": options.match}
         result.append({"name": "migration", **pair})

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -14,28 +14,29 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, fdtrc
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_in
+from ombud.audits.presets import Options
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Vocabulary
 from ombud.errors import require
 from ombud.metrics.engine.estimate import correct
 from ombud.metrics.engine.text_rows import max_score, was_flagged
+from ombud.questions.suppression.options import SuppressionOptions
 from ombud.registry import analysis
 from ombud.stats.estimate import Estimate
+from ombud.text.identity import TagMode
 from ombud.text.tagging import tags_of, terms_of, texts_of
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
     from ombud.data.texts import Texts
     from ombud.metrics.engine.estimator import Settings
-    from ombud.text.identity import TagMode
 
 
-@dataclass(frozen=True)
-class _Regression(Analysis):
-    terms: str = "terms-identity@1"
-    path: Path | str = ""
-    mode: Literal["whole-word", "published"] = "whole-word"
+class _Regression(Options, Analysis):
+    terms: str = SuppressionOptions.field("terms")
+    path: Path | str = SuppressionOptions.field("path")
+    mode: TagMode = SuppressionOptions.field("mode")
     title: ClassVar[str]
     logistic: ClassVar[bool]
 
@@ -70,7 +71,6 @@ class _Regression(Analysis):
 
 
 @analysis("flag-regression")
-@dataclass(frozen=True)
 class FlagRegression(_Regression):
     r"""Odds that a flag matches the truth, by logistic regression on what a text is.
 
@@ -86,11 +86,6 @@ class FlagRegression(_Regression):
     - **Undefined**: with complete separation, or when every flag is right (or wrong).
     - **Does not capture**: causes; an odds ratio is conditional on the other columns, and mixes
       wrong flags with missed ones.
-
-    Parameters
-    ----------
-    terms, path, mode
-        How texts are tagged: a term list of ombud, or a file, and how terms match.
     """
 
     title: ClassVar[str] = "odds of a right flag"
@@ -103,7 +98,6 @@ class FlagRegression(_Regression):
 
 
 @analysis("score-regression")
-@dataclass(frozen=True)
 class ScoreRegression(_Regression):
     r"""Scores of texts that should not be flagged, by linear regression on what a text is.
 
@@ -115,11 +109,6 @@ class ScoreRegression(_Regression):
     - **Undefined**: for systems without scores.
     - **Does not capture**: causes, or effects that are not additive; scores of two systems are not
       on one scale.
-
-    Parameters
-    ----------
-    terms, path, mode
-        How texts are tagged: a term list of ombud, or a file, and how terms match.
     """
 
     title: ClassVar[str] = "change of score"

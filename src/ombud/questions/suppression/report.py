@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ombud.questions.suppression.tag_validation import KEY, POOR, measured_quality
-from ombud.questions.tautologies import tautologies
+from ombud.questions.suppression.texts import KEY, POOR, measured_quality
+from ombud.questions.tautologies import tagged, tautologies
 from ombud.registry import question
-from ombud.report.blocks import Strong
 from ombud.report.context import Context, Select
 from ombud.report.display import joined, shorten
-from ombud.report.model import Block, Text, plain, status_of
+from ombud.report.model import Block, Strong, Text, plain, status_of
 from ombud.report.numbers import COUNT, POINTS, RATIO, SCORE, SHARE, Scale, percent
-from ombud.report.question import Phrase, Question
+from ombud.report.question import Phrase, Question, unlabeled_texts
 from ombud.report.show import MARKS, Alert, Detail, Listing, Matrix, Say, Spread, Stored, part
 from ombud.stats.estimate import Estimate
 from ombud.text.tagging import STATED
@@ -73,15 +72,6 @@ def _both_rates(e: Estimate) -> tuple[float | None, float | None]:
 # -- Sentences. Each says one thing, or returns None where there is nothing to say.
 
 
-def _unlabeled(context: Context) -> Text | None:
-    facts = context.result.card.facts
-    texts, unknown = facts.get("texts"), facts.get("label_unknown")
-    if not (isinstance(texts, int) and isinstance(unknown, int) and texts):
-        return None
-    share = unknown / texts
-    return (f"{percent(share)} of texts have no label.",) if share >= _LARGE else None
-
-
 def _undecided(context: Context) -> Text | None:
     shares = [e for e in context.find(MISSING) if not e.group and (e.value or 0.0) >= _LARGE]
     if not shares:
@@ -124,7 +114,10 @@ def _no_ratio(context: Context) -> Text | None:
         f"{POINTS.evidence(e)})"
         for e in gaps
     ]
-    lead = "A ratio needs more flags than a difference. By the difference of rates, also clear: "
+    lead = (
+        "These groups have too few flags for a ratio, but their rates differ significantly from "
+        "those of other texts: "
+    )
     return (f"{lead}{joined(said)}.",)
 
 
@@ -139,8 +132,8 @@ def _uneven(context: Context) -> Sequence[Text]:
     if not gaps:
         return ()
     lead = (
-        "Refusals and errors do not affect all groups alike, so the rates compare different texts. "
-        "Difference from texts outside the group:",
+        "Refusals and errors affect some groups more than others, so their rates are based on "
+        "different texts. Difference from texts outside the group:",
     )
     names = context.names
     return (
@@ -158,8 +151,8 @@ def _in_no_group(context: Context) -> Text | None:
         return None
     whole = table.filter(table["kind"] == "all").row(0, named=True)
     return (
-        f"{whole['no_group']:,} of {whole['texts']:,} texts mention no group. They count among all "
-        "texts, and in no group.",
+        f"{whole['no_group']:,} of {whole['texts']:,} texts mention no group. They count as part "
+        "of all texts.",
     )
 
 
@@ -167,23 +160,15 @@ def _stated(context: Context) -> tuple[str, ...]:
     return tuple(filter(None, str(context.result.card.facts.get(STATED, "")).split("\n")))
 
 
-def _tagged(context: Context) -> bool:
-    """Return whether any group of the audit was found by its terms."""
-    stated, sizes = _stated(context), context.table("set-sizes")
-    if sizes is None or not stated:
-        return not stated
-    return bool(set(sizes.filter(sizes["kind"] == "set")["name"].to_list()) - set(stated))
-
-
 def _tagging(context: Context) -> Text | None:
     if context.table("identity-tag-counts") is None:
         return None
-    stated, tagged = _stated(context), _tagged(context)
+    stated, by_terms = _stated(context), tagged(context.result)
     parts = []
     if stated:
-        where = f" of {joined([shorten(name, 40) for name in stated])}" if tagged else ""
+        where = f" of {joined([shorten(name, 40) for name in stated])}" if by_terms else ""
         parts.append(f"The data itself states the groups{where}.")
-    if tagged:
+    if by_terms:
         mode = (
             "as published"
             if context.result.plan.options.get("mode") == "published"
@@ -204,7 +189,7 @@ def _tagging(context: Context) -> Text | None:
 
 def _poor(context: Context) -> Sequence[Text]:
     """Warn of groups whose term list misses most mentions."""
-    if context.table("identity-tag-counts") is None or not _tagged(context):
+    if context.table("identity-tag-counts") is None or not tagged(context.result):
         return ()
     recalls = [e for e in context.find(AGREEMENT[0]) if e.value is not None]
     where = "the texts whose groups are stated"
@@ -338,7 +323,7 @@ class GroupPages:
             members = plain((context.names.members(group),))
             listing = Listing(
                 EVERYTHING,
-                f"All numbers about {members}.",
+                f"All estimates for {members}.",
                 SCORE,
                 ("system", "metric", "label", "against", "value", "n"),
                 keep=lambda e, group=group: e.group == group,  # type: ignore[misc]
@@ -349,8 +334,12 @@ class GroupPages:
 
 
 BEFORE, AFTER = Detail("Before", "before", SHARE), Detail("After", "after", SHARE)
-MOVES = (BEFORE, AFTER, Detail("Newly flagged", "up"), Detail("No longer", "down"))
-LARGEST = (Detail("Group", "group", None), Detail("Ranked", "ranked"), Detail("Not", "not_ranked"))
+MOVES = (BEFORE, AFTER, Detail("Newly flagged", "up"), Detail("No longer flagged", "down"))
+LARGEST = (
+    Detail("Group", "group", None),
+    Detail("Groups ranked", "ranked"),
+    Detail("Not ranked", "not_ranked"),
+)
 NUMBER = ("value", "p", "n")
 
 PHRASE = Phrase(
@@ -380,13 +369,18 @@ SECTIONS = (
         Say((_no_ratio,)),
         Listing(
             WORST,
-            "The group flagged most, of all texts and in each part; its confidence interval allows "
-            "for having chosen the largest.",
+            "The group flagged most, among all texts and in each part; its confidence interval "
+            "allows for having chosen the largest.",
             RATIO,
             ("system", "label", *LARGEST, "value", "n"),
         ),
         Matrix(OUTSIDE, "The same ratio against texts outside the group.", RATIO, folded=True),
-        Matrix(POOLED, "Pooled: noisy ratios are drawn towards the others.", RATIO, folded=True),
+        Matrix(
+            POOLED,
+            "Partially pooled: imprecise ratios are shrunk toward those of other groups.",
+            RATIO,
+            folded=True,
+        ),
     ),
     part(
         "False-positive rates",
@@ -399,7 +393,7 @@ SECTIONS = (
             ("label", "system", "against", *NUMBER),
             "Difference",
         ),
-        Matrix(INSTABILITY, "Probability that two answers about the same text differ.", SHARE),
+        Matrix(INSTABILITY, "Probability that two decisions on the same text differ.", SHARE),
     ),
     part(
         "What changes with the new moderator",
@@ -527,7 +521,7 @@ def suppression() -> Question:
         ),
         no="No clear evidence that acceptable texts about some groups are {flagged} more.",
         possible="Could still be up to {bound} as often.",
-        changes=(_unlabeled, _undecided, _terms),
+        changes=(unlabeled_texts, _undecided, _terms),
         inspect="Read the acceptable texts that {systems} {flagged}, change what causes it, and "
         "run the audit again.",
         words=_words,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, needed
+from ombud.audits.presets import Options
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.metrics.engine.estimate import correct
-from ombud.questions.warnings.histograms import histograms
+from ombud.questions.warnings.distribution import histograms
 from ombud.registry import analysis
 from ombud.rng import generator
 from ombud.stats.estimate import Estimate
@@ -90,8 +91,7 @@ def shift_bounds(values: Floats, states: NDArray[np.int8]) -> tuple[Floats, Floa
 
 
 @analysis("popularity-shift")
-@dataclass(frozen=True)
-class PopularityShift(Analysis):
+class PopularityShift(Options, Analysis):
     r"""Mean popularity of items with a label minus that of items without it, for every label.
 
     .. math:: \frac{1}{|Y|} \sum_{i \in Y} x_i - \frac{1}{|N|} \sum_{i \in N} x_i
@@ -108,15 +108,6 @@ class PopularityShift(Analysis):
       table has the difference if all unknowns were *no*, if all were *yes*, and the least and
       greatest difference that any truth about them allows.
 
-    Parameters
-    ----------
-    popularity
-        ``mean-rating``, ``count``, or ``auto``: the former where there are ratings.
-    permutations
-        How many are drawn for each label.
-    bins
-        Bins of the histograms with and without each label.
-
     References
     ----------
     Kovacs, Kazemian, Chee and Dean, *Datasets for Navigating Sensitive Topics in Recommendation
@@ -124,8 +115,11 @@ class PopularityShift(Analysis):
     """
 
     popularity: Literal["auto", "count", "mean-rating"] = "auto"
-    permutations: int = 10_000
-    bins: int = 20
+    """``mean-rating``, ``count``, or ``auto``: the mean rating where there are ratings."""
+    permutations: int = Field(default=10_000, ge=1)
+    """The number of permutations drawn for each label."""
+    bins: int = Field(default=20, ge=1)
+    """The number of bins of the histograms with and without each label."""
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return the shift and the effect size of every label."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 from scipy import sparse
 
 from ombud.audits.analysis import Analysis, AnalysisResult, Context, needed
+from ombud.audits.presets import Options
 from ombud.data.exclusions import Exclusion
 from ombud.data.interactions import Interactions
-from ombud.errors import PlanError
 from ombud.metrics.engine.estimate import correct
 from ombud.registry import analysis
 from ombud.rng import generator
@@ -60,8 +60,7 @@ def two_sides(
 
 
 @analysis("user-preference")
-@dataclass(frozen=True)
-class UserPreference(Analysis):
+class UserPreference(Options, Analysis):
     """Share of users who rate items with a label higher than items without it, and lower.
 
     For each of a random sample of users, the mean rating of items known to have the label and of
@@ -75,28 +74,18 @@ class UserPreference(Analysis):
     - **Does not capture**: which items users chose to meet. Without ratings, the comparison is
       mostly about how common the label is.
 
-    Parameters
-    ----------
-    sample
-        How many users are drawn; all if there are fewer.
-    permutations
-        Sign flips for the p-value.
-    labels
-        Only these labels; default, all.
-
     References
     ----------
     Kovacs, Kazemian, Chee and Dean (2025), *Datasets for Navigating Sensitive Topics in
     Recommendation Systems*, section 4 (its text and its figure caption name opposite directions).
     """
 
-    sample: int = 1000
-    permutations: int = 10_000
+    sample: int = Field(default=1000, ge=1)
+    """The number of users that are drawn; all users where there are fewer."""
+    permutations: int = Field(default=10_000, ge=1)
+    """The number of random sign flips for the p-value."""
     labels: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.sample < 1:
-            raise PlanError(f"sample is {self.sample}; at least 1 user is needed")
+    """The labels to test; all by default."""
 
     def analyze(self, context: Context) -> AnalysisResult:
         """Return both shares and the mean difference of every label."""

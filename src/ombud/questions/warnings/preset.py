@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import AliasChoices, Field
 
 from ombud import registry
 from ombud.audits.load import load_data
@@ -20,16 +18,13 @@ from ombud.data.frames import has_columns, open_frame
 from ombud.data.ids import Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
-from ombud.questions.warnings.amplification.options import Form
-from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
+from ombud.questions.warnings.amplification.tally import UnknownLabels
+from ombud.questions.warnings.options import WarningsOptions
 from ombud.registry import preset
 from ombud.rng import generator
 from ombud.systems.base import Recommender
 from ombud.taxonomy import load_taxonomy
 from ombud.tuning.tuning import with_tuned
-
-Trained = Literal["Random", "TopPop", "TopPop damped", "SVD", "ALS"]
-"""The recommenders that the preset can train."""
 
 _MODELS: dict[str, dict[str, Any]] = {
     "Random": {"type": "random"},
@@ -41,56 +36,6 @@ _MODELS: dict[str, dict[str, Any]] = {
 }
 _SEEDED = frozenset({"random", "svd", "implicit-als"})
 _RERANKERS = {"avoid-list": "avoid list", "calibrated": "calibrated"}
-
-
-class WarningsOptions(Options):
-    """The options of preset *warnings*."""
-
-    registered_name: ClassVar[str] = "preset 'warnings'"
-
-    k: int = Field(default=100, ge=1)
-    """The number of recommendations per user that amplification counts."""
-    accuracy_at: tuple[int, ...] = (10, 50, 100)
-    """The list lengths at which accuracy is measured."""
-    feedback: Literal["auto", "explicit", "implicit"] = "auto"
-    """``explicit`` (ratings), ``implicit``, or ``auto``: inspect the data. State it for a large
-    source: inspecting means reading the source twice."""
-    trained: tuple[Trained, ...] | None = None
-    """The recommenders to train, beside those of the plan: ``Random``, ``TopPop``, ``TopPop
-    damped`` (a few high ratings do not make an item popular), ``SVD``, ``ALS``. If the plan names
-    no system, the default is Random, TopPop and SVD (ratings) or ALS (no ratings)."""
-    forms: tuple[Form, ...] = ("mean", "median", "ratio-of-means", "log-ratio")
-    """How amplification is averaged over users, as in the metric ``amplification``."""
-    smoothing: Smoothing = "imaginary-item"
-    """What is done for users whose history lacks a label, as in the metric ``amplification``."""
-    unknown: UnknownLabels | None = None
-    """The older name of ``unlabeled`` under ``[data]``: ``no``, or ``exclude`` for ``unknown``.
-    ``yes`` counts every unknown label as present."""
-    bounds: bool = True
-    """Whether the bounds for unknown labels are computed."""
-    users: int = Field(default=1000, ge=1)
-    """The number of users that are sampled, where the plan has no `sample`."""
-    accuracy_users: Literal["sample", "all"] = "sample"
-    """``all``: report precision, recall and F1 for all users beside those of the sample."""
-    second_training: bool = False
-    """Whether systems are trained a second time, on all interactions, to report their amplification
-    and RMSE as well (analysis ``second-training``)."""
-    item_share: float | None = Field(default=None, gt=0, le=1)
-    """The share of items, drawn at random, that the audit is restricted to, such as 0.1; ombud
-    counts what this excludes."""
-    roll_up: str = ""
-    """A taxonomy (``warnings-ao3@1``) under whose parent categories labels are combined."""
-    tuned: Path | str = ""
-    """A folder of ``ombud tune``, or a folder of such folders: models take the parameters found
-    there, unless the plan states its own."""
-    rerankers: tuple[dict[str, Any], ...] = Field(
-        default=(), validation_alias=AliasChoices("rerankers", "remedies")
-    )
-    """Rerankers to audit, each a table with `type` (``avoid-list`` or ``calibrated``), the name of
-    the system it reranks (`of`), and its arguments, such as ``labels``. Each adds a system, such as
-    ``SVD + avoid list``; its cost is the paired difference from the system itself. An avoid list
-    for all users is also checked for items that pass it. A list that a reranker empties has zero
-    accuracy."""
 
 
 @preset("warnings")

@@ -89,16 +89,8 @@ def add_to_bins(
 ) -> None:
     """Add terms of units to the sums of their bins, in place, for everyone and for each group.
 
-    Parameters
-    ----------
-    sums
-        Bins x groups x width.
-    bins
-        The bin of each unit.
-    columns
-        For each group, the units that are in it.
-    terms
-        Units x width.
+    `sums` is bins x groups x width, `terms` units x width; `bins` has the bin of each unit, and
+    `columns` for each group the units that are in it.
     """
     groups = sums.shape[1]
     place = np.concatenate([bins[inside] * groups + g for g, inside in enumerate(columns)])
@@ -115,27 +107,17 @@ def _no_counts() -> npt.NDArray[np.int64]:
 
 @dataclass(eq=False)
 class BinnedReplicates(Replicates):
-    """Replicates of sums by bin.
+    """Replicates of sums by bin."""
 
-    Parameters
-    ----------
-    sums
-        Bins x groups x samples x (terms, weight).
-    column_sums
-        Groups x samples x columns of the statistic: sums over units that contribute.
-    above_zero
-        Groups x samples x columns: how many units lie above zero in a column.
-    either
-        For pairs of groups of one sample: how many units contribute to one of them.
-    rates
-        What tests of rates need, where the samples are rates.
-    """
-
+    # Bins x groups x samples x (terms, weight).
     sums: Floats = field(default_factory=lambda: np.empty((0, 0, 0, 0)))
+    # Groups x samples x columns of the statistic: sums over units that contribute.
     column_sums: Floats = field(default_factory=lambda: np.empty((0, 0, 0)))
+    # Groups x samples x columns: how many units lie above zero in a column.
     above_zero: npt.NDArray[np.int64] = field(default_factory=_no_counts)
+    # For pairs of groups of one sample: how many units contribute to one of them.
     either: dict[tuple[int, int], npt.NDArray[np.int64]] = field(default_factory=dict)
-    rates: RateSums | None = None
+    rates: RateSums | None = None  # what tests of rates need, where the samples are rates
 
     def leave_out(self, s: int, g: int = 0) -> Left | None:
         """Return the statistic without each bin, and which bins hold units that contribute."""

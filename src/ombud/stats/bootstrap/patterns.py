@@ -25,26 +25,16 @@ _MOST = 46_000
 
 @dataclass(eq=False)
 class PatternReplicates(Replicates):
-    """Replicates of kinds of units, which also tell what leaving one unit out changes.
+    """Replicates of kinds of units, which also tell what leaving one unit out changes."""
 
-    Parameters
-    ----------
-    terms
-        Kinds x width: what one unit of a kind adds to each sum.
-    counts
-        How many units are of each kind.
-    member
-        Kinds x groups.
-    stack
-        Which terms make which sample.
-    first
-        The first unit of each kind.
-    """
-
+    # Kinds x width: what one unit of a kind adds to each sum.
     terms: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    # How many units are of each kind.
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    # Kinds x groups.
     member: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty((0, 0), dtype=np.bool_))
-    stack: Stack | None = None
+    stack: Stack | None = None  # which terms make which sample
+    # The first unit of each kind.
     first: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     _without: dict[tuple[int, int], Left] = field(default_factory=dict)
 
@@ -174,11 +164,6 @@ class _KindsDrawn:
 
     A draw of a multinomial takes one binomial for each kind. Most kinds may have a unit or two:
     those are one kind together, whose units are then drawn one by one.
-
-    Parameters
-    ----------
-    counts
-        How many units are of each kind.
     """
 
     def __init__(self, counts: npt.NDArray[np.int64]) -> None:

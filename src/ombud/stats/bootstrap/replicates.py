@@ -25,27 +25,16 @@ _AT_ZERO = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A two-sided test of a null value.
-
-    Parameters
-    ----------
-    p
-        The p-value; NaN without a test.
-    statistic, df
-        Distance from the null in standard errors, and the degrees of freedom of its reference.
-    error
-        How the standard error was found.
-    reason
-        Why there is no test; empty otherwise.
-    """
+    """A two-sided test of a null value."""
 
     __test__ = False  # not a test case
 
-    p: float
+    p: float  # the p-value; NaN without a test
+    # Distance from the null in standard errors, and the degrees of freedom of its reference.
     statistic: float
     df: float
-    error: str
-    reason: str = ""
+    error: str  # how the standard error was found
+    reason: str = ""  # why there is no test; empty otherwise
 
 
 def _no_moments() -> None:
@@ -54,36 +43,19 @@ def _no_moments() -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResampledStatistic:
-    """A number with its replicates.
+    """A number with its replicates."""
 
-    Parameters
-    ----------
-    point
-        The number; NaN when undefined.
-    draws
-        Its replicates; NaN where undefined.
-    n
-        Independent units that contribute.
-    smallest_n
-        Units of its smallest part, which sets the degrees of freedom of tests.
-    leave_one_out
-        Finds leave-one-out values and who contributes; None when that takes too long.
-    log
-        Whether tests work on the log scale (ratios).
-    shift
-        Added before the logarithm is taken: 1 for a ratio of which 1 was subtracted.
-    moments
-        Finds the moments of leave-one-out values and of how many units they are; None when only
-        `leave_one_out` can tell.
-    """
-
-    point: float
-    draws: Floats
-    n: int
-    smallest_n: int
+    point: float  # the number; NaN when undefined
+    draws: Floats  # its replicates; NaN where undefined
+    n: int  # Independent units that contribute
+    smallest_n: int  # Units of its smallest part, which sets the degrees of freedom of tests
+    # Finds leave-one-out values and who contributes; None when that takes too long.
     leave_one_out: Callable[[], tuple[Floats, npt.NDArray[np.bool_]] | None]
-    log: bool = False
+    log: bool = False  # whether tests work on the log scale (ratios)
+    # Added before the logarithm is taken: 1 for a ratio of which 1 was subtracted.
     shift: float = 0.0
+    # Finds the moments of leave-one-out values and of how many units they are; None when only
+    # `leave_one_out` can tell.
     moments: Callable[[], tuple[Floats, int] | None] = _no_moments
 
     @property
@@ -334,24 +306,14 @@ class Sample:
 
 @dataclass(eq=False)
 class Replicates:
-    """Every sample in every group, with its replicates.
+    """Every sample in every group, with its replicates."""
 
-    Parameters
-    ----------
-    samples, design
-        What was resampled.
-    point
-        The statistics, shape (samples, groups); NaN where undefined.
-    draws
-        Their replicates, shape (replicates, samples, groups); NaN where undefined.
-    n
-        Contributing independent units (clusters when clustered), shape (samples, groups).
-    """
-
+    # What was resampled.
     samples: tuple[Sample, ...]
     design: Design
-    point: Floats
-    draws: Floats
+    point: Floats  # the statistics, shape (samples, groups); NaN where undefined
+    draws: Floats  # their replicates, shape (replicates, samples, groups); NaN where undefined
+    # Contributing independent units (clusters when clustered), shape (samples, groups).
     n: npt.NDArray[np.int64]
     _deferred: list[tuple[list[int], Callable[[], Floats]]] = field(default_factory=list)
     _accelerations: Floats | None = None
@@ -524,12 +486,7 @@ class Replicates:
     ) -> Contrast:
         """Return first minus (or over) second, resampled jointly.
 
-        Parameters
-        ----------
-        first, second
-            A sample and a group each.
-        how
-            ``"difference"`` or ``"ratio"``.
+        `first` and `second` are a sample and a group each.
         """
         return Contrast.of(self, first, second, how)
 

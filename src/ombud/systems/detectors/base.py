@@ -27,24 +27,14 @@ _CHUNK = 8192
 
 @dataclass(frozen=True)
 class Scores:
-    """What a detector says about texts.
+    """What a detector says about texts."""
 
-    Parameters
-    ----------
-    outputs
-        Texts x outputs of the model; of windows the mean, where a text has several.
-    windows
-        In how many windows each text was read; 1 where it was read whole.
-    cut
-        Scores of the first window alone, as published detectors do; equal where `windows` is 1.
-    highest
-        The highest score of any window.
-    """
-
+    # Texts x outputs of the model; of windows the mean, where a text has several.
     outputs: NDArray[np.float64]
-    windows: NDArray[np.int64]
+    windows: NDArray[np.int64]  # in how many windows each text was read; 1 where it was read whole
+    # Scores of the first window alone, as published detectors do; equal where `windows` is 1.
     cut: NDArray[np.float64]
-    highest: NDArray[np.float64]
+    highest: NDArray[np.float64]  # the highest score of any window
 
 
 @dataclass(kw_only=True)

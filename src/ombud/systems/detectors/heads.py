@@ -149,18 +149,10 @@ def _sigmoid(values: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class LinearHead:
-    """A linear model on features: outputs = features x weights + intercept.
+    """A linear model on features: outputs = features x weights + intercept."""
 
-    Parameters
-    ----------
-    weights
-        Features x outputs.
-    intercept
-        One value for each output.
-    """
-
-    weights: NDArray[np.float32]
-    intercept: NDArray[np.float32]
+    weights: NDArray[np.float32]  # Features x outputs
+    intercept: NDArray[np.float32]  # one value for each output
 
 
 def fit_linear(
@@ -241,12 +233,7 @@ def best_threshold(
     All thresholds between two neighbouring scores decide alike; the middle is returned. Of equal
     F1 the highest threshold counts. To be called with validation texts, never with test texts.
 
-    Parameters
-    ----------
-    scores, truth
-        One entry a text.
-    weights
-        How often each text counts; None counts all once.
+    `weights` say how often each text counts; None counts all once.
 
     Examples
     --------

@@ -37,10 +37,9 @@ def _kinds() -> NDArray[np.int8]:
 
 @dataclass(frozen=True)
 class _Block:
-    codes: NDArray[np.uint32]
-    kinds: NDArray[np.int8]
-    begins: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    # What every kernel takes first: characters and their kinds, where each text begins and ends,
+    # and how long n-grams are (words; characters from, to).
+    given: tuple[Any, ...]
     longest: int
     room: int
 
@@ -71,7 +70,8 @@ def _block(texts: Sequence[str], words: int, low: int, high: int) -> _Block:
     ends = np.cumsum(sizes + 1) - 1
     # Each character begins at most one n-gram of each length, and each run adds two places.
     most = (sizes + 2) * (high - low + 1) * 2 + (sizes + 1) * words + 8
-    return _Block(codes, _kinds()[codes], ends - sizes, ends, int(most.max()), int(most.sum()))
+    given = (codes, _kinds()[codes], ends - sizes, ends, words, low, high)
+    return _Block(given, int(most.max()), int(most.sum()))
 
 
 @dataclass(kw_only=True)
@@ -143,16 +143,7 @@ class NgramDetector(Detector):
             raise PlanError(f"{len(texts)} texts and {len(classes)} ratings; expected as many")
         known, counts = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
         for part, block in _blocks(texts, self.words, self.low, self.high):
-            found, _ = emit(
-                block.codes,
-                block.kinds,
-                block.begins,
-                block.ends,
-                self.words,
-                self.low,
-                self.high,
-                block.room,
-            )
+            found, _ = emit(*block.given, block.room)
             hashes, times = np.unique(found, return_counts=True)
             both, index = np.unique(np.concatenate((known, hashes)), return_inverse=True)
             total = np.zeros(len(both), dtype=np.int64)
@@ -202,18 +193,7 @@ class NgramDetector(Detector):
         parts = []
         for _, block in _blocks(texts, self.words, self.low, self.high):
             values, features, sizes = count_features(
-                block.codes,
-                block.kinds,
-                block.begins,
-                block.ends,
-                self.words,
-                self.low,
-                self.high,
-                block.longest,
-                table,
-                slots,
-                self.idf,
-                block.room,
+                *block.given, block.longest, table, slots, self.idf, block.room
             )
             edges = np.concatenate(([0], np.cumsum(sizes)))
             shape = (len(sizes), len(self.hashes))
@@ -228,19 +208,7 @@ class NgramDetector(Detector):
         found = np.empty((len(texts), len(self.intercept)), dtype=np.float64)
         for part, block in _blocks(texts, self.words, self.low, self.high):
             found[part] = score_texts(
-                block.codes,
-                block.kinds,
-                block.begins,
-                block.ends,
-                self.words,
-                self.low,
-                self.high,
-                block.longest,
-                table,
-                slots,
-                self.idf,
-                self.weights,
-                self.intercept,
+                *block.given, block.longest, table, slots, self.idf, self.weights, self.intercept
             )
         return whole(self.head, found)
 
@@ -263,20 +231,10 @@ class NgramDetector(Detector):
         with np.load(folder / "weights.npz", allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in ("hashes", "idf", "weights", "intercept")}
         head: Head = common["head"]
-        shapes = {
-            "hashes": (len(found["hashes"]),),
-            "idf": (len(found["hashes"]),),
-            "weights": (len(found["hashes"]), head.outputs),
-            "intercept": (head.outputs,),
-        }
-        for name, shape in shapes.items():
+        size = len(found["hashes"])
+        shapes = {"idf": (size,), "weights": (size, head.outputs), "intercept": (head.outputs,)}
+        for name, shape in ({"hashes": (size,)} | shapes).items():
             if found[name].shape != shape:
                 raise ValueError(f"{name} has shape {found[name].shape}; expected {shape}")
-        types = {
-            "hashes": np.uint64,
-            "idf": np.float32,
-            "weights": np.float32,
-            "intercept": np.float32,
-        }
-        arrays_checked = {name: found[name].astype(types[name]) for name in found}
-        return cls(**common, **content, **arrays_checked)
+        checked = {name: found[name].astype(np.float32) for name in shapes}
+        return cls(**common, **content, hashes=found["hashes"].astype(np.uint64), **checked)

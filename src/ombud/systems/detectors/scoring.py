@@ -22,28 +22,18 @@ from ombud.text.documents import Columns, Damage, read_documents
 
 @dataclass(frozen=True)
 class ScoredFiles:
-    """What became of files of texts.
+    """What became of files of texts."""
 
-    Parameters
-    ----------
-    texts, flagged, long
-        How many texts there were, how many are delicate, and how many were read in windows.
-    cut_differs
-        Of the long ones, how many are decided otherwise when only their beginning is read.
-    exclusions
-        What was left out.
-    damaged
-        Files that could not be read to their end, or not all between, with the reason.
-    mended
-        What was read with replacement characters where bytes are not text, and how often.
-    """
-
+    # How many texts there were, how many are delicate, and how many were read in windows.
     texts: int
     flagged: int
     long: int
+    # Of the long ones, how many are decided otherwise when only their beginning is read.
     cut_differs: int
-    exclusions: tuple[Exclusion, ...]
+    exclusions: tuple[Exclusion, ...]  # what was left out
+    # Files that could not be read to their end, or not all between, with the reason.
     damaged: dict[str, str]
+    # What was read with replacement characters where bytes are not text, and how often.
     mended: dict[str, int]
 
 

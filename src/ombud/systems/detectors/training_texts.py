@@ -18,28 +18,18 @@ AgainstBias = Literal["gender-swap", "countries"]
 
 
 class TrainingTexts(NamedTuple):
-    """Texts to train on.
+    """Texts to train on."""
 
-    Parameters
-    ----------
-    texts, ratings
-        One entry each.
-    changed
-        How many texts were added or changed.
-    """
-
+    # One entry each.
     texts: list[str]
     ratings: NDArray[np.int64]
-    changed: int
+    changed: int  # how many texts were added or changed
 
 
 def with_swapped_copies(texts: Sequence[str], ratings: NDArray[np.int64]) -> TrainingTexts:
     """Return the texts, and a copy with the other gender of each that names one.
 
-    Parameters
-    ----------
-    texts, ratings
-        What would be trained on; a copy has the rating of its text.
+    A copy has the rating of its text.
 
     Examples
     --------
@@ -61,13 +51,6 @@ def with_other_countries(
     (*Chad*, not *chad*), also where they name a person or a bird: *Jordan*, *Turkey* at the start
     of a sentence. About half of such sentences become false by it (those that tell facts), so the
     texts serve for training and for nothing else.
-
-    Parameters
-    ----------
-    texts, ratings
-        What would be trained on.
-    seed
-        Chooses the other names.
 
     Examples
     --------

@@ -28,35 +28,19 @@ _PART = "checkpoint"
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a transformer is fine-tuned; the defaults are the paper's (for RoBERTa-base).
+    """How a transformer is fine-tuned; the defaults are the paper's (for RoBERTa-base)."""
 
-    Parameters
-    ----------
-    updates
-        Steps of the optimiser.
-    batch
-        Texts of one step.
-    at_once
-        Texts in memory at a time; gradients of a batch are added up, so this changes memory and
-        not the result (but for rounding).
-    learning_rate, weight_decay
-        Of AdamW.
-    length
-        Tokens after which a training text is cut, and the window of scoring.
-    save_every
-        Steps between two checkpoints.
-    seed
-        Of the order of texts and of dropout.
-    """
-
-    updates: int = 2_000
-    batch: int = 256
+    updates: int = 2_000  # Steps of the optimiser
+    batch: int = 256  # texts of one step
+    # Texts in memory at a time; gradients of a batch are added up, so this changes memory and not
+    # the result (but for rounding).
     at_once: int = 16
+    # Of AdamW.
     learning_rate: float = 5e-5
     weight_decay: float = 0.01
-    length: int = 512
-    save_every: int = 100
-    seed: int = 0
+    length: int = 512  # Tokens after which a training text is cut, and the window of scoring
+    save_every: int = 100  # Steps between two checkpoints
+    seed: int = 0  # of the order of texts and of dropout
 
     def __post_init__(self) -> None:
         for name in ("updates", "batch", "at_once", "length", "save_every"):

@@ -25,27 +25,15 @@ _REFUSAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The outcome of asking once about one text.
+    """The outcome of asking once about one text."""
 
-    Parameters
-    ----------
-    outcome
-        What became of the text.
-    score
-        Higher means more likely flagged; NaN when the service gives none.
-    categories
-        Score by category, as the service names them.
-    version
-        The model that answered, as the service reported it; empty when it does not say.
-    reason
-        Why there is no decision, in words.
-    """
-
-    outcome: Outcome
-    score: float = math.nan
+    outcome: Outcome  # what became of the text
+    score: float = math.nan  # Higher means more likely flagged; NaN when the service gives none
+    # Score by category, as the service names them.
     categories: Mapping[str, float] = field(default_factory=dict)
+    # The model that answered, as the service reported it; empty when it does not say.
     version: str = ""
-    reason: str = ""
+    reason: str = ""  # why there is no decision, in words
 
 
 def without_surrogates(text: str) -> str:
@@ -101,14 +89,7 @@ def highest_ratio(
 def decisions_of(ids: Any, answers: Sequence[Answer], repeats: int = 1) -> Decisions:
     """Return answers as decisions.
 
-    Parameters
-    ----------
-    ids
-        The id of each text.
-    answers
-        All texts asked for the first time, then all for the second time, and so on.
-    repeats
-        How many times each text was asked about.
+    Answers hold all texts asked for the first time, then all for the second time, and so on.
     """
     names = tuple(sorted({name for answer in answers for name in answer.categories}))
     matrix = None
@@ -136,13 +117,6 @@ def exclusions_of(answers: Sequence[Answer], notes: Sequence[str] = ()) -> tuple
 
     The most frequent reasons of each outcome are named, the others are counted together: a
     service may say something else each time. A note leaves out nothing, so its count is 0.
-
-    Parameters
-    ----------
-    answers
-        All answers of a run.
-    notes
-        What was noticed, in words.
 
     Examples
     --------

@@ -44,14 +44,7 @@ def in_chunks(
 ) -> NDArray[np.float32]:
     """Return the scores of many texts, some thousands at a time, to keep memory flat.
 
-    Parameters
-    ----------
-    score
-        Gives one row for each text.
-    texts
-        The texts.
-    width
-        Columns of the result; 0 for one score a text.
+    `score` gives one row for each text, of so many columns; a width of 0 is one score a text.
     """
     parts = [
         np.asarray(score(list(texts[at : at + CHUNK])), dtype=np.float32)

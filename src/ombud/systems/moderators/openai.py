@@ -132,10 +132,7 @@ def thresholds_from_replies(
     The category's threshold lies between the two; None where no reply shows that side. A
     category whose two bounds are the wrong way round has no single threshold.
 
-    Parameters
-    ----------
-    replies
-        Raw replies of one model, such as an answer cache keeps.
+    The replies are raw, of one model, such as an answer cache keeps.
     """
     low: dict[str, float] = {}
     high: dict[str, float] = {}

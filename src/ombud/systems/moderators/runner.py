@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from ombud.data.decisions import Decisions, Outcome
-from ombud.http.backlog import IN_FLIGHT, Backlog
-from ombud.http.dispatch import Dispatcher, Endpoint
+from ombud.data.texts import Texts
+from ombud.http.dispatch import IN_FLIGHT, Backlog, Dispatcher, Endpoint
 from ombud.http.pace import RunSettings
 from ombud.http.store import AnswerStore, Call, Key, hash_of
+from ombud.systems.base import Progress
 from ombud.systems.moderators.answers import (
     Answer,
     decisions_of,
@@ -22,10 +23,6 @@ from ombud.systems.moderators.answers import (
     without_surrogates,
 )
 from ombud.systems.quote import CostQuote, Price, least_seconds
-
-if TYPE_CHECKING:
-    from ombud.data.texts import Texts
-    from ombud.systems.base import Progress
 
 
 @runtime_checkable
@@ -88,26 +85,14 @@ def read_reply(asker: Asker, status: int, body: bytes) -> Answer:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What came of a run.
+    """What came of a run."""
 
-    Parameters
-    ----------
-    decisions
-        One outcome for each text and repeat.
-    reasons
-        Why a row is no decision, in the order of the decisions; empty for decisions.
-    estimate
-        What was expected before.
-    asked
-        Questions answered in this run.
-    notices
-        What a reader of the decisions should know, in words.
-    """
-
-    decisions: Decisions
+    decisions: Decisions  # one outcome for each text and repeat
+    # Why a row is no decision, in the order of the decisions; empty for decisions.
     reasons: tuple[str, ...]
-    estimate: CostQuote
-    asked: int
+    estimate: CostQuote  # what was expected before
+    asked: int  # Questions answered in this run
+    # What a reader of the decisions should know, in words.
     notices: tuple[str, ...] = field(default=())
 
 
@@ -181,17 +166,7 @@ def _fault_of(text: str, max_bytes: int) -> str | None:
 
 
 class Runner:
-    """Asks one service about texts.
-
-    Parameters
-    ----------
-    asker
-        The service.
-    cache
-        The file that holds its answers.
-    settings
-        How to ask.
-    """
+    """Asks one service about texts."""
 
     def __init__(self, asker: Asker, cache: Path, settings: RunSettings | None = None) -> None:
         self.asker = asker

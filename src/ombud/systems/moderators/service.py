@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from ombud.data.decisions import Outcome
+from ombud.data.decisions import Decisions, Outcome
+from ombud.data.texts import Texts
 from ombud.errors import PlanError
 from ombud.http.dispatch import TRY_AGAIN, ReplyStatus
 from ombud.http.keys import check_address, normal_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import default_path
-from ombud.systems.base import Moderator
+from ombud.systems.base import Moderator, Progress
 from ombud.systems.moderators.answers import (
     Answer,
     error,
@@ -27,12 +28,6 @@ from ombud.systems.moderators.answers import (
 )
 from ombud.systems.moderators.runner import Runner, RunReport, read_reply
 from ombud.systems.quote import CostQuote, Price
-
-if TYPE_CHECKING:
-    from ombud.data.decisions import Decisions
-    from ombud.data.texts import Texts
-    from ombud.systems.base import Progress
-
 
 _LARGEST_SCORE = 3.4e38  # of the 32 bits in which scores are kept
 _STOP = {
@@ -46,41 +41,26 @@ _STOP = {
 
 @dataclass(kw_only=True)
 class Service(Moderator):
-    """A moderation service that is asked over HTTP.
-
-    Parameters
-    ----------
-    name
-        The system's name in messages and reports; default, the name it is registered under.
-    base_url
-        The service's address; another one for a proxy or a compatible server. The key goes only
-        to the service's own host, to this machine, or to hosts named in ``OMBUD_KEY_HOSTS``.
-    key_env
-        The environment variable that holds the key; empty for none.
-    cache
-        The file of answers; default ``moderators.sqlite`` in ``$OMBUD_CACHE`` or ``.ombud``.
-    run
-        Pace, patience, repeats, budget.
-    edition
-        A date or word of your own. A service that changes under the same model name is asked
-        again, text by text, when the edition is another: that is how drift is measured.
-    price
-        For the estimate.
-    max_bytes
-        The longest text that is sent; a longer one is an error with that reason.
-    """
+    """A moderation service that is asked over HTTP."""
 
     is_service: ClassVar[bool] = True
     own_host: ClassVar[str] = ""
     known_categories: ClassVar[tuple[str, ...]] = ()
 
+    # The system's name in messages and reports; default, the name it is registered under.
     name: str = ""
+    # The service's address; another one for a proxy or a compatible server. The key goes only to
+    # the service's own host, to this machine, or to hosts named in ``OMBUD_KEY_HOSTS``.
     base_url: str = ""
-    key_env: str = ""
+    key_env: str = ""  # the environment variable that holds the key; empty for none
+    # The file of answers; default ``moderators.sqlite`` in ``$OMBUD_CACHE`` or ``.ombud``.
     cache: Path | None = None
+    # A date or word of your own. A service that changes under the same model name is asked again,
+    # text by text, when the edition is another: that is how drift is measured.
     edition: str = ""
-    run: RunSettings = field(default_factory=RunSettings)
-    price: Price = field(default_factory=Price)
+    run: RunSettings = field(default_factory=RunSettings)  # Pace, patience, repeats, budget
+    price: Price = field(default_factory=Price)  # for the estimate
+    # The longest text that is sent; a longer one is an error with that reason.
     max_bytes: int = 1_000_000
 
     def __post_init__(self) -> None:
@@ -227,28 +207,17 @@ class Service(Moderator):
 
 @dataclass(kw_only=True)
 class ChatService(Service):
-    """A general model behind a chat protocol, prompted to give a verdict in words.
-
-    Parameters
-    ----------
-    model
-        The model to ask.
-    prompt
-        What is asked; ``{text}`` stands for the text, and nothing else is replaced.
-    max_tokens
-        Of the answer.
-    temperature
-        Of the answer; None to send none.
-    """
+    """A general model behind a chat protocol, prompted to give a verdict in words."""
 
     expected: ClassVar[str] = ""
     """Why an answer that `read_text` cannot read is unparseable."""
 
     max_bytes: int = 400_000
-    model: str = ""
+    model: str = ""  # the model to ask
+    # What is asked; ``{text}`` stands for the text, and nothing else is replaced.
     prompt: str = "{text}"
-    max_tokens: int = 50
-    temperature: float | None = 0.0
+    max_tokens: int = 50  # of the answer
+    temperature: float | None = 0.0  # of the answer; None to send none
 
     def __post_init__(self) -> None:
         super().__post_init__()

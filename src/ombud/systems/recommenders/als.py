@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.interactions import Interactions
 from ombud.registry import recommender
 from ombud.rng import generator
+from ombud.systems.base import Progress
 from ombud.systems.recommenders.factors import (
     Compressed,
     FactorModel,
@@ -19,28 +21,8 @@ from ombud.systems.recommenders.factors import (
     compressed,
     transposed,
 )
-from ombud.systems.recommenders.model import Scores, faults_of
+from ombud.systems.recommenders.model import Scores, check_rules
 from ombud.systems.recommenders.ridge import Solver, solve_rows
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
-
-
-def _common_faults(model: ExplicitALS | ImplicitALS) -> dict[str, tuple[bool, str]]:
-    return {
-        "factors": (model.factors >= 1, f"is {model.factors}; it must be at least 1"),
-        "iterations": (model.iterations >= 1, f"is {model.iterations}; it must be at least 1"),
-        "regularization": (
-            model.regularization > 0,
-            f"is {model.regularization}; it must be positive, or a system may have no solution",
-        ),
-        "solver": (
-            model.solver in {"cg", "cholesky"},
-            f"is {model.solver!r}; it must be 'cg' or 'cholesky'",
-        ),
-        "cg_steps": (model.cg_steps >= 1, f"is {model.cg_steps}; it must be at least 1"),
-    }
 
 
 def _ticker(progress: Progress, done: float, total: int) -> Callable[[float], None]:
@@ -52,9 +34,48 @@ def _ticker(progress: Progress, done: float, total: int) -> Callable[[float], No
     return tick
 
 
+class _AlternatingModel(FactorModel):
+    """What both kinds share: rules, random factors to start from, users and items in turn."""
+
+    factors: int
+    iterations: int
+    regularization: float
+    solver: Solver
+    cg_steps: int
+    seed: int
+
+    def _check_shared(self, **own: tuple[bool, str]) -> None:
+        check_rules(
+            self,
+            **own,
+            factors=(self.factors >= 1, "at least 1"),
+            iterations=(self.iterations >= 1, "at least 1"),
+            regularization=(
+                self.regularization > 0,
+                "positive, or a system may have no solution",
+            ),
+            solver=(self.solver in {"cg", "cholesky"}, "'cg' or 'cholesky'"),
+            cg_steps=(self.cg_steps >= 1, "at least 1"),
+        )
+
+    def _alternate(
+        self, start: Factors, sides: tuple[Compressed, Compressed], passes: int,
+        progress: Progress, **penalty: Any,
+    ) -> None:  # fmt: skip
+        """Solve for all users, then for all items, and again; factors are changed in place."""
+        progress(0, 100 * passes, "hundredths of an iteration")
+        both = (start.users, start.items)
+        for half in range(2 * passes):
+            rows, target, fixed = sides[half % 2], both[half % 2], both[1 - half % 2]
+            solve_rows(
+                *rows, fixed, out=target, solver=self.solver, steps=self.cg_steps,
+                threads=self.threads, tick=_ticker(progress, half / 2, passes), **penalty,
+            )  # fmt: skip
+
+
 @recommender("implicit-als")
 @dataclass
-class ImplicitALS(FactorModel):
+class ImplicitALS(_AlternatingModel):
     """Factorise what people have and have not, with more confidence in what they have.
 
     Minimises ``sum_ui c_ui (h_ui - x_u . y_i)^2 + regularization (|X|^2 + |Y|^2)`` where h is 1
@@ -95,8 +116,7 @@ class ImplicitALS(FactorModel):
     predicts_ratings = False
 
     def _check_arguments(self) -> None:
-        alpha = (self.alpha > 0, f"is {self.alpha}; it must be positive")
-        faults_of(alpha=alpha, **_common_faults(self))
+        self._check_shared(alpha=(self.alpha > 0, "positive"))
 
     def _train(self, interactions: Interactions, progress: Progress) -> Factors:
         rng = generator(self.seed, "implicit-als")
@@ -109,20 +129,9 @@ class ImplicitALS(FactorModel):
     def _improve(
         self, interactions: Interactions, start: Factors, passes: int, progress: Progress
     ) -> Factors:
-        users, items = start.users, start.items
-        by_user, by_item = compressed(interactions), transposed(interactions.matrix)
-        progress(0, 100 * passes, "hundredths of an iteration")
-        for iteration in range(passes):
-            for half, rows, target, fixed in (
-                (0.0, by_user, users, items),
-                (0.5, by_item, items, users),
-            ):
-                solve_rows(
-                    *rows, fixed, ridge=self.regularization, alpha=self.alpha, out=target,
-                    solver=self.solver, steps=self.cg_steps, threads=self.threads,
-                    tick=_ticker(progress, iteration + half, passes),
-                )  # fmt: skip
-        return Factors(users, items).check(self.name)
+        sides = (compressed(interactions), transposed(interactions.matrix))
+        self._alternate(start, sides, passes, progress, ridge=self.regularization, alpha=self.alpha)
+        return Factors(start.users, start.items).check(self.name)
 
     def _fold(self, histories: sparse.csr_array) -> tuple[Scores, Scores | None]:
         solved = solve_rows(
@@ -134,7 +143,7 @@ class ImplicitALS(FactorModel):
 
 @recommender("explicit-als")
 @dataclass
-class ExplicitALS(FactorModel):
+class ExplicitALS(_AlternatingModel):
     """Predict a rating as ``mean + b_u + b_i + p_u . q_i``, by alternating least squares.
 
     Biases are damped means, items first, then users of what the items leave; the factors fit the
@@ -166,8 +175,7 @@ class ExplicitALS(FactorModel):
     needs_ratings = True
 
     def _check_arguments(self) -> None:
-        damping = (self.damping >= 0, f"is {self.damping}; it must be zero or more")
-        faults_of(damping=damping, **_common_faults(self))
+        self._check_shared(damping=(self.damping >= 0, "zero or more"))
 
     def _train(self, interactions: Interactions, progress: Progress) -> Factors:
         rng = generator(self.seed, "explicit-als")
@@ -180,7 +188,6 @@ class ExplicitALS(FactorModel):
     def _improve(
         self, interactions: Interactions, start: Factors, passes: int, progress: Progress
     ) -> Factors:
-        users, items = start.users, start.items
         indptr, indices, ratings = compressed(interactions)
         mean = float(ratings.mean(dtype=np.float64))
         item_bias = self._damped(indices, ratings - np.float32(mean), interactions.n_items)
@@ -188,20 +195,9 @@ class ExplicitALS(FactorModel):
         user_bias = self._row_bias(indptr, rest)
         rest -= np.repeat(user_bias, np.diff(indptr))
         matrix = sparse.csr_array((rest, indices, indptr), shape=interactions.matrix.shape)
-        by_user: Compressed = (indptr, indices, rest)
-        by_item = transposed(matrix)
-        progress(0, 100 * passes, "hundredths of an iteration")
-        for iteration in range(passes):
-            for half, rows, target, fixed in (
-                (0.0, by_user, users, items),
-                (0.5, by_item, items, users),
-            ):
-                solve_rows(
-                    *rows, fixed, ridge_per_entry=self.regularization, out=target,
-                    solver=self.solver, steps=self.cg_steps, threads=self.threads,
-                    tick=_ticker(progress, iteration + half, passes),
-                )  # fmt: skip
-        return Factors(users, items, user_bias, item_bias, mean).check(self.name)
+        sides = ((indptr, indices, rest), transposed(matrix))
+        self._alternate(start, sides, passes, progress, ridge_per_entry=self.regularization)
+        return Factors(start.users, start.items, user_bias, item_bias, mean).check(self.name)
 
     def _damped(self, codes: NDArray[Any], values: Scores, count: int) -> Scores:
         sums = np.bincount(codes, weights=values, minlength=count)

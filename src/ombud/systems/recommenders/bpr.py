@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ombud.data.interactions import Interactions
 from ombud.registry import recommender
 from ombud.rng import generator
+from ombud.systems.base import Progress
 from ombud.systems.recommenders.factors import FactorModel, Factors, compressed
 from ombud.systems.recommenders.model import check_descent, count_codes
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
-
 
 _BLOCK_BYTES = 4 << 20  # of item factors; several threads share the last level of a usual cache
 
@@ -58,9 +54,7 @@ class BPR(FactorModel):
     predicts_ratings = False
 
     def _check_arguments(self) -> None:
-        check_descent(
-            self.factors, self.epochs, self.learning_rate, self.regularization, self.strata
-        )
+        check_descent(self)
 
     def _train(self, interactions: Interactions, progress: Progress) -> Factors:
         from ombud.systems.recommenders.kernels import pairwise, sgd

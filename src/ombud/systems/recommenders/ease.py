@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import lapack
 
+from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError
 from ombud.registry import recommender
-from ombud.systems.recommenders.model import Model, Scores, count_codes, faults_of
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
+from ombud.systems.base import Progress
+from ombud.systems.recommenders.model import Model, Scores, check_rules, count_codes
 
 
 @dataclass
@@ -60,8 +57,8 @@ class EASE(Model):
     predicts_ratings = False
 
     def _check_arguments(self) -> None:
-        said = f"is {self.regularization}; it must be positive, or there may be no inverse"
-        faults_of(regularization=(self.regularization > 0, said))
+        positive = (self.regularization > 0, "positive, or there may be no inverse")
+        check_rules(self, regularization=positive)
 
     def _train(self, interactions: Interactions, progress: Progress) -> _State:
         progress(0, 3, "steps of the closed form")

@@ -4,39 +4,29 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError
+from ombud.systems.base import Progress
 from ombud.systems.recommenders.model import Model, Scores, silent
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
 
 
 @dataclass(frozen=True)
 class Factors:
-    """A fitted factorisation: ``score = mean + user_bias + item_bias + users . items``.
+    """A fitted factorisation: ``score = mean + user_bias + item_bias + users . items``."""
 
-    Parameters
-    ----------
-    users, items
-        One row of factors each; zero for users or items without an interaction.
-    user_bias, item_bias
-        One number each, or None where the model has no such biases.
-    mean
-        The mean rating, or 0.
-    """
-
+    # One row of factors each; zero for users or items without an interaction.
     users: Scores
     items: Scores
+    # One number each, or None where the model has no such biases.
     user_bias: Scores | None = None
     item_bias: Scores | None = None
-    mean: float = 0.0
+    mean: float = 0.0  # the mean rating, or 0
 
     def check(self, name: str) -> Factors:
         """Return the factors, or say that the training ran away."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.interactions import Interactions
 from ombud.registry import recommender
-from ombud.systems.recommenders.model import Scores, count_codes, faults_of
+from ombud.systems.base import Progress
+from ombud.systems.recommenders.model import Scores, check_rules, count_codes
 from ombud.systems.recommenders.neighbours import (
     NONE,
     NeighbourModel,
@@ -18,10 +19,6 @@ from ombud.systems.recommenders.neighbours import (
     inverse_lengths,
     means,
 )
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
 
 
 @dataclass
@@ -82,7 +79,7 @@ class ItemKNN(NeighbourModel):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        faults_of(stored=(self.stored >= 1, f"is {self.stored}; it must be at least 1"))
+        check_rules(self, stored=(self.stored >= 1, "at least 1"))
 
     def _train(self, interactions: Interactions, progress: Progress) -> _State:
         matrix, n_items = interactions.matrix, interactions.n_items

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Ids
+from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, DataError
-from ombud.systems.base import Recommender
-
-if TYPE_CHECKING:
-    from ombud.data.ids import Ids
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
-
+from ombud.systems.base import Progress, Recommender
 
 Scores = NDArray[np.float32]
 
@@ -48,23 +44,26 @@ def count_codes(codes: NDArray[np.int32], count: int) -> NDArray[np.int64]:
     return total
 
 
-def faults_of(**rules: tuple[bool, str]) -> None:
-    """Raise one ValueError for all arguments that break their rule."""
-    faults = [f"{name} {text}" for name, (holds, text) in rules.items() if not holds]
+def check_rules(model: object, **rules: tuple[bool, str]) -> None:
+    """Raise one ValueError for all arguments of a model that are not what they must be."""
+    faults = [
+        f"{name} is {getattr(model, name)!r}; it must be {wanted}"
+        for name, (holds, wanted) in rules.items()
+        if not holds
+    ]
     if faults:
         raise ValueError("; ".join(faults))
 
 
-def check_descent(
-    factors: int, epochs: int, learning_rate: float, regularization: float, strata: int
-) -> None:
-    """Check the arguments of a model that is trained by stratified gradient descent."""
-    faults_of(
-        factors=(factors >= 1, f"is {factors}; it must be at least 1"),
-        epochs=(epochs >= 1, f"is {epochs}; it must be at least 1"),
-        learning_rate=(learning_rate > 0, f"is {learning_rate}; it must be positive"),
-        regularization=(regularization >= 0, f"is {regularization}; it must be zero or more"),
-        strata=(1 <= strata <= 255, f"is {strata}; it must be 1 to 255"),
+def check_descent(model: Any) -> None:
+    """Check what SVD and BPR have in common: both descend along gradients, stratum by stratum."""
+    check_rules(
+        model,
+        factors=(model.factors >= 1, "at least 1"),
+        epochs=(model.epochs >= 1, "at least 1"),
+        learning_rate=(model.learning_rate > 0, "positive"),
+        regularization=(model.regularization >= 0, "zero or more"),
+        strata=(1 <= model.strata <= 255, "1 to 255"),
     )
 
 
@@ -118,12 +117,7 @@ class Model(Recommender):
     def fit(self, interactions: Interactions, *, progress: Progress | None = None) -> Self:
         """Train on interactions and return the model itself.
 
-        Parameters
-        ----------
-        interactions
-            Users' histories; with ratings if the model needs them.
-        progress
-            Called with (done, total, note) between the steps of the training.
+        `progress` is called with (done, total, note) between the steps of the training.
         """
         faults = []
         if len(interactions) == 0:
@@ -193,12 +187,8 @@ class Model(Recommender):
     ) -> Recommendations:
         """Return the n best items for histories that were not, or not so, trained on.
 
-        Parameters
-        ----------
-        histories
-            One row per history, one column per item of the training catalogue; ratings, or ones.
-        n, exclude_seen
-            As in `recommend`; what is left out are the items of the given history.
+        `histories` has one row per history and one column per item of the training catalogue:
+        ratings, or ones. What `exclude_seen` leaves out are the items of the given history.
         """
         rows = self._checked(histories)
         items, scores = _empty_lists(rows.shape[0], n)

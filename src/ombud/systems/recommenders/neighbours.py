@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ombud.systems.recommenders.model import Model, Scores, faults_of
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-
+from ombud.data.interactions import Interactions
+from ombud.systems.recommenders.model import Model, Scores, check_rules
 
 NONE = np.empty(0, np.float32)
 """Stands for values that are all one."""
@@ -76,20 +73,12 @@ class NeighbourModel(Model):
     def _check_arguments(self) -> None:
         self.predicts_ratings = not self.ignore_ratings
         few = self.neighbours is None or self.neighbours >= self.min_neighbours
-        faults_of(
-            min_neighbours=(
-                self.min_neighbours >= 1,
-                f"is {self.min_neighbours}; it must be at least 1",
-            ),
-            neighbours=(
-                few, f"is {self.neighbours}; it must be at least min_neighbours, "
-                f"{self.min_neighbours}"
-            ),
-            min_similarity=(
-                0 < self.min_similarity <= 1,
-                f"is {self.min_similarity}; it must be above 0 and at most 1",
-            ),
-        )  # fmt: skip
+        check_rules(
+            self,
+            min_neighbours=(self.min_neighbours >= 1, "at least 1"),
+            neighbours=(few, f"at least min_neighbours, {self.min_neighbours}"),
+            min_similarity=(0 < self.min_similarity <= 1, "above 0 and at most 1"),
+        )
 
     @staticmethod
     def _plain_values(interactions: Interactions) -> Scores:

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.interactions import Interactions
 from ombud.errors import DataError
 from ombud.registry import recommender
-from ombud.systems.recommenders.model import Model, Scores, count_codes, faults_of
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
+from ombud.systems.base import Progress
+from ombud.systems.recommenders.model import Model, Scores, check_rules, count_codes
 
 
 def unseen_places(seen: NDArray[np.int64], starts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Return the places of the first n entries of an order that are not seen, per row.
 
-    Parameters
-    ----------
-    seen
-        Places that row r has seen, in ``seen[starts[r]:starts[r + 1]]``, rising.
-    starts
-        Where each row starts, and the end.
-    n
-        How many places to return.
+    Row r has seen ``seen[starts[r]:starts[r + 1]]``, rising.
 
     Notes
     -----
@@ -83,11 +74,12 @@ class Popular(Model):
         self.predicts_ratings = self.by != "count"
 
     def _check_arguments(self) -> None:
-        faults_of(
-            by=(self.by in {"count", "mean", "damped-mean"}, f"is {self.by!r}; it must be "
-                "'count', 'mean' or 'damped-mean'"),
-            damping=(self.damping >= 0, f"is {self.damping}; it must be zero or more"),
-        )  # fmt: skip
+        kinds = {"count", "mean", "damped-mean"}
+        check_rules(
+            self,
+            by=(self.by in kinds, "'count', 'mean' or 'damped-mean'"),
+            damping=(self.damping >= 0, "zero or more"),
+        )
 
     def _train(
         self, interactions: Interactions, progress: Progress

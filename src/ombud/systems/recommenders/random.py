@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.interactions import Interactions
 from ombud.registry import recommender
-from ombud.systems.recommenders.model import Model, Scores, faults_of
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
-
+from ombud.systems.base import Progress
+from ombud.systems.recommenders.model import Model, Scores, check_rules
 
 Words = NDArray[np.uint64]
 
@@ -46,7 +42,7 @@ class Random(Model):
     predicts_ratings = False
 
     def _check_arguments(self) -> None:
-        faults_of(seed=(self.seed >= 0, f"is {self.seed}; it must be zero or more"))
+        check_rules(self, seed=(self.seed >= 0, "zero or more"))
 
     def _train(self, interactions: Interactions, progress: Progress) -> Words:
         return _mix(np.arange(1, interactions.n_items + 1, dtype=np.uint64))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
+from ombud.data.interactions import Interactions
 from ombud.registry import recommender
 from ombud.rng import generator
+from ombud.systems.base import Progress
 from ombud.systems.recommenders.factors import FactorModel, Factors, compressed
 from ombud.systems.recommenders.model import Scores, check_descent, count_codes
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
 
 
 @recommender("svd")
@@ -60,9 +57,7 @@ class SVD(FactorModel):
     needs_ratings = True
 
     def _check_arguments(self) -> None:
-        check_descent(
-            self.factors, self.epochs, self.learning_rate, self.regularization, self.strata
-        )
+        check_descent(self)
 
     def _train(self, interactions: Interactions, progress: Progress) -> Factors:
         users, items = self._start(interactions.n_users, interactions.n_items)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ombud.data.interactions import Interactions
 from ombud.registry import recommender
+from ombud.systems.base import Progress
 from ombud.systems.recommenders.model import Scores
 from ombud.systems.recommenders.neighbours import (
     NONE,
@@ -18,10 +19,6 @@ from ombud.systems.recommenders.neighbours import (
     inverse_lengths,
     means,
 )
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
 
 
 @dataclass

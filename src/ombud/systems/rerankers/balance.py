@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.ids import Ids, Vocabulary
 from ombud.data.interactions import Interactions
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
+from ombud.registry import recommender
 from ombud.stats.statistics import Floats
 from ombud.systems.base import Progress, Recommender
 from ombud.systems.rerankers.base import Reranker
 from ombud.systems.rerankers.calibrate import relevance_of, reordered
 from ombud.systems.rerankers.greedy import greedy_order
 from ombud.systems.rerankers.quota import ABSENT, UNKNOWN_IDENTITY, Pass, choose_by_quota
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-
 
 BALANCE = "balanced lists"
 """Where the exclusions say which lists ended early or were left as they are."""
@@ -37,15 +35,8 @@ def identity_codes(
 ) -> NDArray[np.int64]:
     """Return the identity at every place of every list.
 
-    Parameters
-    ----------
-    lists
-        The lists.
-    items
-        Items whose identity may be known.
-    codes
-        The identity of each of them, `UNKNOWN_IDENTITY` where it is not known. An item of a list
-        that is not among `items` is unknown too.
+    `codes` has the identity of each of `items`, `UNKNOWN_IDENTITY` where it is not known; an item
+    of a list that is not among them is unknown too.
     """
     if len(codes) != len(items):
         raise PlanError(f"{len(codes)} codes for {len(items)} items")
@@ -271,3 +262,59 @@ class BalancedReranker(Reranker):
         if self.interactions is None:
             raise PlanError(f"{self.name} needs interactions for the profiles; bind or fit it")
         return profile_mix(self.interactions, users, self.items, self.codes, count)
+
+
+@recommender("balanced")
+class CreatorReranker(BalancedReranker):
+    """A recommender whose lists are kept close to a mix of creators' identities.
+
+    Identities come from the table of items of the audited data; see `BalancedReranker`.
+
+    Parameters
+    ----------
+    inner
+        The recommender; or, as a plan has it, its `type` and arguments.
+    attribute
+        Which attribute of the items; default, the only one.
+    target, take, exposure, candidates, name
+        As in `BalancedReranker`.
+    """
+
+    def __init__(
+        self,
+        inner: Recommender | Mapping[str, Any],
+        attribute: str = "",
+        target: Balance = "equal",
+        take: Pass = "greedy",
+        exposure: bool = False,
+        candidates: int = 20,
+        name: str = "",
+    ) -> None:
+        # The identities are known when the data is; two names stand in for them until then.
+        nobody = Vocabulary(np.empty(0, dtype=np.int64)), np.empty(0, dtype=np.int64)
+        super().__init__(inner, *nobody, ("", "-"), "equal", take, exposure, candidates, name)
+        self.attribute = attribute
+        self.target = target
+
+    def bind(self, data: Dataset) -> Self:
+        """Take identities and histories from the data."""
+        if data.items is None:
+            raise PlanError(f"{self.name} needs a table of items; the data has none")
+        known = data.items.descriptive
+        if self.attribute not in known and (self.attribute or len(known) > 1):
+            raise PlanError(f"{self.name}: name one attribute of the items: {', '.join(known)}")
+        values = data.items.values[self.attribute or known[0]]
+        there = np.array([value is not None for value in values], dtype=bool)
+        found, codes = np.unique(values[there].astype(str), return_inverse=True)
+        if len(found) < 2:
+            raise PlanError(f"{self.name}: a mix needs two identities; items have {len(found)}")
+        if isinstance(self.target, Mapping) and set(self.target) != set(found):
+            raise PlanError(
+                f"{self.name}: target names {', '.join(sorted(self.target))}; identities are "
+                f"{', '.join(found)}"
+            )
+        self.codes = np.full(len(values), UNKNOWN_IDENTITY, dtype=np.int64)
+        self.codes[there] = codes
+        self.items = data.items.items
+        self.identities = tuple(str(name) for name in found)
+        return super().bind(data)

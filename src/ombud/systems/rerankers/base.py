@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ombud import registry
+from ombud.data.dataset import Dataset
+from ombud.data.interactions import Interactions
 from ombud.errors import PlanError
 from ombud.systems.base import Progress, Recommender
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.interactions import Interactions
 
 
 class Reranker(Recommender):

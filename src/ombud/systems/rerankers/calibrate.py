@@ -107,14 +107,8 @@ def reordered(
 ) -> Recommendations:
     """Return lists made of places of others.
 
-    Parameters
-    ----------
-    lists
-        The candidates.
-    order
-        Users x places: positions in the candidates; -1 where a list has ended.
-    lost
-        What is to be counted beside what the lists already count.
+    `order` is users x places: positions in the candidates, -1 where a list has ended. `lost` is
+    counted beside what the lists already count.
     """
     taken = np.where(order < 0, 0, order)
     items = np.where(order < 0, np.int32(-1), np.take_along_axis(lists.items, taken, axis=1))

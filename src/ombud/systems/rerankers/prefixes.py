@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Vocabulary
+from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
+from ombud.stats.statistics import Floats
 from ombud.systems.rerankers.balance import BALANCE, identity_codes
 from ombud.systems.rerankers.calibrate import reordered
 from ombud.systems.rerankers.quota import ABSENT
-
-if TYPE_CHECKING:
-    from ombud.data.ids import Vocabulary
-    from ombud.data.recommendations import Recommendations
-    from ombud.stats.statistics import Floats
-
 
 # Halvings of the level: further ones change no count.
 _ROUNDS = 50
@@ -30,14 +25,7 @@ def prefix_minimums(n: int, share: float, alpha: float = 0.1) -> NDArray[np.int6
     by independent coins falls below ``m`` somewhere with some probability; the level is the
     largest at which that is at most `alpha` (the correction for many prefixes of FA*IR).
 
-    Parameters
-    ----------
-    n
-        How long lists are.
-    share
-        The share of the identity that is aimed at.
-    alpha
-        How often lists filled by chance may be refused.
+    `share` is what is aimed at; `alpha` is how often lists filled by chance may be refused.
 
     References
     ----------

@@ -29,21 +29,13 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which candidates were taken.
+    """Which candidates were taken."""
 
-    Parameters
-    ----------
-    order
-        Users x n: positions in the ranking in the order of choice; -1 where a list has ended.
-    ended_early
-        Users whose list ended although candidates were left: none of them was allowed.
-    untouched
-        Users without a target, whose list is the top of their ranking.
-    """
-
+    # Users x n: positions in the ranking in the order of choice; -1 where a list has ended.
     order: NDArray[np.int64]
+    # Users whose list ended although candidates were left: none of them was allowed.
     ended_early: NDArray[np.bool_]
-    untouched: NDArray[np.bool_]
+    untouched: NDArray[np.bool_]  # users without a target, whose list is the top of their ranking
 
 
 def choose_by_quota(
@@ -114,7 +106,7 @@ def _compiled(
     codes: NDArray[np.integer], target: Floats, n: int, take: str, places: Floats | None
 ) -> NDArray[np.int64]:
     from ombud.systems.recommenders.kernels._jit import workers
-    from ombud.systems.rerankers.kernels.quota import choose
+    from ombud.systems.rerankers._kernels import choose
 
     by_quota = target.shape[1] > 2 and places is None
     weights = np.ones(n) if places is None else places
@@ -128,10 +120,7 @@ def choose_with_arrays(
 ) -> NDArray[np.int64]:
     """Return what the compiled kernel returns, without numba: place by place, all users at once.
 
-    Parameters
-    ----------
-    codes, target, n, take, places
-        As in `choose_by_quota`, checked.
+    Arguments are those of `choose_by_quota`, checked.
     """
     users, width = codes.shape
     groups = target.shape[1]

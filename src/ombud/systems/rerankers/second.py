@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
+from ombud.data.ids import Ids, Vocabulary
+from ombud.data.interactions import Interactions
 from ombud.data.items import CREATOR
+from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.registry import recommender
-from ombud.systems.rerankers.balance import Balance, identity_codes, profile_mix
+from ombud.systems.base import Recommender
+from ombud.systems.rerankers.balance import Balance, CreatorReranker, identity_codes, profile_mix
 from ombud.systems.rerankers.calibrate import reordered
-from ombud.systems.rerankers.creators import CreatorReranker
-
-if TYPE_CHECKING:
-    from ombud.data.dataset import Dataset
-    from ombud.data.ids import Ids, Vocabulary
-    from ombud.data.interactions import Interactions
-    from ombud.data.recommendations import Recommendations
-    from ombud.systems.base import Recommender
-
 
 _WHERE = "second lists"
 

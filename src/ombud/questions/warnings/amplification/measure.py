@@ -23,14 +23,21 @@ from ombud.metrics.denominators import (
 )
 from ombud.metrics.engine.label_uncertainty import LabelDraws
 from ombud.metrics.history import history_matrix, places, table_width
-from ombud.questions.warnings.amplification.options import Options
-from ombud.questions.warnings.amplification.tally import Carried, Tally, carried, smoothed, tally
-from ombud.questions.warnings.amplification.votes import beta_draw, fitted_priors
+from ombud.questions.warnings.amplification.tally import (
+    Carried,
+    Tally,
+    beta_draw,
+    carried,
+    fitted_priors,
+    smoothed,
+    tally,
+)
 from ombud.rng import generator
 from ombud.stats.statistics import Floats
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
+    from ombud.questions.warnings.amplification.metric import Options
 
 
 # Counts of one chunk, and numbers of the part of it for which values are computed: 128 KiB, so that
@@ -174,7 +181,8 @@ def notes_of(
     touched, short = tallies["touched"].astype(np.int64), int(tallies["short"][0])
     notes = _notes(asked, short, touched, labels, over_labels)
     details = _details(asked, short, touched, labels, over_labels)
-    details = {w: details[w] | label_details(tallies, at) for at, w in enumerate(labels)}
+    denominators = label_details(tallies, len(labels))
+    details = {w: details[w] | more for w, more in zip(labels, denominators, strict=True)}
     return Notes(notes, details, users_without_labels(tallies))
 
 

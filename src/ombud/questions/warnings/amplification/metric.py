@@ -2,18 +2,198 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ombud.metrics.base import Notes, Outputs, Rows
-from ombud.questions.warnings.amplification.measure import Measured, measure, notes_of
-from ombud.questions.warnings.amplification.options import Options
+from ombud.errors import PlanError
+from ombud.metrics.base import Metric, Notes, Outputs, Rows, options_of
+from ombud.metrics.denominators import DECLARED, coverage_of
+from ombud.metrics.engine.comparisons import Needs
+from ombud.metrics.history import History, Weighting
+from ombud.questions.warnings.amplification.measure import measure, notes_of
+from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabels
 from ombud.registry import metric
-from ombud.stats.statistics import Floats
+from ombud.stats.estimate import Estimate, TippingPoint
+from ombud.stats.statistics import Floats, Mean, Median, OfSums, Statistic
+from ombud.stats.tipping import ratio_tipping
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
+
+Form = Literal["log-ratio", "mean", "median", "ratio-of-means"]
+"""How one number is made of many users."""
+Votes = Literal["probability", "state"]
+"""Whether an item carries a label or not, or to the degree that votes say."""
+
+
+def _less_one(top: Floats, bottom: Floats, weight: Floats) -> Floats:
+    return top / bottom - 1
+
+
+class RatioOfMeans(OfSums):
+    """Mean share in lists over mean share in histories, minus 1; undefined when the latter is 0.
+
+    It is tested by its logarithm, because a ratio is skewed: on the plain scale a test would find
+    less of a label far more readily than more of it. With the label in fewer than five histories
+    there is no number.
+
+    Examples
+    --------
+    >>> from ombud.stats.statistics import as_rows
+    >>> round(RatioOfMeans().point(as_rows([[0.2, 0.1], [0.4, 0.3]])), 6)
+    0.5
+    """
+
+    log_shift: ClassVar[float | None] = 1.0
+
+    def __init__(self) -> None:
+        super().__init__(("list", "history"), _less_one)
+
+
+_SAID: dict[str, dict[str, str]] = {
+    "form": {
+        "median": "Here it is the median over users, not their mean.",
+        "log-ratio": "Here it is the mean over users of the logarithm of the ratio of shares.",
+        "ratio-of-means": "Here it is the mean share in lists over the mean share in histories, "
+        "minus 1.",
+    },
+    "history": {"all": "Histories are whole, not only what a user rated best."},
+    "smoothing": {
+        "drop": "Users whose history lacks a label are left out for that label.",
+        "additive": "Half an item with and half an item without the label are added to every list "
+        "and history.",
+    },
+    "unknown": {
+        "yes": "Items whose label is not known count as carrying it.",
+        "exclude": "Items whose label is not known do not count.",
+        "lowest": "It is the lowest value that labels which are not known could give.",
+        "highest": "It is the highest value that labels which are not known could give.",
+    },
+    "weighting": {"exposure": "Places high in the list count for more."},
+    "votes": {"probability": "An item carries a label to the degree that votes say."},
+}
+"""What options other than the default make of an amplification."""
+
+
+@dataclass(frozen=True)
+class Options(Metric):
+    """What both amplification metrics can be asked for."""
+
+    k: int = 100
+    history: History = "relevant"
+    smoothing: Smoothing = "imaginary-item"
+    unknown: UnknownLabels = "no"
+    form: Form = "mean"
+    weighting: Weighting = "share"
+    votes: Votes = "state"
+    draws: int = 50
+
+    registered_name: ClassVar[str]
+    of: ClassVar[Literal["recommender"]] = "recommender"
+    shallow_lists: ClassVar[Literal["said"]] = "said"
+    word: ClassVar[str]
+
+    @property
+    def reads_ratings(self) -> bool:
+        """Whether what counts depends on ratings."""
+        return self.history == "relevant"
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise PlanError(f"k is {self.k}; a list has at least 1 place")
+        if self.draws < 10:
+            raise PlanError(f"draws is {self.draws}; at least 10 draws of the labels are needed")
+
+    @property
+    def null(self) -> float | None:
+        """No amplification; a bound for unknown labels is no finding, so it has none."""
+        return None if self.unknown in {"lowest", "highest"} else 0.0
+
+    @property
+    def title(self) -> str:
+        """The name as printed: its choices, and what counts where labels are unknown."""
+        counted = "unlabeled as no" if self.unknown == "no" else f"unknown {self.unknown}"
+        return self._named("" if self.unknown == "exclude" else counted)
+
+    @property
+    def seed_name(self) -> str:
+        """The first title, in which unlabeled items as *no* went without saying."""
+        return self._named("" if self.unknown == "no" else f"unknown {self.unknown}")
+
+    def _named(self, unknown: str) -> str:
+        chosen = {
+            "whole history": self.history == "all",
+            self.smoothing: self.smoothing != "imaginary-item",
+            self.form: self.form != "mean",
+            self.weighting: self.weighting != "share",
+            unknown: bool(unknown),
+            "votes as probabilities": self.votes == "probability",
+        }
+        text = [word for word, said in chosen.items() if said]
+        return f"{self.word}@{self.k}" + (f" ({', '.join(text)})" if text else "")
+
+    @property
+    def variant(self) -> str:
+        """What the chosen options make of it, in sentences."""
+        told = [
+            _SAID[name][value]
+            for name, value in sorted(options_of(self).items())
+            if name in _SAID and value in _SAID[name]
+        ]
+        return " ".join([*(["It is the mean over users."] if self.form == "mean" else []), *told])
+
+    @property
+    def statistic(self) -> Statistic:
+        """How one number is made of many users."""
+        if self.form == "ratio-of-means":
+            return RatioOfMeans()
+        return Median() if self.form == "median" else Mean()
+
+    @property
+    def needs(self) -> Needs | None:
+        """A ratio of means needs the label in some histories."""
+        if self.form != "ratio-of-means":
+            return None
+        return Needs("history", 5, "with the label in their history")
+
+    @property
+    def sides(self) -> tuple[str, str] | None:
+        """Mean shares in lists and in histories, where the number is made of them."""
+        return ("list", "history") if self.form == "ratio-of-means" else None
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """A list can hold none of a label, which is -1; a logarithm has no bound."""
+        return (-math.inf if self.form == "log-ratio" else -1.0, math.inf)
+
+    def tipping(self, estimate: Estimate, lowest: float, highest: float) -> TippingPoint | None:
+        """Return what unlabeled items would have to be like to reverse an amplification."""
+        known = coverage_of(estimate.details)
+        if known is None or estimate.interval is None or self.unknown not in {"exclude", "no"}:
+            return None
+        low, high = estimate.interval
+        ends = (math.exp(low), math.exp(high)) if self.form == "log-ratio" else (1 + low, 1 + high)
+        decides = estimate.details.get("unlabeled") != DECLARED
+        return ratio_tipping(ends, known, lowest=lowest, highest=highest, decides=decides)
+
+    @property
+    def spread(self) -> bool:
+        """Whether a result keeps how users are spread, for the figures of a report."""
+        return self.form == "mean"
+
+    def block_fault(self, tables: Collection[str]) -> str:
+        """Return why users cannot be measured in blocks; empty when they can."""
+        del tables
+        if self.votes == "probability":
+            return "votes='probability' keeps draws of all users; choose votes='state'"
+        return ""
+
+    @property
+    def depth(self) -> int:
+        """How many places of a list are looked at."""
+        return self.k
 
 
 @metric("amplification")
@@ -132,8 +312,7 @@ class UserAmplification(Options):
 
     def measure(self, outputs: Outputs, data: Dataset) -> Rows:
         """Return the mean over labels for each user."""
-        result: Measured = measure(self, outputs, data, over_labels=True)
-        return result.rows()
+        return measure(self, outputs, data, over_labels=True).rows()
 
     def notes(self, tallies: Mapping[str, Floats], labels: tuple[str, ...]) -> Notes:
         """Return how many histories were smoothed, and how many lists are short."""

@@ -28,25 +28,14 @@ _REMEDY = "Mend the system, or choose faults='exclude' to leave such users out a
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a system answered for one user.
+    """What a system answered for one user."""
 
-    Parameters
-    ----------
-    items
-        Item ids, best first.
-    scores
-        Their scores, or None.
-    fault
-        What is wrong with the answer; empty when nothing is. It names no user and no item, so
-        that equal faults can be counted together.
-    detail
-        The item or value at fault.
-    """
-
-    items: Sequence[Any] = ()
-    scores: Sequence[float] | None = None
+    items: Sequence[Any] = ()  # item ids, best first
+    scores: Sequence[float] | None = None  # their scores, or None
+    # What is wrong with the answer; empty when nothing is. It names no user and no item, so that
+    # equal faults can be counted together.
     fault: str = ""
-    detail: str = ""
+    detail: str = ""  # the item or value at fault
 
 
 def as_answer(items: Any, scores: Any = None) -> Answer:

@@ -15,8 +15,7 @@ import numpy as np
 from ombud.data.ids import Ids
 from ombud.data.recommendations import Recommendations
 from ombud.errors import AuditedSystemError, DataError, PlanError
-from ombud.http.backlog import IN_FLIGHT, Backlog
-from ombud.http.dispatch import TRY_AGAIN, Dispatcher, ReplyStatus
+from ombud.http.dispatch import IN_FLIGHT, TRY_AGAIN, Backlog, Dispatcher, ReplyStatus
 from ombud.http.keys import check_address, read_key, redact
 from ombud.http.pace import RunSettings
 from ombud.http.store import AnswerStore, Call, Key, default_path, hash_of

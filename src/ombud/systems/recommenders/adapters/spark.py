@@ -8,19 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError, DataError, OmbudError, require
 from ombud.registry import recommender
+from ombud.systems.base import Progress
 from ombud.systems.recommenders.factors import FactorModel, Factors
-from ombud.systems.recommenders.model import Scores, faults_of
-
-if TYPE_CHECKING:
-    from ombud.data.interactions import Interactions
-    from ombud.systems.base import Progress
+from ombud.systems.recommenders.model import Scores, check_rules
 
 
 def is_connect(session: Any) -> bool:
@@ -132,14 +130,12 @@ class SparkALS(FactorModel):
     threads: int | None = None
 
     def _check_arguments(self) -> None:
-        faults_of(
-            factors=(self.factors >= 1, f"is {self.factors}; it must be at least 1"),
-            iterations=(self.iterations >= 1, f"is {self.iterations}; it must be at least 1"),
-            regularization=(
-                self.regularization >= 0,
-                f"is {self.regularization}; it must be zero or more",
-            ),
-            blocks=(self.blocks >= 1, f"is {self.blocks}; it must be at least 1"),
+        check_rules(
+            self,
+            factors=(self.factors >= 1, "at least 1"),
+            iterations=(self.iterations >= 1, "at least 1"),
+            regularization=(self.regularization >= 0, "zero or more"),
+            blocks=(self.blocks >= 1, "at least 1"),
         )
 
     def write_lists(
@@ -300,14 +296,8 @@ def _checked(frame: Any) -> Any:
 def spark_error(error: Exception, head: str, then: str = "") -> AuditedSystemError | DataError:
     """Return what went wrong in Spark as a sentence.
 
-    Parameters
-    ----------
-    error
-        What PySpark raised.
-    head
-        How the sentence begins where the fault is none that has a sentence of its own.
-    then
-        What to do about it, in such a sentence.
+    `head` begins the sentence where the fault is none that has a sentence of its own; `then` says
+    what to do about it.
     """
     text = str(error)
     if lacking := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text):

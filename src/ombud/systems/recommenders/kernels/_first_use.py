@@ -31,13 +31,6 @@ class FromCache:
 
     Where that process fails, or an argument is neither an array nor a number, the kernel is
     compiled here, as numba does.
-
-    Parameters
-    ----------
-    cache
-        Numba's own.
-    function
-        The function that is compiled.
     """
 
     def __init__(self, cache: Any, function: Callable[..., Any]) -> None:

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ombud.systems.base import Progress
-
+from ombud.systems.base import Progress
 
 _listener: ContextVar[Progress | None] = ContextVar("ombud_compiling", default=None)
 

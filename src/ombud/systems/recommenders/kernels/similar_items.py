@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.systems.recommenders.kernels._jit import kernel, prange
-from ombud.systems.recommenders.kernels.heap import offer, write_sorted
+from ombud.systems.recommenders.kernels.topn import offer, write_sorted
 
 
 @kernel()

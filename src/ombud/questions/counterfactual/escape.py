@@ -1,0 +1,243 @@
+"""Escape and drift-in in an audit: how many edits until a label leaves the list, or enters it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ombud.data.exclusions import Exclusion
+from ombud.probes import DriftIn, EditSpace, Escape
+from ombud.probes.escape import LabelCount, Way, curve, readable
+from ombud.probes.outcomes import RetrainedOutcome
+from ombud.questions.counterfactual.checkpoint import (
+    WHERE,
+    Checkpoint,
+    PartResult,
+    path_from_json,
+    path_to_json,
+)
+from ombud.questions.counterfactual.sample import AuditSample
+from ombud.rng import generator
+from ombud.stats import Estimate, proportion
+from ombud.stats.bootstrap.resample import estimate
+from ombud.systems.recommenders.model import Model
+
+if TYPE_CHECKING:
+    from ombud.metrics.engine.estimator import Settings
+    from ombud.questions.counterfactual.analysis import Counterfactual
+
+
+_NAMES = {"escape": "escaped", "drift-in": "drifted in"}
+
+
+class _OneLabel:
+    """One direction and one label of one system."""
+
+    def __init__(
+        self,
+        plan: Counterfactual,
+        direction: str,
+        name: str,
+        model: Model,
+        label: str,
+        labelled: NDArray[np.bool_],
+        asked: AuditSample,
+        settings: Settings,
+        kept: Checkpoint,
+    ) -> None:
+        self.kept = kept
+        self.plan, self.direction, self.name, self.model = plan, direction, name, model
+        self.label, self.labelled, self.asked, self.settings = label, labelled, asked, settings
+        self.part = PartResult()
+        self.rows: list[int] = []
+        self.ways: list[Way] = []
+        self.questions = self.trainings = 0
+
+    def search(self) -> None:
+        """Ask about users in random order until enough of them were at risk."""
+        plan, probe = self.plan, Escape if self.direction == "escape" else DriftIn
+        ask = probe(k=plan.k, permitted=plan.permitted, random=plan.random, seed=self.settings.seed)
+        at_risk = 0
+        for row in self.asked.order[: plan.looked_at].tolist():
+            if at_risk >= plan.at_risk and len(self.rows) >= plan.people:
+                break
+            space = self.asked.space(row, plan.escape_budget)
+            if self.direction == "escape" and not plan.rate_labelled:
+                # Who wants to avoid something is not asked to rate it until it is seen.
+                space = space.without_rating(np.flatnonzero(self.labelled).tolist())
+            find = partial(self._way, ask, space, row)
+            way = path_from_json(self.kept(("user", row), find))
+            self.rows.append(row)
+            self.ways.append(way)
+            self.questions += way.fewest.queries
+            at_risk += way.fewest.cost != 0
+
+    def _way(self, ask: Escape | DriftIn, space: EditSpace, row: int) -> dict[str, Any]:
+        return path_to_json(ask.of(self.model, space, self.labelled, own=row))
+
+    def estimates(self) -> None:
+        """Turn ways into curves, of all and of groups, and into what they cost."""
+        plan, settings = self.plan, self.settings
+        rows = np.array(self.rows, np.int64)
+        about: dict[str, Any] = {
+            "name": _NAMES[self.direction], "key": self.direction, "label": self.label,
+            "system": self.name, "level": settings.level,
+        }  # fmt: skip
+        found, left_out = curve(self.ways, plan.escape_budget, **about)
+        self.part.estimates += [self._told(e) for e in found]
+        self.part.exclusions += [
+            Exclusion(f"{WHERE}, {self.label}", e.what, e.count, e.reason, e.of, system=self.name)
+            for e in left_out
+        ]
+        groups = self.asked.user_groups(rows) | self._by_start(rows)
+        risk = np.array([w.fewest.cost != 0 for w in self.ways])
+        for group, members in groups.items():
+            if int((members & risk).sum()) < settings.minimum:
+                continue  # the groups that are left out are counted below
+            mine = [w for w, inside in zip(self.ways, members, strict=True) if inside]
+            found, _ = curve(mine, plan.escape_budget, group=group, **about)
+            self.part.estimates += [self._told(e) for e in found]
+        small = sum(0 < int((m & risk).sum()) < settings.minimum for m in groups.values())
+        if small:
+            reason = f"fewer than {settings.minimum} of its users are at risk"
+            where = f"{WHERE}, {self.label}"
+            self.part.exclusions.append(
+                Exclusion(where, "user groups", small, reason, len(groups), system=self.name)
+            )
+        self._prices()
+
+    def _told(self, e: Estimate) -> Estimate:
+        more = {
+            "policy": "frozen", "budget": self.plan.escape_budget, "k": self.plan.k,
+            "permitted": self.plan.permitted, "looked_at": len(self.ways),
+            "rate_labelled": self.plan.rate_labelled,
+        }  # fmt: skip
+        return e.replace(details={**e.details, **more}, metric=f"{e.metric} (frozen)@{self.plan.k}")
+
+    def _by_start(self, rows: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
+        """Return users with less and with more of the label in their history than the median."""
+        shares = np.array(
+            [self.labelled[self.asked.space(row, 0).history.items].mean() for row in rows.tolist()]
+        )
+        risk = np.array([w.fewest.cost != 0 for w in self.ways])
+        if not risk.any():
+            return {}
+        middle = float(np.median(shares[risk]))
+        return {
+            "little of it in the history": shares <= middle,
+            "much of it in the history": shares > middle,
+        }
+
+    def _prices(self) -> None:
+        """Return what was kept, what as many random edits do, and what survives training."""
+        done = [
+            (row, way) for row, way in zip(self.rows, self.ways, strict=True) if way.fewest.cost
+        ]
+        kept = np.array([np.nan if w.kept is None else w.kept for _, w in done])
+        chance = np.array([np.nan if w.random is None else w.random for _, w in done])
+        for values, key, words in (
+            (kept, "kept", "unlabelled items of the old list that stay"),
+            (chance, "random", "as many random edits that do it too"),
+        ):
+            about = self._about(key, f"{words} ({self.direction}, frozen)", "frozen")
+            known = values[~np.isnan(values)]
+            if len(known) == 0:
+                reason = "nobody got through by an edit"
+                self.part.estimates.append(
+                    Estimate.undefined(reason_code="no-units", reason=reason, n=0, **about)
+                )
+                continue
+            rng = generator(self.settings.seed, self.direction, key, self.name, self.label)
+            self.part.estimates.append(
+                estimate(known, replicates=self.settings.replicates, rng=rng, **about)
+            )
+        rng = generator(self.settings.seed, self.direction, "trained", self.name, self.label)
+        chosen = rng.permutation(len(done))[: self.plan.retrained].tolist()
+        held = sum(
+            self.kept(("holds", done[place][0]), partial(self._holds, *done[place]))
+            for place in chosen
+        )
+        self.trainings += len(chosen)
+        words = f"still {_NAMES[self.direction]} after training again"
+        about = self._about("holds-retrained", words, "retrained")
+        self.part.estimates.append(proportion(held, len(chosen), **about))
+
+    def _about(self, key: str, words: str, policy: str) -> dict[str, Any]:
+        return {
+            "metric": f"{words}@{self.plan.k}",
+            "key": f"{self.direction}/{key}",
+            "unit": "user",
+            "system": self.name,
+            "label": self.label,
+            "level": self.settings.level,
+            "details": {"policy": policy, "budget": self.plan.escape_budget, "k": self.plan.k},
+        }
+
+    def _holds(self, row: int, way: Way) -> bool:
+        assert way.fewest.witness is not None  # somebody who got through
+        history = self.asked.space(row, 0).history
+        again = RetrainedOutcome(self.model, self.asked.interactions, history, self.plan.k, own=row)
+        (shown,) = again.after([way.fewest.witness])
+        count = LabelCount(self.labelled, self.plan.k).value(shown, shown)
+        out = self.direction == "escape"
+        return count <= self.plan.permitted if out else count > self.plan.permitted
+
+    def people(self) -> None:
+        """Write down the ways of the people of the report."""
+        for number, way in enumerate(self.ways[: self.plan.people], 1):
+            witness = way.fewest.witness or ()
+            edits = readable(witness, self.asked.titles, self.asked.interactions.explicit)
+            self.part.row(
+                "counterfactual-ways",
+                system=self.name,
+                person=number,
+                direction=self.direction,
+                label=self.label,
+                before=way.before,
+                outcome=_outcome(way),
+                cost=way.fewest.cost,
+                edits="; ".join(edits),
+                kept=way.kept,
+                policy="frozen",
+                budget=self.plan.escape_budget,
+            )
+
+
+def _outcome(way: Way) -> str:
+    if way.fewest.cost is not None:
+        return "found"
+    return "none exists" if way.fewest.none_exists else "beyond the budget"
+
+
+def estimate_escape(
+    plan: Counterfactual,
+    directions: Sequence[str],
+    name: str,
+    model: Model,
+    labels: dict[str, NDArray[np.bool_]],
+    asked: AuditSample,
+    settings: Settings,
+    kept: Checkpoint,
+) -> PartResult:
+    """Return how many edits take labels out of lists, or into them, with the model frozen."""
+    part = PartResult()
+    for direction in directions:
+        users = questions = trainings = 0
+        for label, labelled in labels.items():
+            one = _OneLabel(
+                plan, direction, name, model, label, labelled, asked, settings,
+                kept.within(direction, label),
+            )  # fmt: skip
+            one.search()
+            one.estimates()
+            one.people()
+            part.add(one.part)
+            users += len(one.rows)
+            questions += one.questions
+            trainings += one.trainings
+        part.cost(name, direction, users, questions, trainings)
+    return part

@@ -1,1 +1,0 @@
-"""Requests: after people asked not to see something, is it still shown to them?"""
