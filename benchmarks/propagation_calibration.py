@@ -206,8 +206,11 @@ def reference(
     return found, weights, khat
 
 
-def run(out: Path, sets: int, masses: int) -> None:
-    """Add sets to a file until it has enough fits, the first of each regime with their mass."""
+def run(out: Path, sets: int, masses: int, seconds: float) -> None:
+    """Add sets to a file until it has enough fits, the first of each regime with their mass.
+
+    The run ends early after the given number of CPU seconds.
+    """
     rows = read([out]) if out.exists() else []
     done = {(row["regime"], row["number"]) for row in rows}
     fits = {name: sum(r["regime"] == name and not r["reason"] for r in rows) for name in REGIMES}
@@ -215,6 +218,8 @@ def run(out: Path, sets: int, masses: int) -> None:
     with out.open("a") as file:
         for number in range(20 * each):
             for name in REGIMES:
+                if time.process_time() > seconds:
+                    return
                 if fits[name] < each and (name, number) not in done:
                     row = one_set(name, number, fits[name] < masses)
                     fits[name] += not row["reason"]
@@ -309,12 +314,13 @@ def main() -> None:
     adding.add_argument("out", type=Path)
     adding.add_argument("--sets", type=int, default=1000, help="fits, over all regimes")
     adding.add_argument("--mass", type=int, default=30, help="fits of each regime with their mass")
+    adding.add_argument("--cpu", type=float, default=np.inf, help="stop after so many CPU s")
     showing = commands.add_parser("show")
     showing.add_argument("files", type=Path, nargs="+")
     showing.add_argument("--plot", type=Path)
     asked = parser.parse_args()
     if asked.command == "run":
-        run(asked.out, asked.sets, asked.mass)
+        run(asked.out, asked.sets, asked.mass, asked.cpu)
     else:
         show(asked.files, asked.plot)
 

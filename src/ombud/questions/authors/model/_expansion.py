@@ -5,7 +5,7 @@ its normal density stands, m = b + s t, and of its variance v**2 (of the varianc
 integral solves the heat equation, so it is smooth down to v = 0). It is interpolated once, at each
 node of each user, by a polynomial. Since m is linear in b and s, all of them together are
 linear in the monomials of (b, s, v**2), and a block of users costs one product for all points.
-How far this is from the integral is measured, never assumed: see `_importance.check`.
+How far this is from the integral is measured, never assumed: see `_importance._check`.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class Diagnostics:
         Of each parameter, between the independent sets of draws.
     error, worst_error
         Numerical error of the log posterior in nats over the posterior: its standard deviation and
-        its largest value, found with twice as many nodes, on a sample of points and users. A mean
+        its largest value, found with more nodes, on a sample of points and users. A mean
         is off by at most about `error` posterior standard deviations because of it.
     at_mode
         Whether the highest point of the posterior was found.
