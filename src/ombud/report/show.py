@@ -261,22 +261,15 @@ class Detail:
 
 @dataclass(frozen=True)
 class Listing:
-    """One row for each estimate.
-
-    Parameters
-    ----------
-    columns
-        Fields of an estimate (``system``, ``label``, ``group``, ``metric``), `Detail`, or
-        ``value``, ``p`` (corrected, where there is a correction) and ``n``.
-    value
-        The title of the column with the value and its confidence interval.
-    """
+    """One row for each estimate."""
 
     select: Chosen
     caption: Caption
     scale: Scale
+    # Fields of an estimate (``system``, ``label``, ``group``, ``metric``), `Detail`, or ``value``,
+    # ``p`` (corrected, where there is a correction) and ``n``.
     columns: tuple[str | Detail, ...]
-    value: str = "Estimate"
+    value: str = "Estimate"  # The title of the column with the value and its confidence interval
     keep: Callable[[Estimate], bool] = lambda _: True
     name: str = ""
     folded: bool = False
@@ -434,23 +427,13 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """One row for each system, one column for each measure.
+    """One row for each system, one column for each measure."""
 
-    Parameters
-    ----------
-    columns
-        The measures, or title and select of each.
-    rows
-        The fields that name a row.
-    keep
-        Which estimates are shown.
-    """
-
-    columns: tuple[Measure | tuple[str, Select], ...]
+    columns: tuple[Measure | tuple[str, Select], ...]  # The measures, or title and select of each
     caption: Caption
     scale: Scale
-    rows: tuple[str, ...] = ("system",)
-    keep: Callable[[Estimate], bool] = lambda _: True
+    rows: tuple[str, ...] = ("system",)  # The fields that name a row
+    keep: Callable[[Estimate], bool] = lambda _: True  # Which estimates are shown
     name: str = ""
     folded: bool = False
 

@@ -26,23 +26,14 @@ _MOST_CHANGES = 3
 
 @dataclass(frozen=True)
 class ChangeVerdict:
-    """Whether what a question asks about became worse or better.
+    """Whether what a question asks about became worse or better."""
 
-    Parameters
-    ----------
-    answer
-        *Worse* where a significant change goes in the direction of harm, whatever else improved;
-        *better* where all significant changes go the other way; *cannot tell* where no comparison
-        of the question could be made in both results.
-    headline
-        The answer in one sentence.
-    changes
-        The largest significant changes, each with both levels.
-    """
-
+    # *Worse* where a significant change goes in the direction of harm, whatever else improved;
+    # *better* where all significant changes go the other way; *cannot tell* where no comparison of
+    # the question could be made in both results.
     answer: ChangeAnswer
-    headline: str
-    changes: tuple[str, ...] = ()
+    headline: str  # The answer in one sentence
+    changes: tuple[str, ...] = ()  # The largest significant changes, each with both levels
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""

@@ -131,39 +131,19 @@ _PROBES = 48
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Weighted draws and how far they can be trusted.
+    """Weighted draws and how far they can be trusted."""
 
-    Parameters
-    ----------
-    points
-        Draws x (mu, log sigma, b..., s..., log v...).
-    weights
-        They sum to 1.
-    sets
-        Which independent set each draw belongs to.
-    khat
-        Shape of the weights' tail.
-    error
-        Standard deviation over the posterior of the log likelihood's numerical error, in nats.
-    worst_error
-        The largest such error among the points checked.
-    degree
-        Of the polynomials by which the likelihood was computed; 0 if it was integrated at each.
-    rounds
-        How often the proposal was fitted.
-    stopped
-        Whether the budget ended before enough draws were effective.
-    """
-
-    points: Floats
-    weights: Floats
-    sets: NDArray[np.int64]
-    khat: float
+    points: Floats  # Draws x (mu, log sigma, b..., s..., log v...)
+    weights: Floats  # They sum to 1
+    sets: NDArray[np.int64]  # Which independent set each draw belongs to
+    khat: float  # Shape of the weights' tail
+    # Standard deviation over the posterior of the log likelihood's numerical error, in nats.
     error: float
-    worst_error: float
+    worst_error: float  # The largest such error among the points checked
+    # Of the polynomials by which the likelihood was computed; 0 if it was integrated at each.
     degree: int
-    rounds: int
-    stopped: bool = False
+    rounds: int  # How often the proposal was fitted
+    stopped: bool = False  # Whether the budget ended before enough draws were effective
 
     @property
     def even(self) -> float:
@@ -237,17 +217,12 @@ class _Straight:
     about s there and prior precision P, s has the mean s0 (P + I) e**(p D) / (P + I e**(2 p D)) and
     the standard deviation sqrt((P + I) / (P + I e**(2 p D))) times that at the mode; h takes out
     both.
-
-    Parameters
-    ----------
-    log_sd, slope
-        Of the mode.
-    power, information, precision
-        p and I of each system, and P.
     """
 
+    # Of the mode.
     log_sd: float
     slope: Floats
+    # p and I of each system, and P.
     power: Floats
     information: Floats
     precision: float

@@ -84,18 +84,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """How many nodes the integral over users and the one over each list have.
+    """How many nodes the integral over users and the one over each list have."""
 
-    Parameters
-    ----------
-    users, lists
-        How many; even numbers where they are split.
-    split
-        Whether either side of a peak has its own, as far as the integrand reaches there.
-    """
-
+    # How many; even numbers where they are split.
     users: int = 11
     lists: int = 9
+    # Whether either side of a peak has its own, as far as the integrand reaches there.
     split: bool = False
 
     def work(self, counts: Counts) -> int:
