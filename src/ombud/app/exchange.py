@@ -164,16 +164,9 @@ def add_ratings(
 ) -> int:
     """Add ratings made elsewhere to the main round; return how many. All of them, or none.
 
-    Parameters
-    ----------
-    project
-        The project.
-    ratings
-        From `read_ratings` or `ombud.app.label_studio.read_export`.
-    new_raters
-        Whether raters that the project does not know are added to it.
-    source
-        What to call them in messages.
+    Ratings are from `read_ratings` or `ombud.app.label_studio.read_export`. With `new_raters`,
+    raters that the project does not know are added to it. `source` is what to call them in
+    messages.
 
     Raises
     ------

@@ -141,14 +141,8 @@ def read_export(
 ) -> list[ImportedRating]:
     """Read a JSON export of Label Studio: the full form, not the short one without raters.
 
-    Parameters
-    ----------
-    path
-        The file.
-    settings
-        Of the project: which topics there are.
-    raters
-        Names of raters by their number or email in Label Studio; others keep what they have there.
+    The settings of the project say which topics there are. `raters` has names of raters by their
+    number or email in Label Studio; others keep what they have there.
 
     Raises
     ------

@@ -111,12 +111,7 @@ CREATE TABLE claims (
 class Store:
     """The database of one annotation project.
 
-    Parameters
-    ----------
-    path
-        The file.
-    create
-        Make it; refuse if it is there already.
+    With `create` the file is made; one that is there already is refused.
     """
 
     def __init__(self, path: Path, *, create: bool = False) -> None:

@@ -52,16 +52,8 @@ def extract_zip(
 ) -> dict[str, Path]:
     """Take files out of a ZIP archive; nothing is written when any entry is suspect.
 
-    Parameters
-    ----------
-    archive
-        The archive.
-    to
-        An existing folder; files go there by their last name alone, without folders.
-    names
-        Take only files with these last names; default, all files.
-    limits
-        How much may come out.
+    Files go to an existing folder by their last name alone, without folders; `names` are last
+    names.
 
     Returns
     -------

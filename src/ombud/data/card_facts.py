@@ -27,12 +27,7 @@ def _spread(counts: NDArray[Any], what: str) -> Facts:
 def history_facts(interactions: Interactions, item: str = "item") -> Facts:
     """Return counts, density and spread of interactions.
 
-    Parameters
-    ----------
-    interactions
-        The histories.
-    item
-        What an item is called: ``"movie"``, ``"work"``.
+    `item` is what an item is called: ``"movie"``, ``"work"``.
     """
     matrix = interactions.matrix
     per_item = np.bincount(matrix.indices, minlength=interactions.n_items)

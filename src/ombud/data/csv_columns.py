@@ -71,20 +71,9 @@ def open_columns(
 ) -> Iterator[CsvColumns]:
     """Read some columns of a CSV file of any size; its faults come in one error.
 
-    Parameters
-    ----------
-    path
-        The file.
-    columns
-        For each column wanted: its name (or place, from 0) in the file and its Polars type. None
-        as type means an id: a whole number when the first rows hold whole numbers, a text
-        otherwise.
-    header
-        Whether the first line names the columns; otherwise name them by their places.
-    separator
-        What stands between columns.
-    scratch
-        The folder for a temporary copy; default, that of the system.
+    A column wanted has its name (or place, from 0) in the file and its Polars type. None as type
+    means an id: a whole number when the first rows hold whole numbers, a text otherwise. Without a
+    header, columns are named by their places. A temporary copy goes to `scratch`.
     """
     if not path.is_file():
         raise DataError(path.name, [f"there is no file {path}"])

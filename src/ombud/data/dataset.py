@@ -197,14 +197,8 @@ def group_exclusions(
 ) -> list[Exclusion]:
     """Return what is said of a table of groups that does not match the units.
 
-    Parameters
-    ----------
-    count, here
-        How many ids the table has, and how many of them are units.
-    ungrouped, units
-        How many units are in no group, and how many there are.
-    what, absent
-        What units are, and what those of the table lack, in words.
+    `count` is how many ids the table has, and `here` how many of them are units. `what` says what
+    units are, and `absent` what those of the table lack, in words.
     """
     result = []
     if count > here:
@@ -220,14 +214,7 @@ def group_exclusions(
 def read_folder(path: str | Path, name: str, options: TableOptions | None = None) -> Dataset:
     """Return the data set in a folder that a builder wrote: its tables and ``card.json``.
 
-    Parameters
-    ----------
-    path
-        The folder.
-    name
-        Which data set it must be, as its card says.
-    options
-        How the tables are read.
+    `name` says which data set it must be, as its card says.
     """
     folder = Path(path)
     file = folder / "card.json"

@@ -111,16 +111,9 @@ def open_frame(
 ) -> tuple[nw.LazyFrame[Any], str]:
     """Return a frame or file as a lazy narwhals frame, and the name to use in messages.
 
-    Parameters
-    ----------
-    frame
-        A path, or any frame that narwhals knows.
-    source
-        The table's name in messages; default, the file's name.
-    ids
-        Columns that are read as they are spelled, where the file has no types: 001 is not 1.
-    wanted
-        Columns that may be written with other capitals: ``User`` is read as ``user``.
+    In messages the table is called `source`; default, the file's name. Columns of `ids` are read as
+    they are spelled, where the file has no types: 001 is not 1. Columns of `wanted` may be written
+    with other capitals: ``User`` is read as ``user``.
     """
     file = frame if isinstance(frame, MappedFile) else MappedFile(frame)
     lazy, name = _open(file, source, ids)
@@ -363,16 +356,8 @@ def without_odd_rows(
 ) -> pl.DataFrame:
     """Return a table without blank lines, comments, totals and repeated headers; count them.
 
-    Parameters
-    ----------
-    table
-        The rows of a file without types.
-    name
-        The file's name in notes.
-    ids
-        The columns that hold ids; default, the first column.
-    headers
-        By name of a column here, its name in the file.
+    The rows are of a file without types. `ids` are the columns that hold ids; default, the first
+    column. `headers` has, by name of a column here, its name in the file.
     """
     words = [c for c in table.columns if table.schema[c] == pl.String]
     first = next((c for c in ids or table.columns[:1] if c in words), None)

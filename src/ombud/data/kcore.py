@@ -39,10 +39,7 @@ class KCore:
     def exclusions(self, outside: str = "not permitted") -> tuple[Exclusion, ...]:
         """Return what was left out, pass by pass.
 
-        Parameters
-        ----------
-        outside
-            Why items were not permitted, in words.
+        `outside` says why items were not permitted, in words.
         """
         result = []
         if self.outside_items:

@@ -409,12 +409,7 @@ def vote_states(
 ) -> tuple[NDArray[np.int8], str]:
     """Return the state of each pair of an item and a label by its votes, and the rule in words.
 
-    Parameters
-    ----------
-    yes, no
-        Votes, of one shape.
-    threshold, strict
-        As in `Labels.from_votes`.
+    `threshold` and `strict` are as in `Labels.from_votes`.
 
     Examples
     --------

@@ -338,14 +338,7 @@ def block_of(ids: pa.Array, blocks: int) -> NDArray[np.int64]:
 class BlockWriter:
     """Sorts the rows of a table into blocks, one Arrow file each.
 
-    Parameters
-    ----------
-    folder
-        Where the files go; one folder a table.
-    blocks
-        How many blocks.
-    schema
-        Names and types of the columns.
+    Every table has a folder of its own.
     """
 
     def __init__(self, folder: Path, blocks: int, schema: pa.Schema) -> None:

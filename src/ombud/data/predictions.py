@@ -42,17 +42,8 @@ class Predictions:
     ) -> Self:
         """Ask a system for its prediction of every held-out rating.
 
-        Parameters
-        ----------
-        test
-            The held-out ratings.
-        predict
-            Takes the users and the items of the pairs, and returns one number per pair, NaN
-            where there is no prediction.
-        users
-            Only the pairs of these users; default, all.
-        system
-            The system's name in messages.
+        `predict` takes the users and the items of the pairs, and returns one number per pair, NaN
+        where there is no prediction. With `users`, only their pairs are asked for.
         """
         if not test.explicit:
             raise PlanError("predicted ratings are compared with ratings, and there are none")

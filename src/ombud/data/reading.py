@@ -220,16 +220,9 @@ def file_type(path: Path) -> tuple[str, str]:
 def open_file(path: Path, name: str, reading: Reading, spelled: tuple[str, ...]) -> pl.LazyFrame:
     """Return a file as a lazy frame.
 
-    Parameters
-    ----------
-    path
-        The file.
-    name
-        The table's name in messages.
-    reading
-        How it is written, as far as somebody said so.
-    spelled
-        Columns that are read as they are spelled, where the file has no types: 001 is not 1.
+    `name` is what messages call the table; `reading` says how it is written, as far as somebody
+    said so. Columns of `spelled` are read as they are spelled, where the file has no types: 001 is
+    not 1.
     """
     ending, packed = file_type(path)
     if (ending or not packed) and ending not in (*ENDINGS, ""):
@@ -673,12 +666,7 @@ def _json_rows(raw: bytes, name: str) -> list[Any] | None:
 def read_json(path: Path, name: str) -> list[Any]:
     """Return the values of a JSON file: of its array, or one per line.
 
-    Parameters
-    ----------
-    path
-        The file, at most `MAX_UNPACKED` bytes.
-    name
-        Its name in messages.
+    The file has at most `MAX_UNPACKED` bytes; messages call it `name`.
     """
     packed = file_type(path)[1]
     raw = _unpacked(path, name, packed) if packed else _bounded_file(path, name)

@@ -209,12 +209,7 @@ def read_tables(
 ) -> dict[str, Any]:
     """Read some tables; the faults of all files come in one error.
 
-    Parameters
-    ----------
-    paths
-        By the name of the table.
-    options
-        How they are read.
+    `paths` are by the name of the table.
     """
     options = options or TableOptions()
     paths = _mapped(paths, options)

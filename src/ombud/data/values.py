@@ -35,20 +35,9 @@ def understand(
 ) -> Understood:
     """Return a column as the numbers, flags or times that were expected.
 
-    Parameters
-    ----------
-    values
-        The column as the file has it.
-    kind
-        What it must be.
-    reading
-        What somebody said about the file.
-    source
-        The file's name in notes.
-    setting
-        Where a reader can choose between two readings, such as ``[data.reading.labels]``.
-    spelled
-        Whether the file has no types, so that the words 17 and 17.0 are numbers.
+    `reading` is what somebody said about the file, and `source` its name in notes. `setting` is
+    where a reader can choose between two readings, such as ``[data.reading.labels]``. `spelled`
+    says that the file has no types, so that the words 17 and 17.0 are numbers.
     """
     name = f"column {values.name!r}"
     if values.dtype == pl.Categorical or isinstance(values.dtype, pl.Enum):

@@ -45,16 +45,7 @@ def pairs_of(
 ) -> pl.DataFrame:
     """Return one row for each request and each place that its user was shown.
 
-    Parameters
-    ----------
-    requests
-        Who asked not to see what.
-    shown
-        What was shown, and when.
-    labels
-        Which items carry which label.
-    at_once
-        Whether a place at the very moment of a request counts as after it.
+    With `at_once`, a place at the very moment of a request counts as after it.
 
     Returns
     -------
@@ -110,14 +101,8 @@ def rows_of(pairs: pl.DataFrame, names: tuple[str, ...], *, as_yes: bool = False
 
     The first label, without a name, is for all requests together.
 
-    Parameters
-    ----------
-    pairs
-        What `pairs_of` returns, or some of it.
-    names
-        The labels behind its codes.
-    as_yes
-        Whether places whose label is not known count as leaks.
+    `pairs` are what `pairs_of` returns, or some of it; `names` are the labels behind its codes.
+    With `as_yes`, places whose label is not known count as leaks.
     """
     leak = pl.col("leak") | pl.col("unknown") if as_yes else pl.col("leak")
     counted = pairs.group_by("user", "label", maintain_order=True).agg(

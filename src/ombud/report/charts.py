@@ -129,14 +129,9 @@ def spread(
 ) -> tuple[str, ...]:
     """Return one panel for each system: median, middle half and middle 90% of each row.
 
-    Parameters
-    ----------
-    systems
-        By system and row, five quantiles: 5, 25, 50, 75 and 95%.
-    scale, axis
-        As in `forest`; scores of different systems have different axes.
-    null
-        Where a dashed line marks no difference.
+    `systems` has, by system and row, five quantiles: 5, 25, 50, 75 and 95%. `scale` and `axis` are
+    as in `forest`; scores of different systems have different axes. At `null` a dashed line marks
+    no difference.
     """
     panels = []
     for system, found in systems.items():
@@ -233,12 +228,7 @@ def timeline(
 ) -> str:
     """Return one number over several results: dots, limits as bars, alarms filled.
 
-    Parameters
-    ----------
-    title
-        What the number is.
-    points
-        Name of the result, value, lower and upper limit, and whether it alarms.
+    A point has the name of the result, value, lower and upper limit, and whether it alarms.
     """
     height, left, right, top = 170.0, 58.0, _WIDTH - 14.0, 34.0
     bottom = height - 34
@@ -317,20 +307,10 @@ def plane(
 ) -> str:
     """Return lines and dots on two axes, with a legend where there are several series.
 
-    Parameters
-    ----------
-    title
-        Stands above; empty where the figure has one.
-    marks
-        What is drawn; series of one name share a color.
-    x, y
-        Title and range of each axis; what lies beyond stands at the edge.
-    said
-        What a screen reader says; default, the title.
-    equal
-        Whether the diagonal is drawn, on which both are the same.
-    nulls
-        Where dashed lines cross the plane, for no difference.
+    The title stands above; it is empty where the figure has one. Series of one name share a color.
+    `x` and `y` are title and range of each axis; what lies beyond stands at the edge. `said` is
+    what a screen reader says; default, the title. With `equal` the diagonal is drawn, on which both
+    are the same; at `nulls` dashed lines cross the plane, for no difference.
     """
     names = list(dict.fromkeys(mark.name for mark in marks))[:MOST]
     shown = [mark for mark in marks if mark.name in names]
@@ -364,14 +344,8 @@ def plane(
 def lanes(title: str, rows: Mapping[str, Sequence[Dot]], x: tuple[str, float, float]) -> str:
     """Return dots with intervals in a lane for each row, those of a row below each other.
 
-    Parameters
-    ----------
-    title
-        What a screen reader says.
-    rows
-        The dots by the name of their row; only their places on the horizontal axis count.
-    x
-        Title and range of the axis.
+    The title is what a screen reader says. Dots are by the name of their row; only their places on
+    the horizontal axis count. `x` is title and range of the axis.
     """
     names = list(dict.fromkeys(dot.name for dots in rows.values() for dot in dots))[:MOST]
     left, step = 16 + 6.4 * min(_LONGEST, max(map(len, rows))), 11.0
@@ -404,14 +378,8 @@ def stacked(
 ) -> str:
     """Return shares on top of each other, one column for each place on the axis.
 
-    Parameters
-    ----------
-    title
-        Stands above.
-    columns
-        Place of each column in percent, and shares by name; they add up to 1.
-    x, y
-        Titles of the axes.
+    The title stands above. A column has its place in percent, and shares by name; they add up to 1.
+    `x` and `y` are titles of the axes.
     """
     names = list(dict.fromkeys(name for _, shares in columns for name in shares))[:MOST]
     top = 24.0 + 17 * math.ceil(len(names) / _PER_LINE)
@@ -440,12 +408,8 @@ def stacked(
 def world(title: str, values: Mapping[str, tuple[str, float]]) -> str:
     """Return a map of values by country, from pale (the lowest) to full color (the highest).
 
-    Parameters
-    ----------
-    title
-        What a screen reader says.
-    values
-        Name and value by the numeric code of a country; those too small to draw are dots.
+    The title is what a screen reader says. `values` has name and value by the numeric code of a
+    country; those too small to draw are dots.
     """
     wide, high = 640.0, 330.0
     numbers = [value for _, value in values.values()]

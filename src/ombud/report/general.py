@@ -81,12 +81,7 @@ def remaining(context: Context, shown: set[tuple[str, str]]) -> Part:
 
     The others are in the table of all numbers, which has every estimate.
 
-    Parameters
-    ----------
-    context
-        The result.
-    shown
-        Keys and roles that other sections show.
+    `shown` are keys and roles that other sections show.
     """
     shows: list[Matrix | Listing] = []
     room = _MOST_ESTIMATES

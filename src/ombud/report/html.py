@@ -39,12 +39,7 @@ _MARKS = {
 def to_html(page: Page, *, script: bool = True) -> str:
     """Return the report as one file.
 
-    Parameters
-    ----------
-    page
-        The report.
-    script
-        Whether tables can be sorted, filtered and saved; without it the file holds no script.
+    With `script`, tables can be sorted, filtered and saved; without it the file holds no script.
     """
     code = _resource("page.js") if script else ""
     digest = base64.b64encode(sha256(code.encode()).digest()).decode()

@@ -61,12 +61,7 @@ def to_latex(sections: Sequence[Section], warning: str = "") -> str:
     The text goes into a document with ``\usepackage{booktabs,longtable,amssymb,textcomp}`` and
     ``\usepackage[T1]{fontenc}``.
 
-    Parameters
-    ----------
-    sections
-        What holds the tables.
-    warning
-        What must be read before all else; or empty.
+    `warning` is what must be read before all else; or empty.
     """
     head = (
         "% Tables of an audit report, made by ombud.\n"

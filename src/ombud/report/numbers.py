@@ -241,15 +241,9 @@ def number_text(value: float, decimals: int, *, signed: bool = False) -> str:
 def estimate_text(estimate: Estimate, decimals: int | None = None, *, signed: bool = False) -> str:
     """Return a value with its interval, or the words why there is none.
 
-    Parameters
-    ----------
-    estimate
-        What to print.
-    decimals
-        Decimals of a whole column; default, what this estimate supports. More are used where the
-        two ends would otherwise look equal.
-    signed
-        Whether a value above zero gets a plus sign.
+    `decimals` are those of a whole column; default, what this estimate supports. More are used
+    where the two ends would otherwise look equal. With `signed`, a value above zero gets a plus
+    sign.
 
     Examples
     --------

@@ -62,14 +62,7 @@ def build_page(
 ) -> Page:
     """Return the whole report of a result.
 
-    Parameters
-    ----------
-    result
-        What an audit found.
-    expected
-        Declared limits, judged.
-    public
-        Whether single users and texts are left out.
+    `expected` are declared limits, judged. With `public`, single users and texts are left out.
     """
     context = Context.of(result)
     asked = questions_of(context)

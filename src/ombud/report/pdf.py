@@ -48,12 +48,7 @@ def find_browser() -> str:
 def write_pdf(html: str, path: Path) -> None:
     """Print a page that loads nothing to a PDF, whole or not at all.
 
-    Parameters
-    ----------
-    html
-        The page, without scripts.
-    path
-        The file to write.
+    The page has no scripts.
     """
     browser = find_browser()
     with TemporaryDirectory(prefix="ombud-pdf-") as folder:

@@ -26,14 +26,7 @@ MARKS = {
 def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[str]:
     """Return the verdict, up to three findings as sentences, and one table.
 
-    Parameters
-    ----------
-    page
-        The report.
-    width
-        Columns of the terminal.
-    most
-        Lines at most.
+    `width` is that of the terminal, in columns; `most` is how many lines there are at most.
     """
     lines = [line for warning in page.warnings for line in _wrap(warning, width)]
     verdict = page.verdict

@@ -179,14 +179,7 @@ def watch_page(
 ) -> str:
     """Return the series as one HTML file: what alarms with charts, and every number.
 
-    Parameters
-    ----------
-    series
-        What was watched.
-    title
-        The title of the page.
-    verdict
-        What became of the question, for its first line.
+    `verdict` is what became of the question, for its first line.
     """
     about = (f"{len(series.names)} results", f"last: {shorten(series.names[-1], 80)}")
     return to_html(Page(title, about, (), _sections(series, verdict)))

@@ -47,16 +47,7 @@ def draw_catalogue(
 ) -> Catalogue:
     """Draw a catalogue.
 
-    Parameters
-    ----------
-    items
-        The item ids.
-    names
-        The labels.
-    factors
-        Dimensions of taste.
-    seed, stream
-        The random stream.
+    `names` are the labels; `factors` is how many dimensions taste has.
     """
     rng = generator(seed, *stream, "catalogue")
     popularity = draw_popularity(len(items), rng)

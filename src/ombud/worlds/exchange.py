@@ -34,14 +34,8 @@ class Exchange:
         the places of one kind are exchanged at most ``ceil(sum of their probabilities)`` times,
         which is never more than the items that can come in.
 
-        Parameters
-        ----------
-        lists
-            Users x places: item codes, -1 beyond the end.
-        inside
-            Users x items: the pool; only items outside it come in.
-        rng
-            The random stream.
+        `lists` is users x places: item codes, -1 beyond the end. `inside` is users x items: the
+        pool; only items outside it come in.
         """
         n_kinds = self.probability.shape[1]
         kinds = np.where(lists >= 0, self.kinds[lists], n_kinds)
@@ -85,18 +79,9 @@ def plan_exchange(
     probability ``c = min(1, A / min(depth, E))`` for each of its places. All are scaled by one
     number so that the sum over the pool is what is wanted, or as near as supply allows.
 
-    Parameters
-    ----------
-    inside
-        Users x items: the pool.
-    leaving, coming
-        Which items may give way, and which may take their place.
-    others
-        Items x other labels, with values 0, 1 and 2: what must not change. At most 39 labels.
-    wanted
-        The wanted mass of each user.
-    depth
-        The longest list.
+    `inside` is users x items: the pool. `leaving` are the items that may give way, and `coming`
+    those that may take their place. `others` is items x other labels (39 at most), with values 0, 1
+    and 2: what must not change. `wanted` is the mass of each user, and `depth` the longest list.
     """
     # One number for each pattern of states 0, 1, 2: far quicker to sort than rows are.
     _, kinds = np.unique(others @ 3 ** np.arange(others.shape[1]), return_inverse=True)

@@ -30,16 +30,8 @@ def draw_large(spec: WorldSpec, interactions: int, seed: int, *, topics: int = 3
     A topic's weight for an item is its popularity times ``exp(0.8 topic . factors)``. There are no
     pools, texts or creators, so no effect can be planted in it.
 
-    Parameters
-    ----------
-    spec
-        Users, items, labels, factors, ratings; the rest is not used.
-    interactions
-        How many there are, exactly.
-    seed
-        Zero or more.
-    topics
-        How many tastes there are.
+    Of the spec only users, items, labels, factors and ratings are used. There are exactly so many
+    interactions, and `topics` tastes.
     """
     if interactions > 0.2 * spec.users * spec.items:
         raise PlanError(
@@ -82,18 +74,8 @@ def draw_interactions(
 ) -> sparse.csr_array:
     """Draw distinct pairs of user and item until there are exactly as many as asked for.
 
-    Parameters
-    ----------
-    table
-        Topics x quantiles: the item at each quantile of a topic.
-    favourites
-        Users x 4: the topics a user draws from, each with probability one quarter.
-    n_items
-        How many items there are.
-    total
-        How many pairs.
-    rng
-        The random stream.
+    `table` is topics x quantiles: the item at each quantile of a topic. `favourites` is users x 4:
+    the topics a user draws from, each with probability one quarter.
 
     Returns
     -------
@@ -137,15 +119,7 @@ def draw_interactions(
 
 
 def write_interactions(world: World, path: Path | str) -> Path:
-    """Write the interactions of a world as Parquet (`user`, `item`, `rating` where there is one).
-
-    Parameters
-    ----------
-    world
-        Any world.
-    path
-        The file to write.
-    """
+    """Write the interactions of a world as Parquet (`user`, `item`, `rating` if there is one)."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     table = world.interactions

@@ -19,14 +19,7 @@ def draw_pools(
 
     An exponential race: the item with the least ``Exp(1) / weight`` comes first.
 
-    Parameters
-    ----------
-    weights
-        Users x items, above zero.
-    sizes
-        The pool size of each user.
-    rng
-        The random stream.
+    `weights` is users x items, above zero; `sizes` has the pool size of each user.
 
     Returns
     -------

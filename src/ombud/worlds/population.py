@@ -40,16 +40,8 @@ def draw_population(
 ) -> Population:
     """Draw people; groups differ in taste, so their histories differ too.
 
-    Parameters
-    ----------
-    users
-        The user ids.
-    factors
-        Dimensions of taste.
-    mean_history, history_range
-        The mean length of a history, before it is cut to the range.
-    seed, stream
-        The random stream.
+    `factors` is how many dimensions taste has; `mean_history` is the mean length of a history,
+    before it is cut to the range.
     """
     count = len(users)
     rng = generator(seed, *stream, "population")

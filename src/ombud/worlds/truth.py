@@ -122,14 +122,8 @@ def probability_none(
 
     ``C(without, drawn) / C(size, drawn)``
 
-    Parameters
-    ----------
-    size
-        How many things there are.
-    without
-        How many of them are not of the sought kind.
-    drawn
-        How many are drawn, without replacement.
+    `size` is how many things there are, `without` how many of them are not of the sought kind, and
+    `drawn` how many are drawn, without replacement.
 
     Examples
     --------

@@ -69,16 +69,8 @@ def draw_texts(
 ) -> TextWorld:
     """Draw texts: a template, then none (15%), one (65%) or two (20%) identities named in it.
 
-    Parameters
-    ----------
-    ids
-        The text ids.
-    templates
-        How many templates there are; texts of one template are a cluster.
-    identities
-        The terms of each identity group.
-    seed, stream
-        The random stream.
+    There are so many templates; texts of one template are a cluster. `identities` has the terms of
+    each identity group.
     """
     rng = generator(seed, *stream, "texts")
     count, names = len(ids), sorted(identities)
@@ -173,17 +165,7 @@ class Creators:
 
 
 def draw_creators(creators: Vocabulary, n_items: int, seed: int, *stream: str) -> Creators:
-    """Draw creators and link them to items; a few creators made many of the items.
-
-    Parameters
-    ----------
-    creators
-        The creator ids.
-    n_items
-        How many items there are.
-    seed, stream
-        The random stream.
-    """
+    """Draw creators and link them to items; a few creators made many of the items."""
     rng = generator(seed, *stream, "creators")
     count = len(creators)
     truth = np.searchsorted(np.cumsum(_SHARES)[:-1], rng.random(count)).astype(np.int32)

@@ -32,12 +32,7 @@ _HEADERS = {
 class Guesses:
     """Counts failed guesses of a token by address, and says when it is enough.
 
-    Parameters
-    ----------
-    limit, seconds
-        So many failures within so many seconds.
-    clock
-        Tells the time.
+    So many failures within so many seconds are enough.
     """
 
     _MOST_ADDRESSES = 10_000
@@ -72,13 +67,8 @@ class Guesses:
 class Guard:
     """Refuses strange hosts, requests from other sites and large bodies; adds headers.
 
-    Parameters
-    ----------
-    app
-        What is guarded.
-    hosts
-        Names under which the server may be asked: another name would be a web page that had its
-        own name pointed here.
+    `hosts` are names under which the server may be asked: another name would be a web page that had
+    its own name pointed here.
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:

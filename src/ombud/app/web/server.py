@@ -103,12 +103,7 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 def create_app(site: Site, hosts: Iterable[str] = _LOCAL) -> Starlette:
     """Return the app of a site.
 
-    Parameters
-    ----------
-    site
-        What is shown.
-    hosts
-        Names under which it may be asked.
+    `hosts` are names under which it may be asked.
     """
 
     @asynccontextmanager
@@ -162,14 +157,8 @@ def open_site(
 ) -> Site:
     """Return the site of a folder: an annotation project, a folder of results, or both.
 
-    Parameters
-    ----------
-    folder
-        A project, a folder with results in it or below, or a result.
-    results
-        A folder of results to show beside a project.
-    https
-        Whether browsers reach the app over HTTPS.
+    `folder` is a project, a folder with results in it or below, or a result; `results` is a folder
+    of results to show beside a project. `https` says that browsers reach the app over HTTPS.
     """
     folder = Path(folder)
     if not folder.is_dir():

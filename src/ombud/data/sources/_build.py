@@ -73,22 +73,9 @@ def filtered_interactions(
 ) -> tuple[Interactions, KCore]:
     """Filter users and items, give the users pseudonyms, and return what is left.
 
-    Parameters
-    ----------
-    matrix
-        Users x items, as `history_matrix` returns it.
-    items
-        The ids of its columns.
-    asked
-        How to filter.
-    permitted, outside
-        Items that may stay, and why the others may not, in words.
-    rating_scale
-        Lowest and highest rating; None when the entries are not ratings.
-    merged
-        What was left out before.
-    rng
-        For tests; by default nobody can repeat the order of the users.
+    `matrix` is users x items, as `history_matrix` returns it. `outside` says in words why items are
+    not permitted; `rating_scale` is None when the entries are not ratings; `merged` is what was
+    left out before. `rng` is for tests: by default nobody can repeat the order of the users.
     """
     core = k_core(matrix, asked.minimum, passes=asked.passes, permitted=permitted)
     if not core.users.any() or not core.items.any():
@@ -110,14 +97,7 @@ def filtered_interactions(
 def write_dataset(data: Dataset, folder: str | Path, *, replace: bool = False) -> Path:
     """Write interactions, labels, groups and card as one folder, which appears whole or not at all.
 
-    Parameters
-    ----------
-    data
-        The data set.
-    folder
-        Where to; it must not exist, or `replace` be given.
-    replace
-        Put the new folder in the place of an old one.
+    The folder must not exist; with `replace` the new one takes the place of an old one.
 
     Returns
     -------
@@ -155,13 +135,8 @@ def pseudonymous_order(
 ) -> NDArray[np.int64]:
     """Return the users that stay in a random order; the place in it is the pseudonym.
 
-    Parameters
-    ----------
-    users
-        Whether each user stays.
-    rng
-        Where the order comes from; default, the randomness of the operating system, which nobody
-        can repeat. A generator with a seed is a key: give one in tests only.
+    By default the order comes from the randomness of the operating system, which nobody can repeat.
+    A generator with a seed is a key: give one in tests only.
     """
     source = rng if rng is not None else np.random.default_rng(secrets.randbits(256))
     return source.permutation(np.flatnonzero(users))
@@ -172,14 +147,7 @@ def take(
 ) -> sparse.csr_array:
     """Return some rows in the order given, with only some columns, block by block.
 
-    Parameters
-    ----------
-    matrix
-        Has sorted column indices.
-    rows
-        The rows wanted, each at most once.
-    columns
-        Whether each column stays.
+    The matrix has sorted column indices; each row is wanted at most once.
     """
     places = (np.cumsum(columns) - 1).astype(np.int32)
     lengths = np.diff(matrix.indptr)[rows]

@@ -35,12 +35,7 @@ def _number(value: Any) -> int | None:
 def answers_of_json(replies: Iterable[Any], source: str = "answers") -> Iterator[Answer]:
     """Read answers of ``/media/ID``: an ``item`` with its ids and ``topicItemStats`` with votes.
 
-    Parameters
-    ----------
-    replies
-        Parsed JSON, one object for each title.
-    source
-        The name in messages.
+    Replies are parsed JSON, one object for each title.
     """
     for number, reply in enumerate(replies, start=1):
         item = reply.get("item") if isinstance(reply, dict) else None

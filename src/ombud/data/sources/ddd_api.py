@@ -73,14 +73,8 @@ class _Asker:
     ) -> tuple[int, bytes]:
         """Return status and body of a reply, from the store if it is there.
 
-        Parameters
-        ----------
-        kind, key
-            What the reply is known by in the store.
-        path, params
-            What is asked for.
-        about
-            Whether a body is about what was asked for, as far as it says.
+        `kind` and `key` are what the reply is known by in the store. `about` says whether a body is
+        about what was asked for, as far as it says.
         """
         query = "SELECT status, body FROM replies WHERE kind = ? AND key = ?"
         kept = self._store.execute(query, (kind, key)).fetchone()
@@ -174,23 +168,9 @@ def collect(
     variable ``OMBUD_DDD_KEY`` alone, goes to the site's own host (or to this machine) alone, and
     is written nowhere.
 
-    Parameters
-    ----------
-    links
-        ``item``, ``imdb`` and ``tmdb``.
-    store
-        The SQLite file; made if it is not there.
-    address
-        Where the service is.
-    per_second
-        How many requests a second at most. A movie takes two.
-    attempts, backoff
-        How often to ask again after a failure, and the first wait in seconds; Retry-After goes
-        before it.
-    progress
-        Called with movies done, movies in all, and a note.
-    sleep
-        How to wait.
+    `links` has ``item``, ``imdb`` and ``tmdb``; a movie takes two requests. The store is made if it
+    is not there. After a failure the first wait is `backoff` seconds; Retry-After goes before it.
+    `progress` is called with movies done, movies in all, and a note.
     """
     key = _key(address)
     if not 0 < per_second < math.inf:
@@ -259,13 +239,7 @@ def _matching(reply: Any, imdb: int, tmdb: int | None) -> int | None:
 
 
 def cached_answers(store: str | Path) -> Iterator[Answer]:
-    """Yield the answers that `collect` kept.
-
-    Parameters
-    ----------
-    store
-        The SQLite file.
-    """
+    """Yield the answers that `collect` kept."""
     path = Path(store)
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:

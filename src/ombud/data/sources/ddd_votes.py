@@ -81,10 +81,7 @@ def read_dictionary(path: str | Path) -> Votes:
 
     The file is a pickle; it is read by `ombud.data.restricted_pickle`, which runs nothing.
 
-    Parameters
-    ----------
-    path
-        The file, ``ddd_dict.pkl``.
+    It was published as ``ddd_dict.pkl``.
     """
     name = Path(path).name
     content = load_dictionary(path)
@@ -157,12 +154,8 @@ def _columns_of(
 def match_answers(answers: Iterable[Answer], links: pl.DataFrame) -> Votes:
     """Give each answer to the movie with the same IMDb id, or else the same TMDB id.
 
-    Parameters
-    ----------
-    answers
-        One for each title.
-    links
-        ``item``, ``imdb`` and ``tmdb``, as `ombud.data.sources.movielens.read_links` returns.
+    There is one answer for each title. `links` has ``item``, ``imdb`` and ``tmdb``, as
+    `ombud.data.sources.movielens.read_links` returns.
     """
     by_imdb = {i: item for item, i in links.select("item", "imdb").drop_nulls().iter_rows()}
     by_tmdb = {t: item for item, t in links.select("item", "tmdb").drop_nulls().iter_rows()}

@@ -22,14 +22,7 @@ from ombud.taxonomy.terms import ATTRIBUTES, load_terms
 def template_of(phrase: str, kind: str, terms: re.Pattern[str]) -> str:
     r"""Return a phrase without its identity term, and without the name or occupation in it.
 
-    Parameters
-    ----------
-    phrase
-        The phrase.
-    kind
-        The kind of template, such as ``name_adj``.
-    terms
-        Finds the identity terms.
+    `kind` is that of the template, such as ``name_adj``; `terms` finds the identity terms.
 
     Examples
     --------

@@ -47,10 +47,7 @@ def read_mapping(mapping: str | Path = "tmdb-to-ddd@1") -> KeywordMapping:
     The file has columns `keyword`, `warning` and optionally `note`, and above them a line
     ``# taxonomy: warnings-ddd@1``. All its faults come in one error.
 
-    Parameters
-    ----------
-    mapping
-        A name of `mapping_names`, or a path.
+    `mapping` is a name of `mapping_names`, or a path.
     """
     name = str(mapping)
     if name in mapping_names():

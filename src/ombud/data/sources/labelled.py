@@ -40,14 +40,7 @@ def file_in(path: str | Path, *names: str) -> Path:
 def read_csv(path: Path, columns: Sequence[str], separator: str = ",") -> pl.DataFrame:
     """Return all columns of a CSV file as text; bytes that are no UTF-8 are replaced.
 
-    Parameters
-    ----------
-    path
-        The file.
-    columns
-        Those that must be there.
-    separator
-        What stands between columns.
+    All of `columns` must be there.
     """
     if path.stat().st_size == 0:
         raise DataError(path.name, ["the file is empty (0 bytes); a table with rows was expected"])
@@ -67,14 +60,8 @@ def read_labels(
 ) -> pl.Series:
     """Return whether each text should be flagged; None where the label is another or missing.
 
-    Parameters
-    ----------
-    values
-        The labels as written.
-    flagged, acceptable
-        Which labels mean that a text should, and should not, be flagged.
-    source
-        The table's name in messages.
+    `flagged` and `acceptable` are the labels which mean that a text should, and should not, be
+    flagged. `source` is the table's name in messages.
     """
     text = values.cast(pl.String).str.strip_chars()
     known = dict.fromkeys(flagged, True) | dict.fromkeys(acceptable, False)
@@ -97,20 +84,10 @@ def text_dataset(
 ) -> Dataset:
     """Return texts with their card; texts that are blank are left out and counted.
 
-    Parameters
-    ----------
-    table
-        ``text`` and ``label`` (None is unknown), and optionally ``id``, ``cluster``, ``family``.
-    family
-        Of all texts, when the table does not say.
-    files
-        What was read, for the hashes of the card.
-    exclusions
-        What was left out before.
-    groups
-        Groups of the texts that the data set itself states.
-    card
-        Further fields of the card.
+    The table has ``text`` and ``label`` (None is unknown), and optionally ``id``, ``cluster``,
+    ``family``; `family` is that of all texts when the table does not say. `files` are hashed for
+    the card, `exclusions` are what was left out before, `groups` are those that the data set itself
+    states, and `card` has further fields of the card.
     """
     dropped = list(exclusions)
     if "id" not in table.columns:

@@ -132,13 +132,8 @@ class MovieLensFiles:
 def locate(path: str | Path, *, scratch: Path | None = None) -> Iterator[MovieLensFiles]:
     """Find the files of a MovieLens edition in a folder or a ZIP archive.
 
-    Parameters
-    ----------
-    path
-        A folder with ``ratings.csv``, one ``ratings*.dat`` (also ``.gz``) or ``u.data``, or the ZIP
-        archive.
-    scratch
-        Where archives are unpacked for as long as they are needed.
+    `path` is a folder with ``ratings.csv``, one ``ratings*.dat`` (also ``.gz``) or ``u.data``, or
+    the ZIP archive, which is unpacked in `scratch` for as long as it is needed.
     """
     index = Path(path)
     with TemporaryDirectory(dir=scratch, prefix="ombud-movielens-") as folder:

@@ -37,12 +37,7 @@ def published_figures(dataset: Name) -> dict[str, int | float]:
 def beside_published(facts: Facts, dataset: Name) -> Facts:
     """Return the published figures as facts of their own, when a build is large enough to compare.
 
-    Parameters
-    ----------
-    facts
-        What was built.
-    dataset
-        Which data set it should be.
+    `dataset` is which data set it should be.
 
     Returns
     -------

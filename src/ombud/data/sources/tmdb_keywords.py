@@ -72,10 +72,7 @@ def read_keywords(path: str | Path) -> dict[int, frozenset[str]]:
 
     A title that has several rows gets the keywords of all of them.
 
-    Parameters
-    ----------
-    path
-        The file, or the folder that holds it.
+    `path` is the file, or the folder that holds it.
     """
     file = Path(path)
     file = file / "keywords.csv" if file.is_dir() else file
@@ -110,18 +107,10 @@ def keyword_labels(
 ) -> Labels:
     """Return the warnings of items by their keywords.
 
-    Parameters
-    ----------
-    titles
-        ``item`` and ``tmdb``, the id of its title (missing where there is none).
-    keywords
-        The keywords of each title.
-    mapping
-        Which keywords stand for which warnings.
-    unlabeled
-        What it means that a title has none of a warning's keywords: ``"unknown"``; ``"no"``, for
-        every title; or ``"no-if-any-keyword"``: *no* for titles that have keywords at all. The
-        last two are weaker readings of the data: nobody went through a list of warnings.
+    `titles` has ``item`` and ``tmdb``, the id of its title (missing where there is none).
+    `unlabeled` is what it means that a title has none of a warning's keywords: ``"unknown"``;
+    ``"no"``, for every title; or ``"no-if-any-keyword"``: *no* for titles that have keywords at
+    all. The last two are weaker readings of the data: nobody went through a list of warnings.
     """
     names = mapping.warnings
     places = {name: index for index, name in enumerate(names)}

@@ -66,15 +66,8 @@ class Creators:
     ) -> Floats:
         """Return users x identities: how many items of each stand in histories.
 
-        Parameters
-        ----------
-        interactions
-            The histories.
-        users
-            Whose.
-        mix
-            What an item of known identity adds in place of 1 for its own: items of the table x
-            identities.
+        `mix` is items of the table x identities: what an item of known identity adds in place of 1
+        for its own.
         """
         rows = interactions.users.codes(users)
         codes = self.on(interactions.items)
@@ -96,14 +89,7 @@ class Creators:
     def mix_in_lists(self, lists: Recommendations, k: int, mix: Floats) -> Floats:
         """Return lists x identities: the sum of the mixes of places of known identity.
 
-        Parameters
-        ----------
-        lists
-            The lists.
-        k
-            How many places of each list count.
-        mix
-            Items of the table x identities.
+        `k` places of each list count; `mix` is items of the table x identities.
         """
         own = np.where(self.codes >= 0, np.arange(len(self.codes)), -1)
         places = identity_codes(lists.top(k), self.items, own)
@@ -114,14 +100,7 @@ class Creators:
     def in_lists(self, lists: Recommendations, k: int, weights: Floats | None = None) -> Floats:
         """Return lists x identities: how many places of each, or how much exposure.
 
-        Parameters
-        ----------
-        lists
-            The lists.
-        k
-            How many places of each list count.
-        weights
-            The weight of each place; default, 1.
+        `k` places of each list count, each with its weight; default, 1.
         """
         codes = identity_codes(lists.top(k), self.items, self.codes)
         weight = np.ones(codes.shape[1]) if weights is None else weights[: codes.shape[1]]
@@ -149,14 +128,8 @@ class Creators:
 def creators_of(data: Dataset, attribute: str, asking: str) -> Creators:
     """Return an attribute of the creators; or say what is missing.
 
-    Parameters
-    ----------
-    data
-        The data, with interactions and a table of items.
-    attribute
-        Which one; empty for the only one that there is.
-    asking
-        What needs it, for messages.
+    The data has interactions and a table of items. `attribute` is empty for the only one that there
+    is; `asking` is what needs it, for messages.
     """
     if data.interactions is None or data.items is None:
         lacking = "interactions" if data.interactions is None else "table of items"
@@ -243,14 +216,7 @@ def expected_mix(creators: Creators, data: Dataset, genres: tuple[str, ...]) -> 
     several genres counts for each in equal parts, and one of none of them belongs to the rest.
     Each mix is drawn to that of all interactions as if by one more, so that no share is 0.
 
-    Parameters
-    ----------
-    creators
-        The identities.
-    data
-        With interactions, and with labels that have the genres.
-    genres
-        Their names.
+    The data has interactions, and labels that have the genres.
     """
     assert data.interactions is not None  # creators_of has checked
     member = _member(creators, data, genres).astype(np.float64)

@@ -168,14 +168,8 @@ def all_creator_list_shares(
 ) -> list[Estimate]:
     """Return the mean shares of profiles, and of each system's lists.
 
-    Parameters
-    ----------
-    path, interactions, creators, level
-        As in `all_creator_shares`.
-    users
-        Whose profiles.
-    lists
-        Their lists, by system, cut to the places that count.
+    `users` are those of the profiles; `lists` are cut to the places that count. All else is as in
+    `all_creator_shares`.
     """
     table = _read(path, creators.attribute)
     names = [*creators.names, *sorted(set(table["identity"]) - set(creators.names))]

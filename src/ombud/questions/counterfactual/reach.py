@@ -269,14 +269,7 @@ def popularity_gap(table: ReachTable, popular: np.ndarray, settings: Settings) -
     Both halves are resampled jointly, over users and targets. Pairs that are proved reachable
     count; undecided ones do not.
 
-    Parameters
-    ----------
-    table
-        What users can reach.
-    popular
-        Which targets are of the more popular half.
-    settings
-        Of the bootstrap.
+    `popular` says which targets are of the more popular half.
     """
     proved = np.where(np.isnan(table.reachable), np.nan, table.reachable == 1)
     drawn = resample_crossed(

@@ -208,14 +208,8 @@ def class_agreement(
     The share within one class (Wilson) and the quadratically weighted kappa (large sample). Unit:
     the text. Undefined without a text that has both classes.
 
-    Parameters
-    ----------
-    predicted, risk
-        Classes from 0 to 5, -1 where there is none.
-    prefix
-        Of the keys.
-    about
-        Fields of the estimates, `system` among them.
+    Classes are from 0 to 5, -1 where there is none. `prefix` is that of the keys; `about` are
+    fields of the estimates, `system` among them.
     """
     known = (predicted >= 0) & (risk >= 0)
     said, true = predicted[known].astype(np.int64), risk[known].astype(np.int64)

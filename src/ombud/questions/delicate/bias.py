@@ -180,18 +180,8 @@ def standout_terms(
     Hochberg over all words tried. Words stand for what the texts are about, not for causes; texts
     by one author inflate them.
 
-    Parameters
-    ----------
-    texts
-        The texts.
-    inside
-        Which of them to look at, such as the texts missed.
-    smallest
-        A word must stand in so many texts.
-    prior
-        The weight of the prior, in words.
-    level
-        False discovery rate of those marked in `stands_out`.
+    `inside` says which texts to look at, such as those missed. A word must stand in `smallest`
+    texts. `level` is the false discovery rate of those marked in `stands_out`.
 
     Returns
     -------

@@ -408,16 +408,7 @@ def precision_at_base_rate(
     kinds, or when nothing at all is flagged. It takes the errors within each kind as they are
     here; texts met in the wild may be easier or harder.
 
-    Parameters
-    ----------
-    counts
-        The confusion matrix.
-    rate
-        The share of delicate texts.
-    level
-        Coverage of the interval.
-    about
-        Fields of the estimate.
+    `rate` is the share of delicate texts; `about` are fields of the estimate.
 
     Examples
     --------

@@ -43,16 +43,7 @@ def text_groups(
 
     A text counts in each of its topics; texts without any term are a group of their own.
 
-    Parameters
-    ----------
-    texts
-        The texts.
-    kinds
-        Which groups.
-    dictionary
-        Terms with topic and severity.
-    risk
-        The risk class of each text, -1 where there is none.
+    `risk` is the risk class of each text, -1 where there is none.
     """
     members: dict[GroupKind, Members] = {}
     if {"topic", "coarse-topic", "severity", "explicit"} & set(kinds):

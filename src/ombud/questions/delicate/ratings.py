@@ -72,12 +72,8 @@ class RiskLabels:
 def risk_labels(ratings: npt.ArrayLike, *, least_votes: int = 2) -> RiskLabels:
     """Return the labels that ratings make: a majority each, and never a silent pick.
 
-    Parameters
-    ----------
-    ratings
-        Shape (texts, raters): whole numbers from 0 to 5, NaN where a rater did not rate.
-    least_votes
-        How many votes a risk class needs.
+    Ratings are texts x raters: whole numbers from 0 to 5, NaN where a rater did not rate. A risk
+    class needs `least_votes` votes.
 
     Examples
     --------

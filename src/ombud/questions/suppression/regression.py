@@ -333,12 +333,7 @@ def columns_of(data: Dataset, terms: str, path: Path | str, mode: TagMode) -> Co
     Word count is in hundreds, so that its effect is readable. Families are compared with
     *traditional*, or else with the first in alphabetical order.
 
-    Parameters
-    ----------
-    data
-        Has texts; its groups are used where it has some, and tagged otherwise.
-    terms, path, mode
-        How texts are tagged.
+    The data has texts; its groups are used where it has some, and tagged otherwise.
     """
     texts = texts_of(data, "a regression")
     tags = tags_of(data, terms_of(terms, path), mode)
@@ -366,14 +361,8 @@ def columns_of(data: Dataset, terms: str, path: Path | str, mode: TagMode) -> Co
 def independent(columns: Columns, rows: NDArray[np.bool_], least: int = 1) -> Columns:
     """Return the columns of some texts, without those that are constant or follow from others.
 
-    Parameters
-    ----------
-    columns
-        All columns.
-    rows
-        The texts that count.
-    least
-        A yes-no column with fewer texts on a side is left out.
+    `rows` are the texts that count. A yes-no column with fewer than `least` texts on a side is left
+    out.
     """
     values = columns.values[rows]
     kept: list[int] = []

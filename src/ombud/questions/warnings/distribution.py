@@ -204,18 +204,9 @@ def histograms(
 ) -> pl.DataFrame:
     """Return the number and share of items in each bin, with and without each label and unknown.
 
-    Parameters
-    ----------
-    values
-        One number per item; items with NaN are left out.
-    states
-        Items x labels: 1 yes, 0 no, less than 0 unknown.
-    names
-        The labels.
-    bins
-        How many bins, at most.
-    by_log
-        Whether bins grow by a constant factor (for counts).
+    Items whose value is NaN are left out. `states` is items x labels: 1 yes, 0 no, less than 0
+    unknown. There are so many bins at most; with `by_log` they grow by a constant factor (for
+    counts).
     """
     known = ~np.isnan(values)
     x, some = values[known], states[known]

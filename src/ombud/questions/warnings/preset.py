@@ -350,12 +350,7 @@ def of_measured_labels(plan: Plan, given: frozenset[str]) -> dict[str, Any]:
     Only a ratio of means can be corrected for error rates, and every item has an answer, so there
     are no bounds for unknown labels.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    given
-        Options that the plan itself gives; they stand.
+    `given` are options that the plan itself gives; they stand.
     """
     if not has_measured_labels(plan):
         return {}

@@ -106,18 +106,8 @@ def expansion_work(counts: Counts, points: int, nodes: Nodes, degree: int) -> in
 def expanded(counts: Counts, points: Floats, region: Region, nodes: Nodes, degree: int) -> Floats:
     """Return the marginal log likelihood at each point.
 
-    Parameters
-    ----------
-    counts
-        The data.
-    points
-        Points x parameters.
-    region
-        Where the points are.
-    nodes
-        How many.
-    degree
-        Of the polynomials.
+    `points` is points x parameters, and `region` where they are; `degree` is that of the
+    polynomials.
     """
     systems = counts.systems
     basis = _basis(degree)

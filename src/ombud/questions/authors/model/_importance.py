@@ -29,10 +29,7 @@ from ombud.stats.statistics import Floats
 def pareto_fit(excess: Floats) -> tuple[float, float]:
     """Return shape and scale of a generalised Pareto distribution (Zhang and Stephens, 2009).
 
-    Parameters
-    ----------
-    excess
-        Sorted excesses over the threshold, positive.
+    `excess` has sorted excesses over the threshold, positive.
 
     Examples
     --------
@@ -60,10 +57,7 @@ def smooth_weights(logs: Floats) -> tuple[Floats, float]:
 
     k-hat below 0.7 means that the weighted means can be trusted.
 
-    Parameters
-    ----------
-    logs
-        Logarithms of the raw weights; -inf where a weight is zero.
+    `logs` are logarithms of the raw weights; -inf where a weight is zero.
 
     References
     ----------
@@ -438,18 +432,7 @@ def draw(
     There are no draws when the mode was not found. `Exhausted` is raised when the budget ends
     before the first draws.
 
-    Parameters
-    ----------
-    counts
-        The data.
-    priors
-        The priors.
-    draws
-        How many, in four independent sets.
-    rng
-        Source of randomness.
-    work
-        The budget.
+    So many draws come in four independent sets.
     """
     target, mode = _settled(counts, priors, rng, work)
     if not mode.reached:
@@ -649,16 +632,8 @@ def _check(
     would have it. A second figure weighs them by the weights in use, which shows points that have
     weight by error alone; the larger one counts.
 
-    Parameters
-    ----------
-    target
-        What is drawn from.
-    points, logs
-        Draws, and their log weights in use.
-    region, degree
-        By which polynomials the log likelihood was computed, if any.
-    rng
-        Source of randomness.
+    `points` and `logs` are draws, and their log weights in use; `region` and `degree` say by which
+    polynomials the log likelihood was computed, if any.
     """
     part, times = target.some_users(rng)
     order = rng.permutation(len(logs))

@@ -53,12 +53,7 @@ class Work:
     Work is counted, not timed: whether a fit ends early depends on the data alone, never on how
     busy the machine is.
 
-    Parameters
-    ----------
-    limit
-        The largest number of evaluations.
-    parent
-        A budget that this one is a part of; both are charged.
+    A budget is part of its `parent`, if any; both are charged.
     """
 
     def __init__(self, limit: float, parent: Work | None = None) -> None:
@@ -384,18 +379,9 @@ def list_integral(
 ) -> Integral:
     """Integrate a binomial likelihood, without its coefficient, over x ~ Normal(middle, residual).
 
-    Parameters
-    ----------
-    k, r
-        Items of the identity and of known identity; shaped to broadcast against `middle`.
-    middle, residual
-        Mean and standard deviation of x.
-    count
-        Nodes.
-    order
-        Of the derivatives wanted: 0, 1 or 2.
-    split
-        Whether either side of the peak has its own nodes.
+    `k` and `r` are items of the identity and of known identity, shaped to broadcast against
+    `middle`; `count` is how many nodes, and `order` that of the derivatives wanted: 0, 1 or 2. With
+    `split`, either side of the peak has its own nodes.
     """
     v = np.asarray(residual, dtype=np.float64)
     delta, width = _list_peak(k, r, middle, v)
@@ -456,16 +442,8 @@ class Likelihood:
 def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int) -> Likelihood:
     """Return the marginal log likelihood and derivatives, without the binomial coefficients.
 
-    Parameters
-    ----------
-    counts
-        The data.
-    point
-        (mu, log sigma, b..., s..., log v...).
-    nodes
-        How many.
-    order
-        Of the derivatives wanted: 1 or 2.
+    `point` is (mu, log sigma, b..., s..., log v...); `order` is that of the derivatives wanted: 1
+    or 2.
     """
     at = Parameters.unpack(point)
     size = len(point)
@@ -513,16 +491,8 @@ def log_likelihoods(
 ) -> Floats:
     """Return the marginal log likelihood at many points, without the binomial coefficients.
 
-    Parameters
-    ----------
-    counts
-        The data.
-    points
-        Points x (mu, log sigma, b..., s..., log v...).
-    nodes
-        How many.
-    tables
-        Of the integrals of each system's lists; without them every integral is taken.
+    `points` is points x (mu, log sigma, b..., s..., log v...). `tables` are of the integrals of
+    each system's lists; without them every integral is taken.
     """
     users = len(counts.count)
     total = np.zeros(len(points))

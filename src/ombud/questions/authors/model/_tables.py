@@ -42,16 +42,7 @@ def _weights(at: Floats) -> list[Floats]:
 class ListTable:
     """Logarithms of the integrals of one system's lists, for all m and v that were needed.
 
-    Parameters
-    ----------
-    counts
-        The data.
-    system
-        Its number.
-    nodes, split
-        For the integrals: how many, and whether either side of a peak has its own.
-    work
-        The budget.
+    With `split`, either side of a peak has its own nodes.
     """
 
     def __init__(self, counts: Counts, system: int, nodes: int, split: bool, work: Work) -> None:
@@ -132,12 +123,7 @@ class ListTable:
     def read(self, middle: Floats, v: Floats) -> Floats:
         """Return the log integrals at points x users x nodes.
 
-        Parameters
-        ----------
-        middle
-            Points x users x nodes.
-        v
-            Of each point.
+        `middle` is points x users x nodes; `v` is that of each point.
         """
         level, column = self._level(v), self._column(middle)
         cell = np.floor(column)

@@ -31,12 +31,8 @@ class Mode:
 def log_prior(points: Floats, priors: Priors) -> tuple[Floats, Floats]:
     """Return the log prior density on the scale of the points, and its gradient.
 
-    Parameters
-    ----------
-    points
-        Points x (mu, log sigma, b..., s..., log v...), or one of them.
-    priors
-        The priors of mu, sigma, b, s and v; the Jacobian of the logarithms is included.
+    `points` is points x (mu, log sigma, b..., s..., log v...), or one of them. The priors are those
+    of mu, sigma, b, s and v; the Jacobian of the logarithms is included.
     """
     systems = (points.shape[-1] - 2) // 3
     centre = np.repeat([0.0, np.inf, 0.0, 0.0, np.inf], [1, 1, systems, systems, systems])

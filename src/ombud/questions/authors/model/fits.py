@@ -256,14 +256,7 @@ class PropagationFit(_Fit):
     def curve(self, system: str, shares: ArrayLike, level: float = 0.95) -> Floats:
         """Return the smoothed list share for profile shares: mean, lower and upper end.
 
-        Parameters
-        ----------
-        system
-            Its name.
-        shares
-            Shares in profiles, above 0 and below 1.
-        level
-            Of the band.
+        `shares` are those in profiles, above 0 and below 1; `level` is that of the band.
 
         Returns
         -------
@@ -641,12 +634,7 @@ def placebo_codes(items: Iterable[object], seed: int = 0) -> NDArray[np.int8]:
 
     An item keeps its code whatever else is in the data; another seed gives another placebo.
 
-    Parameters
-    ----------
-    items
-        Their ids, as they print.
-    seed
-        Which placebo.
+    Ids count as they print.
 
     Examples
     --------

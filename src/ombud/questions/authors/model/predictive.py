@@ -84,16 +84,7 @@ def predict(
 ) -> Predictive:
     """Return draws for new users; see `Predictive`.
 
-    Parameters
-    ----------
-    counts
-        What was observed: only the sizes and offsets are used.
-    posterior
-        Draws of the parameters.
-    draws
-        How many new users.
-    rng
-        Source of randomness.
+    Of what was observed only the sizes and offsets are used. `draws` is how many new users.
     """
     rows = posterior.pick(draws, rng)
     t = rng.normal(posterior.mean[rows], posterior.spread[rows])
@@ -123,17 +114,6 @@ def measure_misfit(
 
     Every replicate draws the parameters from the posterior, new users from them, and profiles and
     lists of the observed sizes. Their mean distribution is the prediction.
-
-    Parameters
-    ----------
-    counts
-        What was observed.
-    posterior
-        Draws of the parameters.
-    replicates
-        Replicated data sets.
-    rng
-        Source of randomness.
     """
     users, systems = counts.list_known.shape
     y = np.concatenate([counts.count[:, None], counts.list_count], axis=1)

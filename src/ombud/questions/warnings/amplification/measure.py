@@ -117,16 +117,7 @@ def measure(
 ) -> Measured:
     """Return the amplification of each user, for each label or over all of them.
 
-    Parameters
-    ----------
-    asked
-        The metric's options.
-    outputs
-        Recommendations.
-    data
-        Interactions and labels.
-    over_labels
-        Whether to average over labels within each user.
+    With `over_labels`, it is averaged over labels within each user.
     """
     sides = _sides(asked, outputs, data)
     if asked.votes == "probability" or sides.labels.errors is not None:
@@ -167,16 +158,8 @@ def notes_of(
 ) -> Notes:
     """Return how often smoothing was needed, how many lists are short, and who is excluded.
 
-    Parameters
-    ----------
-    asked
-        The metric's options.
-    tallies
-        As in `Rows.tallies`.
-    labels
-        The labels of the rows.
-    over_labels
-        Whether rows are means over labels.
+    `tallies` are as in `Rows.tallies`, `labels` those of the rows; with `over_labels`, rows are
+    means over labels.
     """
     touched, short = tallies["touched"].astype(np.int64), int(tallies["short"][0])
     notes = _notes(asked, short, touched, labels, over_labels)

@@ -73,14 +73,7 @@ def carried(
     The last row stands for all items without labels. Unless a bound is asked for, both sides are
     the same table.
 
-    Parameters
-    ----------
-    labels
-        The labels.
-    unknown
-        How unknowns count.
-    probability
-        Items x labels: used in place of states wherever it is not NaN.
+    `probability` is items x labels, used in place of states wherever it is not NaN.
     """
     lists = _carried(labels, unknown in ("yes", "highest"), unknown == "exclude", probability)
     if unknown not in ("highest", "lowest"):
@@ -118,12 +111,7 @@ def _carried(
 def tally(lists: sparse.csr_array, items: Carried) -> Tally:
     """Return the sums for each list: one sparse product.
 
-    Parameters
-    ----------
-    lists
-        Lists x items: the weight of each item.
-    items
-        What they carry.
+    `lists` is lists x items: the weight of each item.
     """
     lengths = np.diff(lists.indptr)
     labels = items.labels
