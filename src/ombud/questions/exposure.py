@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ombud.registry import question
 from ombud.report.context import Context, Select
 from ombud.report.model import Text
@@ -47,30 +49,19 @@ FALLBACK = "{system} shows {who} {what} {more} often than their own histories co
 @question("exposure", "share-gap")
 def exposure() -> Question:
     """Declare what a share gap answers: more of a label than in users' own histories?"""
+    shows = Phrase(
+        sentence=SENTENCE,
+        fallback=FALLBACK,
+        summary=SUMMARY,
+        object="{what} to {who}",
+        compared=("recommendations", "own history"),
+        levels=_own_history,
+        scale=POINTS,
+    )
     return Question(
         name="exposure",
         asks="Do these recommenders show more content that people may want to avoid?",
-        family={
-            OVERALL: Phrase(
-                sentence=SENTENCE,
-                fallback=FALLBACK,
-                summary=SUMMARY,
-                object="{what} to {who}",
-                compared=("recommendations", "own history"),
-                levels=_own_history,
-                scale=POINTS,
-            ),
-            GROUPS: Phrase(
-                sentence=SENTENCE,
-                fallback=FALLBACK,
-                summary=SUMMARY,
-                object="{what} to {who}",
-                compared=("recommendations", "own history"),
-                levels=_own_history,
-                scale=POINTS,
-                note=_others,
-            ),
-        },
+        family={OVERALL: shows, GROUPS: replace(shows, note=_others)},
         systems="recommender",
         yes=(
             "shows more of some content than users\u2019 histories contain",
