@@ -6,7 +6,7 @@ items (and so the codes) of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Literal
@@ -168,18 +168,6 @@ def one_fold(
     held = (dealt == fold) & np.repeat(counts >= 2, counts)
     wanted = np.bincount(_rows(interactions)[held], minlength=len(counts))
     return _parts(interactions, held, _without_test(counts, wanted))
-
-
-def k_folds(
-    interactions: Interactions,
-    *,
-    folds: int = 5,
-    by: Literal["user", "all"] = "user",
-    seed: int = 0,
-) -> Iterator[Split]:
-    """Yield every fold of `one_fold` in turn."""
-    for fold in range(folds):
-        yield one_fold(interactions, folds=folds, fold=fold, by=by, seed=seed)
 
 
 METHODS: dict[str, Callable[..., Split]] = {

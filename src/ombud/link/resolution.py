@@ -27,9 +27,6 @@ from ombud.link.vocabulary import IdentityMapping
 OUTCOMES = ("no_book", "no_author", "no_authority", "unknown", "ambiguous", "known")
 """The six outcomes."""
 
-UNLINKED = ("no_book", "no_author", "no_authority")
-"""The outcomes that the paper calls *unlinked*."""
-
 
 def settle(
     said: Sequence[tuple[str, int | None, int | None]],

@@ -133,7 +133,6 @@ RELATIVE = Scale(factor=100, places=0, signed=True, suffix="%", compares="relati
 RATIO = Scale(" times", log=True, name="times as often", compares="ratio")
 DIFFERENCE = Scale(places=3, signed=True, compares="difference")
 SCORE = Scale(places=3)
-PER_HUNDRED = Scale(factor=100, places=1)
 COUNT = Scale(places=0)
 
 

@@ -278,11 +278,6 @@ def test_three_identities_by_nested_splits(rng: np.random.Generator) -> None:
         assert split.fit is not None
         low, high = split.fit.posterior.interval(split.fit.posterior.slope[:, 0], 0.999)
         assert low < true < high
-    profile, lists_mix = fit.predict_mix(5_000, rng=rng)
-    assert np.allclose(profile.sum(axis=-1), 1) and np.allclose(lists_mix.sum(axis=-1), 1)
-    assert profile.mean(axis=0) == pytest.approx(
-        counts[:, [0, 2, 1]].sum(axis=0) / counts.sum(), abs=0.03
-    )
     assert {e.label for e in fit.estimates()} == {"a", "c"}
 
 
@@ -312,8 +307,6 @@ def test_an_identity_with_few_items_is_not_enough_data(rng: np.random.Generator)
     rare = fit.splits[2]
     assert rare.fit is None and "not enough data" in rare.reason
     assert not rare.estimates()[0].is_defined
-    with pytest.raises(ValueError, match="nested"):
-        fit.predict_mix()
     with pytest.raises(DataError, match="shapes are"):
         fit_identities(counts, listed[:, 0], ["a", "b", "rare"], ["s"])
 

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from ombud.errors import DataError
 from ombud.questions.authors.model.fits import PropagationFit, fit_propagation
-from ombud.questions.authors.model.posterior import NotConvergedError
 from ombud.questions.authors.model.priors import Priors
 from ombud.stats.estimate import Estimate
 from ombud.stats.statistics import Floats
@@ -60,41 +59,10 @@ class IdentityFit:
 
     splits: tuple[Split, ...]  # In order
     identities: tuple[str, ...]  # In the order of the splits
-    kind: Splits  # How they were split
 
     def estimates(self) -> list[Estimate]:
         """Return the estimates of every split."""
         return [estimate for split in self.splits for estimate in split.estimates()]
-
-    def predict_mix(
-        self, draws: int = 10_000, *, rng: np.random.Generator | None = None
-    ) -> tuple[Floats, Floats]:
-        """Return smoothed mixes of new users' profiles and lists (nested splits only).
-
-        Returns
-        -------
-        Draws x identities, and draws x systems x identities; each mix sums to 1.
-        """
-        if self.kind != "nested":
-            raise ValueError("mixes need nested splits; shares against the rest need not sum to 1")
-        rng = np.random.default_rng(0) if rng is None else rng
-        profile, lists = [], []
-        left, left_lists = np.ones(draws), np.ones((draws, 1))
-        for split in self.splits:
-            if split.fit is None:
-                raise NotConvergedError(f"{split.identity}: {split.reason}")
-            if split.fit.apart:
-                names = ", ".join(name for fit in split.fit.apart for name in fit.counts.names)
-                raise NotConvergedError(f"{split.identity}: no joint fit with {names}")
-            found = split.fit.predict(draws, rng=rng)
-            profile.append(left * found.profile_smoothed)
-            lists.append(left_lists * found.smoothed)
-            left = left * (1 - found.profile_smoothed)
-            left_lists = left_lists * (1 - found.smoothed)
-        return (
-            np.stack([*profile, left], axis=-1),
-            np.stack([*lists, left_lists], axis=-1),
-        )
 
 
 def fit_identities(
@@ -186,7 +154,7 @@ def fit_identities(
                 priors=priors, draws=draws, rng=rng,
             )  # fmt: skip
         found.append(Split(names[g], tuple(names[h] for h in others), fit, reason))
-    return IdentityFit(tuple(found), names, splits)
+    return IdentityFit(tuple(found), names)
 
 
 def _odds(mix: Floats | None, g: int, others: list[int]) -> Floats | None:
