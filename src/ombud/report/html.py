@@ -28,11 +28,11 @@ _MOST_ROWS = 60
 """Rows of a table on the page; longer ones are read in the table of all numbers."""
 
 _MARKS = {
-    "finding": ("\u25b2", "clear difference"),
-    "early sign": ("\u25b3", "early sign"),
-    "none": ("\u25cb", "no clear difference"),
-    "below limit": ("\u2713", "below the declared limit"),
-    "unknown": ("?", "cannot tell"),
+    "finding": "clear difference",
+    "early sign": "early sign",
+    "none": "no clear difference",
+    "below limit": "below the declared limit",
+    "unknown": "cannot tell",
 }
 
 

@@ -70,6 +70,16 @@ def status_of(estimate: Estimate) -> Status:
     return _STATUS.get(reading(estimate), "no clear difference")
 
 
+_SYMBOLS: dict[Mark, str] = {
+    "finding": "\u25b2",
+    "early sign": "\u25b3",
+    "none": "\u25cb",
+    "below limit": "\u2713",
+    "unknown": "?",
+}
+_DOWNWARD: dict[str, str] = {"\u25b2": "\u25bc", "\u25b3": "\u25bd"}
+
+
 def is_early(estimate: Estimate) -> bool:
     """Return whether too few events are behind an estimate for a headline."""
     return estimate.events is not None and estimate.events < FEW_EVENTS
@@ -121,6 +131,11 @@ class Finding:
     def status(self) -> Status:
         """What the comparison shows."""
         return status_of(self.estimate)
+
+    @property
+    def symbol(self) -> str:
+        """Which way it points: up for more, down for less."""
+        return "\u25bc" if self.status == "decrease" else "\u25b2"
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
@@ -203,6 +218,14 @@ class SystemStatus:
     lead: Finding | None = None  # Its largest finding or early sign
     more: int = 0  # How many further findings it has
     reference: bool = False  # Whether it is a baseline (random, popularity) that nobody audits
+
+    @property
+    def symbol(self) -> str:
+        """The sign of its line: a triangle for what was found, down for less."""
+        symbol = _SYMBOLS[self.mark]
+        null, value = (self.lead.estimate.null, self.lead.estimate.value) if self.lead else (0, 0)
+        less = value is not None and null is not None and value < null
+        return _DOWNWARD.get(symbol, symbol) if less else symbol
 
 
 @dataclass(frozen=True)

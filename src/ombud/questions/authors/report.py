@@ -149,7 +149,8 @@ def _unknown(context: Context) -> Text | None:
 
 def _genre(context: Context) -> Text:
     how = " Identities were inferred, not recorded." if _inferred(context) else ""
-    return (f"Unknown identities; and genre, which may explain part of a difference.{how}",)
+    text = "Authors whose identity is unknown could change it, and genre may explain part of it."
+    return (f"{text}{how}",)
 
 
 def _how_much_known(context: Context) -> Text | None:
