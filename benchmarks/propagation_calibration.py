@@ -39,7 +39,7 @@ from ombud.questions.authors.model._target import log_prior
 from ombud.questions.authors.model.fits import PropagationFit, fit_propagation
 from ombud.questions.authors.model.posterior import Posterior
 from ombud.questions.authors.model.priors import Priors
-from ombud.report import plots
+from ombud.report import charts
 from ombud.report.html import to_html
 from ombud.report.model import Chart, Page, Section
 
@@ -206,8 +206,11 @@ def reference(
     return found, weights, khat
 
 
-def run(out: Path, sets: int, masses: int) -> None:
-    """Add sets to a file until it has enough fits, the first of each regime with their mass."""
+def run(out: Path, sets: int, masses: int, seconds: float) -> None:
+    """Add sets to a file until it has enough fits, the first of each regime with their mass.
+
+    The run ends early after the given number of CPU seconds.
+    """
     rows = read([out]) if out.exists() else []
     done = {(row["regime"], row["number"]) for row in rows}
     fits = {name: sum(r["regime"] == name and not r["reason"] for r in rows) for name in REGIMES}
@@ -215,6 +218,8 @@ def run(out: Path, sets: int, masses: int) -> None:
     with out.open("a") as file:
         for number in range(20 * each):
             for name in REGIMES:
+                if time.process_time() > seconds:
+                    return
                 if fits[name] < each and (name, number) not in done:
                     row = one_set(name, number, fits[name] < masses)
                     fits[name] += not row["reason"]
@@ -290,14 +295,14 @@ def draw_ranks(rows: list[dict[str, Any]], file: Path) -> None:
         if len(good) < 5:
             continue
         band = float(stats.kstwo(len(good)).ppf(0.99))
-        marks = [plots.Line("99% band", [], band=[(x, -band, band) for x in (0.0, 1.0)])]
+        marks = [charts.Line("99% band", [], band=[(x, -band, band) for x in (0.0, 1.0)])]
         for kind, label in enumerate(KINDS):
             ordered = np.sort([by_kind(r, "rank")[kind][0] for r in good])
             away = np.searchsorted(ordered, steps, side="right") / len(good) - steps
-            marks.append(plots.Line(label, list(zip(steps.tolist(), away.tolist(), strict=True))))
+            marks.append(charts.Line(label, list(zip(steps.tolist(), away.tolist(), strict=True))))
         most = max(1.2 * band, *(abs(y) for line in marks for _, y in line.points))
         x, y = ("rank of the truth", 0.0, 1.0), ("ranks minus uniform", -most, most)
-        panels.append(plots.plane(f"{name} ({len(good)})", marks, x=x, y=y))
+        panels.append(charts.plane(f"{name} ({len(good)})", marks, x=x, y=y))
     chart = Chart("ranks", "Ranks of the truth", "By regime (sets).", "Ranks", tuple(panels))
     file.write_text(to_html(Page("Calibration", (), (), (Section("ranks", "Ranks", (chart,)),))))
 
@@ -309,12 +314,13 @@ def main() -> None:
     adding.add_argument("out", type=Path)
     adding.add_argument("--sets", type=int, default=1000, help="fits, over all regimes")
     adding.add_argument("--mass", type=int, default=30, help="fits of each regime with their mass")
+    adding.add_argument("--cpu", type=float, default=np.inf, help="stop after so many CPU s")
     showing = commands.add_parser("show")
     showing.add_argument("files", type=Path, nargs="+")
     showing.add_argument("--plot", type=Path)
     asked = parser.parse_args()
     if asked.command == "run":
-        run(asked.out, asked.sets, asked.mass)
+        run(asked.out, asked.sets, asked.mass, asked.cpu)
     else:
         show(asked.files, asked.plot)
 

@@ -17,6 +17,7 @@ FOREIGN = {
     "audits/presets.py": {"registered_name"},
     "audits/quick.py": {"column_names", "columns"},
     "audits/result.py": {"spec"},
+    "app/web/result_pages.py": {"O_NONBLOCK"},
     "audits/backends/spark.py": {"_stackTrace"},
     "cli/data.py": {"exclusions"},
     "data/dataset.py": {"columns"},

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ombud import registry
 from ombud.audits.result import Result
 from ombud.errors import PlanError, RegistryError
-from ombud.report import FORMATS, Report, part, plots
+from ombud.report import FORMATS, Report, charts, part
 from ombud.report.context import Context
 from ombud.report.html import script_json
 from ombud.report.latex import escape_latex
@@ -308,7 +308,7 @@ def test_charts_are_saved_as_files_of_their_own(
 ) -> None:
     monkeypatch.setitem(registry._things, "section", dict(registry._things["section"]))
     names = sorted({e.label for e in hostile.estimates})
-    panels = tuple(plots.plane(n, [plots.Dot(n, 1, 1)], x=(n, 0, 2), y=(n, 0, 2)) for n in names)
+    panels = tuple(charts.plane(n, [charts.Dot(n, 1, 1)], x=(n, 0, 2), y=(n, 0, 2)) for n in names)
 
     @registry.section("drawn")
     def drawn() -> Part:

@@ -45,29 +45,16 @@ class RaterFacts:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of the main round.
+    """Agreement of the main round."""
 
-    Parameters
-    ----------
-    overall
-        The alphas.
-    by_topic
-        The alphas of each topic; a text counts in each of its topics.
-    topics_from
-        Where topics come from: given with the texts, or marked by raters.
-    raters
-        What each rater did, and the alphas of their ratings against everybody else's.
-    repeats
-        Self-agreement of all raters on texts seen twice.
-    texts, ratings
-        How many stand behind it.
-    """
-
-    overall: tuple[Estimate, ...]
+    overall: tuple[Estimate, ...]  # The alphas
+    # The alphas of each topic; a text counts in each of its topics.
     by_topic: dict[str, tuple[Estimate, ...]]
-    topics_from: str
+    topics_from: str  # Where topics come from: given with the texts, or marked by raters
+    # What each rater did, and the alphas of their ratings against everybody else's.
     raters: tuple[RaterFacts, ...]
-    repeats: tuple[Estimate, ...]
+    repeats: tuple[Estimate, ...]  # Self-agreement of all raters on texts seen twice
+    # How many stand behind it.
     texts: int
     ratings: int
 

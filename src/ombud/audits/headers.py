@@ -131,6 +131,8 @@ _RETURNED = ("rec", "shown", "served", "toplist", "empfehl", "output", "pred", "
 _PEOPLE = ("user", "customer", "people", "member", "reader", "viewer", "profile", "nutzer", "kunde")
 _THINGS = ("item", "movie", "film", "book", "product", "catalog", "work", "track", "show", "title")
 _TAGS = ("label", "tag", "warn", "advis", "trigger", "keyword", "genre", "topic")
+BY_TEXT = "decisions are matched with texts by the text itself"
+"""What is assumed of decisions without ids."""
 Profile = Literal["empty", "flag", "list", "number", "text", "time", "whole", "word"]
 
 
@@ -338,7 +340,7 @@ class _Table:
             self.find_labels()
         if role == "decisions" and "id" not in own and "text" in found:
             own["id"] = found["text"]
-            self.assume("decisions are matched with texts by the text itself")
+            self.assume(BY_TEXT)
         free = ", ".join([n for n in self.rows.columns if n not in own.values()][:12])
         for one in _NEEDED[role]:
             wide_too = reading.get("items") or (one == "label" and reading.get("labels"))

@@ -24,7 +24,7 @@ from ombud.files import hash_file
 from ombud.metrics.base import Metric
 from ombud.registry import hint
 from ombud.systems.base import Moderator, Recommender
-from ombud.systems.own import OwnRecommender
+from ombud.systems.own import trained_copy
 
 
 def load_data(
@@ -283,19 +283,7 @@ def load_system(
     if not isinstance(train, bool):
         raise PlanError(f"system {name!r}: fit is {train!r}; expected true or false")
     made: Recommender | Moderator = registry.create(of, kind, options)
-    if not train or getattr(made, "trainable", False):
-        return made
-    if of == "moderator" or not callable(getattr(made, "fit", None)) or _has_own_fit(made):
-        raise PlanError(
-            f"system {name!r}: fit = true trains a copy of an object that has fit(interactions); "
-            f"{kind!r} has none. Remove fit"
-        )
-    return OwnRecommender(made, name, train_copy=True)
-
-
-def _has_own_fit(system: Any) -> bool:
-    """Whether a system is one of ombud's that are not trained: their `fit` does nothing."""
-    return isinstance(system, Recommender) and type(system).fit is Recommender.fit
+    return trained_copy(name, made) if train else made
 
 
 def what_systems_are(

@@ -14,6 +14,7 @@ import tomli_w
 from ombud.audits.audit import Audit
 from ombud.audits.gate import Gate
 from ombud.audits.headers import (
+    BY_TEXT,
     ROLES,
     Answers,
     FileRole,
@@ -547,10 +548,10 @@ def _decided(role: FileRole, answers: Answers) -> list[FileRole]:
         reading, assumed = dict(decided.reading), decided.assumed
         if "id" not in role.columns:
             kept.pop("id", None)
-            reading["numbered"], assumed = True, ()
+            reading["numbered"] = True
+            assumed = tuple(one for one in assumed if one != f"{role.path.name}: {BY_TEXT}")
         if {"outcome", "flagged", "score"} & set(kept):
             questions = _about(decided, kept)
-            assumed = tuple(text for text in assumed if " matched " not in text)
             made.append(
                 replace(decided, columns=kept, reading=reading, questions=questions,
                         assumed=assumed, system=one)

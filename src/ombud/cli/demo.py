@@ -130,7 +130,7 @@ def _in_brief(result: Result, width: int) -> Iterator[str]:
     verdict = verdicts_of(result)[0]
     yield visible(verdict.question)
     said = [plain(verdict.headline)]
-    said += [f"\u25b2 {plain(f.sentence)} {plain(f.evidence)}" for f in verdict.findings[:1]]
+    said += [f"{f.symbol} {plain(f.sentence)} {plain(f.evidence)}" for f in verdict.findings[:1]]
     for line in said:
         yield from textwrap.wrap(
             visible(line), max(60, width), initial_indent="  ", subsequent_indent="    "

@@ -18,25 +18,14 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """How much may come out of an archive.
+    """How much may come out of an archive."""
 
-    Parameters
-    ----------
-    total
-        Bytes of all files together.
-    ratio
-        How many times larger than the archive the files may be together, once they are more than
-        `always` bytes.
-    always
-        Bytes that are permitted whatever the ratio.
-    members
-        How many entries the archive may list.
-    """
-
-    total: int = 16 << 30
+    total: int = 16 << 30  # Bytes of all files together
+    # How many times larger than the archive the files may be together, once they are more than
+    # `always` bytes.
     ratio: float = 200.0
-    always: int = 16 << 20
-    members: int = 10_000
+    always: int = 16 << 20  # Bytes that are permitted whatever the ratio
+    members: int = 10_000  # How many entries the archive may list
 
     def most(self, packed: int) -> int:
         """Return the bytes that may come out of an archive of so many bytes."""

@@ -23,17 +23,6 @@ _HELD = 2**25
 class Avoided:
     """Labels to avoid: for everyone, and for each user.
 
-    Parameters
-    ----------
-    everyone
-        Labels that nobody is to be shown.
-    users
-        The users who named labels of their own.
-    names
-        The labels they named.
-    members
-        Users x names.
-
     Examples
     --------
     >>> avoided = Avoided.of({"ann": ["spiders"]}, everyone=["blood"])
@@ -41,10 +30,10 @@ class Avoided:
     [[1, 1], [1, 0]]
     """
 
-    everyone: tuple[str, ...]
-    users: Vocabulary
-    names: tuple[str, ...]
-    members: NDArray[np.bool_]
+    everyone: tuple[str, ...]  # Labels that nobody is to be shown
+    users: Vocabulary  # The users who named labels of their own
+    names: tuple[str, ...]  # The labels they named
+    members: NDArray[np.bool_]  # Users x names
 
     @classmethod
     def of(

@@ -18,15 +18,6 @@ from ombud.errors import DataError
 class Requests:
     """Who asked not to see which label, from when on.
 
-    Parameters
-    ----------
-    users, labels
-        One of each for every request.
-    times
-        When it was made, in seconds since 1970.
-    until
-        When it was taken back; infinity where it stands.
-
     Examples
     --------
     >>> asked = {"user": ["ann"], "label": ["blood"], "time": [1000]}
@@ -34,10 +25,11 @@ class Requests:
     [1000.0]
     """
 
+    # One of each for every request.
     users: NDArray[Any]
     labels: NDArray[np.object_]
-    times: NDArray[np.float64]
-    until: NDArray[np.float64]
+    times: NDArray[np.float64]  # When it was made, in seconds since 1970
+    until: NDArray[np.float64]  # When it was taken back; infinity where it stands
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:
@@ -86,27 +78,13 @@ class Requests:
 
 @dataclass(frozen=True, eq=False)
 class DatedLists:
-    """What people were shown, place by place, each with its time.
+    """What people were shown, place by place, each with its time."""
 
-    Parameters
-    ----------
-    users
-        The user of each place.
-    items
-        Codes of the items, into `catalogue`.
-    catalogue
-        The items that were shown.
-    ranks
-        The place in its list, from 1; 0 where it is not known.
-    times
-        When it was shown, in seconds since 1970.
-    """
-
-    users: NDArray[Any]
-    items: NDArray[np.int32]
-    catalogue: Vocabulary
-    ranks: NDArray[np.int64]
-    times: NDArray[np.float64]
+    users: NDArray[Any]  # The user of each place
+    items: NDArray[np.int32]  # Codes of the items, into `catalogue`
+    catalogue: Vocabulary  # The items that were shown
+    ranks: NDArray[np.int64]  # The place in its list, from 1; 0 where it is not known
+    times: NDArray[np.float64]  # When it was shown, in seconds since 1970
 
     @classmethod
     def from_frame(cls, frame: Frame, *, source: str = "") -> Self:

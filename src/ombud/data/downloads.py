@@ -15,28 +15,15 @@ _PAGE = "https://huggingface.co/datasets/sdeangroup/NavigatingSensitivity"
 
 @dataclass(frozen=True)
 class Download:
-    """A data set that can be fetched.
+    """A data set that can be fetched."""
 
-    Parameters
-    ----------
-    name
-        What to ask for.
-    title
-        What it is.
-    files
-        Its files.
-    licence, terms
-        The licence in a sentence, and where to read it.
-    use
-        What to do with it next.
-    """
-
-    name: str
-    title: str
-    files: tuple[RemoteFile, ...]
+    name: str  # What to ask for
+    title: str  # What it is
+    files: tuple[RemoteFile, ...]  # Its files
+    # The licence in a sentence, and where to read it.
     licence: str
     terms: str
-    use: str = ""
+    use: str = ""  # What to do with it next
 
 
 def _movielens(name: str, title: str, file: str, md5: str = "") -> Download:

@@ -14,44 +14,25 @@ from ombud.data.exclusions import Exclusion
 
 @dataclass(frozen=True, slots=True)
 class CorePass:
-    """What one pass left out.
+    """What one pass left out."""
 
-    Parameters
-    ----------
-    users, items
-        How many of each fell below the minimum.
-    interactions
-        How many interactions went with them.
-    """
-
+    # How many of each fell below the minimum.
     users: int
     items: int
-    interactions: int
+    interactions: int  # How many interactions went with them
 
 
 @dataclass(frozen=True, eq=False)
 class KCore:
-    """Which users and items stay, and what each pass left out.
+    """Which users and items stay, and what each pass left out."""
 
-    Parameters
-    ----------
-    users, items
-        Whether each row and column of the matrix stays.
-    passes
-        One entry for each pass that was made and left something out.
-    complete
-        Whether the fixed point was reached: a further pass would leave nothing out.
-    minimum
-        How many interactions each user and item had to have.
-    outside_items, outside_interactions
-        Items left out in the first pass because they were not permitted, and their interactions.
-    """
-
+    # Whether each row and column of the matrix stays.
     users: NDArray[np.bool_]
     items: NDArray[np.bool_]
-    passes: tuple[CorePass, ...]
-    complete: bool
-    minimum: int
+    passes: tuple[CorePass, ...]  # One entry for each pass that was made and left something out
+    complete: bool  # Whether the fixed point was reached: a further pass would leave nothing out
+    minimum: int  # How many interactions each user and item had to have
+    # Items left out in the first pass because they were not permitted, and their interactions.
     outside_items: int = 0
     outside_interactions: int = 0
 

@@ -28,16 +28,6 @@ _LEAST_APART = 0.05
 class LabelErrors:
     """What a system said about each item, and how often that was right on validation texts.
 
-    Parameters
-    ----------
-    said
-        Items x labels: the class of what was said (0 no, 1 yes; more for bands of scores), -1
-        where nothing was said.
-    yes, no
-        Classes x labels: how many validation texts of the class have the label, and how many not.
-    transport
-        What is taken to be the same everywhere.
-
     Examples
     --------
     >>> said = np.array([[1], [0], [-1]], dtype=np.int8)
@@ -47,10 +37,13 @@ class LabelErrors:
     [0.79, 0.028, nan]
     """
 
+    # Items x labels: the class of what was said (0 no, 1 yes; more for bands of scores), -1 where
+    # nothing was said.
     said: NDArray[np.int8]
+    # Classes x labels: how many validation texts of the class have the label, and how many not.
     yes: NDArray[np.int64]
     no: NDArray[np.int64]
-    transport: Transport = "error-rates"
+    transport: Transport = "error-rates"  # What is taken to be the same everywhere
 
     def __post_init__(self) -> None:
         faults = []

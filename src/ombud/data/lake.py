@@ -42,21 +42,12 @@ def is_remote(path: str) -> bool:
 
 @dataclass(frozen=True)
 class LakeTable:
-    """A table in Parquet: a file, a folder of files (also in Hive partitions), or an address.
+    """A table in Parquet: a file, a folder of files (also in Hive partitions), or an address."""
 
-    Parameters
-    ----------
-    path
-        The file, the folder, or the address in an object store.
-    columns
-        By ombud's name, the name that a column has in the files; the others keep theirs.
-    name
-        Its name in messages.
-    """
-
-    path: str
+    path: str  # The file, the folder, or the address in an object store
+    # By ombud's name, the name that a column has in the files; the others keep theirs.
     columns: Mapping[str, str] = field(default_factory=dict)
-    name: str = ""
+    name: str = ""  # Its name in messages
 
     @property
     def told(self) -> str:

@@ -18,25 +18,14 @@ from ombud.errors import AuditedSystemError, PlanError
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """One row per held-out pair of user and item.
+    """One row per held-out pair of user and item."""
 
-    Parameters
-    ----------
-    users, items
-        The ids of each pair.
-    predicted
-        What the system predicts; NaN where it has no prediction.
-    actual
-        The rating that was held out.
-    exclusions
-        What was left out on the way.
-    """
-
+    # The ids of each pair.
     users: NDArray[Any]
     items: NDArray[Any]
-    predicted: NDArray[np.float32]
-    actual: NDArray[np.float32]
-    exclusions: tuple[Exclusion, ...] = field(default=())
+    predicted: NDArray[np.float32]  # What the system predicts; NaN where it has no prediction
+    actual: NDArray[np.float32]  # The rating that was held out
+    exclusions: tuple[Exclusion, ...] = field(default=())  # What was left out on the way
 
     def __post_init__(self) -> None:
         sizes = {len(self.users), len(self.items), len(self.predicted), len(self.actual)}

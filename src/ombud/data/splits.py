@@ -22,20 +22,11 @@ from ombud.rng import generator
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Interactions to train on and interactions held out, over the same users and items.
+    """Interactions to train on and interactions held out, over the same users and items."""
 
-    Parameters
-    ----------
-    train
-        What a recommender may see.
-    test
-        What was held out.
-    exclusions
-        Who has nothing held out or nothing to train on, and what was dropped for it.
-    """
-
-    train: Interactions
-    test: Interactions
+    train: Interactions  # What a recommender may see
+    test: Interactions  # What was held out
+    # Who has nothing held out or nothing to train on, and what was dropped for it.
     exclusions: tuple[Exclusion, ...] = ()
 
     def __repr__(self) -> str:

@@ -41,43 +41,28 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How the tables of a data set are read.
+    """How the tables of a data set are read."""
 
-    Parameters
-    ----------
-    rating_scale, duplicates, missing
-        As in `Interactions.from_frame`.
-    unlabeled
-        What a pair of item and label means that no row mentions, as in `Labels.from_applied`.
-    threshold, strict
-        As in `Labels.from_votes`.
-    rule
-        The words for how stored label states came about.
-    by
-        The attributes of users or texts to compare by; None for all that a file has.
-    by_item
-        The attributes of items that are compared; of the other columns those are read that can be
-        one, since a system may ask for them. Empty: all columns must be attributes.
-    columns
-        By table, then by ombud's name: the name of a column in the file.
-    reading
-        By table: how its file is written, where detection should not decide.
-    unread
-        Columns of the interactions that nothing in the audit reads.
-    """
-
+    # As in `Interactions.from_frame`.
     rating_scale: tuple[float, float] | None = None
     duplicates: Literal["error", "last", "mean", "median"] = "error"
     missing: Literal["error", "drop"] = "error"
+    # What a pair of item and label means that no row mentions, as in `Labels.from_applied`.
     unlabeled: Unlabeled | None = None
+    # As in `Labels.from_votes`.
     threshold: float = 0.75
     strict: bool = False
-    rule: str = "as stored"
+    rule: str = "as stored"  # The words for how stored label states came about
+    # The attributes of users or texts to compare by; None for all that a file has.
     by: tuple[str, ...] | None = None
+    # The attributes of items that are compared; of the other columns those are read that can be
+    # one, since a system may ask for them. Empty: all columns must be attributes.
     by_item: tuple[str, ...] = ()
+    # By table, then by ombud's name: the name of a column in the file.
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # By table: how its file is written, where detection should not decide.
     reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()  # Columns of the interactions that nothing in the audit reads
 
 
 def read_labels(path: Frame, options: TableOptions) -> Labels:

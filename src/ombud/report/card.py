@@ -34,20 +34,14 @@ _FACTS = ("data", "units", "groups", "day")
 class SystemCard:
     """The verdicts of several results on one page.
 
-    Parameters
-    ----------
-    title
-        The system, or what the results have in common.
-    entries
-        One for each question, those that were asked first; the others are *not asked*.
-
     Examples
     --------
     >>> SystemCard.of([]).entries[0].answer
     'not asked'
     """
 
-    title: str
+    title: str  # The system, or what the results have in common
+    # One for each question, those that were asked first; the others are *not asked*.
     entries: tuple[CardEntry, ...]
 
     @classmethod

@@ -36,27 +36,14 @@ def role_of(estimate: Estimate) -> Role:
 
 @dataclass(frozen=True)
 class Select:
-    """Which estimates something is about.
+    """Which estimates something is about."""
 
-    Parameters
-    ----------
-    metric
-        The registered name of a metric, or the key of an analysis.
-    roles
-        Some of the roles; default, all.
-    options
-        Options that the metric must have.
-    label
-        An exact label (empty for all content combined); None for any.
-    exact
-        Whether `metric` is the key of the estimates, options included.
-    """
-
-    metric: str
-    roles: tuple[Role, ...] = ()
+    metric: str  # The registered name of a metric, or the key of an analysis
+    roles: tuple[Role, ...] = ()  # Some of the roles; default, all
+    # Options that the metric must have.
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    label: str | None = None
-    exact: bool = False
+    label: str | None = None  # An exact label (empty for all content combined); None for any
+    exact: bool = False  # Whether `metric` is the key of the estimates, options included
 
 
 @dataclass(frozen=True)

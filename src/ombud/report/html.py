@@ -11,7 +11,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from ombud.report import svg
+from ombud.report import charts
 from ombud.report.display import visible
 from ombud.report.model import CardEntry, Finding, Name, Page, Strong, Table, Verdict
 
@@ -28,11 +28,11 @@ _MOST_ROWS = 60
 """Rows of a table on the page; longer ones are read in the table of all numbers."""
 
 _MARKS = {
-    "finding": ("\u25b2", "clear difference"),
-    "early sign": ("\u25b3", "early sign"),
-    "none": ("\u25cb", "no clear difference"),
-    "below limit": ("\u2713", "below the declared limit"),
-    "unknown": ("?", "cannot tell"),
+    "finding": "clear difference",
+    "early sign": "early sign",
+    "none": "no clear difference",
+    "below limit": "below the declared limit",
+    "unknown": "cannot tell",
 }
 
 
@@ -78,7 +78,7 @@ def card_html(title: str, entries: Sequence[CardEntry]) -> str:
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
     def bars(finding: Finding) -> str:
-        return svg.bars(finding.levels, _largest([finding]), finding.span)
+        return charts.bars(finding.levels, _largest([finding]), finding.span)
 
     page = template.render(
         title=title, entries=entries, bars=bars, style=_resource("style.css"), policy=policy
@@ -105,13 +105,13 @@ def _largest(findings: Iterable[Finding]) -> float:
 
 def _bars(finding: Finding, verdict: Verdict) -> str:
     most = _largest((*verdict.findings, *verdict.early))
-    return svg.bars(finding.levels, most, finding.span)
+    return charts.bars(finding.levels, most, finding.span)
 
 
 def _change(finding: Finding, verdict: Verdict) -> str:
     leads = [s.lead for s in verdict.systems if s.lead is not None]
     level, other = (one.value for one in finding.levels)
-    return svg.change(level, other, finding.span, _largest(leads))
+    return charts.change(level, other, finding.span, _largest(leads))
 
 
 def script_json(content: Any) -> str:

@@ -25,13 +25,6 @@ from ombud.report.model import (
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
 # What Markdown would make a link of by itself.
 _ADDRESS = re.compile(r"(?i)(\b(?:https?|ftp|javascript|mailto))(:)|(\bwww)(\.)|(\w)(@)")
-_MARKS = {
-    "finding": "\u25b2",
-    "early sign": "\u25b3",
-    "none": "\u25cb",
-    "below limit": "\u2713",
-    "unknown": "?",
-}
 
 
 def _escaped(text: str) -> str:
@@ -85,7 +78,7 @@ def _line(status: SystemStatus) -> str:
     if lead is not None and status.more:
         text += f" {status.more} more below."
     note = " (for reference)" if status.reference else ""
-    return f"- {_MARKS[status.mark]} **{_escaped(status.name)}**{note}: {text}"
+    return f"- {status.symbol} **{_escaped(status.name)}**{note}: {text}"
 
 
 def verdict_lines(verdict: Verdict, *, whole: bool = True) -> list[str]:

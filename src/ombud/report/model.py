@@ -70,6 +70,16 @@ def status_of(estimate: Estimate) -> Status:
     return _STATUS.get(reading(estimate), "no clear difference")
 
 
+_SYMBOLS: dict[Mark, str] = {
+    "finding": "\u25b2",
+    "early sign": "\u25b3",
+    "none": "\u25cb",
+    "below limit": "\u2713",
+    "unknown": "?",
+}
+_DOWNWARD: dict[str, str] = {"\u25b2": "\u25bc", "\u25b3": "\u25bd"}
+
+
 def is_early(estimate: Estimate) -> bool:
     """Return whether too few events are behind an estimate for a headline."""
     return estimate.events is not None and estimate.events < FEW_EVENTS
@@ -94,55 +104,38 @@ class Level:
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison in one sentence, with the number behind it.
+    """One comparison in one sentence, with the number behind it."""
 
-    Parameters
-    ----------
-    estimate
-        The difference or ratio, with the keys it is about.
-    sentence
-        Who, what, and both levels.
-    evidence
-        The difference with its confidence interval, and how many users or texts.
-    object
-        What it adds to a sentence about its system: "violence to all users".
-    what, who
-        Content and people, for a line of the summary.
-    size, difference
-        The difference alone ("+7.2 percentage points"), and with its confidence interval.
-    sample
-        How many users or texts it is about.
-    levels
-        The two quantities compared; empty where the result does not store them.
-    span
-        The confidence interval on the scale of the first level.
-    related
-        Weaker findings about the same system and label, such as the average over all users.
-    anchor
-        Where it is on the page.
-    examples
-        Users or texts that show it most clearly; none in a public report.
-    """
-
-    estimate: Estimate
-    sentence: Text
-    evidence: Text
-    object: Text
+    estimate: Estimate  # The difference or ratio, with the keys it is about
+    sentence: Text  # Who, what, and both levels
+    evidence: Text  # The difference with its confidence interval, and how many users or texts
+    object: Text  # What it adds to a sentence about its system: "violence to all users"
+    # Content and people, for a line of the summary.
     what: Text
     who: Text
+    # The difference alone ("+7.2 percentage points"), and with its confidence interval.
     size: str
     difference: str
-    sample: str
+    sample: str  # How many users or texts it is about
+    # The two quantities compared; empty where the result does not store them.
     levels: tuple[Level, ...] = ()
+    # The confidence interval on the scale of the first level.
     span: tuple[float, float] | None = None
+    # Weaker findings about the same system and label, such as the average over all users.
     related: tuple[Finding, ...] = ()
-    anchor: str = ""
+    anchor: str = ""  # Where it is on the page
+    # Users or texts that show it most clearly; none in a public report.
     examples: tuple[str, ...] = ()
 
     @property
     def status(self) -> Status:
         """What the comparison shows."""
         return status_of(self.estimate)
+
+    @property
+    def symbol(self) -> str:
+        """Which way it points: up for more, down for less."""
+        return "\u25bc" if self.status == "decrease" else "\u25b2"
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
@@ -212,32 +205,27 @@ class Family:
 
 @dataclass(frozen=True)
 class SystemStatus:
-    """The answer for one system, as a line of the summary.
+    """The answer for one system, as a line of the summary."""
 
-    Parameters
-    ----------
-    system, name
-        Its key and its display name.
-    answer, mark
-        What was found.
-    sentence
-        What is said where there is no finding to show: "No clear difference. Could still be ...".
-    lead
-        Its largest finding or early sign.
-    more
-        How many further findings it has.
-    reference
-        Whether it is a baseline (random, popularity) that nobody audits.
-    """
-
+    # Its key and its display name.
     system: str
     name: str
+    # What was found.
     answer: Answer
     mark: Mark
+    # What is said where there is no finding to show: "No clear difference. Could still be ...".
     sentence: Text
-    lead: Finding | None = None
-    more: int = 0
-    reference: bool = False
+    lead: Finding | None = None  # Its largest finding or early sign
+    more: int = 0  # How many further findings it has
+    reference: bool = False  # Whether it is a baseline (random, popularity) that nobody audits
+
+    @property
+    def symbol(self) -> str:
+        """The sign of its line: a triangle for what was found, down for less."""
+        symbol = _SYMBOLS[self.mark]
+        null, value = (self.lead.estimate.null, self.lead.estimate.value) if self.lead else (0, 0)
+        less = value is not None and null is not None and value < null
+        return _DOWNWARD.get(symbol, symbol) if less else symbol
 
 
 @dataclass(frozen=True)
@@ -315,30 +303,17 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CardEntry:
-    """What one question adds to a card.
+    """What one question adds to a card."""
 
-    Parameters
-    ----------
-    name, question
-        The question's registered name, and the question in one line.
-    answer
-        The verdict; ``"not asked"`` where no result answers the question.
-    headline
-        The answer in one or two sentences; empty where it was not asked.
-    finding
-        The largest finding or early sign, if there is one.
-    facts
-        How much data, which period, and when.
-    report, link
-        The report of the result, and how the card links to it.
-    """
-
+    # The question's registered name, and the question in one line.
     name: str
     question: str
+    # The verdict; ``"not asked"`` where no result answers the question.
     answer: Answer | Literal["not asked"]
-    headline: Text = ()
-    finding: Finding | None = None
-    facts: tuple[str, ...] = ()
+    headline: Text = ()  # The answer in one or two sentences; empty where it was not asked
+    finding: Finding | None = None  # The largest finding or early sign, if there is one
+    facts: tuple[str, ...] = ()  # How much data, which period, and when
+    # The report of the result, and how the card links to it.
     report: Path | None = None
     link: str = ""
 
@@ -425,30 +400,16 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report, before any writer has seen it.
+    """A whole report, before any writer has seen it."""
 
-    Parameters
-    ----------
-    title, facts
-        The title, and what stands at the foot of the summary: who, when, which data.
-    verdicts
-        One for each question of the result, that of its preset first.
-    sections
-        What follows the findings.
-    numbers
-        Every estimate as a table.
-    warnings
-        What must be read before all else.
-    limits
-        Declared limits and whether they are met: state and sentence.
-    """
-
+    # The title, and what stands at the foot of the summary: who, when, which data.
     title: str
     facts: Sequence[str]
-    verdicts: tuple[Verdict, ...]
-    sections: Sequence[Section]
-    numbers: Table | None = None
-    warnings: Sequence[str] = ()
+    verdicts: tuple[Verdict, ...]  # One for each question of the result, that of its preset first
+    sections: Sequence[Section]  # What follows the findings
+    numbers: Table | None = None  # Every estimate as a table
+    warnings: Sequence[str] = ()  # What must be read before all else
+    # Declared limits and whether they are met: state and sentence.
     limits: Sequence[tuple[str, str]] = ()
 
     @property

@@ -51,14 +51,9 @@ _RANGE = re.compile(r"^(\d+)\s*[-\u2013]\s*(\d+)$")
 
 @dataclass(frozen=True)
 class Titles:
-    """Words for ids; what is in no taxonomy keeps its name.
+    """Words for ids; what is in no taxonomy keeps its name."""
 
-    Parameters
-    ----------
-    labels, groups
-        Titles by id.
-    """
-
+    # Titles by id.
     labels: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,23 +72,14 @@ class Titles:
 
 @dataclass(frozen=True)
 class Names:
-    """Words for keys.
+    """Words for keys."""
 
-    Parameters
-    ----------
-    systems, labels, groups
-        What the plan's ``[display]`` says, by key.
-    titles
-        Titles of the taxonomy.
-    unit
-        What is sampled: ``user`` or ``text``.
-    """
-
+    # What the plan's ``[display]`` says, by key.
     systems: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
-    titles: Titles = field(default_factory=Titles)
-    unit: str = "user"
+    titles: Titles = field(default_factory=Titles)  # Titles of the taxonomy
+    unit: str = "user"  # What is sampled: ``user`` or ``text``
 
     @classmethod
     def of(cls, result: Result) -> Names:

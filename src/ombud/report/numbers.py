@@ -55,35 +55,16 @@ def correction_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """How the values of a metric are printed.
+    """How the values of a metric are printed."""
 
-    Parameters
-    ----------
-    unit
-        Follows a value in prose: " percentage points".
-    factor
-        What values are multiplied by.
-    places
-        Decimals in prose and in tables.
-    signed
-        Whether increases carry a plus sign.
-    log
-        Whether charts have a logarithmic axis.
-    suffix
-        Follows every number, in tables too: "%".
-    name
-        The unit in the head of a table.
-    compares
-        How the value is made of two levels: their difference, their ratio, or their ratio minus 1.
-    """
-
-    unit: str = ""
-    factor: float = 1.0
-    places: int = 2
-    signed: bool = False
-    log: bool = False
-    suffix: str = ""
-    name: str = ""
+    unit: str = ""  # Follows a value in prose: " percentage points"
+    factor: float = 1.0  # What values are multiplied by
+    places: int = 2  # Decimals in prose and in tables
+    signed: bool = False  # Whether increases carry a plus sign
+    log: bool = False  # Whether charts have a logarithmic axis
+    suffix: str = ""  # Follows every number, in tables too: "%"
+    name: str = ""  # The unit in the head of a table
+    # How the value is made of two levels: their difference, their ratio, or their ratio minus 1.
     compares: Literal["", "difference", "ratio", "relative"] = ""
 
     def number(self, value: float) -> str:

@@ -48,51 +48,27 @@ class Phrase:
     ``{group}``, ``{level}`` and ``{other}`` (both levels), ``{counts}`` (" (83 of 321)"),
     ``{size}`` (the difference), ``{more}`` ("more" or "less"), ``{note}`` (what `note` returns).
     Slots hold names and numbers, never templates, so a hostile name stays a name.
-
-    Parameters
-    ----------
-    sentence
-        The finding in full.
-    fallback
-        The same where the result does not store both levels.
-    summary
-        All findings of a system in a clause, with the slot ``{objects}``.
-    object
-        What one finding adds to that sentence: "violence to all users".
-    what, who
-        Content and people, for a line of the summary.
-    compared
-        What the two levels are, for a chart.
-    evidence
-        Follows the number: "more often than all acceptable texts".
-    levels
-        Both levels of an estimate, or None.
-    scale, levels_in
-        How the estimate and its levels are printed.
-    harm
-        Which direction is a finding.
-    keep
-        Which of the estimates are in the family; a tautology is not.
-    null
-        The value that means no harm, for shares that the metric does not test.
-    note
-        A further slot, computed from the estimate.
     """
 
-    sentence: str
-    fallback: str
-    summary: str
-    object: str
+    sentence: str  # The finding in full
+    fallback: str  # The same where the result does not store both levels
+    summary: str  # All findings of a system in a clause, with the slot ``{objects}``
+    object: str  # What one finding adds to that sentence: "violence to all users"
+    # Content and people, for a line of the summary.
     what: str = "{what}"
     who: str = "{who}"
-    compared: tuple[str, str] = ("{who}", "others")
-    evidence: str = ""
-    levels: Levels = stored_levels
+    compared: tuple[str, str] = ("{who}", "others")  # What the two levels are, for a chart
+    evidence: str = ""  # Follows the number: "more often than all acceptable texts"
+    levels: Levels = stored_levels  # Both levels of an estimate, or None
+    # How the estimate and its levels are printed.
     scale: Scale = POINTS
     levels_in: Scale = SHARE
-    harm: Harm = "more"
+    harm: Harm = "more"  # Which direction is a finding
+    # Which of the estimates are in the family; a tautology is not.
     keep: Callable[[Estimate], bool] = lambda _: True
+    # The value that means no harm, for shares that the metric does not test.
     null: float | None = None
+    # A further slot, computed from the estimate.
     note: Callable[[Estimate, Context], str] = lambda *_: ""
 
     def tested(self, e: Estimate) -> Estimate:
@@ -102,54 +78,28 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Question:
-    """Everything that the report of one question needs.
+    """Everything that the report of one question needs."""
 
-    Parameters
-    ----------
-    name
-        That of the preset.
-    asks
-        The question in one line; used where a plan has no title of its own.
-    family
-        The comparisons that answer it, each with its phrase.
-    systems
-        What is audited, in the singular: "moderator".
-    yes
-        What a system with findings does, singular and plural: follows "two of the three
-        moderators". Where the title is a yes-no question, "Yes, two of the three do." says it.
-    no
-        The headline without findings.
-    possible
-        Said of a system without findings: "Could still be up to {bound} more."
-    than
-        Closes the sentence that sums up the findings of each system.
-    changes
-        Sentences about what could change the answer.
-    inspect
-        What to do about findings, with the slots ``{systems}`` and ``{what}``.
-    words
-        Further slots of the templates, where options of the plan change the words.
-    sections
-        What the report shows below the findings.
-    applies
-        Whether a result is about this question; default, when the family is not empty.
-    tautologies
-        Returns what tells whether a comparison is true by definition; such are in no family.
-    """
-
-    name: str
-    asks: str
-    family: Mapping[Select, Phrase]
-    systems: str
+    name: str  # That of the preset
+    asks: str  # The question in one line; used where a plan has no title of its own
+    family: Mapping[Select, Phrase]  # The comparisons that answer it, each with its phrase
+    systems: str  # What is audited, in the singular: "moderator"
+    # What a system with findings does, singular and plural: follows "two of the three moderators".
+    # Where the title is a yes-no question, "Yes, two of the three do." says it.
     yes: tuple[str, str]
-    no: str
-    possible: str
-    than: str = ""
+    no: str  # The headline without findings
+    possible: str  # Said of a system without findings: "Could still be up to {bound} more."
+    than: str = ""  # Closes the sentence that sums up the findings of each system
+    # Sentences about what could change the answer.
     changes: tuple[Callable[[Context], Text | None], ...] = ()
+    # What to do about findings, with the slots ``{systems}`` and ``{what}``.
     inspect: str = "Inspect {systems} for {what}, change what causes it, and run the audit again."
+    # Further slots of the templates, where options of the plan change the words.
     words: Callable[[Context], Mapping[str, str]] = lambda _: {}
-    sections: tuple[Part, ...] = ()
+    sections: tuple[Part, ...] = ()  # What the report shows below the findings
+    # Whether a result is about this question; default, when the family is not empty.
     applies: Callable[[Context], bool] | None = None
+    # Returns what tells whether a comparison is true by definition; such are in no family.
     tautologies: Callable[[Result], Callable[[Estimate], bool]] | None = None
 
     def holds(self, context: Context) -> bool:

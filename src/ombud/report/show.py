@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from ombud.report import svg
+from ombud.report import charts
 from ombud.report.context import ROLES, Context, Select
 from ombud.report.display import shorten
 from ombud.report.findings import weight
@@ -142,7 +142,7 @@ def value_cell(
     scale: Scale,
     notes: Notes,
     most: float = 1.0,
-    axis: svg.Axis | None = None,
+    axis: charts.Axis | None = None,
 ) -> Cell:
     """Return a value with its confidence interval, shaded by its size where it is significant."""
     if e is None:
@@ -155,7 +155,7 @@ def value_cell(
     chart = ""
     if axis is not None:
         low, high = e.interval or (e.value, e.value)
-        chart = svg.strip(low, e.value, high, e.null, axis, hint=e.excludes_null)
+        chart = charts.strip(low, e.value, high, e.null, axis, hint=e.excludes_null)
     return Cell(scale.number(e.value), ends, status, e.value, scale.distance(e) / most, chart)
 
 
@@ -209,11 +209,11 @@ def estimate_table(
     return Table(name, caption, tuple(titles), tuple(body), scale.name, notes.lines, folded)
 
 
-def _axis(estimates: Sequence[Estimate], scale: Scale) -> svg.Axis | None:
+def _axis(estimates: Sequence[Estimate], scale: Scale) -> charts.Axis | None:
     """Return the axis that all charts of a matrix share, in percent of a column."""
     ends = [v for e in estimates if e.value is not None for v in (e.interval or (e.value,))]
     null = next((e.null for e in estimates if e.null is not None), None)
-    return svg.Axis.over(ends, null, 0, 100, scale) if ends else None
+    return charts.Axis.over(ends, null, 0, 100, scale) if ends else None
 
 
 _MOST_CHARTS = 3
@@ -261,22 +261,15 @@ class Detail:
 
 @dataclass(frozen=True)
 class Listing:
-    """One row for each estimate.
-
-    Parameters
-    ----------
-    columns
-        Fields of an estimate (``system``, ``label``, ``group``, ``metric``), `Detail`, or
-        ``value``, ``p`` (corrected, where there is a correction) and ``n``.
-    value
-        The title of the column with the value and its confidence interval.
-    """
+    """One row for each estimate."""
 
     select: Chosen
     caption: Caption
     scale: Scale
+    # Fields of an estimate (``system``, ``label``, ``group``, ``metric``), `Detail`, or ``value``,
+    # ``p`` (corrected, where there is a correction) and ``n``.
     columns: tuple[str | Detail, ...]
-    value: str = "Estimate"
+    value: str = "Estimate"  # The title of the column with the value and its confidence interval
     keep: Callable[[Estimate], bool] = lambda _: True
     name: str = ""
     folded: bool = False
@@ -393,7 +386,7 @@ class Spread:
             system = plain((context.names.system(row["system"]),))
             group = plain((context.names.group(row["group"]),))
             systems.setdefault(system, {})[group] = tuple(row[q] for q in quantiles)
-        panels = svg.spread(systems, self.scale, self.axis)
+        panels = charts.spread(systems, self.scale, self.axis)
         yield Chart(f"{self.table}-chart", self.title, self.caption, self.title, panels)
 
 
@@ -434,23 +427,13 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """One row for each system, one column for each measure.
+    """One row for each system, one column for each measure."""
 
-    Parameters
-    ----------
-    columns
-        The measures, or title and select of each.
-    rows
-        The fields that name a row.
-    keep
-        Which estimates are shown.
-    """
-
-    columns: tuple[Measure | tuple[str, Select], ...]
+    columns: tuple[Measure | tuple[str, Select], ...]  # The measures, or title and select of each
     caption: Caption
     scale: Scale
-    rows: tuple[str, ...] = ("system",)
-    keep: Callable[[Estimate], bool] = lambda _: True
+    rows: tuple[str, ...] = ("system",)  # The fields that name a row
+    keep: Callable[[Estimate], bool] = lambda _: True  # Which estimates are shown
     name: str = ""
     folded: bool = False
 

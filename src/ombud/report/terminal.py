@@ -14,13 +14,6 @@ MOST_LINES = 24
 _FINDINGS = 3
 _ROWS = 4
 _LIMITS = 3
-MARKS = {
-    "finding": "\u25b2",
-    "early sign": "\u25b3",
-    "none": "\u25cb",
-    "below limit": "\u2713",
-    "unknown": "?",
-}
 
 
 def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[str]:
@@ -54,7 +47,7 @@ def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[
     shown = 0
     for finding in verdict.findings[:_FINDINGS]:
         text = f"{plain(finding.sentence)} {finding.difference}."
-        told = _wrap(text, width, "\u25b2 ", "  ")
+        told = _wrap(text, width, f"{finding.symbol} ", "  ")
         if shown and len(lines) + len(told) + len(end) >= most:
             break
         lines += told
@@ -81,7 +74,7 @@ def _is_matrix(block: object) -> bool:
 
 def _line(status: SystemStatus) -> str:
     note = " (for reference)" if status.reference else ""
-    return f"{MARKS[status.mark]} {status.name}{note}: {plain(status.sentence)}"
+    return f"{status.symbol} {status.name}{note}: {plain(status.sentence)}"
 
 
 def _wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ombud.audits.compare import Comparison, stands
 from ombud.audits.monitor import ControlChart, Point, Watch
 from ombud.audits.result import Result
-from ombud.report import svg
+from ombud.report import charts
 from ombud.report.context import Context
 from ombud.report.display import count, joined, shorten
 from ombud.report.html import to_html
@@ -26,23 +26,14 @@ _MOST_CHANGES = 3
 
 @dataclass(frozen=True)
 class ChangeVerdict:
-    """Whether what a question asks about became worse or better.
+    """Whether what a question asks about became worse or better."""
 
-    Parameters
-    ----------
-    answer
-        *Worse* where a significant change goes in the direction of harm, whatever else improved;
-        *better* where all significant changes go the other way; *cannot tell* where no comparison
-        of the question could be made in both results.
-    headline
-        The answer in one sentence.
-    changes
-        The largest significant changes, each with both levels.
-    """
-
+    # *Worse* where a significant change goes in the direction of harm, whatever else improved;
+    # *better* where all significant changes go the other way; *cannot tell* where no comparison of
+    # the question could be made in both results.
     answer: ChangeAnswer
-    headline: str
-    changes: tuple[str, ...] = ()
+    headline: str  # The answer in one sentence
+    changes: tuple[str, ...] = ()  # The largest significant changes, each with both levels
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
@@ -270,9 +261,9 @@ def _table(series: Watch) -> Table:
     return Table("watch-table", caption, columns, tuple(rows))
 
 
-def _chart(series: Watch, charts: list[ControlChart]) -> Chart:
+def _chart(series: Watch, drawn: list[ControlChart]) -> Chart:
     panels = tuple(
-        svg.timeline(
+        charts.timeline(
             name_of(chart),
             [
                 (shorten(p.result, 16), p.value, p.low, p.high, p.alarm)
@@ -280,14 +271,14 @@ def _chart(series: Watch, charts: list[ControlChart]) -> Chart:
                 if p.value is not None
             ],
         )
-        for chart in charts
+        for chart in drawn
     )
-    alarming = sum(chart.points[-1].alarm for chart in charts)
+    alarming = sum(chart.points[-1].alarm for chart in drawn)
     return Chart(
         "watch-chart",
         "Numbers over the results, with limits",
         "Bars are the limits: within them, a number differs from the reference by no more than "
         "chance brings. Those that alarm come first.",
-        f"{len(charts)} numbers over {len(series.names)} results; {alarming} alarm in the last.",
+        f"{len(drawn)} numbers over {len(series.names)} results; {alarming} alarm in the last.",
         panels,
     )

@@ -196,6 +196,26 @@ def as_system(
     return OwnRecommender(system, name) if of == "recommender" else OwnModerator(system, name)
 
 
+def trained_copy(name: str, system: Any) -> Recommender:
+    """Return a recommender that the audit trains: one of ombud's, or a copy of an object.
+
+    Parameters
+    ----------
+    name
+        The system's name in the plan, which says ``fit = true``.
+    system
+        What its type made.
+    """
+    if isinstance(system, Recommender) and system.trainable:
+        return system
+    if isinstance(system, Recommender | Moderator) or not callable(getattr(system, "fit", None)):
+        raise PlanError(
+            f"system {name!r}: fit = true trains a copy of an object that has fit(interactions), "
+            "and this type has none; remove fit"
+        )
+    return OwnRecommender(system, name, train_copy=True)
+
+
 def _takes_user_items(system: Any) -> bool:
     """Whether an object recommends as models of the package ``implicit`` do."""
     try:

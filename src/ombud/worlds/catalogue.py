@@ -17,30 +17,15 @@ _THRESHOLD = 0.75
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """Items and everything that is true of them.
+    """Items and everything that is true of them."""
 
-    Parameters
-    ----------
-    items
-        The item ids.
-    popularity
-        Each item's weight for a user without taste; the weights sum to 1.
-    factors
-        Items x dimensions of taste.
-    true_labels
-        Items x labels: what is the case, whether or not anyone voted.
-    votes
-        The labels as votes show them: some unknown, some disputed.
-    applied
-        The same labels as a single careful, incomplete tagger applied them.
-    """
-
-    items: Vocabulary
+    items: Vocabulary  # The item ids
+    # Each item's weight for a user without taste; the weights sum to 1.
     popularity: NDArray[np.float64]
-    factors: NDArray[np.float32]
-    true_labels: NDArray[np.bool_]
-    votes: Labels
-    applied: Labels
+    factors: NDArray[np.float32]  # Items x dimensions of taste
+    true_labels: NDArray[np.bool_]  # Items x labels: what is the case, whether or not anyone voted
+    votes: Labels  # The labels as votes show them: some unknown, some disputed
+    applied: Labels  # The same labels as a single careful, incomplete tagger applied them
 
 
 @lru_cache(maxsize=64)

@@ -12,26 +12,15 @@ from scipy import sparse
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """With what probability an item of a list gives way, and to which items.
+    """With what probability an item of a list gives way, and to which items."""
 
-    Parameters
-    ----------
-    kinds
-        The kind of each item: items of one kind have the same state in all other labels.
-    leaving
-        Whether each item may give way.
-    coming
-        The items that may come in, ordered by kind.
-    probability
-        Users x kinds: the probability that a place with a leaving item of that kind is exchanged.
-    mass
-        For each user, the sum of the probabilities over the leaving items of the pool.
-    """
-
+    # The kind of each item: items of one kind have the same state in all other labels.
     kinds: NDArray[np.int64]
-    leaving: NDArray[np.bool_]
-    coming: NDArray[np.int64]
+    leaving: NDArray[np.bool_]  # Whether each item may give way
+    coming: NDArray[np.int64]  # The items that may come in, ordered by kind
+    # Users x kinds: the probability that a place with a leaving item of that kind is exchanged.
     probability: NDArray[np.float64]
+    # For each user, the sum of the probabilities over the leaving items of the pool.
     mass: NDArray[np.float64]
 
     def apply(

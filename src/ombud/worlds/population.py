@@ -20,23 +20,13 @@ ATTRIBUTES: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Users and everything that is true of them.
+    """Users and everything that is true of them."""
 
-    Parameters
-    ----------
-    users
-        The user ids.
-    tastes
-        Users x dimensions; what a user likes is the product with an item's factors.
-    activity
-        How many items each user met.
-    groups
-        Age band and gender; a user whose value is unknown is in no group of that attribute.
-    """
-
-    users: Vocabulary
+    users: Vocabulary  # The user ids
+    # Users x dimensions; what a user likes is the product with an item's factors.
     tastes: NDArray[np.float32]
-    activity: NDArray[np.int64]
+    activity: NDArray[np.int64]  # How many items each user met
+    # Age band and gender; a user whose value is unknown is in no group of that attribute.
     groups: Grouping
 
 

@@ -51,39 +51,21 @@ _UNITS = 600
 
 @dataclass(frozen=True)
 class Needed:
-    """How many units one kind of number needs.
+    """How many units one kind of number needs."""
 
-    Parameters
-    ----------
-    metric
-        The metric as printed.
-    about
-        What the number is about. Users or texts are counted for each group where there are
-        groups; two groups that are compared are taken to be equally large.
-    unit
-        What is counted: ``user``, ``text``. Behind a false-positive rate only acceptable texts
-        count.
-    spread
-        The standard deviation of one unit, of the label in the middle; of a ratio, on the
-        logarithm.
-    n
-        How many units the label in the middle needs; None where that could not be simulated.
-    n_most
-        How many the label with the widest spread needs.
-    ratio
-        Whether half-width and effect are those of a logarithm.
-    reason
-        Why there is no number.
-    """
-
-    metric: str
+    metric: str  # The metric as printed
+    # What the number is about. Users or texts are counted for each group where there are groups;
+    # two groups that are compared are taken to be equally large.
     about: About
+    # What is counted: ``user``, ``text``. Behind a false-positive rate only acceptable texts count.
     unit: str
+    # The standard deviation of one unit, of the label in the middle; of a ratio, on the logarithm.
     spread: float | None
+    # How many units the label in the middle needs; None where that could not be simulated.
     n: int | None
-    n_most: int | None
-    ratio: bool = False
-    reason: str = ""
+    n_most: int | None  # How many the label with the widest spread needs
+    ratio: bool = False  # Whether half-width and effect are those of a logarithm
+    reason: str = ""  # Why there is no number
 
 
 def size(

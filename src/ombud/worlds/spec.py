@@ -20,18 +20,11 @@ PLACEHOLDER_IDENTITIES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Amplification:
-    """A planted effect: a label's share in lists is the history's share times a factor.
+    """A planted effect: a label's share in lists is the history's share times a factor."""
 
-    Parameters
-    ----------
-    label
-        The label, or an identity of creators.
-    amplify
-        One factor for all users, or a factor for each group of users; users in none of the groups
-        keep 1, users in several get the product.
-    """
-
-    label: str
+    label: str  # The label, or an identity of creators
+    # One factor for all users, or a factor for each group of users; users in none of the groups
+    # keep 1, users in several get the product.
     amplify: float | Mapping[str, float]
 
 

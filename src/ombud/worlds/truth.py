@@ -22,25 +22,15 @@ Unknown = Literal["exclude", "no", "yes"]
 
 @dataclass(frozen=True, eq=False)
 class ShareTruth:
-    """Expected share of each label in each user's history and list.
+    """Expected share of each label in each user's history and list."""
 
-    Parameters
-    ----------
-    labels
-        The labels of the columns.
-    groups
-        Groups of the users, in the order of the rows.
-    history, lists
-        Users x labels: the expected share, given that it is defined; NaN where it never is.
-    defined
-        Users x labels: the probability that both shares are defined (some item of the list and
-        some item of the history has a known label). 1 unless unknown items are excluded.
-    """
-
-    labels: tuple[str, ...]
-    groups: Grouping
+    labels: tuple[str, ...]  # The labels of the columns
+    groups: Grouping  # Groups of the users, in the order of the rows
+    # Users x labels: the expected share, given that it is defined; NaN where it never is.
     history: NDArray[np.float64]
     lists: NDArray[np.float64]
+    # Users x labels: the probability that both shares are defined (some item of the list and some
+    # item of the history has a known label). 1 unless unknown items are excluded.
     defined: NDArray[np.float64]
 
     def mean_gap(self, group: str | None = None) -> NDArray[np.float64]:
@@ -91,31 +81,17 @@ class ShareTruth:
 
 @dataclass(frozen=True, eq=False)
 class SuppressionTruth:
-    """Expected false-positive rates of a planted moderator, given the texts.
+    """Expected false-positive rates of a planted moderator, given the texts."""
 
-    Parameters
-    ----------
-    groups
-        The identity groups.
-    support
-        For each group, how many texts name it and should not be flagged.
-    false_positive_rate
-        For each group, the mean over those texts of the probability to be flagged; NaN without
-        such texts.
-    overall
-        The same over all texts that should not be flagged.
-    true_positive_rate
-        The mean over texts that should be flagged.
-    median_score, overall_median_score
-        The median of the score over the same texts: the value below which half of the mixture
-        of the texts' score distributions lies.
-    """
-
-    groups: tuple[str, ...]
-    support: NDArray[np.int64]
+    groups: tuple[str, ...]  # The identity groups
+    support: NDArray[np.int64]  # For each group, how many texts name it and should not be flagged
+    # For each group, the mean over those texts of the probability to be flagged; NaN without such
+    # texts.
     false_positive_rate: NDArray[np.float64]
-    overall: float
-    true_positive_rate: float
+    overall: float  # The same over all texts that should not be flagged
+    true_positive_rate: float  # The mean over texts that should be flagged
+    # The median of the score over the same texts: the value below which half of the mixture of the
+    # texts' score distributions lies.
     median_score: NDArray[np.float64]
     overall_median_score: float
 

@@ -52,20 +52,11 @@ _NOBODY = "the people of the valley"
 
 @dataclass(frozen=True, eq=False)
 class TextWorld:
-    """Texts and everything that is true of them.
+    """Texts and everything that is true of them."""
 
-    Parameters
-    ----------
-    texts
-        Ids, texts, labels as an auditor has them (some unknown), templates, families.
-    groups
-        Which identities each text names: several, one or none.
-    harmful
-        Whether each text should be flagged: what is the case, never unknown.
-    """
-
-    texts: Texts
-    groups: Grouping
+    texts: Texts  # Ids, texts, labels as an auditor has them (some unknown), templates, families
+    groups: Grouping  # Which identities each text names: several, one or none
+    # Whether each text should be flagged: what is the case, never unknown.
     harmful: NDArray[np.bool_]
 
 
@@ -141,28 +132,16 @@ _SHARES = (0.02, 0.5, 0.06, 0.02, 0.4)
 
 @dataclass(frozen=True, eq=False)
 class Creators:
-    """Who made what, and what records say about them.
+    """Who made what, and what records say about them."""
 
-    Parameters
-    ----------
-    creators
-        The creator ids.
-    true_identity
-        What is the case.
-    assertions
-        What records say: pairs of creator code and identity code. None = unknown; two different
-        ones = ambiguous.
-    links
-        Pairs of item code and creator code, first creator first; some items have no creator.
-    vocabulary
-        The identities behind the codes.
-    """
-
-    creators: Vocabulary
-    true_identity: NDArray[np.int32]
+    creators: Vocabulary  # The creator ids
+    true_identity: NDArray[np.int32]  # What is the case
+    # What records say: pairs of creator code and identity code. None = unknown; two different ones
+    # = ambiguous.
     assertions: NDArray[np.int32]
+    # Pairs of item code and creator code, first creator first; some items have no creator.
     links: NDArray[np.int32]
-    vocabulary: tuple[str, ...] = IDENTITIES
+    vocabulary: tuple[str, ...] = IDENTITIES  # The identities behind the codes
 
     def resolved(self) -> NDArray[np.object_]:
         """Return, for each creator, the asserted identity, ``"unknown"`` or ``"ambiguous"``."""
@@ -228,28 +207,16 @@ def draw_creators(creators: Vocabulary, n_items: int, seed: int, *stream: str) -
 
 @dataclass(frozen=True, eq=False)
 class WorldTruth:
-    """What is the case in a world, beyond what its data set shows.
+    """What is the case in a world, beyond what its data set shows."""
 
-    Parameters
-    ----------
-    population
-        Users' tastes, activity and attributes.
-    catalogue
-        Items' popularity, factors and true labels.
-    pools
-        Users x places: the items each user would meet, in uniformly random order, -1 beyond the
-        end. The first `population.activity` of them are the history, the rest the reserve.
-        None in a world too large for pools.
-    creators
-        Who made the items; None in a large world.
-    texts
-        The texts and whether each should be flagged; None in a large world.
-    """
-
-    population: Population
-    catalogue: Catalogue
+    population: Population  # Users' tastes, activity and attributes
+    catalogue: Catalogue  # Items' popularity, factors and true labels
+    # Users x places: the items each user would meet, in uniformly random order, -1 beyond the end.
+    # The first `population.activity` of them are the history, the rest the reserve. None in a world
+    # too large for pools.
     pools: NDArray[np.int32] | None = None
-    creators: Creators | None = None
+    creators: Creators | None = None  # Who made the items; None in a large world
+    # The texts and whether each should be flagged; None in a large world.
     texts: TextWorld | None = None
 
 

@@ -70,27 +70,14 @@ class Form:
 
 @dataclass
 class Site:
-    """One running app.
+    """One running app."""
 
-    Parameters
-    ----------
-    project
-        The annotation project, or None.
-    results
-        A folder of results, or None.
-    https
-        Whether browsers reach it over HTTPS: cookies are then sent over nothing else.
-    keeper
-        Where sessions live when there is no project.
-    scratch
-        A folder that goes when the site is closed.
-    """
-
-    project: Project | None
-    results: Path | None
+    project: Project | None  # The annotation project, or None
+    results: Path | None  # A folder of results, or None
+    # Whether browsers reach it over HTTPS: cookies are then sent over nothing else.
     https: bool = False
-    keeper: Project | None = None
-    scratch: TemporaryDirectory[str] | None = None
+    keeper: Project | None = None  # Where sessions live when there is no project
+    scratch: TemporaryDirectory[str] | None = None  # A folder that goes when the site is closed
     guesses: Guesses = field(default_factory=Guesses)
     cache: dict[str, Any] = field(default_factory=dict)
 

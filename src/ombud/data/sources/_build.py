@@ -24,17 +24,10 @@ from ombud.files import remove_leftovers, write_folder
 
 @dataclass(frozen=True)
 class Filter:
-    """How a builder leaves out users and items with few interactions.
+    """How a builder leaves out users and items with few interactions."""
 
-    Parameters
-    ----------
-    minimum
-        How many interactions each user and each item must have.
-    passes
-        How many passes to make; None goes to the fixed point, 3 is what the published code does.
-    """
-
-    minimum: int = 3
+    minimum: int = 3  # How many interactions each user and each item must have
+    # How many passes to make; None goes to the fixed point, 3 is what the published code does.
     passes: int | None = None
 
     def __str__(self) -> str:

@@ -18,18 +18,12 @@ _IMDB = re.compile(r"^(?:tt)?0*(\d{1,10})$")
 
 @dataclass(frozen=True)
 class Answer:
-    """What the web API says about one title.
+    """What the web API says about one title."""
 
-    Parameters
-    ----------
-    imdb, tmdb
-        Its ids elsewhere; None where the answer has none.
-    topics
-        ``(topic number, topic name, yes votes, no votes)``, as answered.
-    """
-
+    # Its ids elsewhere; None where the answer has none.
     imdb: int | None
     tmdb: int | None
+    # ``(topic number, topic name, yes votes, no votes)``, as answered.
     topics: tuple[tuple[int | None, str, int, int], ...]
 
 

@@ -35,25 +35,14 @@ _TABLE = """CREATE TABLE IF NOT EXISTS replies (
 
 @dataclass(frozen=True)
 class Collected:
-    """What a run of `collect` did.
+    """What a run of `collect` did."""
 
-    Parameters
-    ----------
-    movies
-        How many movies were to be looked up.
-    found, absent
-        Movies with an answer, and movies that the site does not have.
-    unlinked
-        Movies without an IMDb id, which cannot be looked up.
-    requests
-        How many requests this run made; the rest was there already.
-    """
-
-    movies: int
+    movies: int  # How many movies were to be looked up
+    # Movies with an answer, and movies that the site does not have.
     found: int
     absent: int
-    unlinked: int
-    requests: int
+    unlinked: int  # Movies without an IMDb id, which cannot be looked up
+    requests: int  # How many requests this run made; the rest was there already
 
 
 class _Asker:

@@ -25,25 +25,14 @@ _MOST_VOTES = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Votes on items x labels, dense, with what was left out.
+    """Votes on items x labels, dense, with what was left out."""
 
-    Parameters
-    ----------
-    items
-        Sorted ids of the items that were looked up, with votes or without.
-    names
-        Ids of the labels, in the order of the taxonomy.
-    yes, no
-        Vote counts, items x labels.
-    exclusions
-        What was left out.
-    """
-
-    items: NDArray[np.int64]
-    names: tuple[str, ...]
+    items: NDArray[np.int64]  # Sorted ids of the items that were looked up, with votes or without
+    names: tuple[str, ...]  # Ids of the labels, in the order of the taxonomy
+    # Vote counts, items x labels.
     yes: NDArray[np.int32]
     no: NDArray[np.int32]
-    exclusions: tuple[Exclusion, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()  # What was left out
 
 
 def _taxonomy() -> Taxonomy:

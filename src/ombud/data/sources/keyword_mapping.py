@@ -14,24 +14,12 @@ from ombud.taxonomy.resources import is_refused, parse_commented_csv
 
 @dataclass(frozen=True)
 class KeywordMapping:
-    """Which keywords stand for which warnings.
+    """Which keywords stand for which warnings."""
 
-    Parameters
-    ----------
-    name
-        The name of the mapping, or its file.
-    taxonomy
-        The taxonomy of the warnings, ``name@version``.
-    pairs
-        Keyword and id of the warning.
-    exclusions
-        What was left out while reading.
-    """
-
-    name: str
-    taxonomy: str
-    pairs: tuple[tuple[str, str], ...] = field(repr=False)
-    exclusions: tuple[Exclusion, ...] = ()
+    name: str  # The name of the mapping, or its file
+    taxonomy: str  # The taxonomy of the warnings, ``name@version``
+    pairs: tuple[tuple[str, str], ...] = field(repr=False)  # Keyword and id of the warning
+    exclusions: tuple[Exclusion, ...] = ()  # What was left out while reading
 
     @property
     def warnings(self) -> tuple[str, ...]:

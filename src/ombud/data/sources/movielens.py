@@ -103,23 +103,14 @@ _DESCRIBED = {"user": pl.Int64, "gender": pl.String, "age": pl.String, "occupati
 
 @dataclass(frozen=True)
 class MovieLensFiles:
-    """Where the files of one edition are.
+    """Where the files of one edition are."""
 
-    Parameters
-    ----------
-    ratings
-        ``ratings.csv``, an unpacked ``ratings.dat``, or ``u.data`` of the 100K edition.
-    links, movies, users
-        The other files; None where the edition has none.
-    hashes
-        SHA-256 of the files as they were given.
-    """
-
-    ratings: Path
+    ratings: Path  # ``ratings.csv``, an unpacked ``ratings.dat``, or ``u.data`` of the 100K edition
+    # The other files; None where the edition has none.
     links: Path | None = None
     movies: Path | None = None
     users: Path | None = None
-    hashes: dict[str, str] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)  # SHA-256 of the files as they were given
 
     @property
     def dotted(self) -> bool:

@@ -31,29 +31,15 @@ NO_ROW = "not in the table of items"
 
 @dataclass(frozen=True, eq=False)
 class Creators:
-    """One attribute of the creators of items.
+    """One attribute of the creators of items."""
 
-    Parameters
-    ----------
-    attribute
-        Its name.
-    names
-        The identities, from the most to the least frequent among items of the platform.
-    items
-        The items of the table.
-    codes
-        The identity of each of them; -1 where it is not known.
-    status
-        The outcome of each of them.
-    flagged
-        Which of them may hold several works; None where nobody looked.
-    """
-
-    attribute: str
+    attribute: str  # Its name
+    # The identities, from the most to the least frequent among items of the platform.
     names: tuple[str, ...]
-    items: Vocabulary
-    codes: NDArray[np.int64]
-    status: NDArray[np.object_]
+    items: Vocabulary  # The items of the table
+    codes: NDArray[np.int64]  # The identity of each of them; -1 where it is not known
+    status: NDArray[np.object_]  # The outcome of each of them
+    # Which of them may hold several works; None where nobody looked.
     flagged: NDArray[np.bool_] | None = None
 
     def on(self, items: Vocabulary) -> NDArray[np.int64]:

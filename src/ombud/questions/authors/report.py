@@ -8,7 +8,7 @@ from typing import Any
 from ombud.questions.authors.reranking import LOSS, TUNED
 from ombud.questions.authors.shares import ALL_CREATORS, ORDER, PIPELINE, STAGE
 from ombud.registry import question
-from ombud.report import plots
+from ombud.report import charts
 from ombud.report.context import Context, Select
 from ombud.report.display import count, joined, shorten
 from ombud.report.model import Block, Cell, Chart, Column, Prose, Strong, Table, Text, plain
@@ -149,7 +149,8 @@ def _unknown(context: Context) -> Text | None:
 
 def _genre(context: Context) -> Text:
     how = " Identities were inferred, not recorded." if _inferred(context) else ""
-    return (f"Unknown identities; and genre, which may explain part of a difference.{how}",)
+    text = "Authors whose identity is unknown could change it, and genre may explain part of it."
+    return (f"{text}{how}",)
 
 
 def _how_much_known(context: Context) -> Text | None:
@@ -220,7 +221,7 @@ def _limits(context: Context) -> Sequence[Text]:
 def _slopes_said(context: Context) -> Iterable[Block]:
     """Say for each system how lists vary with profiles."""
     lines: list[Text] = []
-    for e in context.find(SLOPE)[: plots.MOST]:
+    for e in context.find(SLOPE)[: charts.MOST]:
         who = context.names.system(e.system) if e.system else "All systems"
         works = f"works by {_people(e, context)}"
         if e.value is None or e.interval is None:
@@ -270,7 +271,7 @@ def _model(context: Context) -> Text | None:
 
 def _from_catalog(context: Context) -> Iterable[Block]:
     """Show the share of each identity that is told, from the catalog to reranked lists."""
-    names = _told(context)[: plots.MOST]
+    names = _told(context)[: charts.MOST]
     steps = [e for e in _steps(context) if e.label in names]
     if any(e.value is not None for e in steps):
         shown = [
@@ -322,13 +323,13 @@ def _bins(context: Context, who: str) -> Sequence[str]:
         users = sum(row["users"] for row in own)
         if users:
             steps = [(row["from"], row["users"] / users) for row in own]
-            lines.append(plots.Line(_of(context, system), [*steps, (1.0, 0.0)], steps=True))
+            lines.append(charts.Line(_of(context, system), [*steps, (1.0, 0.0)], steps=True))
     if not lines:
         return ()
     most = max(y for line in lines for _, y in line.points)
     x = (f"share of {who} among known items", 0.0, 1.0)
     said = f"Users by share of {who}"
-    return [plots.plane("", lines, x=x, y=("share of users", 0.0, most), said=said)]
+    return [charts.plane("", lines, x=x, y=("share of users", 0.0, most), said=said)]
 
 
 def _coverage(context: Context, who: str) -> Sequence[str]:
@@ -347,7 +348,7 @@ def _coverage(context: Context, who: str) -> Sequence[str]:
         if sum(found.values())
     ]
     x = "popularity of the item, percentile"
-    return [plots.stacked("What is known about items", shown, x, "share of items")]
+    return [charts.stacked("What is known about items", shown, x, "share of items")]
 
 
 def _curves(context: Context, who: str) -> Sequence[str]:
@@ -356,33 +357,33 @@ def _curves(context: Context, who: str) -> Sequence[str]:
         for name in ("curves", "points")
     )
     panels = []
-    for system in list(dict.fromkeys(row["system"] for row in curves))[: plots.MOST]:
+    for system in list(dict.fromkeys(row["system"] for row in curves))[: charts.MOST]:
         name = _of(context, system)
         own = [row for row in curves if row["system"] == system]
-        marks: list[plots.Line | plots.Dot] = [
-            plots.Line(
+        marks: list[charts.Line | charts.Dot] = [
+            charts.Line(
                 name,
                 [(row["profile"], row["mean"]) for row in own],
                 [(row["profile"], row["low"], row["high"]) for row in own],
             )
         ]
         marks += [
-            plots.Dot(name, row["profile"], row["list"], said=count(row["users"], "user"))
+            charts.Dot(name, row["profile"], row["list"], said=count(row["users"], "user"))
             for row in points
             if row["system"] == system
         ]
         x, y = (f"share of {who} in {what}" for what in ("the profile", "the list"))
-        panels.append(plots.plane(name, marks, x=(x, 0.0, 1.0), y=(y, 0.0, 1.0), equal=True))
+        panels.append(charts.plane(name, marks, x=(x, 0.0, 1.0), y=(y, 0.0, 1.0), equal=True))
     return panels
 
 
 def _densities(context: Context, who: str) -> Sequence[str]:
     rows = _rows(context, "creator-propagation-densities")
     panels = []
-    for system in list(dict.fromkeys(row["system"] for row in rows))[: plots.MOST + 1]:
+    for system in list(dict.fromkeys(row["system"] for row in rows))[: charts.MOST + 1]:
         own = [row for row in rows if row["system"] == system]
         lines = [
-            plots.Line(kind, [(r["share"], r["density"]) for r in own if r["kind"] == kind])
+            charts.Line(kind, [(r["share"], r["density"]) for r in own if r["kind"] == kind])
             for kind in dict.fromkeys(row["kind"] for row in own)
         ]
         # A tendency without any noise may be one sharp peak, beside which nothing else is seen.
@@ -390,7 +391,7 @@ def _densities(context: Context, who: str) -> Sequence[str]:
         most = min(2 * max(seen, default=1.0), max(r["density"] for r in own))
         x = (f"share of {who}", 0.0, 1.0)
         panels.append(
-            plots.plane(_of(context, system), lines, x=x, y=("density", 0.0, max(most, 0.1)))
+            charts.plane(_of(context, system), lines, x=x, y=("density", 0.0, max(most, 0.1)))
         )
     return panels
 
@@ -405,7 +406,7 @@ def _slopes(context: Context, who: str) -> Sequence[str]:
             continue
         said = f"{_of(context, e.system)}: slope {slope.value:.3f}, intercept {e.value:.3f}"
         dots.append(
-            plots.Dot(
+            charts.Dot(
                 _of(context, e.system), slope.value, e.value, slope.interval, e.interval, said
             )
         )
@@ -420,7 +421,7 @@ def _slopes(context: Context, who: str) -> Sequence[str]:
         axes.append((min(ends) - room, max(ends) + room))
     title = f"Slope and intercept: {who}"
     x, y = ("slope", *axes[0]), ("intercept", *axes[1])
-    return [plots.plane("", dots, x=x, y=y, nulls=(1.0, 0.0), said=title)]
+    return [charts.plane("", dots, x=x, y=y, nulls=(1.0, 0.0), said=title)]
 
 
 def _misfits(context: Context) -> Iterable[Block]:

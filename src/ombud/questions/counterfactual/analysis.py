@@ -221,17 +221,10 @@ def trainable_models(context: Context) -> tuple[dict[str, Model], list[Exclusion
 
 @dataclass(frozen=True)
 class ConsistencyCheck:
-    """Whether a frozen model can be asked, and what the check said.
+    """Whether a frozen model can be asked, and what the check said."""
 
-    Parameters
-    ----------
-    reason
-        Why it cannot be asked; empty if it can.
-    estimates
-        The share of lists that are as recorded, and how much of each list is.
-    """
-
-    reason: str
+    reason: str  # Why it cannot be asked; empty if it can
+    # The share of lists that are as recorded, and how much of each list is.
     estimates: tuple[Estimate, ...] = ()
 
 

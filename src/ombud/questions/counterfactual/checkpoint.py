@@ -92,20 +92,11 @@ class Checkpoint:
 
     Everything is turned into JSON and back, whether it was kept or not: a run that goes on gives
     what an uninterrupted one gives, to the bit.
-
-    Parameters
-    ----------
-    path
-        The file; None to keep nothing.
-    prefix
-        What all keys begin with.
-    known
-        What was read, and what was added since.
     """
 
-    path: Path | None = None
-    prefix: tuple[Any, ...] = ()
-    known: dict[str, str] = field(default_factory=dict)
+    path: Path | None = None  # The file; None to keep nothing
+    prefix: tuple[Any, ...] = ()  # What all keys begin with
+    known: dict[str, str] = field(default_factory=dict)  # What was read, and what was added since
 
     @classmethod
     def in_folder(cls, folder: Path | None) -> Checkpoint:

@@ -9,7 +9,7 @@ from typing import Any
 from ombud.probes import Jaccard
 from ombud.probes.training import ListChange
 from ombud.registry import question
-from ombud.report import plots
+from ombud.report import charts
 from ombud.report.context import Context, Role, Select
 from ombud.report.display import count, joined, shorten
 from ombud.report.model import Block, Cell, Chart, Column, Heading, Prose, Table, Text, plain
@@ -220,21 +220,21 @@ def _curves(direction: str, title: str) -> Callable[[Context], Iterable[Block]]:
         found = [e for e in context.find(_key(f"{direction}/share", "overall")) if e.details]
         found = [e for e in found if e.value is not None and "edits" in e.details]
         labels = list(dict.fromkeys(e.label for e in found))
-        systems = list(dict.fromkeys(e.system for e in found))[: plots.MOST]
+        systems = list(dict.fromkeys(e.system for e in found))[: charts.MOST]
         if not found:
             return
         panels = []
         most = max(int(e.details["edits"]) for e in found)
         for label in labels[:_MOST_PANELS]:
-            marks: list[plots.Line | plots.Dot] = []
+            marks: list[charts.Line | charts.Dot] = []
             for place, system in enumerate(systems):
                 name = plain((context.names.system(system),))
                 aside = 0.05 * (place - (len(systems) - 1) / 2)
                 own = [e for e in found if (e.system, e.label) == (system, label)]
                 at = [(int(e.details["edits"]) + aside, e.value or 0.0, e) for e in own]
-                marks.append(plots.Line(name, [(x, y) for x, y, _ in at]))
+                marks.append(charts.Line(name, [(x, y) for x, y, _ in at]))
                 marks += [
-                    plots.Dot(
+                    charts.Dot(
                         name, x, y, y_span=e.interval,
                         said=f"{name}, by {count(int(e.details['edits']), 'edit')}: "
                         f"{SHARE.number(y)}",
@@ -243,7 +243,7 @@ def _curves(direction: str, title: str) -> Callable[[Context], Iterable[Block]]:
                 ]  # fmt: skip
             shown = plain((context.names.label(label),))
             panels.append(
-                plots.plane(
+                charts.plane(
                     shown, marks, x=("edits", 0.0, max(most, 3) + 0.5), y=("share", 0.0, 1.0)
                 )
             )
@@ -360,7 +360,7 @@ def _lanes(context: Context, found: Sequence[Estimate], kind: str, name: str) ->
         "stability/typical/mean": "random users",
         "stability/noise/largest": "noise",
     }
-    rows: dict[str, list[plots.Dot]] = {}
+    rows: dict[str, list[charts.Dot]] = {}
     for e in found:
         if e.key in words and e.value is not None:
             noise = _NOISE.get(str(e.details.get("noise")))
@@ -368,7 +368,7 @@ def _lanes(context: Context, found: Sequence[Estimate], kind: str, name: str) ->
             system = plain((context.names.system(e.system),))
             said = f"{system}, {series}: {_DISTANCE.number(e.value)}"
             rows.setdefault(system, []).append(
-                plots.Dot(series, e.value, 0.0, x_span=e.interval, said=said)
+                charts.Dot(series, e.value, 0.0, x_span=e.interval, said=said)
             )
     if not rows:
         return
@@ -380,7 +380,7 @@ def _lanes(context: Context, found: Sequence[Estimate], kind: str, name: str) ->
         "intervals over users. A system without noise marks trains to the same model every time."
     )
     alt = f"{title}, by system: the most found, random users, and retraining noise."
-    yield Chart(f"{name}-chart", title, caption, alt, (plots.lanes(alt, rows, axis),))
+    yield Chart(f"{name}-chart", title, caption, alt, (charts.lanes(alt, rows, axis),))
 
 
 # -- Pages for people, who are numbers of this audit.

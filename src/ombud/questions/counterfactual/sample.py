@@ -27,30 +27,18 @@ DECILE = "decile "
 
 @dataclass(frozen=True, eq=False)
 class AuditSample:
-    """The people and the targets of an audit, and what they may edit.
+    """The people and the targets of an audit, and what they may edit."""
 
-    Parameters
-    ----------
-    data
-        The audited data.
-    seed
-        Of the samples.
-    values
-        ``ends``: an edit rates with the least or the greatest value; ``all``: with any.
-    realistic
-        0 for any edit; otherwise a person rates only what stands in so many places of their list.
-    kinds, editable
-        Permitted kinds of edits; ids of the items whose entries may change, or none for all.
-    unknown
-        Whether items whose label is not known count as ``no`` or as ``yes``.
-    """
-
-    data: Dataset
-    seed: int
+    data: Dataset  # The audited data
+    seed: int  # Of the samples
+    # ``ends``: an edit rates with the least or the greatest value; ``all``: with any.
     values: Literal["ends", "all"] = "ends"
+    # 0 for any edit; otherwise a person rates only what stands in so many places of their list.
     realistic: int = 0
+    # Permitted kinds of edits; ids of the items whose entries may change, or none for all.
     kinds: tuple[EditKind, ...] = EDIT_KINDS
     editable: tuple[int | str, ...] = ()
+    # Whether items whose label is not known count as ``no`` or as ``yes``.
     unknown: Literal["no", "yes"] = "no"
 
     @cached_property

@@ -349,24 +349,16 @@ _FIGURES = ("precision", "recall", "f1", "accuracy", "macro_f1")
 
 
 class PublishedRow(NamedTuple):
-    """Published figures of one method on one data set, in per cent.
+    """Published figures of one method on one data set, in per cent."""
 
-    Parameters
-    ----------
-    dataset, method
-        What was tested, and on what.
-    precision, recall, f1
-        The figures, as printed.
-    note
-        What must be known before comparing.
-    """
-
+    # What was tested, and on what.
     dataset: str
     method: str
+    # The figures, as printed.
     precision: float
     recall: float
     f1: float
-    note: str
+    note: str  # What must be known before comparing
 
 
 @cache

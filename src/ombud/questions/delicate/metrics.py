@@ -109,30 +109,14 @@ def precision_recall_curve(scores: ArrayLike, truth: ArrayLike) -> pl.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Texts with a known label and a decision, in the order of the data.
+    """Texts with a known label and a decision, in the order of the data."""
 
-    Parameters
-    ----------
-    index
-        Their places among the texts of the data.
-    truth
-        Whether each should be flagged.
-    flagged
-        Whether each was; the share of flags where it was asked about several times.
-    score
-        The mean score; NaN where there is none.
-    clusters
-        What texts share, or None.
-    exclusions
-        What was left out.
-    """
-
-    index: NDArray[np.int64]
-    truth: NDArray[np.bool_]
-    flagged: Floats
-    score: Floats
-    clusters: NDArray[np.int32] | None
-    exclusions: tuple[Exclusion, ...]
+    index: NDArray[np.int64]  # Their places among the texts of the data
+    truth: NDArray[np.bool_]  # Whether each should be flagged
+    flagged: Floats  # Whether each was; the share of flags where it was asked about several times
+    score: Floats  # The mean score; NaN where there is none
+    clusters: NDArray[np.int32] | None  # What texts share, or None
+    exclusions: tuple[Exclusion, ...]  # What was left out
 
     def __len__(self) -> int:
         return len(self.index)

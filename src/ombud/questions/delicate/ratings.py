@@ -56,31 +56,17 @@ _CATEGORIES: Mapping[str, Sequence[float] | None] = {
 
 @dataclass(frozen=True, eq=False)
 class RiskLabels:
-    """The three labels of every text, and what the raters said.
+    """The three labels of every text, and what the raters said."""
 
-    Parameters
-    ----------
-    identified
-        Majority of ratings above 0: 1 or 0; -1 where half say so, or nobody rated.
-    delicate
-        Majority of ratings of at least 3, in the same way.
-    risk
-        The rating with most votes, at least two of them and more than any other (one, where one
-        rating was all there is to be); -1 where there is none: a case for adjudication.
-    median
-        The median rating; NaN without ratings.
-    shares
-        Shape (texts, 6): the share of raters for each rating; NaN without ratings.
-    ratings
-        How many rated.
-    """
-
+    # Majority of ratings above 0: 1 or 0; -1 where half say so, or nobody rated.
     identified: npt.NDArray[np.int8]
-    delicate: npt.NDArray[np.int8]
+    delicate: npt.NDArray[np.int8]  # Majority of ratings of at least 3, in the same way
+    # The rating with most votes, at least two of them and more than any other (one, where one
+    # rating was all there is to be); -1 where there is none: a case for adjudication.
     risk: npt.NDArray[np.int8]
-    median: Floats
-    shares: Floats
-    ratings: npt.NDArray[np.int64]
+    median: Floats  # The median rating; NaN without ratings
+    shares: Floats  # Shape (texts, 6): the share of raters for each rating; NaN without ratings
+    ratings: npt.NDArray[np.int64]  # How many rated
 
 
 def risk_labels(ratings: npt.ArrayLike, *, least_votes: int = 2) -> RiskLabels:
@@ -311,21 +297,11 @@ def against_others(
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """Ratings of the texts of an audit.
+    """Ratings of the texts of an audit."""
 
-    Parameters
-    ----------
-    matrix
-        Texts x raters, from 0 to 5; NaN where a rater did not rate.
-    raters
-        Who rated.
-    exclusions
-        What could not be used.
-    """
-
-    matrix: NDArray[np.float64]
-    raters: tuple[str, ...]
-    exclusions: tuple[Exclusion, ...] = ()
+    matrix: NDArray[np.float64]  # Texts x raters, from 0 to 5; NaN where a rater did not rate
+    raters: tuple[str, ...]  # Who rated
+    exclusions: tuple[Exclusion, ...] = ()  # What could not be used
 
     @property
     def labels(self) -> RiskLabels:

@@ -8,7 +8,7 @@ from typing import Any
 from ombud.questions.delicate.comparison import published_transfer
 from ombud.questions.tautologies import tautologies
 from ombud.registry import question
-from ombud.report import plots
+from ombud.report import charts
 from ombud.report.context import Context, Select
 from ombud.report.display import count, shorten
 from ombud.report.model import Block, Cell, Chart, Column, Prose, Strong, Table, Text, plain
@@ -304,7 +304,7 @@ def _curves(context: Context) -> Iterable[Block]:
         # A few points are a line that nothing is behind: the system has no scores but 0 and 1.
         if some.height > 4:
             points = list(zip(some["recall"].to_list(), some["precision"].to_list(), strict=True))
-            lines.append(plots.Line(plain((context.names.system(str(system)),)), points))
+            lines.append(charts.Line(plain((context.names.system(str(system)),)), points))
     if lines:
         title = "Precision and recall at every threshold"
         x, y = ("recall", 0.0, 1.0), ("precision", 0.0, 1.0)
@@ -314,7 +314,7 @@ def _curves(context: Context) -> Iterable[Block]:
             title,
             caption,
             title,
-            (plots.plane("", lines, x=x, y=y, said=title),),
+            (charts.plane("", lines, x=x, y=y, said=title),),
         )
 
 
@@ -335,7 +335,7 @@ def _map(context: Context) -> Iterable[Block]:
         f"{count(len(values), 'country')} and territories; those too small to draw are dots. "
         "Outlines: Natural Earth."
     )
-    yield Chart("country-map", title, caption, title, (plots.world(title, values),))
+    yield Chart("country-map", title, caption, title, (charts.world(title, values),))
 
 
 def _transfer(context: Context) -> Iterable[Block]:

@@ -319,19 +319,12 @@ REFERENCE = "traditional"
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns of a regression, without those that say nothing new.
+    """Columns of a regression, without those that say nothing new."""
 
-    Parameters
-    ----------
-    names, values
-        The columns, texts x columns; the first is the constant.
-    dropped
-        Columns that were left out, and why.
-    """
-
+    # The columns, texts x columns; the first is the constant.
     names: tuple[str, ...]
     values: NDArray[np.float64]
-    dropped: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[tuple[str, str], ...] = ()  # Columns that were left out, and why
 
 
 def columns_of(data: Dataset, terms: str, path: Path | str, mode: TagMode) -> Columns:

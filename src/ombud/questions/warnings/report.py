@@ -10,7 +10,7 @@ import polars as pl
 
 from ombud.questions.warnings.reruns import EVERYONE, SECOND
 from ombud.registry import question
-from ombud.report import plots, svg
+from ombud.report import charts
 from ombud.report.context import Context, Role, Select
 from ombud.report.display import joined, shorten
 from ombud.report.model import Block, Cell, Chart, Column, Table, Text, plain, status_of
@@ -391,23 +391,23 @@ def _reranked(context: Context) -> Iterable[Block]:
 
 def _tradeoff(context: Context) -> Iterable[Block]:
     """Draw accuracy against warnings, one dot for each system."""
-    dots: list[plots.Dot] = []
+    dots: list[charts.Dot] = []
     chief = _accuracy(context)[:1]
-    for y in context.find(USERS)[: plots.MOST] if chief else ():
+    for y in context.find(USERS)[: charts.MOST] if chief else ():
         x = _level(context, chief[0], y.system)
         if x is None or x.value is None or y.value is None:
             continue
         name = _system(context, y.system)
         said = f"{name}: {x.metric} {SCORE.number(x.value)}, {RELATIVE.number(y.value)} warnings"
         span = None if y.interval is None else (100 * y.interval[0], 100 * y.interval[1])
-        dots.append(plots.Dot(name, x.value, 100 * y.value, x.interval, span, said))
+        dots.append(charts.Dot(name, x.value, 100 * y.value, x.interval, span, said))
     if len(dots) < 2:
         return
     x_axis = _range([end for d in dots for end in (d.x_span or (d.x,))])
     y_axis = _range([0.0, *(end for d in dots for end in (d.y_span or (d.y,)))])
     title = _title(context, chief[0])
     said = f"{title} and warnings of {len(dots)} systems"
-    panel = plots.plane(
+    panel = charts.plane(
         "", dots, x=(title, *x_axis), y=("warnings vs histories, %", *y_axis), said=said,
         nulls=(None, 0.0),
     )  # fmt: skip
@@ -443,7 +443,7 @@ def _spread(context: Context) -> Iterable[Block]:
             "history."
         )
         title = "How users are spread"
-        drawn = svg.spread(shown, RELATIVE, "relative to the user\u2019s own history", 0.0)
+        drawn = charts.spread(shown, RELATIVE, "relative to the user\u2019s own history", 0.0)
         yield Chart("warnings-spread", title, caption, title, drawn)
 
 
@@ -485,25 +485,25 @@ def _preferred(context: Context) -> Iterable[Block]:
             "Dots are medians over users, thick lines the middle half, thin lines the middle 90%."
         )
         axis, scale = ("difference in rating", DIFFERENCE) if rated else ("share", SHARE)
-        drawn = svg.spread({"The most common labels": rows}, scale, axis, 0.0 if rated else 0.5)
+        drawn = charts.spread({"The most common labels": rows}, scale, axis, 0.0 if rated else 0.5)
         yield Chart("warnings-preference", title, caption, title, drawn)
 
 
-def _outline(rows: Sequence[Mapping[str, Any]], name: str, log: bool) -> plots.Line:
+def _outline(rows: Sequence[Mapping[str, Any]], name: str, log: bool) -> charts.Line:
     """Return a histogram as a line of steps."""
     points = [(_at(row["from"], log), row["share"]) for row in rows]
-    return plots.Line(name, [*points, (_at(rows[-1]["to"], log), 0.0)], steps=True)
+    return charts.Line(name, [*points, (_at(rows[-1]["to"], log), 0.0)], steps=True)
 
 
 def _at(value: float, log: bool) -> float:
     return math.log10(1 + value) if log else value
 
 
-def _histogram(title: str, lines: Sequence[plots.Line], what: str, log: bool, of: str) -> str:
+def _histogram(title: str, lines: Sequence[charts.Line], what: str, log: bool, of: str) -> str:
     ends = [x for line in lines for x, _ in line.points]
     most = max(y for line in lines for _, y in line.points)
     x = (f"{what}, log10(1 + n)" if log else what, min(ends), max(ends))
-    return plots.plane(title, lines, x=x, y=(f"share of {of}", 0.0, most))
+    return charts.plane(title, lines, x=x, y=(f"share of {of}", 0.0, most))
 
 
 def _popularity(context: Context) -> Iterable[Block]:

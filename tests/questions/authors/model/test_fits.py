@@ -74,7 +74,7 @@ def test_planted_parameters_are_recovered(made: Make, changes: dict[str, object]
         "v": (0.5, 0.5),
     } | {key: value for key, value in changes.items() if key in {"b", "s", "v"}}  # type: ignore[misc]
     fit = fit_propagation(
-        **made(np.random.default_rng(11), **{"users": 600, **changes}),  # type: ignore[arg-type]
+        **made(np.random.default_rng(11), **{"users": 250, **changes}),  # type: ignore[arg-type]
         systems=["one", "two"],
     )
     assert fit.diagnostics is not None and fit.diagnostics.converged, fit.reason
@@ -87,7 +87,7 @@ def test_planted_parameters_are_recovered(made: Make, changes: dict[str, object]
 
 
 @pytest.mark.parametrize(
-    ("systems", "users"), [(6, 200), pytest.param(20, 800, marks=pytest.mark.slow)]
+    ("systems", "users"), [(6, 100), pytest.param(20, 800, marks=pytest.mark.slow)]
 )
 def test_many_systems(made: Make, rng: np.random.Generator, systems: int, users: int) -> None:
     slopes = np.linspace(0.1, 1.2, systems)
@@ -110,9 +110,9 @@ def test_a_spread_that_is_almost_none_converges() -> None:
     assert fit.diagnostics.khat < 0.3
 
 
-def test_wide_tastes_take_finer_nodes_rather_than_integrals_one_by_one() -> None:
+def test_wide_tastes_are_integrated_closely_enough() -> None:
     rng = np.random.default_rng(3)
-    users, slope = 1000, 1.7
+    users, slope = 250, 1.7
     taste = rng.normal(-0.7, 2.5, users)
     count = rng.integers(5, 60, users)
     own = rng.binomial(count, 1 / (1 + np.exp(-taste)))
@@ -121,7 +121,7 @@ def test_wide_tastes_take_finer_nodes_rather_than_integrals_one_by_one() -> None
     shown = rng.binomial(lists, 1 / (1 + np.exp(-odds)))
     fit = fit_propagation(own, count, shown, lists, ["a"], draws=512)
     assert fit.diagnostics is not None and fit.diagnostics.converged, fit.reason
-    assert fit.diagnostics.degree > 0 and fit.diagnostics.error < 0.05
+    assert fit.diagnostics.error < 0.05
     found = fit.posterior.slope[:, 0]
     assert abs(fit.posterior.average(found) - slope) < 4 * fit.posterior.sd(found)
 

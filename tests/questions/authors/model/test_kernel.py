@@ -17,10 +17,12 @@ from ombud.questions.authors.model._counts import Counts
 from ombud.questions.authors.model._expansion import Region, expanded
 from ombud.questions.authors.model._kernel import (
     Nodes,
+    Work,
     list_integral,
     log_likelihood,
     log_likelihoods,
 )
+from ombud.questions.authors.model._tables import list_tables
 
 FINE = Nodes(31, 25)
 
@@ -130,6 +132,28 @@ def test_the_expansion_is_the_integral_close_to_its_middle(
         away = expanded(counts, points, region, nodes, degree) - exact
         assert np.abs(away).max() < error
     assert exact.std() > 0.3
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_tables_give_the_integrals_wherever_they_are_read(split: bool) -> None:
+    rng = np.random.default_rng(2)
+    size = np.array([3, 35, 50, 400])
+    counts = Counts.check(
+        [1, 2, 3, 4], [4, 9, 9, 5], np.array([[0], [12], [50], [30]]), size[:, None], ["a"]
+    )
+    (table,) = list_tables(counts, Nodes(12, 12, split), Work(1e9))
+    # One after the other, so that the table grows on all sides.
+    wide = ((3.0, 30.0),) if split else ()
+    for v, far in ((0.5, 2.0), (0.001, 8.0), *wide):
+        middle = rng.uniform(-far, far, (2, 4, 50))
+        found = table.read(middle, np.array([v, 1.3 * v]))
+        for point, sd in enumerate((v, 1.3 * v)):
+            k, r = counts.list_count, counts.list_known
+            exact = list_integral(k, r, middle[point], sd, 80, 0, split=True).value
+            away = np.abs(found[point] - exact)
+            # Where hardly anything is left it need not be as close.
+            near = exact > exact.max(axis=1, keepdims=True) - 20
+            assert away[near].max() < 1e-3 and away.max() < 0.02
 
 
 def test_offsets_that_are_all_the_same_are_another_mean_and_intercept(

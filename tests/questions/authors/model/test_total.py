@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ombud.questions.authors.model import _expansion, _kernel, fits
+from ombud.questions.authors.model import _expansion, _kernel, _tables, fits
 from ombud.questions.authors.model._counts import Counts
 from ombud.questions.authors.model._importance import _check
 from ombud.questions.authors.model._kernel import Exhausted, Nodes, Work
@@ -19,9 +19,9 @@ from ombud.questions.authors.model.fits import PropagationFit, fit_propagation
 Make = Callable[..., Any]
 
 
-def polarized(made: Make, mixed: int, users: int = 80) -> dict[str, Any]:
+def polarized(made: Make, mixed: int, users: int = 80, seed: int = 3) -> dict[str, Any]:
     """Two ordinary systems, and one whose lists hold one identity each, but for a few."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     counts = made(rng, users, b=(-0.2, 0.0, 0.1), s=(0.5, 1.0, 1.1), v=(0.5, 0.5, 0.5))
     share = counts["count"] / counts["known"] + rng.normal(0, 0.1, users)
     size = counts["list_known"][:, 1]
@@ -66,6 +66,26 @@ def test_a_polarized_system_does_not_touch_the_others(made: Make, mixed: int) ->
         fit.part("d")
 
 
+@pytest.mark.slow
+@pytest.mark.simulation
+@pytest.mark.parametrize("number", range(20))
+def test_other_systems_keep_their_slopes_beside_a_nearly_polarized_one(
+    made: Make, number: int
+) -> None:
+    # From no mixed list at all, which is refused, to a quarter, which is fitted with the others.
+    rng = np.random.default_rng([27, number])
+    users = int(rng.integers(100, 601))
+    counts = polarized(made, int(users * rng.choice([0, 0.04, 0.12, 0.25])), users, number)
+    names = ["a", "polar", "c"]
+    fit = fit_propagation(**counts, systems=names, rng=np.random.default_rng(1))
+    plain = fit_propagation(**without(counts, 1), systems=["a", "c"], rng=np.random.default_rng(1))
+    found, alone = slopes(fit), slopes(plain)
+    for system in ("a", "c"):
+        assert found[system].value == pytest.approx(alone[system].value, abs=0.1)
+        assert found[system].interval == pytest.approx(alone[system].interval, abs=0.15)
+    assert found["polar"].is_defined or "both identities" in found["polar"].reason
+
+
 def test_reasons_are_those_of_the_data(made: Make) -> None:
     counts = polarized(made, 0)
     whole = {"systems": ["a", "b", "c"], "budget": 1.0}
@@ -105,6 +125,7 @@ def test_no_more_is_evaluated_than_the_budget(
 
     monkeypatch.setattr(_kernel, "list_integral", counted)
     monkeypatch.setattr(_expansion, "list_integral", counted)
+    monkeypatch.setattr(_tables, "list_integral", counted)
     counts = polarized(made, 6, users=60)
     fit = fit_propagation(**counts, systems=["a", "polar", "c"], budget=budget)
     assert spent[0] <= budget
@@ -196,9 +217,13 @@ def test_the_check_sees_points_whose_weight_an_error_took_away() -> None:
         nodes=Nodes(),
         values=values,
         integrals=lambda at, *_: np.zeros(len(at)),
-        some_users=lambda _: (None, 1.0),
+        some_users=lambda _: (target, 1.0),
     )
     faulty = np.where(lost, exact - 40, exact)
     assert _check(target, points, faulty, None, 0, rng)[0] > 10  # type: ignore[arg-type]
+    # Nor does it pass points that lost all of their weight.
+    target.values = lambda at, *_: np.where(at[:, 0] > 0.5, -np.inf, 0.0)
+    gone = np.where(lost, -np.inf, 0.0)
+    assert _check(target, points, gone, None, 0, rng)[0] == np.inf  # type: ignore[arg-type]
     target.values = lambda at, *_: np.zeros(len(at))
     assert _check(target, points, exact, None, 0, rng) == (0.0, 0.0)  # type: ignore[arg-type]

@@ -15,29 +15,18 @@ from ombud.stats.statistics import Floats
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Items of one identity among those of known identity, in profiles and in lists.
+    """Items of one identity among those of known identity, in profiles and in lists."""
 
-    Parameters
-    ----------
-    count, known
-        For each user.
-    list_count, list_known
-        Users x systems; a list without any item of known identity has 0 and 0 and says nothing.
-    names
-        Of the systems.
-    times
-        How often a row stands for a user: equal rows are integrated once.
-    offset, list_offset
-        Log odds that are expected of each profile and of each list for other reasons; the model
-        is about what goes beyond them.
-    """
-
+    # For each user.
     count: Floats
     known: Floats
+    # Users x systems; a list without any item of known identity has 0 and 0 and says nothing.
     list_count: Floats
     list_known: Floats
-    names: tuple[str, ...]
-    times: Floats
+    names: tuple[str, ...]  # Of the systems
+    times: Floats  # How often a row stands for a user: equal rows are integrated once
+    # Log odds that are expected of each profile and of each list for other reasons; the model is
+    # about what goes beyond them.
     offset: Floats
     list_offset: Floats
 

@@ -5,7 +5,7 @@ its normal density stands, m = b + s t, and of its variance v**2 (of the varianc
 integral solves the heat equation, so it is smooth down to v = 0). It is interpolated once, at each
 node of each user, by a polynomial. Since m is linear in b and s, all of them together are
 linear in the monomials of (b, s, v**2), and a block of users costs one product for all points.
-How far this is from the integral is measured, never assumed: see `_importance.check`.
+How far this is from the integral is measured, never assumed: see `_importance._check`.
 """
 
 from __future__ import annotations
@@ -31,43 +31,23 @@ Singles = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where the points are: a middle, and how far they go from it.
+    """Where the points are: a middle, and how far they go from it."""
 
-    Parameters
-    ----------
-    middle
-        (mu, log sigma, b..., s..., log v...).
-    cover
-        Covariance of the points.
-    variances
-        Systems x 2: the lowest and the highest v**2.
-    """
-
-    middle: Floats
-    cover: Floats
-    variances: Floats
+    middle: Floats  # (mu, log sigma, b..., s..., log v...)
+    cover: Floats  # Covariance of the points
+    variances: Floats  # Systems x 2: the lowest and the highest v**2
 
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """The polynomial in m and v**2: points to interpolate at, and its terms.
+    """The polynomial in m and v**2: points to interpolate at, and its terms."""
 
-    Parameters
-    ----------
-    along, across
-        Chebyshev points for m and for the variance, on (-1, 1).
-    solve
-        Turns values at all pairs of them into the coefficients of the terms.
-    terms
-        Powers of m and of the variance.
-    monomials
-        Powers of b, s and the variance, and the term each belongs to.
-    """
-
+    # Chebyshev points for m and for the variance, on (-1, 1).
     along: Floats
     across: Floats
-    solve: Floats
-    terms: list[tuple[int, int]]
+    solve: Floats  # Turns values at all pairs of them into the coefficients of the terms
+    terms: list[tuple[int, int]]  # Powers of m and of the variance
+    # Powers of b, s and the variance, and the term each belongs to.
     monomials: list[tuple[int, int, int, int]]
 
 

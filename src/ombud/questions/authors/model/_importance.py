@@ -20,6 +20,7 @@ from scipy.special import gammaln, logsumexp, ndtr, ndtri
 from ombud.questions.authors.model._counts import Counts
 from ombud.questions.authors.model._expansion import Region, expanded, expansion_work, outside
 from ombud.questions.authors.model._kernel import Exhausted, Nodes, Work, log_likelihoods
+from ombud.questions.authors.model._tables import ListTable, list_tables, table_work
 from ombud.questions.authors.model._target import Mode, find_mode, log_prior
 from ombud.questions.authors.model.priors import Priors
 from ombud.stats.statistics import Floats
@@ -108,15 +109,13 @@ _FEW_DIMENSIONS = 6
 # there is no other parameter whose weights would suffer.
 _FLATTER, _FLATTER_ALONE = 0.9, 0.6
 # Points at which integrals are checked: so many at first, at most, and effective ones.
-_CHECKED_POINTS, _MOST_CHECKED, _EFFECTIVE_CHECKS = 32, 128, 16
-_CHECKED_USERS = 800
-# Degrees of the polynomials that are tried in turn, the error that is small enough (nats), and to
-# which part of it a higher degree should bring it.
-# Each is tried with so many users or more: with few, the posterior is too wide for low degrees.
-_DEGREES = {4: 2000, 6: 200, 8: 0, 10: 0}
+_CHECKED_POINTS, _MOST_CHECKED, _EFFECTIVE_CHECKS = 32, 96, 16
+_CHECKED_USERS = 400
+# Degrees of the polynomials that are tried in turn, and from how many users on; with fewer, the
+# posterior is too wide for them. And the error that is small enough (nats).
+_DEGREES = {4: 2000, 6: 200}
 _TOLERATED = 0.05
-_GAIN = 0.25
-# So many points are integrated one by one in each round; fewer where the budget ends, but not
+# Without polynomials each round has so many draws; fewer where the budget ends, but not
 # fewer than the second number.
 _EXACT_DRAWS, _FEWEST_DRAWS = 1024, 256
 # Nodes for the draws and for the way to the mode, tried in turn. Lists at 0 and at 1 beside others
@@ -126,45 +125,25 @@ _LEVELS = (
     (Nodes(12, 12, True), Nodes(20, 20, True)),
     (Nodes(20, 20, True), Nodes(30, 30, True)),
 )
-# So many points tell whether polynomials can follow an integrand that symmetric rules cannot.
+# So many points tell whether polynomials can follow.
 _PROBES = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Weighted draws and how far they can be trusted.
+    """Weighted draws and how far they can be trusted."""
 
-    Parameters
-    ----------
-    points
-        Draws x (mu, log sigma, b..., s..., log v...).
-    weights
-        They sum to 1.
-    sets
-        Which independent set each draw belongs to.
-    khat
-        Shape of the weights' tail.
-    error
-        Standard deviation over the posterior of the log likelihood's numerical error, in nats.
-    worst_error
-        The largest such error among the points checked.
-    degree
-        Of the polynomials by which the likelihood was computed; 0 if it was integrated at each.
-    rounds
-        How often the proposal was fitted.
-    stopped
-        Whether the budget ended before enough draws were effective.
-    """
-
-    points: Floats
-    weights: Floats
-    sets: NDArray[np.int64]
-    khat: float
+    points: Floats  # Draws x (mu, log sigma, b..., s..., log v...)
+    weights: Floats  # They sum to 1
+    sets: NDArray[np.int64]  # Which independent set each draw belongs to
+    khat: float  # Shape of the weights' tail
+    # Standard deviation over the posterior of the log likelihood's numerical error, in nats.
     error: float
-    worst_error: float
+    worst_error: float  # The largest such error among the points checked
+    # Of the polynomials by which the likelihood was computed; 0 if it was integrated at each.
     degree: int
-    rounds: int
-    stopped: bool = False
+    rounds: int  # How often the proposal was fitted
+    stopped: bool = False  # Whether the budget ended before enough draws were effective
 
     @property
     def even(self) -> float:
@@ -238,17 +217,12 @@ class _Straight:
     about s there and prior precision P, s has the mean s0 (P + I) e**(p D) / (P + I e**(2 p D)) and
     the standard deviation sqrt((P + I) / (P + I e**(2 p D))) times that at the mode; h takes out
     both.
-
-    Parameters
-    ----------
-    log_sd, slope
-        Of the mode.
-    power, information, precision
-        p and I of each system, and P.
     """
 
+    # Of the mode.
     log_sd: float
     slope: Floats
+    # p and I of each system, and P.
     power: Floats
     information: Floats
     precision: float
@@ -414,31 +388,46 @@ class _Target:
     priors: Priors
     nodes: Nodes
     work: Work
+    tables: list[ListTable]
 
-    def integrals(self, points: Floats, some: Counts, nodes: Nodes | None = None) -> Floats:
-        """Return the log likelihood of some of the users, integrated at each point."""
+    def integrals(self, points: Floats, nodes: Nodes | None = None) -> Floats:
+        """Return the log likelihood at each point, with every integral taken anew."""
         nodes = self.nodes if nodes is None else nodes
-        self.work.spend(len(points) * nodes.work(some))
-        return log_likelihoods(some, points, nodes)
+        self.work.spend(len(points) * nodes.work(self.counts))
+        return log_likelihoods(self.counts, points, nodes)
 
-    def values(self, points: Floats, region: Region, degree: int, some: Counts) -> Floats:
-        """Return the log likelihood of some of the users at each point."""
+    def each(self) -> float:
+        """Return how many evaluations the log likelihood of one point is worth."""
+        if not self.tables:
+            return self.nodes.work(self.counts)
+        return table_work(self.counts, self.nodes)
+
+    def values(self, points: Floats, region: Region, degree: int) -> Floats:
+        """Return the log likelihood at each point, by polynomials or by tables of integrals."""
         far = outside(points, region) if degree else np.ones(len(points), dtype=bool)
-        if far.all():
-            return self.integrals(points, some)
         found = np.empty(len(points))
-        found[far] = self.integrals(points[far], some)
-        self.work.spend(expansion_work(some, int((~far).sum()), self.nodes, degree))
-        found[~far] = expanded(some, points[~far], region, self.nodes, degree)
+        if far.any():
+            self.work.spend(np.count_nonzero(far) * self.each())
+            found[far] = log_likelihoods(self.counts, points[far], self.nodes, self.tables or None)
+        if not far.all():
+            near = points[~far]
+            self.work.spend(expansion_work(self.counts, len(near), self.nodes, degree))
+            found[~far] = expanded(self.counts, near, region, self.nodes, degree)
         return found
 
-    def some_users(self, rng: np.random.Generator) -> tuple[Counts, float]:
+    def some_users(self, rng: np.random.Generator) -> tuple[_Target, float]:
         """Return users on which errors are measured, and how many times as many there are."""
         rows = len(self.counts.count)
         if rows <= _CHECKED_USERS:
-            return self.counts, 1.0
+            return self, 1.0
         chosen = np.sort(rng.choice(rows, _CHECKED_USERS, replace=False))
-        return self.counts.rows(chosen), rows / _CHECKED_USERS
+        tables = [table.rows(chosen) for table in self.tables]
+        part = replace(self, counts=self.counts.rows(chosen), tables=tables)
+        return part, rows / _CHECKED_USERS
+
+    def within(self, work: Work) -> _Target:
+        """Return the same with a part of the budget."""
+        return replace(self, work=work, tables=[table.within(work) for table in self.tables])
 
 
 def draw(
@@ -470,26 +459,31 @@ def draw(
     first = _Proposal(straight, *straight.forward(mode), (mode.point, mode.cover), marginals)
     users = counts.times.sum()
     ways = [degree for degree, fewest in _DEGREES.items() if users >= fewest]
-    if 1 in marginals:
+    if 1 in marginals or target.nodes.split:
         # Nodes that stay where they are cannot follow a sigma that is not certain: where it is
         # small they miss the peaks, and the tail that has them (steep slopes) would be cut off.
+        # And polynomials hardly ever follow lists that need split rules.
         ways = []
     elif not counts.systems:
         ways = ways[:1]
     best: Drawn | None = None
     for degree in [*ways, 0]:
-        # Polynomials leave a third of the budget, or what it takes to integrate a set of draws one
-        # by one, for the case that they do not suffice.
-        exact = 1.2 * _EXACT_DRAWS * target.nodes.work(counts)
+        # Polynomials leave a third of the budget, or what a set of draws takes without them, for
+        # the case that they do not suffice.
+        exact = 1.2 * _EXACT_DRAWS * target.each()
         reserve = min(0.35, exact / max(work.left, 1.0)) if degree else 0.0
-        own = work.part(1 - reserve)
+        own = target.within(work.part(1 - reserve))
         try:
-            found = _tried(replace(target, work=own), first, draws, degree, best, rng)
+            if degree and not _follows(own, first, degree, rng):
+                continue
+            found = _weighted(own, first, draws, degree, rng)
+            best = found if best is None or found.error < best.error or not degree else best
+            if not degree and found.error > _TOLERATED:
+                finer = _with_tables(replace(own, nodes=own.nodes.finer()))
+                found = _weighted(finer, first, draws, degree, rng)
+                best = found if found.error < best.error else best
         except Exhausted:
             continue
-        if found is None:
-            continue
-        best = found if best is None or found.error < best.error or not degree else best
         if found.error <= _TOLERATED and found.khat < _HEAVY:
             return found, mode
     if best is None:
@@ -497,37 +491,16 @@ def draw(
     return best, mode
 
 
-def _tried(
-    target: _Target,
-    first: _Proposal,
-    draws: int,
-    degree: int,
-    best: Drawn | None,
-    rng: np.random.Generator,
-) -> Drawn | None:
-    """Draw by polynomials of one degree or by integrals; None if polynomials cannot follow."""
-    if degree and target.nodes.split and not _follows(target, first, degree, rng):
-        return None
-    found = _weighted(target, first, draws, degree, rng)
-    least = np.inf if best is None else best.error
-    if found.error > (max(_TOLERATED, _GAIN * least) if degree else _TOLERATED):
-        # A higher degree hardly helps: it is the nodes, which stay where the mode wants them.
-        # Without polynomials it is their number.
-        target = replace(target, nodes=target.nodes.finer())
-        try:
-            finer = _weighted(target, first, draws, degree, rng)
-        except Exhausted:
-            return found
-        found = finer if finer.error < found.error else found
-    return found
+def _with_tables(target: _Target) -> _Target:
+    return replace(target, tables=list_tables(target.counts, target.nodes, target.work))
 
 
 def _follows(target: _Target, proposal: _Proposal, degree: int, rng: np.random.Generator) -> bool:
     """Return whether polynomials come close to the integrals at a few points."""
     points, _ = proposal.straight.back(proposal.draw(_PROBES, rng))
     part, times = target.some_users(rng)
-    near = target.values(points, proposal.region(target.counts.systems), degree, part)
-    away = (near - target.integrals(points, part)) * times
+    region = proposal.region(target.counts.systems)
+    away = (part.values(points, region, degree) - part.values(points, region, 0)) * times
     return bool(np.median(np.abs(away - np.median(away))) <= _TOLERATED)
 
 
@@ -537,17 +510,17 @@ def _settled(
     """Find the mode with as few nodes as suffice around it."""
     start = None
     for nodes, coarse in _LEVELS:
-        target = _Target(counts, priors, nodes, work)
+        target = _Target(counts, priors, nodes, work, [])
         mode = find_mode(counts, priors, coarse, work, start)
         if not mode.reached:
             continue
         start = mode.point
         points = rng.multivariate_normal(mode.point, mode.cover, _CHECKED_POINTS // 2)
         part, times = target.some_users(rng)
-        away = target.integrals(points, part) - target.integrals(points, part, nodes.doubled())
+        away = part.integrals(points) - part.integrals(points, nodes.doubled())
         if times * away.std(ddof=1) <= _TOLERATED:
             break
-    return target, mode
+    return _with_tables(target), mode
 
 
 def _weighted(
@@ -563,12 +536,13 @@ def _weighted(
     weights, khat, error, worst = np.empty(0), np.inf, np.inf, np.inf
     stopped = False
     # What the check of integrals costs at least is kept back for it.
-    each = target.nodes.doubled().work(target.counts) + target.nodes.work(target.counts)
-    checks = _CHECKED_POINTS * each
+    each = target.each()
+    checks = _CHECKED_POINTS * (target.nodes.doubled().work(target.counts) + each)
     while True:
         size = most
         if not degree:
-            afforded = (target.work.left - checks) / target.nodes.work(target.counts)
+            # A part of it goes into tables that grow.
+            afforded = (0.85 * target.work.left - checks) / each
             size = int(min(most, max(afforded, 0))) // _SETS * _SETS
         try:
             if size < min(most, _FEWEST_DRAWS):
@@ -576,7 +550,7 @@ def _weighted(
             region = proposal.region(target.counts.systems)
             more = proposal.draw(size, rng)
             new, volume = straight.back(more)
-            found = target.values(new, region, degree, target.counts)
+            found = target.values(new, region, degree)
         except Exhausted:
             if not proposals:
                 raise
@@ -627,7 +601,7 @@ def _skewed(target: _Target, mode: Mode, straight: _Straight) -> dict[int, _Marg
         line = middle + _felt(places[:, None], np.array([j]), len(middle)) * direction
         line[:, j] = middle[j] + places
         points, volume = straight.back(line)
-        logs = target.integrals(points, target.counts)
+        logs = target.integrals(points)
         logs += log_prior(points, target.priors)[0] + volume
         if np.isfinite(logs).sum() < 3:
             continue
@@ -668,7 +642,7 @@ def _check(
     degree: int,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Compare with twice as many nodes, placed anew at each point, on some users.
+    """Compare with integrals that have more nodes and no tables or polynomials, on some users.
 
     Points are taken from the proposal, whatever their weights: an error that takes a point's
     weight away would hide it from a choice by weights. Errors are weighed as the finer integrals
@@ -687,23 +661,28 @@ def _check(
         Source of randomness.
     """
     part, times = target.some_users(rng)
-    order = rng.permutation(np.flatnonzero(np.isfinite(logs)))
+    order = rng.permutation(len(logs))
     lacking, own = np.empty(0), np.empty(0)
     while len(lacking) < min(_MOST_CHECKED, len(order)):
         more = points[order[len(lacking) : len(lacking) + _CHECKED_POINTS]]
         try:
-            away = target.integrals(more, part, target.nodes.doubled())
-            away = (away - target.values(more, region, degree, part)) * times
+            fine = part.integrals(more, target.nodes.doubled())
+            used = part.values(more, region, degree)
         except Exhausted:
             break
+        # Beyond what numbers can hold there is nothing to compare.
+        beyond = ~np.isfinite(fine) & ~np.isfinite(used)
+        away = np.where(beyond, 0.0, fine - np.where(beyond, fine, used)) * times
         lacking = np.concatenate([lacking, away])
         if not np.isfinite(lacking).all():
             return np.inf, np.inf
         own = logs[order[: len(lacking)]]
+        if not np.isfinite(own).any():
+            continue
         finer = np.exp(own + lacking - logsumexp(own + lacking))
         if 1 / float((finer**2).sum()) >= _EFFECTIVE_CHECKS:
             break
-    if not len(lacking):
+    if not np.isfinite(own).any():
         return np.inf, np.inf
     errors, felt = [], np.zeros(len(lacking), dtype=bool)
     for found in (own + lacking, own):

@@ -12,19 +12,35 @@ x = b + s t + v delta, so that nothing is divided by a standard deviation that m
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ombud.questions.authors.model._counts import Counts
 from ombud.stats.statistics import Floats
 
 # Numbers of one array while integrating (512 KiB): what stays in a core's cache.
-_HELD = 2**16
+HELD = 2**16
 _ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
+# Newton's steps end when the last one moved a log odds by less than this.
+_NEAR = 0.02
 # Split rules end where the logarithm of the integrand is so far below its peak.
 _DROP = 8.0
+
+
+# The log integrals of all lists of each user together, at users x nodes of t.
+Lists = Callable[[Floats], Floats]
+
+
+class Reader(Protocol):
+    """Tables of one system's integrals."""
+
+    def read(self, middle: Floats, v: Floats) -> Floats:
+        """Return the log integrals at points x users x nodes."""
 
 
 class Exhausted(Exception):
@@ -68,28 +84,27 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """How many nodes the integral over users and the one over each list have.
+    """How many nodes the integral over users and the one over each list have."""
 
-    Parameters
-    ----------
-    users, lists
-        How many; even numbers where they are split.
-    split
-        Whether either side of a peak has its own, as far as the integrand reaches there.
-    """
-
+    # How many; even numbers where they are split.
     users: int = 11
     lists: int = 9
+    # Whether either side of a peak has its own, as far as the integrand reaches there.
     split: bool = False
 
     def work(self, counts: Counts) -> int:
-        """Return how many evaluations of an integrand one point of the parameters takes."""
-        return len(counts.count) * self.users * max(1, counts.systems * self.lists)
+        """Return how many evaluations of an integrand one point of the parameters takes.
+
+        Those of split rules count one and a half times: their reach has to be found.
+        """
+        # Without lists it takes as long to place the nodes as some lists would take.
+        once = len(counts.count) * self.users * max(3, counts.systems * self.lists)
+        return once * 3 // 2 if self.split else once
 
     def doubled(self) -> Nodes:
-        """Return about twice as many, for a check."""
+        """Return about twice as many, for a check; half as many again where they are split."""
         if self.split:
-            return Nodes(2 * self.users, 2 * self.lists, True)
+            return Nodes(self.users * 3 // 4 * 2, self.lists * 3 // 4 * 2, True)
         return Nodes(2 * self.users + 1, 2 * self.lists + 1)
 
     def finer(self) -> Nodes:
@@ -115,6 +130,16 @@ class Parameters:
         points = np.atleast_2d(points)
         b, s, v = np.moveaxis(points[:, 2:].reshape(len(points), 3, -1), 1, 0)
         return cls(points[:, 0], np.exp(points[:, 1]), b, s, np.exp(v))
+
+    def rows(self, chosen: NDArray[np.bool_]) -> Parameters:
+        """Return some of the rows."""
+        return Parameters(
+            self.mean[chosen],
+            self.spread[chosen],
+            self.intercept[chosen],
+            self.slope[chosen],
+            self.residual[chosen],
+        )
 
     def middle(self, a: int, t: Floats) -> Floats:
         """Return b + s t of one system."""
@@ -150,19 +175,26 @@ def _share(x: Floats) -> Floats:
     return found
 
 
-def peaks(counts: Counts, at: Parameters, steps: int = 60) -> tuple[Floats, Floats]:
+def peaks(
+    counts: Counts,
+    at: Parameters,
+    steps: int = 60,
+    begin: tuple[Floats, Floats] | None = None,
+) -> tuple[Floats, Floats]:
     """Return where each user's integrand peaks, and how wide it is (both on the scale of t).
 
     The joint peak over t and all x is found by Newton's method; since every x depends on t alone,
     the Hessian is an arrow and its Schur complement is a sum.
     """
-    known = np.maximum(counts.known, 1)
-    start = np.log((counts.count + 0.5) / (known - counts.count + 0.5)) - counts.offset
-    shrink = at.spread**2 / (at.spread**2 + 4 / known)
-    t = at.mean + shrink * (start - at.mean)
-    delta = np.zeros(counts.list_count.shape)
+    if begin is None:
+        known = np.maximum(counts.known, 1)
+        start = np.log((counts.count + 0.5) / (known - counts.count + 0.5)) - counts.offset
+        shrink = at.spread**2 / (at.spread**2 + 4 / known)
+        begin = at.mean + shrink * (start - at.mean), np.zeros(counts.list_count.shape)
+    t, delta = begin
     k, r, s, v = counts.list_count, counts.list_known, at.slope, at.residual
     variance = at.spread**2
+    width = np.ones_like(t)
     for step in range(steps):
         x = counts.list_offset + at.intercept + s * t[:, None] + v * delta
         p, q = _share(counts.offset + t), _share(x)
@@ -185,49 +217,72 @@ def peaks(counts: Counts, at: Parameters, steps: int = 60) -> tuple[Floats, Floa
         damp = np.minimum(1, 2 / np.maximum(largest, 1e-300))
         t = t + damp * move
         delta = delta + damp[:, None] * moves
-        if largest.max(initial=0.0) < 1e-3:
+        # The peak only places nodes: the next step would be far smaller than this one.
+        far = largest > _NEAR
+        if not far.any():
             break
+        if 2 * np.count_nonzero(far) < len(t) == len(at.mean):
+            # Only those that are still on their way go on.
+            rest = peaks(counts.rows(far), at.rows(far), steps - step - 1, (t[far], delta[far]))
+            t[far], found = rest
+            width = at.spread / np.sqrt(width)
+            width[far] = found
+            return t, width
     return t, at.spread / np.sqrt(width)
 
 
 def _user_reach(
-    counts: Counts, at: Parameters, centre: Floats, width: Floats
+    counts: Counts, at: Parameters, centre: Floats, width: Floats, lists: Lists | None
 ) -> tuple[Floats, Floats]:
     """Return how far to the left and to the right of its peak each user's integrand reaches.
 
-    With every x at its best for the t in question: this places nodes, and need not be exact.
+    This places nodes, and need not be exact. Without tables every x is at its best for the t in
+    question.
     """
     k, r = counts.list_count, counts.list_known
     # No integrand is wider than the normal density of t.
     widest = np.sqrt(2 * _DROP) * at.spread + np.zeros_like(centre)
 
-    def log_integrand(t: Floats) -> tuple[Floats, Floats]:
+    def log_integrand(t: Floats) -> Floats:
         odds = counts.offset + t
-        soft, p = _logistic(odds)
         z = (t - at.mean) / at.spread
+        value = counts.count * odds - counts.known * _logistic(odds)[0] - 0.5 * z * z
+        if lists is not None:
+            return value + lists(t[:, None])[:, 0]
         middle = counts.list_offset + at.intercept + at.slope * t[:, None]
         delta, _ = _list_peak(k, r, middle, np.broadcast_to(at.residual, middle.shape))
         x = middle + at.residual * delta
-        softs, q = _logistic(x)
-        value = counts.count * odds - counts.known * soft - 0.5 * z * z
-        value = value + (k * x - r * softs - 0.5 * delta**2).sum(axis=1)
-        slope = counts.count - counts.known * p - z / at.spread
-        return value, slope + (at.slope * (k - r * q)).sum(axis=1)
+        best: Floats = (k * x - r * _logistic(x)[0] - 0.5 * delta**2).sum(axis=1)
+        return value + best
 
-    top, _ = log_integrand(centre)
+    top = log_integrand(centre)
     found = []
     for side in (-1.0, 1.0):
         away = np.minimum(width * np.sqrt(2 * _DROP), widest)
+        near, far = np.zeros_like(away), widest.copy()
+        # Logarithms of how far it falls, relative to how far it should, at both.
+        low, high = np.full_like(away, -np.inf), np.full_like(away, np.inf)
         for _ in range(3):
-            value, slope = log_integrand(centre + side * away)
-            short = top - value - _DROP
-            away = np.clip(away - short / np.maximum(-side * slope, 1e-9), 0.2 * away, widest)
+            fall = np.log(np.maximum(top - log_integrand(centre + side * away), 1e-3) / _DROP)
+            short = fall < 0
+            near, low = np.where(short, away, near), np.where(short, fall, low)
+            far, high = np.where(short, far, away), np.where(short, high, fall)
+            # Between a line and a parabola; between two places, as an exponential grows.
+            guess = away * np.exp(np.clip(-0.65 * fall, -3, 3))
+            with np.errstate(invalid="ignore"):
+                between = near + (far - near) * low / (low - high)
+            both = np.isfinite(low) & np.isfinite(high)
+            away = np.clip(np.where(both, between, guess), near, far)
         found.append(away)
     return found[0], found[1]
 
 
 def user_nodes(
-    counts: Counts, at: Parameters, count: int, split: bool = False
+    counts: Counts,
+    at: Parameters,
+    count: int,
+    split: bool = False,
+    lists: Lists | None = None,
 ) -> tuple[Floats, Floats, Floats]:
     """Return users x nodes: t, the same in units of sigma, and log weights.
 
@@ -236,7 +291,7 @@ def user_nodes(
     centre, width = peaks(counts, at)
     if split:
         nodes, logs = _legendre(count)
-        left, right = _user_reach(counts, at, centre, width)
+        left, right = _user_reach(counts, at, centre, width, lists)
         reach = np.where(nodes < 0, left[:, None], right[:, None])
     else:
         nodes, logs = _hermite(count)
@@ -418,7 +473,7 @@ def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int) -> L
     total = 0.0
     gradient = np.zeros(size)
     hessian = np.zeros((size, size) if order > 1 else (0, 0))
-    step = max(1, _HELD // (nodes.users * nodes.lists))
+    step = max(1, HELD // (nodes.users * nodes.lists))
     for start in range(0, len(t), step):
         part = slice(start, start + step)
         found, log = t[part], logs[part]
@@ -453,7 +508,9 @@ def log_likelihood(counts: Counts, point: Floats, nodes: Nodes, order: int) -> L
     return Likelihood(total, gradient, hessian)
 
 
-def log_likelihoods(counts: Counts, points: Floats, nodes: Nodes) -> Floats:
+def log_likelihoods(
+    counts: Counts, points: Floats, nodes: Nodes, tables: Sequence[Reader] | None = None
+) -> Floats:
     """Return the marginal log likelihood at many points, without the binomial coefficients.
 
     Parameters
@@ -464,20 +521,38 @@ def log_likelihoods(counts: Counts, points: Floats, nodes: Nodes) -> Floats:
         Points x (mu, log sigma, b..., s..., log v...).
     nodes
         How many.
+    tables
+        Of the integrals of each system's lists; without them every integral is taken.
     """
     users = len(counts.count)
     total = np.zeros(len(points))
-    step = max(1, _HELD // (nodes.users * nodes.lists))
+    if tables is None:
+        step = max(1, HELD // (nodes.users * (nodes.lists if counts.systems else 4)))
+    else:
+        step = max(1, HELD // (4 * nodes.users * users)) * users
     for start in range(0, users * len(points), step):
         # Pairs of a point and a user, point by point.
         which, user = np.divmod(np.arange(start, min(start + step, users * len(points))), users)
         part, at = counts.rows(user), Parameters.unpack(points[which])
-        t, _, log = user_nodes(part, at, nodes.users, nodes.split)
-        for a in range(counts.systems):
-            k, r = part.list_count[:, a, None], part.list_known[:, a, None]
-            middle = part.list_offset[:, a, None] + at.middle(a, t)
-            v = at.residual[:, a, None]
-            log = log + list_integral(k, r, middle, v, nodes.lists, 0, nodes.split).value
+
+        def lists(t: Floats, part: Counts = part, at: Parameters = at) -> Floats:
+            found = np.zeros(t.shape)
+            for a in range(counts.systems):
+                middle = part.list_offset[:, a, None] + at.middle(a, t)
+                if tables is not None:
+                    shape = (-1, users, t.shape[1])
+                    v = at.residual[::users, a]
+                    found += tables[a].read(middle.reshape(shape), v).reshape(t.shape)
+                    continue
+                k, r = part.list_count[:, a, None], part.list_known[:, a, None]
+                v = at.residual[:, a, None]
+                found += list_integral(k, r, middle, v, nodes.lists, 0, nodes.split).value
+            return found
+
+        t, _, log = user_nodes(
+            part, at, nodes.users, nodes.split, None if tables is None else lists
+        )
+        log = log + lists(t)
         top = log.max(axis=1)
         found = part.times * (top + np.log(np.exp(log - top[:, None]).sum(axis=1)))
         total += np.bincount(which, weights=found, minlength=len(points))

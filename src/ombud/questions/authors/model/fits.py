@@ -26,11 +26,10 @@ SPREAD_FLOOR = 0.05
 """A standard deviation of log odds whose interval reaches below this is not told from 0."""
 
 # Evaluations of integrands that a fit may spend: a constant, and so many for each list. For 300
-# users and 2 systems these are about 10 CPU seconds on one core of a server.
-# Enough to check a joint fit in which half of the lists of a system hold one identity only.
-_EVALUATIONS, _EVALUATIONS_PER_LIST = 7.5e7, 2e5
+# users and 2 systems these are 10 to 18 CPU seconds, the more the busier the machine is.
+_EVALUATIONS, _EVALUATIONS_PER_LIST = 5e7, 1.4e5
 # The share of them for the fit of all systems, when others may have to be fitted apart.
-_JOINT_SHARE = 0.55
+_JOINT_SHARE = 0.6
 # Fewer profiles or lists with both identities than this do not tell how wide log odds spread.
 _FEWEST_MIXED = 5
 # A system with both identities in a smaller share of its lists is fitted apart.
@@ -380,7 +379,7 @@ def fit_propagation(
         How many draws from the posterior; up to eight times as many where few are effective.
     budget
         The largest number of evaluations of integrands, for all fits together; one that needs more
-        is refused. Default: 75 million and 200,000 for each user and system.
+        is refused. Default: 50 million and 140,000 for each user and system.
     rng
         Source of randomness.
 

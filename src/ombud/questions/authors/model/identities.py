@@ -25,24 +25,12 @@ _FEWEST_USERS = 20
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One identity against others.
+    """One identity against others."""
 
-    Parameters
-    ----------
-    identity
-        Whose share it is.
-    against
-        Among these and the identity itself.
-    fit
-        The joint fit; None when there is not enough data.
-    reason
-        Why there is no fit; empty when there is one.
-    """
-
-    identity: str
-    against: tuple[str, ...]
-    fit: PropagationFit | None
-    reason: str
+    identity: str  # Whose share it is
+    against: tuple[str, ...]  # Among these and the identity itself
+    fit: PropagationFit | None  # The joint fit; None when there is not enough data
+    reason: str  # Why there is no fit; empty when there is one
 
     def estimates(self) -> list[Estimate]:
         """Return the estimates of the fit, with the identity as their label."""
@@ -68,21 +56,11 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class IdentityFit:
-    """The fits of all splits.
+    """The fits of all splits."""
 
-    Parameters
-    ----------
-    splits
-        In order.
-    identities
-        In the order of the splits.
-    kind
-        How they were split.
-    """
-
-    splits: tuple[Split, ...]
-    identities: tuple[str, ...]
-    kind: Splits
+    splits: tuple[Split, ...]  # In order
+    identities: tuple[str, ...]  # In the order of the splits
+    kind: Splits  # How they were split
 
     def estimates(self) -> list[Estimate]:
         """Return the estimates of every split."""

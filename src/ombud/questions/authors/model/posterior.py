@@ -24,30 +24,19 @@ class NotConvergedError(OmbudError):
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """Weighted draws of the parameters, on the scales of the model.
+    """Weighted draws of the parameters, on the scales of the model."""
 
-    Parameters
-    ----------
-    mean, spread
-        Draws of mu and sigma.
-    intercept, slope, residual
-        Draws x systems: b, s and the residual standard deviations.
-    weights
-        They sum to 1.
-    sets
-        Which of the independent sets each draw belongs to, as chains would be.
-    names
-        Of the systems.
-    """
-
+    # Draws of mu and sigma.
     mean: Floats
     spread: Floats
+    # Draws x systems: b, s and the residual standard deviations.
     intercept: Floats
     slope: Floats
     residual: Floats
-    weights: Floats
+    weights: Floats  # They sum to 1
+    # Which of the independent sets each draw belongs to, as chains would be.
     sets: NDArray[np.int64]
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # Of the systems
 
     @classmethod
     def of(cls, drawn: Drawn, names: tuple[str, ...]) -> Posterior:
@@ -101,42 +90,22 @@ class Posterior:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """How far draws can be trusted; always computed, and refused when they cannot.
+    """How far draws can be trusted; always computed, and refused when they cannot."""
 
-    Parameters
-    ----------
-    draws
-        How many were made.
-    khat
-        Shape of the tail of the importance weights; below 0.7 they can be trusted.
-    ess
-        Effective sample size of each parameter, for its mean (bulk).
-    tail_ess
-        The same for the shares of draws below its 5% and above its 95% quantile, the smaller one.
-    rhat
-        Of each parameter, between the independent sets of draws.
-    error, worst_error
-        Numerical error of the log posterior in nats over the posterior: its standard deviation and
-        its largest value, found with twice as many nodes, on a sample of points and users. A mean
-        is off by at most about `error` posterior standard deviations because of it.
-    at_mode
-        Whether the highest point of the posterior was found.
-    degree
-        Of the polynomials by which the likelihood was computed; 0 when it was integrated.
-    problems
-        Why the draws are refused; empty when they are not.
-    """
-
-    draws: int
-    khat: float
-    ess: dict[str, float]
+    draws: int  # How many were made
+    khat: float  # Shape of the tail of the importance weights; below 0.7 they can be trusted
+    ess: dict[str, float]  # Effective sample size of each parameter, for its mean (bulk)
+    # The same for the shares of draws below its 5% and above its 95% quantile, the smaller one.
     tail_ess: dict[str, float]
-    rhat: dict[str, float]
+    rhat: dict[str, float]  # Of each parameter, between the independent sets of draws
+    # Numerical error of the log posterior in nats over the posterior: its standard deviation and
+    # its largest value, found with more nodes, on a sample of points and users. A mean is off by at
+    # most about `error` posterior standard deviations because of it.
     error: float
     worst_error: float
-    at_mode: bool
-    degree: int
-    problems: tuple[str, ...]
+    at_mode: bool  # Whether the highest point of the posterior was found
+    degree: int  # Of the polynomials by which the likelihood was computed; 0 when it was integrated
+    problems: tuple[str, ...]  # Why the draws are refused; empty when they are not
 
     @property
     def converged(self) -> bool:

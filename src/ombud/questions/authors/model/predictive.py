@@ -20,56 +20,35 @@ _REFUSED = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Predictive:
-    """Draws for new users.
+    """Draws for new users."""
 
-    Parameters
-    ----------
-    profile_smoothed
-        theta' = logistic(Normal(mu, sigma)); with offsets, beyond those of observed users.
-    profile_predicted
-        y'/n': a binomial share of a profile whose size is that of an observed one.
-    smoothed
-        Draws x systems: logistic(b + s logit(theta')), without residual.
-    predicted
-        Draws x systems: the share in a list, with residual and binomial noise, for a size drawn
-        from that system's own lists.
-    """
-
+    # theta' = logistic(Normal(mu, sigma)); with offsets, beyond those of observed users.
     profile_smoothed: Floats
+    # y'/n': a binomial share of a profile whose size is that of an observed one.
     profile_predicted: Floats
-    smoothed: Floats
+    smoothed: Floats  # Draws x systems: logistic(b + s logit(theta')), without residual
+    # Draws x systems: the share in a list, with residual and binomial noise, for a size drawn from
+    # that system's own lists.
     predicted: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Distance between observed and predicted shares, and how unusual it is under the model.
+    """Distance between observed and predicted shares, and how unusual it is under the model."""
 
-    Parameters
-    ----------
-    system
-        Its name; empty for the profiles.
-    distance
-        Kolmogorov-Smirnov: the largest difference of the two distribution functions, at shares in
-        steps of 1/200.
-    p_value
-        How often data replicated from the posterior are at least as far from the prediction.
-    at_zero, at_one
-        Observed shares of profiles or lists with a share of 0 and of 1.
-    predicted_at_zero, predicted_at_one
-        The same, as predicted.
-    n
-        Profiles or lists.
-    """
-
-    system: str
+    system: str  # Its name; empty for the profiles
+    # Kolmogorov-Smirnov: the largest difference of the two distribution functions, at shares in
+    # steps of 1/200.
     distance: float
+    # How often data replicated from the posterior are at least as far from the prediction.
     p_value: float
+    # Observed shares of profiles or lists with a share of 0 and of 1.
     at_zero: float
     at_one: float
+    # The same, as predicted.
     predicted_at_zero: float
     predicted_at_one: float
-    n: int
+    n: int  # Profiles or lists
 
     @property
     def describes(self) -> bool:

@@ -11,23 +11,18 @@ from ombud.errors import PlanError
 class Priors:
     """Normal priors for mu, b and s, exponential ones for the standard deviations.
 
-    Parameters
-    ----------
-    mean_sd, intercept_sd, slope_sd
-        Standard deviations of the normal priors of mu, b and s; their mean is 0.
-    spread_rate, residual_rate
-        Rates of the exponential priors of sigma and of the residual standard deviations. The
-        paper's text names no rate for the latter; the authors' code has 2.
-
     Examples
     --------
     >>> Priors(residual_rate=2)
     Priors(mean_sd=10.0, intercept_sd=10.0, slope_sd=10.0, spread_rate=0.1, residual_rate=2)
     """
 
+    # Standard deviations of the normal priors of mu, b and s; their mean is 0.
     mean_sd: float = 10.0
     intercept_sd: float = 10.0
     slope_sd: float = 10.0
+    # Rates of the exponential priors of sigma and of the residual standard deviations. The paper's
+    # text names no rate for the latter; the authors' code has 2.
     spread_rate: float = 0.1
     residual_rate: float = 0.1
 

@@ -34,40 +34,20 @@ YES, NO = LabelState.YES.value, LabelState.NO.value
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """How far each item carries each label; the columns after the last label are unused.
+    """How far each item carries each label; the columns after the last label are unused."""
 
-    Parameters
-    ----------
-    labels
-        How many labels there are; the tables have a multiple of eight columns.
-    degree
-        Items x labels: 0 or 1, or a probability. Zero where it is not counted.
-    counted
-        Items x labels: whether the pair counts; None when all do.
-    """
-
-    labels: int
-    degree: NDArray[Any]
-    counted: NDArray[np.uint8] | None
+    labels: int  # How many labels there are; the tables have a multiple of eight columns
+    degree: NDArray[Any]  # Items x labels: 0 or 1, or a probability. Zero where it is not counted.
+    counted: NDArray[np.uint8] | None  # Items x labels: whether the pair counts; None when all do
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Sums over the items of each list (or history).
+    """Sums over the items of each list (or history)."""
 
-    Parameters
-    ----------
-    carrying
-        Lists x labels: weight of the items that carry the label.
-    weight
-        Lists x labels, or x 1: weight of the items that count.
-    places
-        Of the same shape as `weight`: how many items count.
-    """
-
-    carrying: NDArray[Any]
-    weight: NDArray[Any]
-    places: NDArray[Any]
+    carrying: NDArray[Any]  # Lists x labels: weight of the items that carry the label
+    weight: NDArray[Any]  # Lists x labels, or x 1: weight of the items that count
+    places: NDArray[Any]  # Of the same shape as `weight`: how many items count
 
     def __getitem__(self, rows: slice) -> Tally:
         """Return the sums of some lists, as floats."""

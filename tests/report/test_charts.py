@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from ombud.report.plots import MOST, Dot, Line, plane, stacked, world
+from ombud.report.charts import MOST, Dot, Line, plane, stacked, world
 
 SHARE = ("share", 0.0, 1.0)
 
