@@ -89,7 +89,7 @@ def standalone_svg(panel: str) -> str:
     return opened.replace(">", f"><style>{font}{''.join(rules)}</style>", 1)
 
 
-_OF_CHARTS = (":root", "@media(prefers-color-scheme:dark)", "svg")
+_OF_CHARTS = (":root", "@media screen and (prefers-color-scheme:dark)", "svg")
 
 
 def _largest(findings: Iterable[Finding]) -> float:
