@@ -137,7 +137,7 @@ def test_every_service_is_announced_before_the_first_is_asked(stub: Any, tmp_pat
 def test_progress_reaches_a_service_and_names_the_system(stub: Any, tmp_path: Path) -> None:
     shown: list[tuple[int, int, str]] = []
     run_plan(write_plan(tmp_path, stub), progress=lambda *step: shown.append(step))
-    assert (12, 12, "asking our guard") in shown
+    assert (12, 12, "Querying our guard") in shown
     assert any("12 of 12 texts to ask" in note for _, _, note in shown)
 
 

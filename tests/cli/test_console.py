@@ -125,14 +125,14 @@ def test_sigterm_is_treated_as_ctrl_c() -> None:
 def test_piped_progress_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = iter([0.0, 1.0, 11.0, 11.0, 12.0, 30.0, 30.0])
+    clock = iter([0.0, 1.0, 1.0, 11.0, 11.0, 12.0, 30.0, 30.0, 30.0])
     monkeypatch.setattr("ombud.cli.console.monotonic", lambda: next(clock))
     with progress_bar() as progress:
-        progress(0, 4000, "asking als")
-        progress(2000, 4000, "asking als")
-        progress(3000, 4000, "asking als")
-        progress(0, 1, "measuring")
-    assert capsys.readouterr().err == "asking als (2,000 of 4,000)\nmeasuring\n"
+        progress(0, 4000, "Querying ALS")
+        progress(2000, 4000, "Querying ALS")
+        progress(3000, 4000, "Querying ALS")
+        progress(0, 1, "Measuring recall")
+    assert capsys.readouterr().err == "Querying ALS: 50%\nMeasuring recall\n"
 
 
 def test_quiet_progress_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

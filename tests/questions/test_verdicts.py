@@ -79,13 +79,14 @@ def test_summary_card_and_stored_verdict_hold_the_same_findings(report: Report) 
     )
     card = {entry.name: entry for entry in SystemCard.of([report.result]).entries}
     for verdict in report.verdicts:
-        leading = [*verdict.findings, *verdict.early]
+        leading = [f.estimate for f in (*verdict.findings, *verdict.early)]
         for status in verdict.systems:
             if status.lead is not None:
-                assert status.lead in leading and status.lead.estimate.system == status.system
+                assert status.lead.estimate in leading
+                assert status.lead.estimate.system == status.system
         entry = card[verdict.name]
         assert entry.answer == verdict.answer and entry.headline == verdict.headline
-        assert entry.finding is None or entry.finding in leading
+        assert entry.finding is None or entry.finding.estimate in leading
 
 
 def test_every_count_is_of_the_family(report: Report) -> None:

@@ -23,7 +23,7 @@ class CommandLine(NamedTuple):
 COMMANDS = {
     "demo": CommandLine(
         "demo:demo",
-        "Audit simulated recommenders and moderators, some of which treat people unlike others.",
+        "Audit a simulated platform on four questions: warnings, suppression, authors, delicate.",
     ),
     "size": CommandLine(
         "size:size",

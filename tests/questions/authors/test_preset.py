@@ -18,7 +18,6 @@ from ombud.audits.load import load_data
 from ombud.audits.presets import complete
 from ombud.errors import PlanError
 from ombud.questions.authors.shares import ALL_CREATORS
-from ombud.report.findings import estimates_of
 from ombud.report.model import Table
 from ombud.report.page import build_page
 
@@ -74,10 +73,10 @@ def test_both_forms_of_feedback_are_in_one_joint_fit(authors_plan: Path) -> None
     systems = list(complete(some).systems)
     assert systems == ["ALS explicit", "ALS implicit", "BPR"]
     result = Audit.from_plan(some).run()
-    slopes = estimates_of(result, "propagation/slope")
+    slopes = result.select("propagation/slope")
     assert sorted(e.system or "" for e in slopes) == systems
     # Every two systems are compared by joint draws.
-    assert len(estimates_of(result, "propagation/slope-difference")) == 3
+    assert len(result.select("propagation/slope-difference")) == 3
 
 
 def test_both_forms_need_ratings(authors_plan: Path, tmp_path: Path) -> None:
@@ -133,31 +132,31 @@ def test_inferred_identities_must_be_asked_for(
 def test_the_taste_of_users_shows_in_lists_and_the_placebo_does_not(
     authors_result: Result,
 ) -> None:
-    (slope,) = estimates_of(authors_result, "propagation/slope")
+    (slope,) = authors_result.select("propagation/slope")
     assert slope.interval is not None and slope.interval[0] > 0
     assert "misfit" in slope.details and "above_one" in slope.details
-    fits = {e.group for e in estimates_of(authors_result, "propagation/spread")}
+    fits = {e.group for e in authors_result.select("propagation/spread")}
     assert fits == {"profile fit", "joint fit"}
-    (placebo,) = estimates_of(authors_result, "propagation-placebo/slope")
+    (placebo,) = authors_result.select("propagation-placebo/slope")
     assert placebo.value is None and placebo.label == "placebo"
 
 
 def test_strategies_reach_their_target(authors_result: Result) -> None:
     shares = {
         e.details["strategy"]: e
-        for e in estimates_of(authors_result, "creator-pipeline/share")
+        for e in authors_result.select("creator-pipeline/share")
         if e.details["stage"] == "reranked" and e.label == "f"
     }
     assert set(shares) == {"SingleEQ", "GreedyEQ", "GreedyReflect"}
     assert shares["GreedyEQ"].value == pytest.approx(0.5, abs=0.05)
     profiles = next(
         e
-        for e in estimates_of(authors_result, "creator-pipeline/share")
+        for e in authors_result.select("creator-pipeline/share")
         if e.details["stage"] == "profiles" and e.label == "f"
     )
     assert profiles.value is not None
     assert shares["GreedyReflect"].value == pytest.approx(profiles.value, abs=0.05)
-    losses = estimates_of(authors_result, "creator-reranking/relative-loss")
+    losses = authors_result.select("creator-reranking/relative-loss")
     assert {e.details["strategy"] for e in losses} == set(shares)
     for e in losses:
         assert "hits_before" in e.details
@@ -170,12 +169,10 @@ def test_every_estimate_has_a_key(authors_result: Result, three_result: Result) 
 
 
 def test_three_identities_are_told_one_by_one(three_result: Result) -> None:
-    slopes = estimates_of(three_result, "propagation/slope")
+    slopes = three_result.select("propagation/slope")
     assert {e.label for e in slopes} == {"m", "f", "x"}
     shares = [
-        e
-        for e in estimates_of(three_result, "creator-pipeline/share")
-        if e.details["stage"] == "lists"
+        e for e in three_result.select("creator-pipeline/share") if e.details["stage"] == "lists"
     ]
     assert sum(e.value or 0.0 for e in shares) == pytest.approx(1.0)
 
@@ -192,7 +189,7 @@ def test_a_rare_identity_is_not_enough_data_and_never_merged(
     found = Audit.from_plan(
         made.model_copy(update={"options": {**made.options, "placebo": False}})
     ).run()
-    rare = [e for e in estimates_of(found, "propagation/slope") if e.label == "x"]
+    rare = [e for e in found.select("propagation/slope") if e.label == "x"]
     assert rare and all("not enough data" in e.reason for e in rare)
     assert any(e.where == "reranking: x" for e in found.exclusions)
     assert {e.label for e in found.estimates if "pipeline" in e.key} == {"m", "f", "x"}
@@ -257,7 +254,7 @@ def test_shares_with_all_creators_are_in_the_report(authors_plan: Path, tmp_path
         strategies=[], accuracy_users=0,
     )  # fmt: skip
     result = Audit.from_plan(plan).run()
-    found = estimates_of(result, ALL_CREATORS)
+    found = result.select(ALL_CREATORS)
     shares = {(e.label, e.details["stage"]): e.value for e in found}
     assert {stage for _, stage in shares} == {"platform", "interactions", "profiles", "lists"}
     assert shares["f", "platform"] > 0.6 > shares["m", "platform"] > 0

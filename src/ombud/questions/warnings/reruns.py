@@ -143,7 +143,10 @@ def _trainable(context: Context, who: str) -> tuple[dict[str, Recommender], tupl
     every = {name: one for name, one in context.systems.items() if isinstance(one, Recommender)}
     kept = {name: one for name, one in every.items() if one.trainable}
     lost = len(every) - len(kept)
-    reason = "ombud does not train them; fit = true under [systems.NAME] trains a copy of an object"
+    reason = (
+        "ombud does not train what was recorded or fitted elsewhere; fit = true under "
+        "[systems.NAME] trains a copy of an object"
+    )
     return kept, (Exclusion(who, "systems", lost, reason, len(every)),) if lost else ()
 
 
