@@ -7,7 +7,7 @@ the app all print the same `Verdict`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -125,7 +125,7 @@ class Finding:
     related: tuple[Finding, ...] = ()
     anchor: str = ""  # Where it is on the page
     # Users or texts that show it most clearly; none in a public report.
-    examples: tuple[str, ...] = ()
+    examples: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def status(self) -> Status:
