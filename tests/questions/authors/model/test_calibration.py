@@ -50,6 +50,7 @@ def worst(found: np.ndarray) -> float:
     return float(distance * np.sqrt(n))
 
 
+@pytest.mark.slow
 def test_ranks_are_uniform_in_a_few_worlds(made: Make) -> None:
     found, refused = ranks(made, 18, 40, 1)
     assert refused <= 2

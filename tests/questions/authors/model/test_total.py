@@ -40,7 +40,7 @@ def slopes(fit: PropagationFit) -> dict[str, Any]:
     return {e.system: e for e in fit.estimates() if e.key == "propagation/slope"}
 
 
-@pytest.mark.parametrize("mixed", [0, 6])
+@pytest.mark.parametrize("mixed", [0, pytest.param(6, marks=pytest.mark.slow)])
 def test_a_polarized_system_does_not_touch_the_others(made: Make, mixed: int) -> None:
     counts = polarized(made, mixed)
     rng = np.random.default_rng
