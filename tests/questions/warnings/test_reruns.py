@@ -100,7 +100,9 @@ def test_accuracy_of_everyone_stands_beside_that_of_the_sample(folder: Path) -> 
 def test_second_runs_without_the_models_say_so(folder: Path) -> None:
     again = rescore(folder)
     told = [str(x) for x in again.exclusions]
-    assert any("3 of 3 systems left out: ombud does not train what was recorded" in text for text in told)
+    assert any(
+        "3 of 3 systems left out: ombud does not train what was recorded" in text for text in told
+    )
 
 
 def test_histograms_count_every_user_and_item(folder: Path) -> None:
