@@ -26,7 +26,7 @@ SPREAD_FLOOR = 0.05
 """A standard deviation of log odds whose interval reaches below this is not told from 0."""
 
 # Evaluations of integrands that a fit may spend: a constant, and so many for each list. For 300
-# users and 2 systems these are 10 to 18 CPU seconds, the more the busier the machine is.
+# users and 2 systems these are about 15 CPU seconds.
 _EVALUATIONS, _EVALUATIONS_PER_LIST = 5e7, 1.4e5
 # The share of them for the fit of all systems, when others may have to be fitted apart.
 _JOINT_SHARE = 0.6
