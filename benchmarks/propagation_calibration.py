@@ -1,7 +1,7 @@
 """Calibration of the propagation model: posterior mass in intervals, and ranks of the truth.
 
     python benchmarks/propagation_calibration.py run calibration.jsonl --sets 1000 --mass 30
-    python benchmarks/propagation_calibration.py show calibration.jsonl --plot ranks.svg
+    python benchmarks/propagation_calibration.py show calibration.jsonl --plot ranks.html
 
 Parameters are drawn from the priors that the fit assumes, data from its likelihood. Every line of
 the output is one set. A run can be stopped and resumed: it skips sets that are in the file.

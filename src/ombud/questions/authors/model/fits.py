@@ -33,7 +33,7 @@ _JOINT_SHARE = 0.6
 # Fewer profiles or lists with both identities than this do not tell how wide log odds spread.
 _FEWEST_MIXED = 5
 # A system with both identities in a smaller share of its lists is fitted apart.
-_MIXED_SHARE = 0.1
+_MIXED_SHARE = 0.3
 _FEW_USERS = 20
 
 _METHOD = "posterior, collapsed importance sampling"
@@ -351,7 +351,7 @@ def fit_propagation(
     the diagnostics. Users are the independent units. The slope is undefined when users do not
     differ measurably. It says how lists vary with profiles, not why.
 
-    Each system has numbers or its own reason. If hardly any list of a system holds both identities,
+    Each system has numbers or its own reason. If few lists of a system hold both identities,
     the system is fitted apart from the others, and so is a system that prevents the joint fit.
 
     Parameters
@@ -535,7 +535,7 @@ def _failure(counts: Counts, problem: str) -> str:
     ):
         times = np.broadcast_to(counts.times[:, None], k.shape)
         there, mixed = int(times[r > 0].sum()), int(times[(k > 0) & (k < r)].sum())
-        if mixed < 2.5 * _MIXED_SHARE * there:
+        if mixed < _MIXED_SHARE * there:
             lacking.append(f"only {mixed} of {there} {what} hold both identities")
     known = float(counts.times @ counts.known) / users
     if known < 2:
