@@ -667,8 +667,8 @@ def _profile(values: pl.Series) -> Profile:
     # Several ids in one cell: "1003 1017 1040"; not 1 234 567.
     ids = kept.str.contains(r"^[\[(]?\w*\d\w*([ ,;|]+\w*\d\w*)*[\])]?$").all()
     thousands = kept.str.contains(r"^\d{1,3}([ ,]\d{3})+$").all()
-    several = (kept.str.count_matches(r"[ ,;|]+") > 1).mean()
-    if ids and not thousands and several > 0.5:  # type: ignore[operator]
+    several = (kept.str.count_matches(r"[ ,;|]+") > 1).sum()
+    if ids and not thousands and several > len(kept) / 2:
         return "list"
     if kept.str.contains(r"^[+-]?[\d.,' \u00a0]*\d ?%?$").all():
         return "number"

@@ -566,8 +566,8 @@ def _score_range(role: FileRole) -> tuple[float, float]:
     reading = Reading.from_dict(role.reading, "reading")
     cells = _frame(role, ("score",)).collect()["score"]
     scores = understand(cells, "number", reading).values
-    known = scores.cast(pl.Float64, strict=False).fill_nan(None).drop_nulls()
-    return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)  # type: ignore[arg-type]
+    known = scores.cast(pl.Float64, strict=False).fill_nan(None).drop_nulls().to_numpy()
+    return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
 
 
 def _about(role: FileRole, kept: Mapping[str, str]) -> tuple[Question, ...]:

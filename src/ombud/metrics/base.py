@@ -48,7 +48,7 @@ class Notes(NamedTuple):
     by_label: Mapping[str, str] = MappingProxyType({})
     # For each label (or ``""`` for all) the same as plain values by name.
     details: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-    # What was left out, where the words hold counts: each has a key, and is not added up over
+    # What was excluded, where the words hold counts: each has a key, and is not added up over
     # blocks by its words.
     exclusions: tuple[Exclusion, ...] = ()
 

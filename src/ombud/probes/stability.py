@@ -76,7 +76,7 @@ class StabilityResult:
     members: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
     # Swaps x groups: random treatments that touch only users of the group.
     swap_groups: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
-    exclusions: tuple[Exclusion, ...] = ()  # targets that were left out
+    exclusions: tuple[Exclusion, ...] = ()  # targets that were excluded
     policy: Policy = "retrained"
 
 

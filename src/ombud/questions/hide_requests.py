@@ -51,7 +51,7 @@ def pairs_of(
     -------
     `user`, `label`, `delay` (seconds from the request to the place; negative before it), `leak`
     and `unknown` (whether the item is known to carry the label, and whether that is not known).
-    Places after a request was taken back are left out; so are those before it that fall under an
+    Places after a request was taken back are excluded; so are those before it that fall under an
     earlier request of the same user and label.
 
     Raises
