@@ -310,7 +310,7 @@ def predicted_influence(
     rows, change = retraining.rows.tolist(), retraining.score_change
     assert change is not None
     return predict(
-        influence, retraining.data, rows, swaps, n=retraining.plan.n, lists=lists,
+        influence, retraining.data, rows, swaps, n=retraining.plan.k, lists=lists,
         beta=change.beta, progress=progress,
     )  # fmt: skip
 
