@@ -615,9 +615,10 @@ def _meanings(
                 found[meaning] = named[0]
     if "id" in found and any(word in _WEAK for word in _spellings(found.get("item", ""))):
         # A title beside an id is no id.
-        about_texts = {"text", "flagged", "outcome", "score"} & set(found)
-        found.update({"item": found["id"]} if not about_texts else {})
-        found = {k: v for k, v in found.items() if k != "item" or not about_texts}
+        if {"text", "flagged", "outcome", "score"} & set(found):
+            del found["item"]
+        else:
+            found["item"] = found["id"]
     stem = _joined(path.stem)
     for meaning, words in (("user", _PEOPLE), ("item", _THINGS)):
         # users.csv may call the user "id".

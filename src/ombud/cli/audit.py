@@ -129,7 +129,7 @@ def _answers(options: FileOptions, accept: bool) -> Answers:
         elif setting == "first_rank" and value.isdigit():
             made = int(value)
         elif setting in {"votes", "fold", "numbered"}:
-            made = value == "true"
+            made = {"true": True, "false": False}.get(value, value)  # the plan refuses other words
         reading.setdefault(role, {})[setting] = made
     words = tuple(word.strip() for word in (options.yes_values or "").split(",") if word.strip())
     unlabeled: Any = options.unlabeled
