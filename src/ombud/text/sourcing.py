@@ -26,7 +26,6 @@ from ombud.text.matching import TermMatcher
 from ombud.text.reservoir import Reservoir, water_fill
 
 _Ints = NDArray[np.int64]
-_U64 = NDArray[np.uint64]
 _EVERYWHERE = "everywhere"
 _CONTROL = "control"
 _HOST = r"^(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://)?(?:[^/?#@]*@)?([^/?#:]+)"
