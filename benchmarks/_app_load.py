@@ -70,7 +70,7 @@ class Server:
         command = [sys.executable, "-m", "ombud", "app", str(folder), "--port", str(self.port)]
         environment = os.environ | {"OMBUD_PLUGINS": "none"}
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
