@@ -39,7 +39,8 @@ _MEANS: dict[str, str] = {
     "subscriber client patron player student watcher benutzer nutzer kunde mitglied leser konto "
     "utilisateur abonne usager membre lecteur usuario cliente",
     "item": "item iid movie film product asin isbn book track song video article work show game "
-    "title series episode media clip podcast recipe content doc artikel produkt buch titel werk "
+    "title series episode media clip podcast recipe content doc artist album sku listing venue "
+    "restaurant business hotel news job course anime artikel produkt buch titel werk "
     "livre produit oeuvre contenu libro pelicula producto",
     "rating": "rating stars rate grade ratingvalue userrating bewertung sterne note etoiles "
     "calificacion stern",
@@ -81,6 +82,7 @@ _MEANS: dict[str, str] = {
     "annotator": "annotator rater worker annotatorid judge coder reviewer bewerter annotateur",
     "items": "items recommendations recs recommended recommendeditems topk list itemids itemlist "
     "ids toplist empfehlungen recommandations prediction predictions predicteditems topitems",
+    "history": "history watched viewed read bought purchases purchased clicked played liked orders",
 }
 _WORDS = {meaning: tuple(words.split()) for meaning, words in _MEANS.items()}
 # What a name may have besides its meaning: user_id, KundenNr, member_no.
@@ -125,6 +127,17 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "users": ("user",),
     "items": ("item",),
 }
+# Names of 0/1 columns that say whether a text is about a group, or whether a row is a yes.
+_IDENTITIES = (
+    "women", "woman", "men", "female", "male", "transgender", "trans", "gay", "lesbian", "bisexual",
+    "homosexual", "heterosexual", "lgbt", "lgbtq", "queer", "christian", "jewish", "muslim",
+    "hindu", "buddhist", "atheist", "black", "white", "asian", "latino", "hispanic", "disabled",
+    "disability", "immigrant", "immigrants", "refugee", "refugees", "jews", "muslims",
+)  # fmt: skip
+_EVENTS = (
+    "clicked", "click", "clicks", "liked", "like", "purchased", "bought", "watched", "viewed",
+    "played", "interacted", "converted", "isclick", "isliked", "feedback", "target", "label",
+)  # fmt: skip
 _SCORES = ("score", "scores", "predictions", "distances")
 _HELD_OUT = ("test", "heldout", "holdout")
 _RETURNED = ("rec", "shown", "served", "toplist", "empfehl", "output", "pred", "run", "slate")
@@ -292,6 +305,8 @@ def read_role(
     found = _meanings(profiles, path, role, answers.columns)
     wide = _wide_lists(rows.columns) if "user" in found else ()
     chosen = role or _role(found, profiles, path, wide)
+    if chosen is None and _is_bare(rows) and not chosen_reading.names:
+        return _bare_role(path, answers, frame)
     if chosen is None:
         shown = ", ".join(rows.columns[:12])
         asked = Question(
@@ -308,6 +323,33 @@ def read_role(
         path, chosen, table.own, others, reading, table.systems(), tuple(table.assumed),
         tuple(table.questions), "", frame,
     )  # fmt: skip
+
+
+_BARE = ("user", "item", "rating", "timestamp")
+
+
+def _is_bare(rows: pl.DataFrame) -> bool:
+    """Whether a file without a header looks like ratings: two ids, a small number, a time."""
+    if not all(re.fullmatch(r"column_\d+", name) for name in rows.columns) or rows.width != 4:
+        return False
+    numbers = rows.select(pl.all().cast(pl.Float64, strict=False))
+    rating, time = numbers.to_series(2), numbers.to_series(3)
+    lowest: Any = time.min()
+    return not numbers.null_count().sum_horizontal()[0] and (rating <= 100).all() and lowest > 1e8
+
+
+def _bare_role(path: Path, answers: Answers, frame: Any) -> FileRole:
+    """Return the role of ratings without a header, whose columns are proposed."""
+    names = ",".join(_BARE)
+    flag = f"--read interactions.names={names}"
+    asked = Question(f"{path.name} has no header. Are its columns {names}?", flag, flag)
+    if answers.reading.get("interactions", {}).get("names"):
+        return read_role(path, "interactions", answers, frame)
+    if not answers.accept:
+        return FileRole(path, "", {}, _BARE, questions=(asked,), frame=frame)
+    reading = {**answers.reading, "interactions": {"names": list(_BARE)}}
+    made = read_role(path, "interactions", replace(answers, reading=reading), frame)
+    return replace(made, assumed=(*made.assumed, f"{path.name}: its columns are {names}"))
 
 
 @dataclass
@@ -336,6 +378,12 @@ class _Table:
         own, found, reading, role = self.own, self.found, self.reading, self.role
         if role == "recommendations" and "item" not in own:
             self.find_lists(wide)
+        if role == "interactions":
+            self.find_events()
+        if role == "texts" and "label" not in own:
+            self.find_annotators()
+        if role == "decisions" and {"flagged", "outcome"} <= set(own):
+            self.find_contradiction()
         if role == "labels":
             self.find_labels()
         if role == "decisions" and "id" not in own and "text" in found:
@@ -354,17 +402,21 @@ class _Table:
             )
         flags = {"texts": ("label",), "decisions": ("flagged", "outcome"), "labels": ("present",)}
         for ours in flags.get(role, ()):
-            if ours in own:
+            if ours in own and own[ours] in self.rows.columns:
                 self.find_words(ours)
-        if "annotator" in found and role in {"texts", "labels"}:
+        judged = "present" in own or reading.get("labels") or role == "texts"
+        if role == "labels" and not judged and {"user", "annotator"} & set(found):
+            reading["votes"] = True
+            self.assume("a label applies if anybody applied it")
+        elif "annotator" in found and role in {"texts", "labels"}:
             reading["votes"] = True
             self.assume("several rows about one thing are votes of annotators")
-        if role == "labels" and (reading.get("votes") or {"yes", "no"} & set(own)):
+        if role == "labels" and ((judged and reading.get("votes")) or {"yes", "no"} & set(own)):
             self.assume(
                 "a label applies, or does not, if at least 75% of the votes say so; otherwise it "
                 "is unknown ([data] threshold)"
             )
-        elif reading.get("votes"):
+        elif reading.get("votes") and role == "texts":
             self.assume("the majority of the votes counts; a tie is unknown")
         if role == "labels":
             self.find_alike()
@@ -394,12 +446,62 @@ class _Table:
             if self.profiles.get(self.own.get("score", "")) != "list":
                 self.own.pop("score", None)
 
+    def find_events(self) -> None:
+        """Find histories in one cell per user, and ask about rows that say no: not clicked."""
+        if "item" not in self.own and "history" in self.found:
+            self.reading["items"] = [self.found["history"]]
+            self.assume(f"column {self.found['history']!r} holds all items of a user")
+        for name, profile in self.profiles.items():
+            if profile != "flag" or _joined(name) not in _EVENTS or name in self.own.values():
+                continue
+            cells = self.rows[name].drop_nulls().cast(pl.String).str.strip_chars()
+            yes = [one for one in cells.unique().to_list() if one.lower() in YES]
+            if len(yes) != 1 or cells.n_unique() < 2 or self.reading.get("where"):
+                continue
+            only = f"--read interactions.where={name}={yes[0]}"
+            self.ask(
+                f"is a row with no in column {name!r} an interaction too, so that it counts as "
+                "history?",
+                f"{only} (it is not), or --map rating={name} (it is)",
+                only,
+            )
+            if self.answers.accept:
+                self.reading["where"] = {name: yes[0]}
+                self.assume(f"only rows with {yes[0]} in column {name!r} are interactions")
+
+    def find_annotators(self) -> None:
+        """Find what each annotator said, in one column for each."""
+        named = set(_WORDS["annotator"])
+        said = [n for n, p in self.profiles.items() if p == "flag" and set(_tokens(n)) & named]
+        if len(said) > 1:
+            self.reading |= {"labels": said, "votes": True}
+            self.own["label"] = "label"
+            self.assume(f"{said[0]} to {said[-1]} are votes of annotators")
+
+    def find_contradiction(self) -> None:
+        """Ask which of two columns holds the decision, where they differ."""
+        flagged, outcome = self.own["flagged"], self.own["outcome"]
+        made = []
+        for name in (flagged, outcome):
+            words = self.rows[name].cast(pl.String).str.strip_chars().str.to_lowercase()
+            made.append(pl.when(words.is_in([*YES, *FLAGGED])).then(1)
+                        .when(words.is_in([*NO, *ALLOWED])).then(0))  # fmt: skip
+        both = self.rows.select(a=made[0], b=made[1])
+        differ = both.filter(pl.col("a") != pl.col("b")).height
+        if self.answers.columns.get("decisions.flagged") or not differ:
+            del self.own["outcome"]
+            return
+        self.ask(
+            f"columns {flagged!r} and {outcome!r} contradict each other in {differ:,} of "
+            f"{both.height:,} rows. Which one is the decision?",
+            f"--map decisions.flagged={flagged} (or {outcome})",
+        )
+
     def find_labels(self) -> None:
         """Find labels that are columns, and several labels in one cell."""
         if "label" not in self.own or self.profiles[self.own["label"]] == "flag":
-            flags = [
-                n for n, p in self.profiles.items() if p == "flag" and n != self.own.get("item")
-            ]
+            taken = {self.own.get("item"), self.found.get("annotator"), self.found.get("user")}
+            flags = [n for n, p in self.profiles.items() if p == "flag" and n not in taken]
             if flags and "labels" not in self.reading:
                 for ours in ("label", "yes", "no", "present", "state"):
                     self.own.pop(ours, None)
@@ -412,7 +514,9 @@ class _Table:
             # Arrays written as text are cut at commas; a list of its own needs no mark.
             self.reading["split"] = ","
             return
-        mark = several_in_a_cell(self.rows[self.own["label"]])
+        # RecBole writes sequences with spaces.
+        marks = " " if file_type(self.path)[0] == ".item" else "|;,"
+        mark = several_in_a_cell(self.rows[self.own["label"]], marks)
         if mark:
             self.reading["split"] = mark
             self.assume(f"{mark!r} separates several labels in one cell")
@@ -545,12 +649,12 @@ def _own(role: str, found: Mapping[str, str]) -> dict[str, str]:
     return own
 
 
-def several_in_a_cell(values: pl.Series) -> str:
+def several_in_a_cell(values: pl.Series, marks: str = "|;,") -> str:
     """Return what separates several names in one cell of a column; empty if nothing does."""
     if not (values.dtype in (pl.String, pl.Categorical) or isinstance(values.dtype, pl.Enum)):
         return ""
     cells = values.drop_nulls().cast(pl.String)
-    for mark in ("|", ";", ","):
+    for mark in marks:
         several = cells.str.contains(mark, literal=True)
         if not several.any():
             continue
@@ -690,6 +794,8 @@ def _fits(meaning: str, profile: Profile) -> bool:
         return profile not in {"list", "number", "time"}
     if meaning == "items":
         return profile in {"list", "text", "word"}
+    if meaning == "history":
+        return profile == "list"
     if meaning in {"truth", "flagged", "present", "outcome"}:
         return profile in {"flag", "whole", "word"}
     if meaning in {"rating", "score"}:
@@ -727,7 +833,13 @@ def _role(
         and (not item or found.get("items") == found.get("item"))
     ):
         return "recommendations"
+    if user and not item and "history" in found:
+        return "interactions"
     if user and item and found["user"] != found["item"]:
+        # MovieLens and others state who applied a tag.
+        tagged = {_joined(found.get("label", ""))} & {"tag", "label", "warning", "keyword"}
+        if tagged and not {"rank", "score", "rating"} & set(found):
+            return "labels"
         scored = "score" in found and "rating" not in found
         if "rank" in found or (scored and any(word in stem for word in _RETURNED)):
             return "recommendations"
@@ -737,6 +849,8 @@ def _role(
     if "text" in found and not user:
         return "texts"
     flags = [n for n, p in profiles.items() if p == "flag" and n != found.get("item")]
+    if item and flags and "annotator" in found:
+        return "labels"
     if item and "label" in found and found["label"] != found["item"]:
         return "labels"
     if (
@@ -758,6 +872,16 @@ def _role(
 def group_columns(role: FileRole) -> list[str]:
     """Return the columns of texts that name groups of people."""
     return [n for n in role.others if {_joined(n), *_tokens(n)} & set(_GROUPS)]
+
+
+def identity_columns(role: FileRole) -> list[str]:
+    """Return the columns of texts that are called like a group and hold yes or no."""
+    named = [n for n in role.others if {*_tokens(n)} & set(_IDENTITIES)]
+    if not named:
+        return []
+    lazy, _ = open_frame(MappedFile(role.path if role.frame is None else role.frame, {}))
+    rows: pl.DataFrame = lazy.head(_ROWS).collect(backend="polars").to_native()
+    return [n for n in named if n in rows.columns and _profile(rows[n]) == "flag"]
 
 
 def named_role(word: str) -> tuple[str | None, Path]:

@@ -383,8 +383,10 @@ def _status(
         return SystemStatus(
             system, name, "yes", "finding", own[0].sentence, own[0], len(own) - 1, reference
         )
-    if not tested:
-        why = next((e.reason for e in here if e.reason), "no comparison was made")
+    # A measure that no label allows is not answered by another one that needs no labels.
+    untold = [e for e in here if all(o.reason_code == "no-labels" for o in here if o.key == e.key)]
+    if untold or not tested:
+        why = next((e.reason for e in untold or here if e.reason), "no comparison was made")
         text = (f"{why[0].upper()}{why[1:]}.",)
         return SystemStatus(system, name, "cannot tell", "unknown", text, reference=reference)
     if any(e.system == system for e in reversed_):
