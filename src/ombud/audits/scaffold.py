@@ -528,7 +528,7 @@ def _resolved(roles: Sequence[FileRole], said: set[Path], answers: Answers) -> l
             reading |= {} if columns else {"numbered": True}
             if wide:
                 columns |= {"group": "group"}
-                reading = {**reading, "labels": wide}
+                reading = {**reading, "labels": wide, "votes": False}
             part = FileRole(
                 role.path, "text_groups", columns, tuple(named), reading, frame=role.frame
             )

@@ -771,7 +771,7 @@ def _wide_labels(lazy: pl.LazyFrame, reading: Reading, others: list[str]) -> pl.
     word = pl.col("_said").str.strip_chars().str.to_lowercase()
     if kept == ["id"]:
         yes = word.is_in([one.lower() for one in reading.yes] or list(YES))
-        return lazy.filter(yes).select("id", group="_name")
+        return lazy.filter(yes).select("id", group="_name").unique(maintain_order=True)
     return lazy.filter(~word.is_in(MISSING)).rename({"_name": "label", "_said": "present"})
 
 
