@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ombud import Audit, Plan, audit
+from ombud import Audit, Plan, Texts, audit
 from ombud.errors import DataError
 from ombud.report.model import plain
 from ombud.report.verdict import verdicts_of
+from ombud.text.tagging import other_languages
 
 N = 400
 
@@ -125,3 +126,6 @@ def test_texts_in_another_language_are_counted_and_named(tmp_path: Path) -> None
     german = ["Das ist ein ganz gewöhnlicher deutscher Satz über das Wetter im Garten."] * N
     result = moderated(tmp_path, labels, flags, columns={"text": german}, **more)
     assert "as detected: de 400" in keys(result)["warning/other-language"].reason
+    many = Texts.from_frame(pl.DataFrame({"id": range(2100), "text": german[:1] * 2100}))
+    (told,) = other_languages(many)
+    assert "as detected in a sample of 2,000 of 2,100 texts: de 2,000" in told.reason
