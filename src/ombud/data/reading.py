@@ -669,7 +669,7 @@ def _json_rows(raw: bytes, name: str) -> list[Any] | None:
     return found if isinstance(found, list) else [found]
 
 
-def _keyed_rows(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _keyed_rows(found: Mapping[str, Any]) -> list[Any]:
     """Return one row per key of ``{user: [items]}`` or ``{id: {...}}``; none of other objects."""
     values = list(found.values())
     if len(values) > 2 and all(isinstance(one, Mapping) for one in values):
