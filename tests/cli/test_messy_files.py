@@ -222,8 +222,9 @@ LISTED += [
             *([i, "violence", "unclear"] for i in (901, 902))]),
         "recs.csv": lists(head="user_id,artist_id,rank")},
      ["--read", "interactions.where=clicked=1"]),
-    ("annotators of items, with a column for each label", lambda: {
-        "ratings.csv": history(), "recs.csv": lists(),
+    ("annotators of items, with a column for each label; a column of lists for each system", lambda: {
+        "ratings.csv": history(), "recs.csv": table([["user", *LISTS],
+            *([u, *(json.dumps(LISTS[name][u]) for name in LISTS)] for u in USERS)]),
         "labels.csv": table([["item", "annotator", *WARNINGS], *([i, who,
             *(int(t in TAGS[i]) for t in WARNINGS)] for i in ITEMS for who in "abc")])}, []),
 ]  # fmt: skip

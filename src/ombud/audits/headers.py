@@ -151,21 +151,11 @@ Profile = Literal["empty", "flag", "list", "number", "text", "time", "whole", "w
 
 @dataclass(frozen=True)
 class Question:
-    """Something that a file does not tell.
+    """Something that a file does not tell."""
 
-    Parameters
-    ----------
-    text
-        What is asked, in one sentence.
-    flag
-        The option that answers it, such as ``--map user=COLUMN``.
-    proposal
-        What ``--yes`` takes; empty if there is none.
-    """
-
-    text: str
-    flag: str
-    proposal: str = ""
+    text: str  # what is asked, in one sentence
+    flag: str  # the option that answers it, such as ``--map user=COLUMN``
+    proposal: str = ""  # what ``--yes`` takes; empty if there is none
 
     def __str__(self) -> str:
         proposed = f" (--yes takes {self.proposal})" if self.proposal else ""
@@ -174,31 +164,17 @@ class Question:
 
 @dataclass(frozen=True)
 class Answers:
-    """What somebody said about files.
+    """What somebody said about files."""
 
-    Parameters
-    ----------
-    columns
-        By ombud's name, the name in the file: ``{"user": "member_no"}``, or for one role
-        ``{"labels.item": "title"}``.
-    yes_values
-        Words that mean that a text is, or should be, flagged, or that a label applies.
-    reading
-        By role, how its file is written.
-    unlabeled
-        What an item means that no row of the labels mentions.
-    threshold
-        From which score on a text is flagged.
-    accept
-        Whether proposals are accepted.
-    """
-
+    # By ombud's name, the name in the file: {"user": "member_no"}, or for one role
+    # {"labels.item": "title"}.
     columns: Mapping[str, str] = field(default_factory=dict)
+    # Words that mean that a text is, or should be, flagged, or that a label applies.
     yes_values: tuple[str, ...] = ()
-    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    unlabeled: Literal["no", "unknown"] | None = None
-    threshold: float | None = None
-    accept: bool = False
+    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by role
+    unlabeled: Literal["no", "unknown"] | None = None  # items that no row of the labels mentions
+    threshold: float | None = None  # from which score on a text is flagged
+    accept: bool = False  # whether proposals are accepted
 
     def about(self, role: str) -> bool:
         """Whether somebody said something about the files of one role."""
@@ -208,45 +184,22 @@ class Answers:
 
 @dataclass(frozen=True)
 class FileRole:
-    """What a file (or frame) seems to hold.
+    """What a file (or frame) seems to hold."""
 
-    Parameters
-    ----------
-    path
-        The file; of a frame, a name for messages.
-    role
-        One of `ROLES`.
-    columns
-        By ombud's name, the name in the file.
-    others
-        The remaining columns: attributes, or not used.
-    reading
-        How it is written, as a plan states it under ``[data.reading.TABLE]``.
-    systems
-        The systems whose outputs the file holds, and the column that names them.
-    assumed
-        What a person should look at.
-    questions
-        What the file does not tell.
-    saved
-        Which form of saved output it has (`ombud.systems.saved_outputs.saved_form`), if any.
-    frame
-        The table itself, if it is not a file.
-    system
-        The system's name, if it is not that of the file.
-    """
-
-    path: Path
-    role: str
-    columns: Mapping[str, str]
-    others: tuple[str, ...]
+    path: Path  # of a frame, a name for messages
+    role: str  # one of `ROLES`
+    columns: Mapping[str, str]  # by ombud's name, the name in the file
+    others: tuple[str, ...]  # the remaining columns: attributes, or not used
+    # How it is written, as a plan states it under ``[data.reading.TABLE]``.
     reading: Mapping[str, Any] = field(default_factory=dict)
+    # The column that names systems whose outputs the file holds, and their names; without such a
+    # column, columns that hold the lists of one system each.
     systems: tuple[str, tuple[str, ...]] = ("", ())
-    assumed: tuple[str, ...] = ()
-    questions: tuple[Question, ...] = ()
-    saved: str = ""
-    frame: Any = None
-    system: str = ""
+    assumed: tuple[str, ...] = ()  # what a person should look at
+    questions: tuple[Question, ...] = ()  # what the file does not tell
+    saved: str = ""  # the form of saved output (`ombud.systems.saved_outputs.saved_form`), if any
+    frame: Any = None  # the table itself, if it is not a file
+    system: str = ""  # the system's name, if it is not that of the file
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -266,21 +219,8 @@ def read_role(
 ) -> FileRole:
     """Return what a table seems to hold, by its header and its first rows.
 
-    Parameters
-    ----------
-    path
-        The file; of a frame, its name in messages.
-    role
-        What it holds, where somebody has said so.
-    answers
-        What else somebody said.
-    frame
-        A frame instead of a file.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read.
+    `role` and `answers` are what somebody said of it. `frame` is a table instead of a file; `path`
+    is then its name in messages.
     """
     path, answers = Path(path), answers or Answers()
     table = path if frame is None else frame
@@ -325,31 +265,30 @@ def read_role(
     )  # fmt: skip
 
 
-_BARE = ("user", "item", "rating", "timestamp")
+_BARE = ["user", "item", "rating", "timestamp"]
 
 
 def _is_bare(rows: pl.DataFrame) -> bool:
     """Whether a file without a header looks like ratings: two ids, a small number, a time."""
-    if not all(re.fullmatch(r"column_\d+", name) for name in rows.columns) or rows.width != 4:
+    if rows.width != 4 or not all(re.fullmatch(r"column_\d+", name) for name in rows.columns):
         return False
-    numbers = rows.select(pl.all().cast(pl.Float64, strict=False))
-    rating, time = numbers.to_series(2), numbers.to_series(3)
-    lowest: Any = time.min()
-    return not numbers.null_count().sum_horizontal()[0] and (rating <= 100).all() and lowest > 1e8
+    a, b, rating, time = rows.select(pl.all().cast(pl.Float64, strict=False))
+    whole = not any(one.null_count() for one in (a, b, rating, time))
+    return whole and bool((rating <= 100).all() and (time > 1e8).all())
 
 
 def _bare_role(path: Path, answers: Answers, frame: Any) -> FileRole:
     """Return the role of ratings without a header, whose columns are proposed."""
-    names = ",".join(_BARE)
-    flag = f"--read interactions.names={names}"
-    asked = Question(f"{path.name} has no header. Are its columns {names}?", flag, flag)
-    if answers.reading.get("interactions", {}).get("names"):
-        return read_role(path, "interactions", answers, frame)
-    if not answers.accept:
-        return FileRole(path, "", {}, _BARE, questions=(asked,), frame=frame)
-    reading = {**answers.reading, "interactions": {"names": list(_BARE)}}
-    made = read_role(path, "interactions", replace(answers, reading=reading), frame)
-    return replace(made, assumed=(*made.assumed, f"{path.name}: its columns are {names}"))
+    flag = f"--read interactions.names={','.join(_BARE)}"
+    text = f"{path.name} has no header. Are its columns {', '.join(_BARE)}?"
+    if not (answers.accept or answers.about("interactions")):
+        asked = Question(text, flag, flag)
+        return FileRole(path, "", {}, tuple(_BARE), questions=(asked,), frame=frame)
+    told = {"names": _BARE, **answers.reading.get("interactions", {})}
+    answers = replace(answers, reading={**answers.reading, "interactions": told})
+    made = read_role(path, "interactions", answers, frame)
+    said = f"{path.name}: its columns are {', '.join(told['names'])}"
+    return replace(made, assumed=(*made.assumed, said))
 
 
 @dataclass
@@ -423,12 +362,21 @@ class _Table:
 
     def systems(self) -> tuple[str, tuple[str, ...]]:
         """Return the column that names systems, and their names."""
+        if self.lists[1:]:
+            return "", tuple(self.lists)
         column = self.found.get("system", "")
         if self.role not in {"recommendations", "decisions"} or column in {"", *self.own.values()}:
             return "", ()
         names = self.rows[column].drop_nulls().cast(pl.String).str.strip_chars()
         values = tuple(names.unique(maintain_order=True).to_list())
         return (column, values) if 1 <= len(values) <= _MOST_SYSTEMS else ("", ())
+
+    @property
+    def lists(self) -> list[str]:
+        """Columns that hold a list each, where none is called so."""
+        if self.role != "recommendations" or {"item", "items"} & set(self.found):
+            return []
+        return [n for n, p in self.profiles.items() if p == "list" and _joined(n) not in _SCORES]
 
     def find_lists(self, wide: Sequence[str]) -> None:
         """Find lists that are in one row per user."""
@@ -438,6 +386,9 @@ class _Table:
         elif "items" in self.found:
             self.reading["items"] = [self.found["items"]]
             self.assume(f"column {self.found['items']!r} holds the whole list, best first")
+        elif self.lists:
+            self.reading["items"] = self.lists[:1]
+            self.assume(f"lists, best first, are in columns {', '.join(self.lists)}")
         if self.reading.get("items"):
             scores = [n for n, p in self.profiles.items() if p == "list" and _joined(n) in _SCORES]
             if scores and len(self.reading["items"]) == 1:
@@ -835,6 +786,8 @@ def _role(
         return "recommendations"
     if user and not item and "history" in found:
         return "interactions"
+    if user and not item and "list" in profiles.values():
+        return "recommendations"
     if user and item and found["user"] != found["item"]:
         # MovieLens and others state who applied a tag.
         tagged = {_joined(found.get("label", ""))} & {"tag", "label", "warning", "keyword"}

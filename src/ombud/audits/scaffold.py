@@ -406,7 +406,8 @@ class Start:
             systems |= self._recorded(role, systems)
             lists: pl.LazyFrame = open_frame(role.source)[0].to_native().select("user")
             longest = lists.group_by("user").len().select(pl.col("len").max())
-            lengths.append(max(1, int(longest.collect().item()) // max(1, len(role.systems[1]))))
+            together = len(role.systems[1]) if role.systems[0] else 1
+            lengths.append(max(1, int(longest.collect().item()) // together))
         return systems, min(_LENGTH, *lengths)
 
     def _moderators(self, roles: Sequence[FileRole]) -> dict[str, Any]:
@@ -469,14 +470,15 @@ class Start:
         if role.renamed or (shared and role.columns):
             config["columns"] = dict(role.columns)
         column, names = role.systems
-        if not column:
+        if not names:
             reading = {"reading": dict(role.reading)} if role.reading else {}
             return {_name(role.system or role.path.stem, taken): config | reading}
         made: dict[str, Any] = {}
         for name in names:
-            reading = {"reading": {**role.reading, "where": {column: name}}}
-            made[_name(name, {**taken, **made})] = config | reading
-        self.assumed.append(f"{role.path.name}: column {column!r} names {len(names)} systems")
+            own = {"where": {column: name}} if column else {"items": [name]}
+            made[_name(name, {**taken, **made})] = config | {"reading": {**role.reading, **own}}
+        if column:
+            self.assumed.append(f"{role.path.name}: column {column!r} names {len(names)} systems")
         return made
 
 
