@@ -245,7 +245,7 @@ def read_role(
     found = _meanings(profiles, path, role, answers.columns)
     wide = _wide_lists(rows.columns) if "user" in found else ()
     chosen = role or _role(found, profiles, path, wide)
-    if chosen is None and _is_bare(rows) and not chosen_reading.names:
+    if chosen in {None, "interactions"} and _is_bare(rows) and not chosen_reading.names:
         return _bare_role(path, answers, frame)
     if chosen is None:
         shown = ", ".join(rows.columns[:12])
@@ -281,7 +281,8 @@ def _bare_role(path: Path, answers: Answers, frame: Any) -> FileRole:
     """Return the role of ratings without a header, whose columns are proposed."""
     flag = f"--read interactions.names={','.join(_BARE)}"
     text = f"{path.name} has no header. Are its columns {', '.join(_BARE)}?"
-    if not (answers.accept or answers.about("interactions")):
+    named = answers.reading.get("interactions", {}).get("names")
+    if not (answers.accept or named):
         asked = Question(text, flag, flag)
         return FileRole(path, "", {}, tuple(_BARE), questions=(asked,), frame=frame)
     told = {"names": _BARE, **answers.reading.get("interactions", {})}
