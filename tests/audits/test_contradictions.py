@@ -9,7 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ombud import Audit, Plan
+from ombud import Audit, Plan, Texts, audit
+from ombud.errors import DataError
+from ombud.report.model import plain
+from ombud.report.verdict import verdicts_of
+from ombud.text.tagging import other_languages
 
 N = 400
 
@@ -70,6 +74,32 @@ def test_labels_of_flagged_texts_alone_cannot_tell(
     assert all(e.value is not None for e in result.select(kind="level") if not e.group)
 
 
+def test_measures_that_need_no_labels_do_not_answer_for_those_that_do(tmp_path: Path) -> None:
+    flags = [n % 4 == 0 for n in range(N)]
+    only = [n // 4 % 2 if flag else None for n, flag in enumerate(flags)]
+    groups = pl.DataFrame({"id": [f"t{n}" for n in range(N)], "age": ["old", "young"] * (N // 2)})
+    groups.write_csv(tmp_path / "ages.csv")
+    metrics = [{"name": "false-positive-rate"}, {"name": "undecided-share"}]
+    data = {"text_groups": str(tmp_path / "ages.csv")}
+    result = moderated(tmp_path, only, flags, data=data, by=["age"], metrics=metrics)
+    (verdict,) = verdicts_of(result)
+    assert verdict.answer == "cannot tell"
+    assert "Almost only flagged texts are labeled" in plain(verdict.systems[0].sentence)
+
+
+def test_lists_of_items_that_occur_nowhere_are_refused() -> None:
+    history = pl.DataFrame({"user": [1, 1, 2, 2] * 10, "item": list(range(40))})
+    labels = pl.DataFrame({"item": range(40), "label": "gore", "present": [True, False] * 20})
+    shown = {"user": [1, 1, 2], "rank": [1, 2, 1]}
+    with pytest.raises(DataError, match="no recommended item occurs in any other table"):
+        lists = pl.DataFrame({**shown, "item": ["Film 1", "Film 2", "Film 3"]})
+        audit(interactions=history, recommendations=lists, labels=labels)
+    lists = pl.DataFrame({**shown, "item": [3, 801, 802]})
+    result = audit(interactions=history, recommendations=lists, labels=labels)
+    (told,) = [e for e in result.exclusions if e.key == "warning/unknown-items"]
+    assert (told.count, told.of) == (2, 3)
+
+
 @pytest.mark.parametrize("engine", ["memory", "stream"])
 def test_near_identical_groups_are_named(tmp_path: Path, engine: str) -> None:
     age = ["old", "old ", "young", "Young"] * (N // 4)
@@ -96,3 +126,6 @@ def test_texts_in_another_language_are_counted_and_named(tmp_path: Path) -> None
     german = ["Das ist ein ganz gewöhnlicher deutscher Satz über das Wetter im Garten."] * N
     result = moderated(tmp_path, labels, flags, columns={"text": german}, **more)
     assert "as detected: de 400" in keys(result)["warning/other-language"].reason
+    many = Texts.from_frame(pl.DataFrame({"id": range(2100), "text": german[:1] * 2100}))
+    (told,) = other_languages(many)
+    assert "as detected in a sample of 2,000 of 2,100 texts: de 2,000" in told.reason

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ombud import Audit, Dataset, Interactions, Labels, Plan, RecordedRecommendations
+from ombud import Audit, Dataset, Interactions, Labels, Plan, RecordedRecommendations, audit
 from ombud.audits.presets import complete
 from ombud.data.avoid_lists import Avoided
 from ombud.data.ids import Vocabulary
@@ -118,6 +118,44 @@ def test_what_the_data_states_is_told_from_what_is_declared() -> None:
     voted = Labels.from_votes(votes).with_unlabeled("no")
     assert voted.states.tolist() == [[1, 0], [0, LabelState.DISPUTED]]
     assert voted.select(("y",)).padded.tolist() == [[0], [LabelState.DISPUTED], [0]]
+
+
+def test_a_comparison_of_groups_has_the_tipping_points_of_its_formula() -> None:
+    """r* = 1 - g / (p_A (1 - c_A) - p_B (1 - c_B)), each counted over users, by plain sums."""
+    rng = np.random.default_rng(3)
+    state = {i: ("yes", "no", None)[i % 3] for i in range(60)}
+    histories = {u: rng.choice(60, 12, replace=False).tolist() for u in range(120)}
+    # By group, how many recommended items carry the label, do not, and are unlabeled.
+    shown = {u: (1, 1, 8) if u < 60 else (3, 7, 0) for u in range(120)}
+    lists = {u: [3 * i + k for k, n in enumerate(counts) for i in rng.choice(20, n, replace=False)]
+             for u, counts in shown.items()}  # fmt: skip
+
+    def frame(rows: dict[int, list[int]]) -> pl.DataFrame:
+        flat = [(u, i, n) for u, items in rows.items() for n, i in enumerate(items, 1)]
+        return pl.DataFrame(flat, schema=["user", "item", "rank"], orient="row")
+
+    labels = [(i, "gore", said == "yes") for i, said in state.items() if said]
+    table = pl.DataFrame(labels, schema=["item", "label", "present"], orient="row")
+    users = pl.DataFrame({"user": range(120), "side": ["A"] * 60 + ["B"] * 60})
+    result = audit(
+        interactions=frame(histories).drop("rank"), recommendations=frame(lists), labels=table,
+        users=users, metrics=["share-gap"],
+    )  # fmt: skip
+    (found,) = [e for e in result.estimates if e.kind == "gap" and e.group == "side=A"]
+    assert found.tipping is not None and found.interval is not None
+
+    def slope(rows: dict[int, list[int]], side: range) -> float:
+        known = [[state[i] for i in rows[u] if state[i]] for u in side]
+        rate = np.mean([one.count("yes") / len(one) for one in known])
+        covered = np.mean([len(one) / len(rows[u]) for one, u in zip(known, side, strict=True)])
+        return float(rate * (1 - covered))
+
+    low = found.interval[0]
+    both = (range(60), range(60, 120))
+    up, down = (slope(rows, both[0]) - slope(rows, both[1]) for rows in (lists, histories))
+    assert low > 0 and found.tipping.recommended == pytest.approx(1 - low / up)
+    # Unlabeled items in histories would have to carry it at a rate above 1.
+    assert 1 + low / down > 5 and found.tipping.history is None
 
 
 def test_groups_of_items_stay_unknown_where_no_row_names_them() -> None:

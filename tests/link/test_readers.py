@@ -155,13 +155,13 @@ def test_amazon_in_both_orders(tmp_path: Path, first: bool) -> None:
     rows = [("A2ZPBGU", "0525230106", "5.0", "1000"), ("A3ABC", "B00005MF9C", "1.0", "2000")]
     lines = [",".join(row if first else (row[1], row[0], *row[2:])) for row in rows]
     file = tmp_path / "ratings.csv"
-    file.write_text("\n".join([*lines, "broken,line,x,y"]))
+    file.write_text("\n".join([*lines, "A4,0525230106,0.0,3000"]))
     (batch,), problems = read("amazon", file)
     assert batch.frame.rows() == [
         ("A2ZPBGU", "0525230106", 5.0, 1000.0),
         ("A3ABC", "B00005MF9C", 1.0, 2000.0),
     ]
-    assert problems.count("a line without user, item or a rating from 0 to 5") == 1
+    assert problems.count("a line without user, item or a rating from 1 to 5") == 1
 
 
 def test_goodreads_books_authors_and_shelves(tmp_path: Path) -> None:
@@ -584,7 +584,7 @@ def test_times_and_cells_of_amazon_that_are_not_used_are_counted(tmp_path: Path)
     assert {r["reason"]: (r["count"], r["examples"]) for r in problems.rows()} == {
         "a line with more than four cells (the rest is not used)": (1, []),
         "a rating whose time cannot be read (used without one)": (1, ["notatime"]),
-        "a line without user, item or a rating from 0 to 5": (2, []),
+        "a line without user, item or a rating from 1 to 5": (2, []),
     }
     file.write_text("user,item,rating,time\n")
     (batch,), _ = read("amazon", file)

@@ -118,6 +118,24 @@ def test_a_declared_rule_without_consequence_reverses_nothing() -> None:
     assert verdict(gap(0.07, tipping=declared)).answer == "yes"
 
 
+def test_comparisons_without_a_tipping_point_are_named() -> None:
+    declared = replace(REVERSED, decides=False)
+    some = verdict(ratio(2.5, "women", tipping=declared), ratio(2.5, "men"))
+    every = verdict(*(ratio(2.5, group, tipping=declared) for group in ("women", "men")))
+    for made, named in ((some, True), (every, False)):
+        said = " ".join(plain(text) for text in made.changes)
+        assert "would reverse if unlabeled recommended items" in said
+        assert ("was not computed" in said) == named
+
+
+def test_a_point_below_what_is_assumed_reverses_below_it() -> None:
+    """Of two groups, either side can work in either direction."""
+    turned = replace(REVERSED, recommended=1.4, history=0.6, decides=False)
+    made = verdict(gap(0.07, tipping=turned))
+    said = plain(made.changes[0])
+    assert "carried the label more than 1.4 times" in said and "it less than 0.6 times" in said
+
+
 def test_reference_systems_never_lead() -> None:
     systems = {"base": {"type": "random"}, "ours": {"type": "svd"}}
     made = verdict(gap(0.5, system="base"), gap(0.0, system="ours"), systems=systems)

@@ -67,6 +67,50 @@ def test_gap_against_brute_force(
     assert point.reverses == any(np.sign(c) == -sign for c in corners)
 
 
+@pytest.mark.parametrize("interval", [(0.02, 0.1), (-0.1, -0.02)])
+@pytest.mark.parametrize("assumed", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("mine", "others"),
+    [
+        ((0.3, 0.2, 0.84, 0.7), (0.1, 0.2, 0.84, 0.9)),
+        ((0.1, 0.2, 0.84, 0.9), (0.6, 0.3, 0.5, 0.7)),  # r and h work the other way round
+        ((0.3, 0.2, 1.0, 1.0), (0.3, 0.2, 0.5, 0.6)),
+        ((0.3, 0.2, 0.5, 0.6), (0.3, 0.2, 0.5, 0.6)),  # nothing moves
+    ],
+)
+def test_two_groups_against_brute_force(
+    interval: tuple[float, float],
+    assumed: float,
+    mine: tuple[float, ...],
+    others: tuple[float, ...],
+) -> None:
+    names = ("recommended", "history", "labeled_recommended", "labeled_history")
+    one, other = (
+        coverage(**dict(zip(names, values, strict=True)), assumed=assumed)
+        for values in (mine, others)
+    )
+    point = gap_tipping(interval, one, other)
+    assert point is not None
+    nearest = min(interval, key=abs)
+    sign = np.sign(nearest)
+
+    def moved(side: int, ratio: np.ndarray | float) -> np.ndarray:
+        own = share(mine[side], mine[side + 2], ratio, assumed)
+        return own - share(others[side], others[side + 2], ratio, assumed)
+
+    for found, values, side in (
+        (point.recommended, sign * (nearest + moved(0, FINE)), 0),
+        (point.history, sign * (nearest - moved(1, FINE)), 1),
+    ):
+        expected = first_turn(values, assumed, max(mine[side], others[side]))
+        assert (found is None) == (expected is None)
+        if expected is not None:
+            assert found == pytest.approx(expected, abs=2e-4)
+    ends = [[min(e, 1 / max(mine[s], others[s])) for e in (0.5, 2.0)] for s in (0, 1)]
+    corners = [nearest + moved(0, r) - moved(1, h) for r in ends[0] for h in ends[1]]
+    assert point.reverses == any(np.sign(c) == -sign for c in corners)
+
+
 @pytest.mark.parametrize("interval", [(1.1, 1.6), (0.4, 0.9), (2.5, 4.0), (0.0, 0.3)])
 @pytest.mark.parametrize("assumed", [0.0, 1.0])
 @pytest.mark.parametrize("labeled", [(0.84, 0.7), (0.2, 0.95), (0.5, 0.5)])

@@ -18,7 +18,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
-from ombud.errors import AuditedSystemError, OmbudError, PlanError
+from ombud.errors import AuditedSystemError, DataError, OmbudError, PlanError
 from ombud.metrics.base import Outputs
 from ombud.systems.base import Moderator, Progress, Recommender
 from ombud.systems.own import read_decisions, read_lists
@@ -157,8 +157,26 @@ class OutputCollector:
             parts.append(ask() if self.store is None else self.store.part(name, number, ask))
         self.progress(len(self.users), len(self.users), f"Recommendations of {name}")
         answer = Recommendations.concat(parts)
-        noted = (*self._unasked(system), *self._seen_before(system))
+        noted = (*self._unasked(system), *self._seen_before(system), *self._foreign(name, answer))
         return replace(answer, exclusions=(*answer.exclusions, *noted))
+
+    def _foreign(self, name: str, answer: Recommendations) -> tuple[Exclusion, ...]:
+        """Refuse lists of which no item occurs in the data, and warn if most do not."""
+        shown = answer.catalogue.take(np.unique(answer.items[answer.items >= 0]))
+        tables = (self.data.interactions, self.data.test, self.data.labels, self.data.items)
+        known = np.zeros(len(shown), bool)
+        for table in tables:
+            known |= table.items.codes(shown) >= 0 if table is not None else False
+        unknown = int(np.count_nonzero(~known))
+        if self.data.interactions is None or unknown <= len(shown) / 2:
+            return ()
+        ids = self.data.interactions.items.ids[:2].tolist()
+        told = f"they have ids such as {shown[~known][0]!r}, and the histories {ids!r}"
+        if unknown == len(shown):
+            raise DataError(name, [f"no recommended item occurs in any other table: {told}"])
+        reason = f"they occur in no other table: {told}"
+        key = "warning/unknown-items"
+        return (Exclusion("recommendations", "items", unknown, reason, len(shown), key),)
 
     def _seen_before(self, system: Recommender) -> tuple[Exclusion, ...]:
         """Warn of accuracy that a model fitted elsewhere may owe to what it has seen."""

@@ -39,7 +39,8 @@ _MEANS: dict[str, str] = {
     "subscriber client patron player student watcher benutzer nutzer kunde mitglied leser konto "
     "utilisateur abonne usager membre lecteur usuario cliente",
     "item": "item iid movie film product asin isbn book track song video article work show game "
-    "title series episode media clip podcast recipe content doc artikel produkt buch titel werk "
+    "title series episode media clip podcast recipe content doc artist album sku listing venue "
+    "restaurant business hotel news job course anime artikel produkt buch titel werk "
     "livre produit oeuvre contenu libro pelicula producto",
     "rating": "rating stars rate grade ratingvalue userrating bewertung sterne note etoiles "
     "calificacion stern",
@@ -81,6 +82,7 @@ _MEANS: dict[str, str] = {
     "annotator": "annotator rater worker annotatorid judge coder reviewer bewerter annotateur",
     "items": "items recommendations recs recommended recommendeditems topk list itemids itemlist "
     "ids toplist empfehlungen recommandations prediction predictions predicteditems topitems",
+    "history": "history watched viewed read bought purchases purchased clicked played liked orders",
 }
 _WORDS = {meaning: tuple(words.split()) for meaning, words in _MEANS.items()}
 # What a name may have besides its meaning: user_id, KundenNr, member_no.
@@ -125,6 +127,17 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "users": ("user",),
     "items": ("item",),
 }
+# Names of 0/1 columns that say whether a text is about a group, or whether a row is a yes.
+_IDENTITIES = (
+    "women", "woman", "men", "female", "male", "transgender", "trans", "gay", "lesbian", "bisexual",
+    "homosexual", "heterosexual", "lgbt", "lgbtq", "queer", "christian", "jewish", "muslim",
+    "hindu", "buddhist", "atheist", "black", "white", "asian", "latino", "hispanic", "disabled",
+    "disability", "immigrant", "immigrants", "refugee", "refugees", "jews", "muslims",
+)  # fmt: skip
+_EVENTS = (
+    "clicked", "click", "clicks", "liked", "like", "purchased", "bought", "watched", "viewed",
+    "played", "interacted", "converted", "isclick", "isliked", "feedback", "target", "label",
+)  # fmt: skip
 _SCORES = ("score", "scores", "predictions", "distances")
 _HELD_OUT = ("test", "heldout", "holdout")
 _RETURNED = ("rec", "shown", "served", "toplist", "empfehl", "output", "pred", "run", "slate")
@@ -138,21 +151,11 @@ Profile = Literal["empty", "flag", "list", "number", "text", "time", "whole", "w
 
 @dataclass(frozen=True)
 class Question:
-    """Something that a file does not tell.
+    """Something that a file does not tell."""
 
-    Parameters
-    ----------
-    text
-        What is asked, in one sentence.
-    flag
-        The option that answers it, such as ``--map user=COLUMN``.
-    proposal
-        What ``--yes`` takes; empty if there is none.
-    """
-
-    text: str
-    flag: str
-    proposal: str = ""
+    text: str  # what is asked, in one sentence
+    flag: str  # the option that answers it, such as ``--map user=COLUMN``
+    proposal: str = ""  # what ``--yes`` takes; empty if there is none
 
     def __str__(self) -> str:
         proposed = f" (--yes takes {self.proposal})" if self.proposal else ""
@@ -161,31 +164,17 @@ class Question:
 
 @dataclass(frozen=True)
 class Answers:
-    """What somebody said about files.
+    """What somebody said about files."""
 
-    Parameters
-    ----------
-    columns
-        By ombud's name, the name in the file: ``{"user": "member_no"}``, or for one role
-        ``{"labels.item": "title"}``.
-    yes_values
-        Words that mean that a text is, or should be, flagged, or that a label applies.
-    reading
-        By role, how its file is written.
-    unlabeled
-        What an item means that no row of the labels mentions.
-    threshold
-        From which score on a text is flagged.
-    accept
-        Whether proposals are accepted.
-    """
-
+    # By ombud's name, the name in the file: {"user": "member_no"}, or for one role
+    # {"labels.item": "title"}.
     columns: Mapping[str, str] = field(default_factory=dict)
+    # Words that mean that a text is, or should be, flagged, or that a label applies.
     yes_values: tuple[str, ...] = ()
-    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    unlabeled: Literal["no", "unknown"] | None = None
-    threshold: float | None = None
-    accept: bool = False
+    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by role
+    unlabeled: Literal["no", "unknown"] | None = None  # items that no row of the labels mentions
+    threshold: float | None = None  # from which score on a text is flagged
+    accept: bool = False  # whether proposals are accepted
 
     def about(self, role: str) -> bool:
         """Whether somebody said something about the files of one role."""
@@ -195,45 +184,22 @@ class Answers:
 
 @dataclass(frozen=True)
 class FileRole:
-    """What a file (or frame) seems to hold.
+    """What a file (or frame) seems to hold."""
 
-    Parameters
-    ----------
-    path
-        The file; of a frame, a name for messages.
-    role
-        One of `ROLES`.
-    columns
-        By ombud's name, the name in the file.
-    others
-        The remaining columns: attributes, or not used.
-    reading
-        How it is written, as a plan states it under ``[data.reading.TABLE]``.
-    systems
-        The systems whose outputs the file holds, and the column that names them.
-    assumed
-        What a person should look at.
-    questions
-        What the file does not tell.
-    saved
-        Which form of saved output it has (`ombud.systems.saved_outputs.saved_form`), if any.
-    frame
-        The table itself, if it is not a file.
-    system
-        The system's name, if it is not that of the file.
-    """
-
-    path: Path
-    role: str
-    columns: Mapping[str, str]
-    others: tuple[str, ...]
+    path: Path  # of a frame, a name for messages
+    role: str  # one of `ROLES`
+    columns: Mapping[str, str]  # by ombud's name, the name in the file
+    others: tuple[str, ...]  # the remaining columns: attributes, or not used
+    # How it is written, as a plan states it under ``[data.reading.TABLE]``.
     reading: Mapping[str, Any] = field(default_factory=dict)
+    # The column that names systems whose outputs the file holds, and their names; without such a
+    # column, columns that hold the lists of one system each.
     systems: tuple[str, tuple[str, ...]] = ("", ())
-    assumed: tuple[str, ...] = ()
-    questions: tuple[Question, ...] = ()
-    saved: str = ""
-    frame: Any = None
-    system: str = ""
+    assumed: tuple[str, ...] = ()  # what a person should look at
+    questions: tuple[Question, ...] = ()  # what the file does not tell
+    saved: str = ""  # the form of saved output (`ombud.systems.saved_outputs.saved_form`), if any
+    frame: Any = None  # the table itself, if it is not a file
+    system: str = ""  # the system's name, if it is not that of the file
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -253,21 +219,8 @@ def read_role(
 ) -> FileRole:
     """Return what a table seems to hold, by its header and its first rows.
 
-    Parameters
-    ----------
-    path
-        The file; of a frame, its name in messages.
-    role
-        What it holds, where somebody has said so.
-    answers
-        What else somebody said.
-    frame
-        A frame instead of a file.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read.
+    `role` and `answers` are what somebody said of it. `frame` is a table instead of a file; `path`
+    is then its name in messages.
     """
     path, answers = Path(path), answers or Answers()
     table = path if frame is None else frame
@@ -292,6 +245,8 @@ def read_role(
     found = _meanings(profiles, path, role, answers.columns)
     wide = _wide_lists(rows.columns) if "user" in found else ()
     chosen = role or _role(found, profiles, path, wide)
+    if chosen in {None, "interactions"} and _is_bare(rows) and not chosen_reading.names:
+        return _bare_role(path, answers, frame)
     if chosen is None:
         shown = ", ".join(rows.columns[:12])
         asked = Question(
@@ -308,6 +263,33 @@ def read_role(
         path, chosen, table.own, others, reading, table.systems(), tuple(table.assumed),
         tuple(table.questions), "", frame,
     )  # fmt: skip
+
+
+_BARE = ["user", "item", "rating", "timestamp"]
+
+
+def _is_bare(rows: pl.DataFrame) -> bool:
+    """Whether a file without a header looks like ratings: two ids, a small number, a time."""
+    if rows.width != 4 or not all(re.fullmatch(r"column_\d+", name) for name in rows.columns):
+        return False
+    a, b, rating, time = rows.select(pl.all().cast(pl.Float64, strict=False))
+    whole = not any(one.null_count() for one in (a, b, rating, time))
+    return whole and bool((rating <= 100).all() and (time > 1e8).all())
+
+
+def _bare_role(path: Path, answers: Answers, frame: Any) -> FileRole:
+    """Return the role of ratings without a header, whose columns are proposed."""
+    flag = f"--read interactions.names={','.join(_BARE)}"
+    text = f"{path.name} has no header. Are its columns {', '.join(_BARE)}?"
+    named = answers.reading.get("interactions", {}).get("names")
+    if not (answers.accept or named):
+        asked = Question(text, flag, flag)
+        return FileRole(path, "", {}, tuple(_BARE), questions=(asked,), frame=frame)
+    told = {"names": _BARE, **answers.reading.get("interactions", {})}
+    answers = replace(answers, reading={**answers.reading, "interactions": told})
+    made = read_role(path, "interactions", answers, frame)
+    said = f"{path.name}: its columns are {', '.join(told['names'])}"
+    return replace(made, assumed=(*made.assumed, said))
 
 
 @dataclass
@@ -336,6 +318,12 @@ class _Table:
         own, found, reading, role = self.own, self.found, self.reading, self.role
         if role == "recommendations" and "item" not in own:
             self.find_lists(wide)
+        if role == "interactions":
+            self.find_events()
+        if role == "texts" and "label" not in own:
+            self.find_annotators()
+        if role == "decisions" and {"flagged", "outcome"} <= set(own):
+            self.find_contradiction()
         if role == "labels":
             self.find_labels()
         if role == "decisions" and "id" not in own and "text" in found:
@@ -354,29 +342,42 @@ class _Table:
             )
         flags = {"texts": ("label",), "decisions": ("flagged", "outcome"), "labels": ("present",)}
         for ours in flags.get(role, ()):
-            if ours in own:
+            if ours in own and own[ours] in self.rows.columns:
                 self.find_words(ours)
-        if "annotator" in found and role in {"texts", "labels"}:
+        judged = "present" in own or reading.get("labels") or role == "texts"
+        if role == "labels" and not judged and {"user", "annotator"} & set(found):
+            reading["votes"] = True
+            self.assume("a label applies if anybody applied it")
+        elif "annotator" in found and role in {"texts", "labels"}:
             reading["votes"] = True
             self.assume("several rows about one thing are votes of annotators")
-        if role == "labels" and (reading.get("votes") or {"yes", "no"} & set(own)):
+        if role == "labels" and ((judged and reading.get("votes")) or {"yes", "no"} & set(own)):
             self.assume(
                 "a label applies, or does not, if at least 75% of the votes say so; otherwise it "
                 "is unknown ([data] threshold)"
             )
-        elif reading.get("votes"):
+        elif reading.get("votes") and role == "texts":
             self.assume("the majority of the votes counts; a tie is unknown")
         if role == "labels":
             self.find_alike()
 
     def systems(self) -> tuple[str, tuple[str, ...]]:
         """Return the column that names systems, and their names."""
+        if self.lists[1:]:
+            return "", tuple(self.lists)
         column = self.found.get("system", "")
         if self.role not in {"recommendations", "decisions"} or column in {"", *self.own.values()}:
             return "", ()
         names = self.rows[column].drop_nulls().cast(pl.String).str.strip_chars()
         values = tuple(names.unique(maintain_order=True).to_list())
         return (column, values) if 1 <= len(values) <= _MOST_SYSTEMS else ("", ())
+
+    @property
+    def lists(self) -> list[str]:
+        """Columns that hold a list each, where none is called so."""
+        if self.role != "recommendations" or {"item", "items"} & set(self.found):
+            return []
+        return [n for n, p in self.profiles.items() if p == "list" and _joined(n) not in _SCORES]
 
     def find_lists(self, wide: Sequence[str]) -> None:
         """Find lists that are in one row per user."""
@@ -386,6 +387,9 @@ class _Table:
         elif "items" in self.found:
             self.reading["items"] = [self.found["items"]]
             self.assume(f"column {self.found['items']!r} holds the whole list, best first")
+        elif self.lists:
+            self.reading["items"] = self.lists[:1]
+            self.assume(f"lists, best first, are in columns {', '.join(self.lists)}")
         if self.reading.get("items"):
             scores = [n for n, p in self.profiles.items() if p == "list" and _joined(n) in _SCORES]
             if scores and len(self.reading["items"]) == 1:
@@ -394,12 +398,62 @@ class _Table:
             if self.profiles.get(self.own.get("score", "")) != "list":
                 self.own.pop("score", None)
 
+    def find_events(self) -> None:
+        """Find histories in one cell per user, and ask about rows that say no: not clicked."""
+        if "item" not in self.own and "history" in self.found:
+            self.reading["items"] = [self.found["history"]]
+            self.assume(f"column {self.found['history']!r} holds all items of a user")
+        for name, profile in self.profiles.items():
+            if profile != "flag" or _joined(name) not in _EVENTS or name in self.own.values():
+                continue
+            cells = self.rows[name].drop_nulls().cast(pl.String).str.strip_chars()
+            yes = [one for one in cells.unique().to_list() if one.lower() in YES]
+            if len(yes) != 1 or cells.n_unique() < 2 or self.reading.get("where"):
+                continue
+            only = f"--read interactions.where={name}={yes[0]}"
+            self.ask(
+                f"is a row with no in column {name!r} an interaction too, so that it counts as "
+                "history?",
+                f"{only} (it is not), or --map rating={name} (it is)",
+                only,
+            )
+            if self.answers.accept:
+                self.reading["where"] = {name: yes[0]}
+                self.assume(f"only rows with {yes[0]} in column {name!r} are interactions")
+
+    def find_annotators(self) -> None:
+        """Find what each annotator said, in one column for each."""
+        named = set(_WORDS["annotator"])
+        said = [n for n, p in self.profiles.items() if p == "flag" and set(_tokens(n)) & named]
+        if len(said) > 1:
+            self.reading |= {"labels": said, "votes": True}
+            self.own["label"] = "label"
+            self.assume(f"{said[0]} to {said[-1]} are votes of annotators")
+
+    def find_contradiction(self) -> None:
+        """Ask which of two columns holds the decision, where they differ."""
+        flagged, outcome = self.own["flagged"], self.own["outcome"]
+        made = []
+        for name in (flagged, outcome):
+            words = self.rows[name].cast(pl.String).str.strip_chars().str.to_lowercase()
+            made.append(pl.when(words.is_in([*YES, *FLAGGED])).then(1)
+                        .when(words.is_in([*NO, *ALLOWED])).then(0))  # fmt: skip
+        both = self.rows.select(a=made[0], b=made[1])
+        differ = both.filter(pl.col("a") != pl.col("b")).height
+        if self.answers.columns.get("decisions.flagged") or not differ:
+            del self.own["outcome"]
+            return
+        self.ask(
+            f"columns {flagged!r} and {outcome!r} contradict each other in {differ:,} of "
+            f"{both.height:,} rows. Which one is the decision?",
+            f"--map decisions.flagged={flagged} (or {outcome})",
+        )
+
     def find_labels(self) -> None:
         """Find labels that are columns, and several labels in one cell."""
         if "label" not in self.own or self.profiles[self.own["label"]] == "flag":
-            flags = [
-                n for n, p in self.profiles.items() if p == "flag" and n != self.own.get("item")
-            ]
+            taken = {self.own.get("item"), self.found.get("annotator"), self.found.get("user")}
+            flags = [n for n, p in self.profiles.items() if p == "flag" and n not in taken]
             if flags and "labels" not in self.reading:
                 for ours in ("label", "yes", "no", "present", "state"):
                     self.own.pop(ours, None)
@@ -412,7 +466,9 @@ class _Table:
             # Arrays written as text are cut at commas; a list of its own needs no mark.
             self.reading["split"] = ","
             return
-        mark = several_in_a_cell(self.rows[self.own["label"]])
+        # RecBole writes sequences with spaces.
+        marks = " " if file_type(self.path)[0] == ".item" else "|;,"
+        mark = several_in_a_cell(self.rows[self.own["label"]], marks)
         if mark:
             self.reading["split"] = mark
             self.assume(f"{mark!r} separates several labels in one cell")
@@ -545,12 +601,12 @@ def _own(role: str, found: Mapping[str, str]) -> dict[str, str]:
     return own
 
 
-def several_in_a_cell(values: pl.Series) -> str:
+def several_in_a_cell(values: pl.Series, marks: str = "|;,") -> str:
     """Return what separates several names in one cell of a column; empty if nothing does."""
     if not (values.dtype in (pl.String, pl.Categorical) or isinstance(values.dtype, pl.Enum)):
         return ""
     cells = values.drop_nulls().cast(pl.String)
-    for mark in ("|", ";", ","):
+    for mark in marks:
         several = cells.str.contains(mark, literal=True)
         if not several.any():
             continue
@@ -691,6 +747,8 @@ def _fits(meaning: str, profile: Profile) -> bool:
         return profile not in {"list", "number", "time"}
     if meaning == "items":
         return profile in {"list", "text", "word"}
+    if meaning == "history":
+        return profile == "list"
     if meaning in {"truth", "flagged", "present", "outcome"}:
         return profile in {"flag", "whole", "word"}
     if meaning in {"rating", "score"}:
@@ -728,7 +786,15 @@ def _role(
         and (not item or found.get("items") == found.get("item"))
     ):
         return "recommendations"
+    if user and not item and "history" in found:
+        return "interactions"
+    if user and not item and "list" in profiles.values():
+        return "recommendations"
     if user and item and found["user"] != found["item"]:
+        # MovieLens and others state who applied a tag.
+        tagged = {_joined(found.get("label", ""))} & {"tag", "label", "warning", "keyword"}
+        if tagged and not {"rank", "score", "rating"} & set(found):
+            return "labels"
         scored = "score" in found and "rating" not in found
         if "rank" in found or (scored and any(word in stem for word in _RETURNED)):
             return "recommendations"
@@ -738,6 +804,8 @@ def _role(
     if "text" in found and not user:
         return "texts"
     flags = [n for n, p in profiles.items() if p == "flag" and n != found.get("item")]
+    if item and flags and "annotator" in found:
+        return "labels"
     if item and "label" in found and found["label"] != found["item"]:
         return "labels"
     if (
@@ -759,6 +827,16 @@ def _role(
 def group_columns(role: FileRole) -> list[str]:
     """Return the columns of texts that name groups of people."""
     return [n for n in role.others if {_joined(n), *_tokens(n)} & set(_GROUPS)]
+
+
+def identity_columns(role: FileRole) -> list[str]:
+    """Return the columns of texts that are called like a group and hold yes or no."""
+    named = [n for n in role.others if {*_tokens(n)} & set(_IDENTITIES)]
+    if not named:
+        return []
+    lazy, _ = open_frame(MappedFile(role.path if role.frame is None else role.frame, {}))
+    rows: pl.DataFrame = lazy.head(_ROWS).collect(backend="polars").to_native()
+    return [n for n in named if n in rows.columns and _profile(rows[n]) == "flag"]
 
 
 def named_role(word: str) -> tuple[str | None, Path]:

@@ -153,7 +153,8 @@ def _systems(outputs: Any, kind: str, answers: Answers) -> dict[str, Any]:
         renamed = dict(role.columns) if role.renamed else {}
         column, values = role.systems
         for one in values or ("",):
-            reading = {**role.reading, **({"where": {column: one}} if column else {})}
+            own = {"where": {column: one}} if column else {"items": [one]} if one else {}
+            reading = {**role.reading, **own}
             if kind == "recommendations":
                 made[one or name] = RecordedRecommendations(frame, one or name, renamed, reading)
             else:

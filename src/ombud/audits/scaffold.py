@@ -21,6 +21,7 @@ from ombud.audits.headers import (
     Question,
     files_in,
     group_columns,
+    identity_columns,
     named_role,
     read_role,
     several_in_a_cell,
@@ -300,9 +301,10 @@ class Start:
     def _label_options(self, role: FileRole) -> dict[str, Any]:
         if {"yes", "no"} & set(role.columns) or "state" in role.columns:
             return {}
-        if role.reading.get("votes"):
+        judged = "present" in role.columns or role.reading.get("labels")
+        if role.reading.get("votes") and judged:
             return {}
-        if "present" in role.columns or role.reading.get("labels"):
+        if judged:
             known = Labels.from_applied(role.source).states
             if (known == LabelState.NO).any():
                 return {}
@@ -408,7 +410,8 @@ class Start:
             systems |= self._recorded(role, systems)
             lists: pl.LazyFrame = open_frame(role.source)[0].to_native().select("user")
             longest = lists.group_by("user").len().select(pl.col("len").max())
-            lengths.append(max(1, int(longest.collect().item()) // max(1, len(role.systems[1]))))
+            together = len(role.systems[1]) if role.systems[0] else 1
+            lengths.append(max(1, int(longest.collect().item()) // together))
         return systems, min(_LENGTH, *lengths)
 
     def _moderators(self, roles: Sequence[FileRole]) -> dict[str, Any]:
@@ -471,14 +474,15 @@ class Start:
         if role.renamed or (shared and role.columns):
             config["columns"] = dict(role.columns)
         column, names = role.systems
-        if not column:
+        if not names:
             reading = {"reading": dict(role.reading)} if role.reading else {}
             return {_name(role.system or role.path.stem, taken): config | reading}
         made: dict[str, Any] = {}
         for name in names:
-            reading = {"reading": {**role.reading, "where": {column: name}}}
-            made[_name(name, {**taken, **made})] = config | reading
-        self.assumed.append(f"{role.path.name}: column {column!r} names {len(names)} systems")
+            own = {"where": {column: name}} if column else {"items": [name]}
+            made[_name(name, {**taken, **made})] = config | {"reading": {**role.reading, **own}}
+        if column:
+            self.assumed.append(f"{role.path.name}: column {column!r} names {len(names)} systems")
         return made
 
 
@@ -493,6 +497,14 @@ def _resolved(roles: Sequence[FileRole], said: set[Path], answers: Answers) -> l
                 again = read_role(role.path, "recommendations", answers, role.frame)
                 if "score" in again.columns:
                     made[made.index(role)] = again
+    for role in [one for one in made if one.role == "items" and one.path not in said]:
+        # Flags among the facts about items are labels.
+        again = read_role(role.path, "labels", answers, role.frame)
+        flags = again.reading.get("labels", ())
+        if flags and not any(one.role == "labels" for one in made):
+            rest = tuple(name for name in role.others if name not in flags)
+            made[made.index(role)] = replace(role, others=rest)
+            made.append(again)
     lists = any(role.role in {"interactions", "recommendations"} for role in made)
     for role in [one for one in made if one.role == "texts" and one.path not in said]:
         if lists:  # a synopsis beside warnings: the table is about items
@@ -515,10 +527,14 @@ def _resolved(roles: Sequence[FileRole], said: set[Path], answers: Answers) -> l
         if not any(one.role == "decisions" for one in made):
             made += _decided(role, answers)
         named = group_columns(role)
-        if named and not any(o.role == "text_groups" for o in made):
+        wide = identity_columns(role) if not named else []
+        if (named or wide) and not any(o.role == "text_groups" for o in made):
             columns = {"id": role.columns["id"]} if "id" in role.columns else {}
-            reading = {k: v for k, v in role.reading.items() if k not in {"yes", "no"}}
+            reading = {k: v for k, v in role.reading.items() if k not in {"yes", "no", "labels"}}
             reading |= {} if columns else {"numbered": True}
+            if wide:
+                columns |= {"group": "group"}
+                reading = {**reading, "labels": wide, "votes": False}
             part = FileRole(
                 role.path, "text_groups", columns, tuple(named), reading, frame=role.frame
             )
@@ -590,7 +606,8 @@ def _several(roles: Sequence[FileRole]) -> list[Question]:
             found.append(
                 Question(
                     f"several files look like {name}: {files}. What does each of them hold?",
-                    f"--as {'test' if name == 'interactions' else name}={some[-1].path}",
+                    f"--as ROLE={some[-1].path} (one of "
+                    f"{', '.join(r.replace('_', '-') for r in ROLES)})",
                 )
             )
     return found
@@ -640,7 +657,8 @@ def _comment(text: str) -> str:
 def _frame(role: FileRole, columns: Sequence[str]) -> pl.LazyFrame:
     lazy, _ = open_frame(role.source)
     native: pl.LazyFrame = lazy.to_native()
-    return native.select([name for name in columns if name in role.columns])
+    known = native.collect_schema().names()
+    return native.select([name for name in columns if name in known])
 
 
 def _name(given: str, taken: Mapping[str, Any]) -> str:

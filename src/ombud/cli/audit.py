@@ -126,6 +126,8 @@ def _answers(options: FileOptions, accept: bool) -> Answers:
         made: Any = value
         if setting in {"yes", "no", "names", "labels", "items"}:
             made = value.split(",")
+        elif setting == "where":
+            made = dict([_pair(value, "--read ROLE.where=COLUMN=VALUE")])
         elif setting == "first_rank" and value.isdigit():
             made = int(value)
         elif setting in {"votes", "fold", "numbered"}:

@@ -13,6 +13,7 @@ NOTICES = frozenset(
         "systems/different-units",
         "warning/near-identical",
         "warning/other-language",
+        "warning/unknown-items",
         "warning/unlabeled-items",
         "warning/worse-than-chance",
     }

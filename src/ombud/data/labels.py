@@ -157,9 +157,14 @@ class Labels:
         columns = [
             Column("item", "id"),
             Column("label", "text", nullable=True),
-            Column("present", "flag", required=False),
+            Column("present", "flag", required=False, nullable=True),
         ]
         table, exclusions = _read(frame, columns, refused, source)
+        if "present" in table.columns and (missing := table["present"].null_count()):
+            table = table.filter(pl.col("present").is_not_null())
+            reason = "they do not say whether the label applies, so it is unknown"
+            every = len(table) + missing
+            exclusions = (*exclusions, Exclusion("labels", "rows", missing, reason, every))
         items, names, rows, places = _axes(table)
         states = np.full((len(items), len(names)), LabelState.UNKNOWN, dtype=np.int8)
         named = places >= 0

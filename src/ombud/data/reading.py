@@ -43,15 +43,16 @@ MAX_DEPTH = 64
 
 ENDINGS = (
     ".parquet", ".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data",
-    ".jsonl", ".ndjson", ".json", ".arrow", ".feather", ".run", ".trec", ".inter",
+    ".jsonl", ".ndjson", ".json", ".arrow", ".feather", ".run", ".trec", ".inter", ".item", ".user",
 )  # fmt: skip
 """The file types that are read; each also compressed: .gz, .bz2, .xz, .zst, .zip."""
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "pipes"}
 _SAMPLE = 1 << 18
+_UNIT = "\x1f"  # stands for a separator of several characters
 MISSING = (
     "", "na", "n/a", "n.a.", "nan", "null", "none", "nil", "-", "--", "?", "#n/a", "#na", "\\n",
-    "<na>", "missing", "k.a.", "k. a.",
+    "<na>", "missing", "k.a.", "k. a.", "unclear", "unknown", "unsure", "not sure", "undecided",
 )  # fmt: skip
 """Words for a missing number, flag or time."""
 MISSING_GROUPS = ("", "na", "n/a", "nan", "null", "#n/a", "<na>", "\\n")
@@ -335,7 +336,7 @@ def _open_csv(
     if layout.header is False and not reading.names:
         note(name, "the first row holds values, so the file has no header", "assumed/no-header")
     options: dict[str, Any] = {
-        "separator": layout.separator,
+        "separator": layout.separator if len(layout.separator) == 1 else _UNIT,
         "skip_lines": layout.skipped,
         "has_header": layout.header,
         "quote_char": '"' if layout.quoted else None,
@@ -446,8 +447,10 @@ def _layout(sample: bytes, path: Path, reading: Reading, encoding: str) -> _Layo
 
 def _cells(lines: list[str], separator: str) -> list[list[str]]:
     """Return the cells of some lines; none if they cannot be cut."""
+    if len(separator) > 1:
+        lines, separator = [line.replace(separator, _UNIT) for line in lines], _UNIT
     try:
-        return list(csv.reader(lines, delimiter=separator)) if len(separator) == 1 else []
+        return list(csv.reader(lines, delimiter=separator))
     except csv.Error:
         return []
 
@@ -528,9 +531,9 @@ def _decoded(raw: bytes, layout: _Layout, name: str) -> bytes:
             text = raw.decode("latin-1")
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if len(layout.separator) > 1:
-        if "\x1f" in text:
+        if _UNIT in text:
             raise DataError(name, ["it holds control characters beside its separators"])
-        text = text.replace(layout.separator, "\x1f")
+        text = text.replace(layout.separator, _UNIT)
     return text.encode("utf-8", "replace")
 
 
@@ -653,6 +656,9 @@ def _json_rows(raw: bytes, name: str) -> list[Any] | None:
     if re.search(rb"\\u[dD][89a-fA-F]", re.sub(_PAIR.encode(), b"", raw)):
         raise DataError(name, [HALF_CHARACTER])
     if isinstance(found, Mapping):
+        if keyed := _keyed_rows(found):
+            note(name, "the keys of the object are ids of users or texts", "assumed/json-keys")
+            return keyed
         inner = [value for value in found.values() if isinstance(value, list)]
         if len(inner) == 1 and inner[0] and isinstance(inner[0][0], Mapping):
             note(name, "rows are taken from the list in the object", "assumed/json-list")
@@ -661,6 +667,19 @@ def _json_rows(raw: bytes, name: str) -> list[Any] | None:
             return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
         return [found]
     return found if isinstance(found, list) else [found]
+
+
+def _keyed_rows(found: Mapping[str, Any]) -> list[Any]:
+    """Return one row per key of ``{user: [items]}`` or ``{id: {...}}``; none of other objects."""
+    values = list(found.values())
+    if len(values) > 2 and all(isinstance(one, Mapping) for one in values):
+        common = set(values[0]).intersection(*values[1:])
+        return [{"id": key, **one} for key, one in found.items()] if common else []
+    if len(values) > 2 and all(isinstance(one, list) and one for one in values):
+        ids = all(re.search(r"\d", key) for key in found)
+        if ids and not any(isinstance(one[0], Mapping | list) for one in values):
+            return [{"user": key, "items": one} for key, one in found.items()]
+    return []
 
 
 def read_json(path: Path, name: str) -> list[Any]:
@@ -675,6 +694,8 @@ def read_json(path: Path, name: str) -> list[Any]:
     text = raw.decode("utf-8-sig", "replace").strip()
     try:
         found = json.loads(text)
+        if isinstance(found, Mapping):
+            return _keyed_rows(found) or [found]
         return found if isinstance(found, list) else [found]
     except ValueError:
         return [_loads(line, name) for line in text.split("\n") if line.strip()]
@@ -711,11 +732,7 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     for column, value in reading.where:
         lazy = lazy.filter(pl.col(column).cast(pl.String).str.strip_chars() == value)
     if reading.labels:
-        kept = [c for c in schema.names() if c == "item"]
-        lazy = lazy.select(*kept, *(pl.col(c).cast(pl.String) for c in reading.labels))
-        lazy = lazy.unpivot(
-            list(reading.labels), index=kept, variable_name="label", value_name="present"
-        ).filter(~pl.col("present").str.strip_chars().str.to_lowercase().is_in(MISSING))
+        lazy = _wide_labels(lazy, reading, [c for c in schema.names() if c not in reading.labels])
     if reading.split:
         unit, column = ("item", "label") if "item" in schema else ("id", "group")
         cell = pl.col(column)
@@ -742,6 +759,22 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     return lazy
 
 
+def _wide_labels(lazy: pl.LazyFrame, reading: Reading, others: list[str]) -> pl.LazyFrame:
+    """Return one row per flag: of an item's labels, a text's groups, or a text's annotators."""
+    texts = "text" in others and reading.votes
+    kept = ["item"] if "item" in others else others if texts else ["id"]
+    lazy = lazy.select(*kept, pl.col(reading.labels).cast(pl.String)).unpivot(
+        list(reading.labels), index=kept, variable_name="_name", value_name="_said"
+    )
+    if texts:
+        return lazy.drop("_name").rename({"_said": "label"})
+    word = pl.col("_said").str.strip_chars().str.to_lowercase()
+    if kept == ["id"]:
+        yes = word.is_in([one.lower() for one in reading.yes] or list(YES))
+        return lazy.filter(yes).select("id", group="_name").unique(maintain_order=True)
+    return lazy.filter(~word.is_in(MISSING)).rename({"_name": "label", "_said": "present"})
+
+
 def _votes(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     """Return one row per thing, with the votes of its annotators."""
     names = lazy.collect_schema().names()
@@ -754,6 +787,8 @@ def _votes(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
         unlike = {c for c, one in zip(facts, differs.collect().row(0), strict=True) if one}
         once = lazy.select("id", *(c for c in facts if c not in unlike))
         return once.unique("id", keep="first", maintain_order=True)
+    if vote not in names and {"item", "label"} <= set(names):
+        return lazy.unique(["item", "label"], maintain_order=True)  # several applied it
     if vote not in names:
         raise DataError(name, [f"votes need a column {vote!r} with what each annotator said"])
     word = pl.col(vote).cast(pl.String).str.strip_chars().str.to_lowercase()

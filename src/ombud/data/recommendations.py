@@ -273,9 +273,8 @@ def _list_faults(table: pl.DataFrame) -> list[str]:
         if key in table.columns:
             again = table.filter(~pl.struct("user", key).is_first_distinct())
             if again.height:
-                faults.append(
-                    f"a user's list {text} in {first_rows(again['row'].to_list(), again.height)}"
-                )
+                where = first_rows(again["row"].to_list(), again.height)
+                faults.append(f"a user's list {text} in {where}; keep one row for each")
     if "rank" in table.columns and not faults:
         beyond = table.filter(pl.col("rank") > pl.len().over("user"))
         faults.append(

@@ -192,17 +192,21 @@ class Metric(ABC):
         """The least and the greatest value that can exist; no interval goes beyond."""
         return (-math.inf, math.inf)
 
-    def tipping(self, estimate: Estimate, lowest: float, highest: float) -> TippingPoint | None:
+    def tipping(
+        self, estimate: Estimate, lowest: float, highest: float, *groups: Mapping[str, Any]
+    ) -> TippingPoint | None:
         """Return what unlabeled items would have to be like to reverse an estimate.
 
         Parameters
         ----------
         estimate
-            A level of everyone, with what `tell` says of it among its details.
+            A level, with what `tell` says of it among its details; or two groups compared.
         lowest, highest
             Between what the ratio of rates among unlabeled and labeled items plausibly lies.
+        groups
+            What is told of each of two groups that are compared.
         """
-        del estimate, lowest, highest
+        del estimate, lowest, highest, groups
         return None
 
     @property

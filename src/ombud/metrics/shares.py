@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,14 +237,17 @@ class ShareGap(_Share):
         """A difference of two shares is -1 to 1."""
         return (-1.0, 1.0)
 
-    def tipping(self, estimate: Estimate, lowest: float, highest: float) -> TippingPoint | None:
+    def tipping(
+        self, estimate: Estimate, lowest: float, highest: float, *groups: Mapping[str, Any]
+    ) -> TippingPoint | None:
         """Return what unlabeled items would have to be like to reverse a gap."""
-        known = coverage_of(estimate.details)
-        if known is None or estimate.interval is None:
+        told = groups or (estimate.details,)
+        known = [one for one in map(coverage_of, told) if one is not None]
+        if len(known) < len(told) or estimate.interval is None:
             return None
-        decides = estimate.details.get("unlabeled") != DECLARED
+        decides = told[0].get("unlabeled") != DECLARED
         return gap_tipping(
-            estimate.interval, known, lowest=lowest, highest=highest, decides=decides
+            estimate.interval, *known, lowest=lowest, highest=highest, decides=decides
         )
 
 

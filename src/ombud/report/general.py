@@ -25,7 +25,11 @@ def general_question(context: Context) -> Question | None:
     """Return a question over every comparison of a result; None where it holds no estimate."""
     family: dict[Select, Phrase] = {}
     for (key, role), found in context.by_key.items():
-        tested = [e for e in found if e.null is not None]
+        # A comparison that no label allows is one that could not be made.
+        tested = [
+            e for e in found
+            if e.null is not None or (role == "contrast" and e.reason_code == "no-labels")
+        ]  # fmt: skip
         if not tested or role in {"spread", "systems"}:
             continue
         # A key is a metric's name, its arguments in parentheses, and what it is of after a slash.

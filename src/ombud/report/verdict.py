@@ -383,8 +383,10 @@ def _status(
         return SystemStatus(
             system, name, "yes", "finding", own[0].sentence, own[0], len(own) - 1, reference
         )
-    if not tested:
-        why = next((e.reason for e in here if e.reason), "no comparison was made")
+    # A measure that no label allows is not answered by another one that needs no labels.
+    untold = [e for e in here if all(o.reason_code == "no-labels" for o in here if o.key == e.key)]
+    if untold or not tested:
+        why = next((e.reason for e in untold or here if e.reason), "no comparison was made")
         text = (f"{why[0].upper()}{why[1:]}.",)
         return SystemStatus(system, name, "cannot tell", "unknown", text, reference=reference)
     if any(e.system == system for e in reversed_):
@@ -609,10 +611,10 @@ def _changes(
     if open_to_doubt:
         made.append(_tipping(min(open_to_doubt, key=_margin), case))
     labeled = any(e.tipping is not None for e in case.family.estimates)
-    if labeled and any(e.kind != "level" for e in leading):
+    if labeled and any(e.kind != "level" and e.tipping is None for e in leading):
         contrasts = (
-            "How far unlabeled items could change a difference between groups was not computed; "
-            "such a finding is not withdrawn because of them."
+            "How far unlabeled items could change a comparison of systems, of extreme groups or of "
+            "amplifications was not computed; such a finding is not withdrawn because of them."
         )
         made.append((contrasts,))
     made += [text for make in case.question.changes if (text := make(case.context)) is not None]
@@ -630,13 +632,14 @@ def _tipping(e: Estimate, case: _Case) -> Text:
     """Say what unlabeled items would have to be like to reverse the most fragile finding."""
     point = e.tipping
     assert point is not None  # the caller has looked
-    below, above = ("less", "more") if (e.value or 0) > (e.null or 0) else ("more", "less")
     parts = []
     if point.recommended is not None:
+        below = "less" if point.recommended < point.assumed else "more"
         times = f"{below} than {point.recommended:.2g} times as often as labeled ones"
         parts.append(f"unlabeled recommended items carried the label {times}")
     if point.history is not None:
         it, ones = ("it", "") if parts else ("the label", " as labeled ones")
+        above = "less" if point.history < point.assumed else "more"
         times = f"{above} than {point.history:.2g} times as often{ones}"
         parts.append(f"unlabeled items in histories carried {it} {times}")
     names = case.context.names

@@ -60,6 +60,7 @@ class TippingPoint:
     # Whether a reversal makes the verdict *cannot tell*; False where the plan declares that
     # unlabeled means *no*.
     decides: bool = True
+    assumed: float = 1.0  # the ratio of rates that the estimate itself assumes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

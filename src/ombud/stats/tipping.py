@@ -64,9 +64,13 @@ class LabelCoverage:
         return ratio if ratio * rate <= 1 else 1 / rate
 
 
+_NOBODY = LabelCoverage(recommended=0, history=0, labeled_recommended=1, labeled_history=1)
+
+
 def gap_tipping(
     interval: tuple[float, float],
     coverage: LabelCoverage,
+    other: LabelCoverage = _NOBODY,
     *,
     lowest: float = 0.5,
     highest: float = 2.0,
@@ -74,12 +78,18 @@ def gap_tipping(
 ) -> TippingPoint | None:
     """Return the tipping point of a share in lists minus a share in histories.
 
+    Of two groups, it is that of the difference between their gaps: r is taken to be the same in
+    both groups, and so is h. The difference then moves with r by the difference of the groups'
+    slopes, which may be negative.
+
     Parameters
     ----------
     interval
-        The confidence interval of the gap.
+        The confidence interval of the gap, or of the difference between two groups' gaps.
     coverage
         Rates and labeled shares of both sides.
+    other
+        The same of the group that is compared with, if any.
     lowest, highest
         The range of r and h that is plausible.
     decides
@@ -100,15 +110,19 @@ def gap_tipping(
     (0.5, 2.25, True)
     """
     low, high = interval
-    if coverage.is_complete or low <= 0 <= high:
+    if (coverage.is_complete and other.is_complete) or low <= 0 <= high:
         return None
     # The end nearest to 0 is the first to lose its direction; once it is there, so is the finding.
     nearest = low if low > 0 else high
-    up, down = coverage.slope_recommended, coverage.slope_history
-    r = coverage.assumed - nearest / up if up > 0 else None
-    h = coverage.assumed + nearest / down if down > 0 else None
-    reached = coverage.gap(nearest, *_worst(coverage, lowest, highest, increase=low > 0))
-    return _point(coverage, r, h, (lowest, highest), reached * nearest < 0, decides)
+    up = coverage.slope_recommended - other.slope_recommended
+    down = coverage.slope_history - other.slope_history
+    r = coverage.assumed - nearest / up if up else None
+    h = coverage.assumed + nearest / down if down else None
+    reverses = any(
+        (coverage.gap(nearest, *at) - other.gap(0.0, *at)) * nearest < 0
+        for at in _corners(coverage, other, lowest, highest)
+    )
+    return _point(coverage, r, h, (lowest, highest), reverses, decides, other)
 
 
 def ratio_tipping(
@@ -144,8 +158,10 @@ def ratio_tipping(
         r = (_weight(listed, coverage.assumed) / nearest - listed) / (1 - listed)
     if past < 1:
         h = (_weight(past, coverage.assumed) * nearest - past) / (1 - past)
-    reached = coverage.ratio(nearest, *_worst(coverage, lowest, highest, increase=low > 1))
-    reverses = (reached - 1) * (nearest - 1) < 0
+    reverses = any(
+        (coverage.ratio(nearest, *at) - 1) * (nearest - 1) < 0
+        for at in _corners(coverage, _NOBODY, lowest, highest)
+    )
     return _point(coverage, r, h, (lowest, highest), reverses, decides)
 
 
@@ -154,12 +170,16 @@ def _weight(labeled: float, ratio: float) -> float:
     return labeled + (1 - labeled) * ratio
 
 
-def _worst(
-    coverage: LabelCoverage, lowest: float, highest: float, *, increase: bool
-) -> tuple[float, float]:
-    """Return the corner of the plausible range that works hardest against a direction."""
-    r, h = (lowest, highest) if increase else (highest, lowest)
-    return coverage.corner(r, recommended=True), coverage.corner(h, recommended=False)
+def _corners(
+    one: LabelCoverage, other: LabelCoverage, lowest: float, highest: float
+) -> list[tuple[float, float]]:
+    """Return the corners of the plausible range of r and h; what lies between moves less."""
+    r, h = (
+        [other.corner(one.corner(end, recommended=side), recommended=side)
+         for end in (lowest, highest)]
+        for side in (True, False)
+    )  # fmt: skip
+    return [(a, b) for a in r for b in h]
 
 
 def _point(
@@ -169,12 +189,14 @@ def _point(
     plausible: tuple[float, float],
     reverses: bool,
     decides: bool,
+    other: LabelCoverage = _NOBODY,
 ) -> TippingPoint:
     return TippingPoint(
-        recommended=coverage.possible(r, recommended=True),
-        history=coverage.possible(h, recommended=False),
-        labeled_recommended=coverage.labeled_recommended,
-        labeled_history=coverage.labeled_history,
+        recommended=other.possible(coverage.possible(r, recommended=True), recommended=True),
+        history=other.possible(coverage.possible(h, recommended=False), recommended=False),
+        labeled_recommended=min(coverage.labeled_recommended, other.labeled_recommended),
+        labeled_history=min(coverage.labeled_history, other.labeled_history),
+        assumed=coverage.assumed,
         lowest=plausible[0],
         highest=plausible[1],
         reverses=reverses,

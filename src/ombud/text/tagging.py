@@ -232,7 +232,8 @@ def other_languages(texts: Texts, language: str = "en") -> tuple[Exclusion, ...]
             return ()
         some = np.unique(np.linspace(0, of - 1, min(of, _LOOKED_AT)).astype(np.int64))
         given, of = detect_languages([str(text) for text in texts.texts[some]]), len(some)
-        how = ", as detected"
+        sampled = f" in a sample of {of:,} of {len(texts):,} texts" if of < len(texts) else ""
+        how = f", as detected{sampled}"
     codes = [str(code).casefold().replace("_", "-").split("-")[0] for code in given if code]
     counts = Counter(code for code in codes if code != language)
     other = sum(counts.values())

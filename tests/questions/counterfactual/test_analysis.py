@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,7 +30,7 @@ from ombud.questions.counterfactual.report import OVERLAP, ROOTS
 from ombud.questions.counterfactual.sample import AuditSample
 
 sys.path.insert(0, str(Path(__file__).parent))
-from two_tastes import LONELY, SYSTEMS, plan_of
+from two_tastes import LONELY, SYSTEMS, plan_of, write_world
 
 EASE = {"Our EASE": SYSTEMS["Our EASE"]}
 
@@ -112,6 +114,37 @@ def test_nobody_has_to_rate_what_they_want_to_avoid(world: Path) -> None:
         [e.value for e in result.select("escape/share") if not e.group] for result in (shut, open_)
     ]
     assert all(one <= other for one, other in zip(*shares, strict=True))
+
+
+def test_unknown_labels_stay_unknown_unless_declared(tmp_path: Path) -> None:
+    """Who is counted has the same answer however the unknown items are labeled; nobody else is."""
+
+    def ways(rows: pl.DataFrame) -> tuple[Result, dict[tuple[str, int], int | None]]:
+        rows.write_csv(tmp_path / "labels.csv")
+        few = {"parts": ["escape", "drift-in"], "people": 9, "at_risk": 9, "looked_at": 9}
+        plan = plan_of(tmp_path, EASE, **few, retrained=0, random=0, escape_budget=1)
+        found = Audit.from_plan(plan).run()
+        told = found.tables.get("counterfactual-ways", pl.DataFrame()).to_dicts()
+        return found, {(r["direction"], r["person"]): r["cost"] for r in told}
+
+    write_world(tmp_path, users=20, items=12)
+    labels, open_ = pl.read_csv(tmp_path / "labels.csv"), ["item-03", "item-08"]
+    rest = labels.filter(~pl.col("item").is_in(open_))
+    result, counted = ways(rest)
+    possible = [
+        ways(pl.concat([rest, pl.DataFrame({"item": open_, "label": "dark", "present": said})]))[1]
+        for said in itertools.product([True, False], repeat=2)
+    ]
+    for who, cost in counted.items():
+        assert {one[who] for one in possible} == {cost}
+    gone = set(possible[0]) - set(counted)
+    assert gone and all(len({one[who] for one in possible}) > 1 for who in gone)
+    excluded = [e for e in result.exclusions if "depends on items whose label" in e.reason]
+    assert sum(e.count for e in excluded) == len(gone)
+
+    nothing, _ = ways(labels.filter(pl.col("item") == LONELY))
+    for e in nothing.select("escape/share"):
+        assert e.value is None and e.reason_code == "no-labels"
 
 
 def test_sets_labels_and_ranks_are_told(result: Result) -> None:

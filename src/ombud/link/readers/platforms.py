@@ -219,7 +219,7 @@ def read_amazon(path: Path, options: ReaderOptions, problems: Problems) -> Itera
             kept = frame.filter(
                 pl.col("user").is_not_null()
                 & pl.col("item").is_not_null()
-                & pl.col("rating").is_between(0, 5)
+                & pl.col("rating").is_between(1, 5)
             )
             timeless = kept.filter(pl.col("time").is_null() & pl.col("said").str.contains(r"\S"))
             problems.add(
@@ -227,7 +227,7 @@ def read_amazon(path: Path, options: ReaderOptions, problems: Problems) -> Itera
                 ", ".join(timeless["said"].head(3)), count=timeless.height,
             )  # fmt: skip
             gone = len(lines) - kept.height
-            problems.add(path.name, "a line without user, item or a rating from 0 to 5", count=gone)
+            problems.add(path.name, "a line without user, item or a rating from 1 to 5", count=gone)
             yield Batch("ratings", "amazon", _ratings(kept), scale=(1.0, 5.0))
 
 

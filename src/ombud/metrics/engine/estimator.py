@@ -178,7 +178,12 @@ class MetricEstimator:
         if not other:  # the whole holds the group: what those outside it have is told too
             outside = self.replicates.point[s, self.layout.rest(one - 1)]
             about["details"] |= {"outside_level": float(outside)} if outside == outside else {}
-        return self._estimate(contrast, about)
+        result = self._estimate(contrast, about)
+        if self.metric.sides is None:
+            return result
+        groups = [self._details(system, label, side) for side in (one, other)]
+        tipping = self.metric.tipping(result, *self.settings.plausible, *groups)
+        return result.replace(tipping=tipping) if tipping else result
 
     def _both(self, parts: tuple[float, float]) -> dict[str, Any]:
         """Return both sides of a contrast, where they exist."""

@@ -65,7 +65,7 @@ class Counterfactual(CounterfactualOptions, Analysis):
         data, settings = context.data, context.settings
         asked = AuditSample(
             data, settings.seed, self.values, self.realistic, self.kinds, self.editable,
-            self.unknown or "no",
+            self.unknown,
         )  # fmt: skip
         models, left_out = trainable_models(context)
         whole = PartResult(exclusions=left_out)
@@ -75,9 +75,11 @@ class Counterfactual(CounterfactualOptions, Analysis):
             total = asked.interactions.n_users
             whole.exclusions.append(Exclusion(WHERE, "users", count, reason, total))
         if {"escape", "drift-in"} & set(self.parts) and (open_ := asked.unlabeled_items):
-            reason = (
-                "some of their labels are unknown, and escape and drift-in count them as "
-                f'"{self.unknown or "no"}"; state what that means with [data] unlabeled'
+            reason = "some of their labels are unknown, and escape and drift-in " + (
+                'count them as "yes"'
+                if self.unknown
+                else "exclude users whose answer depends on them; [data] "
+                'unlabeled = "no" declares that every item was looked at'
             )
             total = asked.interactions.n_items
             key = "warning/unlabeled-items"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.probes import DriftIn, EditSpace, Escape
+from ombud.probes import DriftIn, Escape
 from ombud.probes.escape import LabelCount, Way, curve, readable
 from ombud.probes.outcomes import RetrainedOutcome
 from ombud.questions.counterfactual.checkpoint import (
@@ -51,7 +51,13 @@ class _OneLabel:
     ) -> None:
         self.kept = kept
         self.plan, self.direction, self.name, self.model = plan, direction, name, model
-        self.label, self.labelled, self.asked, self.settings = label, labelled, asked, settings
+        self.label, self.asked, self.settings = label, asked, settings
+        # With unknown labels, a list surely lacks the label if none of them carries it, and surely
+        # has it by known ones alone. Whom both readings give another answer is not counted.
+        self.known = asked.known(label)
+        readings = labelled | ~self.known, labelled
+        self.labelled, self.otherwise = readings if direction == "escape" else readings[::-1]
+        self.undecided = 0
         self.part = PartResult()
         self.rows: list[int] = []
         self.ways: list[Way] = []
@@ -65,19 +71,28 @@ class _OneLabel:
         for row in self.asked.order[: plan.looked_at].tolist():
             if at_risk >= plan.at_risk and len(self.rows) >= plan.people:
                 break
-            space = self.asked.space(row, plan.escape_budget)
-            if self.direction == "escape" and not plan.rate_labelled:
-                # Who wants to avoid something is not asked to rate it until it is seen.
-                space = space.without_rating(np.flatnonzero(self.labelled).tolist())
-            find = partial(self._way, ask, space, row)
-            way = path_from_json(self.kept(("user", row), find))
+            way = path_from_json(self.kept(("user", row), partial(self._way, ask, row)))
+            self.questions += way.fewest.queries
+            if not self.known.all():
+                find = partial(self._way, ask, row, self.otherwise)
+                other = path_from_json(self.kept(("user", row, "otherwise"), find))
+                self.questions += other.fewest.queries
+                if other.fewest.cost != way.fewest.cost:
+                    self.undecided += 1
+                    continue
             self.rows.append(row)
             self.ways.append(way)
-            self.questions += way.fewest.queries
             at_risk += way.fewest.cost != 0
 
-    def _way(self, ask: Escape | DriftIn, space: EditSpace, row: int) -> dict[str, Any]:
-        return path_to_json(ask.of(self.model, space, self.labelled, own=row))
+    def _way(
+        self, ask: Escape | DriftIn, row: int, labelled: NDArray[np.bool_] | None = None
+    ) -> dict[str, Any]:
+        labelled = self.labelled if labelled is None else labelled
+        space = self.asked.space(row, self.plan.escape_budget)
+        if self.direction == "escape" and not self.plan.rate_labelled:
+            # Who wants to avoid something is not asked to rate it until it is seen.
+            space = space.without_rating(np.flatnonzero(labelled).tolist())
+        return path_to_json(ask.of(self.model, space, labelled, own=row))
 
     def estimates(self) -> None:
         """Turn ways into curves, of all and of groups, and into what they cost."""
@@ -88,13 +103,23 @@ class _OneLabel:
             "system": self.name, "level": settings.level,
         }  # fmt: skip
         found, left_out = curve(self.ways, plan.escape_budget, **about)
+        groups = self.asked.user_groups(rows) | self._by_start(rows)
+        risk = np.array([w.fewest.cost != 0 for w in self.ways], bool)
+        if self.undecided:
+            reason = (
+                f"how many edits they need ({self.direction}) depends on items whose label is "
+                'unknown; [data] unlabeled = "no" declares that they do not carry it'
+            )
+            every = len(self.ways) + self.undecided
+            left_out.append(Exclusion("", "users", self.undecided, reason, every))
+            if not risk.any():
+                found = [e.replace(reason=f"of all users, {reason}", reason_code="no-labels")
+                         for e in found]  # fmt: skip
         self.part.estimates += [self._told(e) for e in found]
         self.part.exclusions += [
             Exclusion(f"{WHERE}, {self.label}", e.what, e.count, e.reason, e.of, system=self.name)
             for e in left_out
         ]
-        groups = self.asked.user_groups(rows) | self._by_start(rows)
-        risk = np.array([w.fewest.cost != 0 for w in self.ways])
         for group, members in groups.items():
             if int((members & risk).sum()) < settings.minimum:
                 continue  # the groups that are left out are counted below
@@ -120,10 +145,10 @@ class _OneLabel:
 
     def _by_start(self, rows: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
         """Return users with less and with more of the label in their history than the median."""
-        shares = np.array(
-            [self.labelled[self.asked.space(row, 0).history.items].mean() for row in rows.tolist()]
-        )
-        risk = np.array([w.fewest.cost != 0 for w in self.ways])
+        own = [self.asked.space(row, 0).history.items for row in rows.tolist()]
+        held = [self.labelled[items[self.known[items]]] for items in own]
+        shares = np.array([one.mean() if len(one) else np.nan for one in held])
+        risk = np.array([w.fewest.cost != 0 for w in self.ways], bool) & ~np.isnan(shares)
         if not risk.any():
             return {}
         middle = float(np.median(shares[risk]))
@@ -188,7 +213,11 @@ class _OneLabel:
 
     def people(self) -> None:
         """Write down the ways of the people of the report."""
-        for number, way in enumerate(self.ways[: self.plan.people], 1):
+        ways = dict(zip(self.rows, self.ways, strict=True))
+        for number, row in enumerate(self.asked.order[: self.plan.people].tolist(), 1):
+            if row not in ways:
+                continue
+            way = ways[row]
             witness = way.fewest.witness or ()
             edits = readable(witness, self.asked.titles, self.asked.interactions.explicit)
             self.part.row(

@@ -50,8 +50,8 @@ class CounterfactualOptions(Options):
     """Whether edits may rate labeled items, which removes them from the list as seen."""
     unknown: Literal["no", "yes"] | None = None
     """Whether an unknown label counts as ``yes``; ``no`` is the older name of ``unlabeled = "no"``
-    under ``[data]``. Unknown labels that the plan does not declare count as *no*, and the result
-    reports how many there are."""
+    under ``[data]``. Where the plan declares nothing, escape and drift-in exclude, and count, users
+    whose answer depends on unknown labels."""
     escape_budget: int = Field(default=3, ge=1)
     """The number of edits of a user's own history that escape and drift-in permit."""
     at_risk: int = Field(default=30, ge=1)

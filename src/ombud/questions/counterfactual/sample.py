@@ -38,8 +38,8 @@ class AuditSample:
     # Permitted kinds of edits; ids of the items whose entries may change, or none for all.
     kinds: tuple[EditKind, ...] = EDIT_KINDS
     editable: tuple[int | str, ...] = ()
-    # Whether items whose label is not known count as ``no`` or as ``yes``.
-    unknown: Literal["no", "yes"] = "no"
+    # What the plan declares of items whose label is not known: ``yes``, or nothing.
+    unknown: Literal["no", "yes"] | None = None
 
     @cached_property
     def interactions(self) -> Interactions:
@@ -163,6 +163,14 @@ class AuditSample:
             return 0
         states = self.data.labels.aligned(self.interactions.items)
         return int(np.count_nonzero((states < LabelState.NO).any(axis=1)))
+
+    def known(self, label: str) -> NDArray[np.bool_]:
+        """Return for which items of the catalogue the plan or the data says if they carry it."""
+        if self.data.labels is None or self.unknown == "yes":
+            return np.ones(self.interactions.n_items, bool)
+        states = self.data.labels.aligned(self.interactions.items)
+        known: NDArray[np.bool_] = states[:, self.data.labels.names.index(label)] >= LabelState.NO
+        return known
 
     def sets(self, names: Sequence[str], most: int = 6) -> dict[str, NDArray[np.int64]]:
         """Return the items of labels, and of the most frequent values of columns of the items.

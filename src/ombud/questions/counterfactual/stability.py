@@ -43,7 +43,9 @@ def estimate_stability(
     changes: list[Change] = [ListChange(Jaccard())]
     for further in plan.distances:
         if further == "label-share":
-            changes += [ListChange(LabelShare(y, None, label)) for label, y in labels.items()]
+            changes += [
+                ListChange(LabelShare(y, asked.known(label), label)) for label, y in labels.items()
+            ]
         elif further not in {"jaccard", "first-item"}:  # both are always there
             changes.append(ListChange(distance_of(further)))
     if plan.beta:

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
 from ombud.systems.base import Recommender
+from ombud.systems.own import as_system
 from ombud.systems.recommenders.adapters import (
     ImplicitRecommender,
     LensKitRecommender,
@@ -76,7 +78,7 @@ def test_implicit_item_knn_gives_short_lists(data):
     assert not np.asarray(seen).any()
 
 
-def test_lenskit(data):
+def test_lenskit(data, monkeypatch):
     pytest.importorskip("lenskit", reason="lenskit is not installed (extra peers)")
     from lenskit import recommend
     from lenskit.als import BiasedMFScorer
@@ -96,6 +98,9 @@ def test_lenskit(data):
     predicted = system.predict(pairs["user"].to_numpy(), pairs["item"].to_numpy())
     assert np.isfinite(predicted).all()
     assert np.corrcoef(predicted, pairs["rating"].to_numpy())[0, 1] > 0.3
+    monkeypatch.setattr(type(pipeline), "train", None)  # given as it is, it is never trained
+    as_it_is = as_system("mf", pipeline, None).bind(Dataset(interactions=data))
+    assert (as_it_is.recommend(data.users.ids[3:4], 5).items == made.items[:1, :5]).all()
 
 
 def test_surprise(data):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ombud.errors import PlanError
 from ombud.metrics.base import ListMetric, Notes, Outputs, Rows, options_of
@@ -166,10 +166,15 @@ class Options(ListMetric):
         """A list can hold none of a label, which is -1; a logarithm has no bound."""
         return (-math.inf if self.form == "log-ratio" else -1.0, math.inf)
 
-    def tipping(self, estimate: Estimate, lowest: float, highest: float) -> TippingPoint | None:
+    def tipping(
+        self, estimate: Estimate, lowest: float, highest: float, *groups: Mapping[str, Any]
+    ) -> TippingPoint | None:
         """Return what unlabeled items would have to be like to reverse an amplification."""
         known = coverage_of(estimate.details)
-        if known is None or estimate.interval is None or self.unknown not in {"exclude", "no"}:
+        # The difference of two ratios does not move with r and h in one direction.
+        if groups or self.unknown not in {"exclude", "no"}:
+            return None
+        if known is None or estimate.interval is None:
             return None
         low, high = estimate.interval
         ends = (math.exp(low), math.exp(high)) if self.form == "log-ratio" else (1 + low, 1 + high)
