@@ -752,7 +752,7 @@ def authors_question() -> Question:
                 "{level} of recommendations with a known author, compared with {other} of the "
                 "works in the same users\u2019 profiles.",
                 fallback="{system} recommends works by {note} {more} often than users read them.",
-                summary="{system} recommends {objects}",
+                summary="{system} recommend{s} {objects}",
                 object="{fewer} works by {note}",
                 what="works by {note}",
                 note=_people,

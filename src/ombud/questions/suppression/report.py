@@ -86,8 +86,8 @@ def _undecided(context: Context) -> Text | None:
 
 def _terms(context: Context) -> Text:
     return (
-        "Other term lists, or other judgments of what is acceptable. Groups are those that a text "
-        "mentions, whoever wrote it.",
+        "Other term lists or other judgments of what is acceptable could change it. A text counts "
+        "for the groups that it mentions, whoever wrote it.",
     )
 
 
