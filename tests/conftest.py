@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +40,24 @@ def realdata() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}; set OMBUD_REALDATA to the folder that holds it")
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, started once for a file: an event loop of the session would stop other tests."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        why = "no chromium on this machine: nothing was opened in a browser"
+        if os.environ.get("OMBUD_REQUIRE_BROWSER") == "1":
+            pytest.fail(why)
+        pytest.skip(why)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        made = playwright.chromium.launch(executable_path=found, args=arguments)
+        yield made
+        made.close()
 
 
 RAW = re.compile(r"\b[a-z_]+=[\w-]+|\w\([a-z_]+=")

@@ -92,7 +92,7 @@ def test_disputes_and_lists_of_a_world() -> None:
 def test_labels_without_votes_are_counted() -> None:
     labels = Labels.from_applied({"item": ["a"], "label": ["x"]}, absent="no")
     made = LabelDisagreement().analyze(Context(Dataset(labels=labels), {}, Settings()))
-    assert "1 of 1 labels left out: they were applied, not voted on" in str(made.exclusions[0])
+    assert "1 of 1 labels excluded: they were applied, not voted on" in str(made.exclusions[0])
     with pytest.raises(PlanError, match="needs labels"):
         LabelDisagreement().analyze(Context(Dataset(), {}, Settings()))
 

@@ -167,19 +167,19 @@ def watch(
     )
     page = to or folder / "watch.html"
     verdict = watch_verdict(series, loaded[-1])
-    write_text(page, watch_page(series, verdict=verdict))
-    _show_series(series, verdict, as_json)
+    write_text(page, watch_page(series, loaded[-1]))
+    _show_series(series, loaded[-1], verdict, as_json)
     if not as_json:
         say(f"page: {page}")
     raise typer.Exit(FAILED_GATE if series.alarms else 0)
 
 
-def _show_series(series: Watch, verdict: ChangeVerdict, as_json: bool) -> None:
+def _show_series(series: Watch, last: Result, verdict: ChangeVerdict, as_json: bool) -> None:
     from ombud.report.watching import watch_lines
 
     if not as_json:
         _show_verdict(verdict)
-        for line in watch_lines(series):
+        for line in watch_lines(series, last):
             say(line)
         return
     print_json(

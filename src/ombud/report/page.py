@@ -62,7 +62,7 @@ def build_page(
 ) -> Page:
     """Return the whole report of a result.
 
-    `expected` are declared limits, judged. With `public`, single users and texts are left out.
+    `expected` are declared limits, judged. With `public`, single users and texts are excluded.
     """
     context = Context.of(result)
     asked = questions_of(context)

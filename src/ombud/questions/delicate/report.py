@@ -587,7 +587,7 @@ def delicate() -> Question:
                 object="{note}",
                 what="delicate texts",
                 who="{note}",
-                compared=("{note}", "other delicate texts"),
+                compared=("these texts", "other delicate texts"),
                 scale=POINTS,
                 harm="less",
                 yes=MISSES,
