@@ -73,7 +73,7 @@ def compare(
     _say_edits(loaded)
     if len(loaded) > 2:
         series = watch_results(loaded, same_units=same_units)
-        _show_series(series, watch_verdict(series, loaded[-1]), as_json)
+        _show_series(series, loaded[-1], watch_verdict(series, loaded[-1]), as_json)
         return
     found = compare_results(loaded[0], loaded[1], same_units=same_units)
     if as_json:

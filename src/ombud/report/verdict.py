@@ -165,10 +165,9 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     references = _references(named, context)
     statuses = [_status(s, case, findings, early, reversed_, s in references) for s in named]
     systems = tuple(sorted(statuses, key=lambda s: _order(s, findings)))
-    findings = tuple(
-        replace(f, anchor=f"finding-{i}")
-        for i, f in enumerate(sorted(findings, key=lambda f: f.estimate.system in references), 1)
-    )
+    # What a reference does is in its line and in the tables.
+    audited_only = (f for f in findings if f.estimate.system not in references)
+    findings = tuple(replace(f, anchor=f"finding-{i}") for i, f in enumerate(audited_only, 1))
     leading = {f.estimate.system: f for f in reversed(findings)}
     systems = tuple(
         replace(s, lead=leading.get(s.system, s.lead)) if s.mark == "finding" else s
@@ -189,9 +188,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         early=early,
         family=family,
         sure=_sure(answer, rule, case, findings, early, reversed_),
-        changes=_changes(
-            case, [f for f in findings if f.estimate.system not in references], reversed_
-        ),
+        changes=_changes(case, findings, reversed_),
         following=_following(answer, audited, case, findings, reversed_),
         effects=_effects(case),
     )

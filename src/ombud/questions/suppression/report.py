@@ -270,7 +270,7 @@ def _sizes(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
         "no_group": ("In no group", COUNT),
     }
     groups = {
-        c: (shorten(c.removeprefix("group: "), 40), COUNT)
+        c: (shorten(c.removeprefix("group: ").removeprefix("identity="), 40), COUNT)
         for c in columns
         if c.startswith("group: ")
     }
