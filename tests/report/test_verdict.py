@@ -124,7 +124,9 @@ def test_reference_systems_never_lead() -> None:
     assert made.answer == "no clear evidence"
     assert [s.system for s in made.systems] == ["ours", "base"]
     made = verdict(gap(0.5, system="base"), gap(0.07, system="ours"), systems=systems)
-    assert [f.estimate.system for f in made.findings] == ["ours", "base"]
+    assert [f.estimate.system for f in made.findings] == ["ours"]
+    base = next(s for s in made.systems if s.reference)
+    assert base.mark == "finding" and base.lead is not None  # shown in its line alone
     alone = verdict(gap(0.5, system="base"), systems={"base": {"type": "random"}})
     assert alone.answer == "yes"
 

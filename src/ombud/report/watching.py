@@ -18,6 +18,7 @@ from ombud.report.names import Names
 from ombud.report.numbers import p_text
 from ombud.report.question import Phrase
 from ombud.report.verdict import questions_of
+from ombud.stats.estimate import Estimate
 
 ChangeAnswer = Literal["worse", "better", "no clear change", "cannot tell"]
 """What became of the answer to a question, from one result to another."""
@@ -131,7 +132,8 @@ def _said(change: _Change, phrase: Phrase, context: Context) -> str:
     names += [context.names.members(group)]
     about = ", ".join(name.shown for name in names)
     scale = phrase.scale
-    return f"{about}: {scale.number(change.before)} to {scale.prose(change.after)}."
+    before = scale.prose(change.before).removesuffix(scale.unit)
+    return f"{about}: {before} to {scale.prose(change.after)}."
 
 
 _DRAWN = 8
@@ -150,8 +152,8 @@ def said_of(series: Watch) -> str:
     return f"{shorten(last, 80)}: {len(alarms):,} {verb} changed beyond chance ({about}; {chance})."
 
 
-def _name_of(chart: ControlChart, names: Names) -> str:
-    """Return what a chart is about, in words."""
+def name_of(chart: ControlChart | Estimate, names: Names) -> str:
+    """Return what a number is about, in words."""
     parts = [names.in_words(chart.metric)]
     parts += [names.system(chart.system).shown] if chart.system else []
     parts += [names.label(chart.label).shown] if chart.label else []
@@ -169,7 +171,7 @@ def watch_lines(series: Watch, last: Result | None = None, *, most: int = 20) ->
     for chart in series.alarms[:most]:
         first, now = chart.points[0], chart.points[-1]
         lines.append(
-            f"  {shorten(_name_of(chart, names), 100)}: {_number(first)} to {_number(now)} "
+            f"  {shorten(name_of(chart, names), 100)}: {_number(first)} to {_number(now)} "
             f"(p {p_text(now.p)}; limits {_limits(now)})"
         )
     if len(series.alarms) > most:
@@ -252,7 +254,7 @@ def _table(series: Watch, names: Names) -> Table:
         alarm = "; ".join(filter(None, [words, f"earlier: {earlier}" if earlier else ""]))
         rows.append(
             (
-                Cell(shorten(_name_of(chart, names), 120)),
+                Cell(shorten(name_of(chart, names), 120)),
                 Cell(_number(first), value=first.value),
                 Cell(_number(last), value=last.value),
                 Cell(_limits(last)),
@@ -267,7 +269,7 @@ def _table(series: Watch, names: Names) -> Table:
 def _chart(series: Watch, drawn: list[ControlChart], names: Names) -> Chart:
     panels = tuple(
         charts.timeline(
-            _name_of(chart, names),
+            name_of(chart, names),
             [
                 (shorten(p.result, 16), p.value, p.low, p.high, p.alarm)
                 for p in chart.points
