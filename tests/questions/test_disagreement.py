@@ -143,7 +143,7 @@ def test_votes_say_what_should_be_flagged_and_come_back(tmp_path: Path) -> None:
     plain = Dataset(texts=Texts.from_frame({"text": ["a"], "label": [True]}))
     made = RaterAgreement().analyze(Context(plain, {}, Settings()))
     assert "there are no votes of raters" in str(made.exclusions[0])
-    with pytest.raises(PlanError, match="above 0.5"):
+    with pytest.raises(PlanError, match="share: Input should be greater than 0.5"):
         RaterAgreement(share=0.5)
 
 
