@@ -56,10 +56,12 @@ check: lint types
 types: $(VENV)/.test
 	$(BIN)/mypy
 
-SUITE := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Three processes on two cores, since some tests wait; so libraries get one thread each.
+SUITE := OMBUD_PLUGINS=none OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 suite: $(VENV)/.test
-	OMBUD_PLUGINS=none $(SUITE)
+	$(SUITE)
 
 # mypy runs beside the tests: it takes one core for a minute when its cache is empty.
 test: lint

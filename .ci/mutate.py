@@ -6,7 +6,8 @@
 A mutation flips a comparison, exchanges plus and minus, times and divide, `and` and `or`, changes a
 number by one, negates a condition, or returns None. It is made in a copy of ``src``; then the tests
 of that module run: its doctests, the test file of its name, and the test files that import it, the
-most specific first. A breakage that they all pass has survived. Not every survivor is a gap: some
+most specific first; then, if they pass, all tests of its folder. A breakage that they all pass has
+survived. Not every survivor is a gap: some
 mutations change nothing that can be seen (an equivalent mutant), such as the size of a block.
 
 Not part of continuous integration: 100 mutations take about an hour of CPU time.
@@ -147,15 +148,15 @@ def tests_of(path: Path, most: int, importers: bool = True) -> list[str]:
         if test.stem.endswith(LONG):
             continue
         text = test.read_text()
-        score = 8.0 * (test.stem == f"test_{path.stem.strip('_')}")
+        folder = test.relative_to(ROOT / "tests").parts[:-1]
+        shared = sum(a == b for a, b in zip(folder, parts[1:], strict=False))
+        score = 8.0 * (test.stem == f"test_{path.stem.strip('_')}" and shared > 0)
         score += 6 * bool(re.search(rf"\b{re.escape(module)}\b", text))
         score += 2 * len(words & set(test.stem.split("_")[1:]))
         used = len(set(names.findall(text)))
         score += min(used, 4)
         if not score:
             continue
-        folder = test.relative_to(ROOT / "tests").parts[:-1]
-        shared = sum(a == b for a, b in zip(folder, parts[1:], strict=False))
         ranked.append((score + shared, test))
     ranked.sort(key=lambda pair: -pair[0])
     chosen = [str(test.relative_to(ROOT)) for score, test in ranked[:most] if score >= 3]
@@ -164,6 +165,15 @@ def tests_of(path: Path, most: int, importers: bool = True) -> list[str]:
             if re.search(rf"\b{re.escape(module)}\b", other.read_text()):
                 chosen += tests_of(other, 2, importers=False)
     return list(dict.fromkeys(chosen))[:most]
+
+
+def beside(path: Path, tests: list[str]) -> list[str]:
+    """Return the other test files of the folder that mirrors a module's, or its parent's."""
+    folder = ROOT / "tests" / path.relative_to(ROOT / "src" / "ombud").parent
+    while not list(folder.glob("test_*.py")):
+        folder = folder.parent
+    every = [file for file in sorted(folder.glob("test_*.py")) if not file.stem.endswith(LONG)]
+    return [name for file in every if (name := str(file.relative_to(ROOT))) not in tests]
 
 
 def passes(tests: list[str], doctests: Path, source: Path, seconds: int) -> bool | None:
@@ -197,6 +207,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--only", nargs="*", default=[], help="folders of src/ombud")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--skip", type=int, default=0, help="so many of those chosen")
     parser.add_argument("--files", type=int, default=4, help="most test files for one mutation")
     parser.add_argument("--seconds", type=int, default=300, help="most CPU seconds of the tests")
     parser.add_argument("--cpu-hours", type=float, default=2.0)
@@ -207,7 +218,7 @@ def main() -> None:
         for path in sorted((ROOT / "src" / "ombud" / folder).rglob("*.py"))
         for mutation in mutations(path)
     ]
-    chosen = random.Random(asked.seed).sample(every, min(len(every), asked.count))
+    chosen = random.Random(asked.seed).sample(every, min(len(every), asked.count))[asked.skip :]
     say(f"{len(every):,} possible mutations, {len(chosen)} chosen")
     counts = dict.fromkeys(
         ("killed", "survived", "too long", "tests fail without it", "no test"), 0
@@ -226,6 +237,9 @@ def main() -> None:
             tests = tests_of(mutation.path, asked.files)
             copy.write_bytes(broken)
             found = passes(tests, copy, source, asked.seconds)
+            if found and (others := beside(mutation.path, tests)):
+                tests = others
+                found = passes(tests, copy, source, asked.seconds)
             copy.write_bytes(whole)
             if not tests and found:
                 kind = "no test"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "ombud"
@@ -28,21 +29,38 @@ CLI = {"cli", "__main__"}
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 
+@cache
+def imports(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what a file imports, in functions too: everything, and all but for the type checker.
+
+    Names that are imported from a module follow it, with a dot between.
+    """
+    every: list[str] = []
+    runtime: list[str] = []
+
+    def visit(node: ast.AST, checked: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                names = [alias.name for alias in child.names]
+            elif isinstance(child, ast.ImportFrom) and child.level:
+                names = [f"relative import in {path.name}"]
+            elif isinstance(child, ast.ImportFrom):
+                names = [str(child.module), *(f"{child.module}.{a.name}" for a in child.names)]
+            else:
+                # Only statements hold imports.
+                if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+                    typing = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)
+                    visit(child, checked or typing)
+                continue
+            every.extend(names)
+            runtime.extend([] if checked else names)
+
+    visit(ast.parse(path.read_text()), False)
+    return tuple(every), tuple(runtime)
+
+
 def imports_of(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [node.module]
-            if node.module == "ombud":
-                names = [f"ombud.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level:
-            names = [f"relative import in {path.name}"]
-        else:
-            continue
-        found |= {name for name in names if name.startswith(("ombud.", "relative"))}
-    return found
+    return {name for name in imports(path)[0] if name.startswith(("ombud.", "relative"))}
 
 
 def modules() -> list[Path]:
@@ -78,25 +96,6 @@ def test_every_folder_has_a_layer() -> None:
     assert names - {"py.typed"} <= set(RANK) | ASIDE
 
 
-def runtime_imports(path: Path) -> set[str]:
-    """Modules of ombud that a file imports, in functions too, but not for the type checker."""
-    found: set[str] = set()
-
-    def visit(node: ast.AST) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
-                continue
-            if isinstance(child, ast.ImportFrom) and child.module and child.level == 0:
-                found.add(child.module)
-                found.update(f"{child.module}.{alias.name}" for alias in child.names)
-            elif isinstance(child, ast.Import):
-                found.update(alias.name for alias in child.names)
-            visit(child)
-
-    visit(ast.parse(path.read_text()))
-    return {name for name in found if name.startswith("ombud.")}
-
-
 def module_graph() -> dict[str, set[str]]:
     names = {}
     for path in modules():
@@ -105,7 +104,7 @@ def module_graph() -> dict[str, set[str]]:
     graph = {}
     for name, path in names.items():
         # An __init__ collects its package: what it imports back is no cycle of its parts.
-        needs = set() if path.name == "__init__.py" else runtime_imports(path)
+        needs = set() if path.name == "__init__.py" else set(imports(path)[1])
         graph[name] = {n for n in needs & set(names) if names[n].name != "__init__.py"}
     return graph
 

@@ -132,7 +132,7 @@ def said_in(cache: Path) -> str:
 
 
 def wait_until_asked(stub: Stub, child: Any, more: int) -> None:
-    before, deadline = stub.asked.total(), time.monotonic() + 120
+    before, deadline = stub.asked.total(), time.monotonic() + 600
     while stub.asked.total() < before + more and child.is_alive():
         assert time.monotonic() < deadline
         time.sleep(0.0005)

@@ -25,6 +25,7 @@ from ombud.report.display import visible
 
 if TYPE_CHECKING:
     from ombud.audits import Audit, Plan, Result
+    from ombud.report import Report
 
 
 _REASONS = 5
@@ -54,19 +55,20 @@ def show_result(
     verbose: bool = False,
 ) -> None:
     """Write the report, and print what was found and where it is; or all estimates as JSON."""
-    path = save_report(result)
+    from ombud.report import Report
+
+    report = Report(result)  # its page is built once, for the file and for the terminal
+    path = save_report(report)
     if as_json:
         print_json(told(result, path))
     else:
-        _print_result(result, path, quiet, verbose)
+        _print_result(report, path, quiet, verbose)
 
 
-def save_report(result: Result) -> Path:
-    """Write the report into the folder of a result."""
-    from ombud.report import Report
-
-    assert result.folder is not None  # every command stores its result
-    (path,) = Report(result).save(result.folder / "report.html")
+def save_report(report: Report) -> Path:
+    """Write a report into the folder of its result."""
+    assert report.result.folder is not None  # every command stores its result
+    (path,) = report.save(report.result.folder / "report.html")
     return path
 
 
@@ -76,18 +78,17 @@ def told(result: Result, report: Path) -> dict[str, Any]:
     return result.to_dict() | verdicts | {"folder": str(result.folder), "report": str(report)}
 
 
-def _print_result(result: Result, path: Path, quiet: bool, verbose: bool) -> None:
-    from ombud.report import Report
+def _print_result(report: Report, path: Path, quiet: bool, verbose: bool) -> None:
     from ombud.report.terminal import MOST_LINES
 
     if not quiet:
-        told = [] if verbose else _what_was_dropped(result, console.width)
-        for line in Report(result).lines(width=console.width, most=MOST_LINES - len(told)):
+        told = [] if verbose else _what_was_dropped(report.result, console.width)
+        for line in report.lines(width=console.width, most=MOST_LINES - len(told)):
             say(line)
         for line in told:
             say(line)
     if verbose:
-        for exclusion in result.exclusions:
+        for exclusion in report.result.exclusions:
             say(f"  {visible(str(exclusion))}")
     say(f"report: {path}")
 

@@ -162,6 +162,7 @@ def demo(
     """
     from ombud.audits import Audit, Plan
     from ombud.files import write_text
+    from ombud.report import Report
     from ombud.report.card import SystemCard
 
     plans = write_demo(folder, seed)
@@ -176,7 +177,7 @@ def demo(
         if verbose and not as_json:
             show_result(result, as_json, quiet=quiet, verbose=verbose)
             continue
-        report = save_report(result)
+        report = save_report(Report(result))
         if as_json:
             said[plan.stem] = told(result, report)
         elif not quiet:

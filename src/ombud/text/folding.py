@@ -6,11 +6,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ombud.errors import require
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Only where an iota subscript may hide in a letter must decomposition come before case-folding
@@ -134,9 +138,7 @@ def detect_languages(texts: Sequence[str], *, least: float = 0.8) -> NDArray[np.
     `least` is the least probability, among all languages, for an answer.
     """
     require("py3langid", "language")
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier = _identifier()
     result = np.full(len(texts), None, dtype=object)
     for index, text in enumerate(texts):
         if sum(map(str.isalpha, text)) >= _FEWEST_LETTERS:
@@ -144,3 +146,10 @@ def detect_languages(texts: Sequence[str], *, least: float = 0.8) -> NDArray[np.
             if chance >= least:
                 result[index] = str(language)
     return result
+
+
+@cache
+def _identifier() -> LanguageIdentifier:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -143,4 +143,7 @@ def test_the_report_tells_it() -> None:
     text = Report(result).markdown()
     assert "What changes with the new moderator" in text
     assert "would be newly flagged" in text
+    threshold = result.tables["migration"]["threshold"][0]
+    same = f"At a threshold of {threshold:.4g}, the new moderator flags as many acceptable texts"
+    assert same in text
     assert "The new moderator flags acceptable texts about these groups more often" in text

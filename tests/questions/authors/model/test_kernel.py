@@ -156,6 +156,15 @@ def test_tables_give_the_integrals_wherever_they_are_read(split: bool) -> None:
             assert away[near].max() < 1e-3 and away.max() < 0.02
 
 
+@pytest.mark.parametrize("split", [False, True])
+def test_residuals_of_any_size_have_a_finite_integral(split: bool) -> None:
+    middle = np.linspace(-200, 200, 81)
+    for v in np.geomspace(1e-3, 1e9, 25):
+        for k in (0.0, 3.0, 28.0):
+            found = list_integral(np.array(k), np.array(28.0), middle, v, 20, 0, split)
+            assert np.isfinite(found.value).all()
+
+
 def test_offsets_that_are_all_the_same_are_another_mean_and_intercept(
     made: Callable[..., Any], rng: np.random.Generator
 ) -> None:

@@ -178,6 +178,7 @@ def test_a_part_of_a_budget_charges_the_whole() -> None:
     assert whole.left == 70
 
 
+@pytest.mark.slow
 def test_a_system_that_prevents_the_joint_fit_is_found(
     made: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

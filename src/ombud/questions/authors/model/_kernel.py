@@ -30,6 +30,8 @@ _ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 _NEAR = 0.02
 # Split rules end where the logarithm of the integrand is so far below its peak.
 _DROP = 8.0
+# Exponents above this would overflow.
+_ROOM = 600.0
 
 
 # The log integrals of all lists of each user together, at users x nodes of t.
@@ -404,6 +406,12 @@ def list_integral(
     top = e[..., count // 2].copy()
     e -= top[..., None]
     e += logs
+    if e.max(initial=0.0) > _ROOM:
+        # Nodes around a peak that was not found, at residuals so wide that the prior rules them
+        # out: the number need not be exact, but it must be one.
+        missed = np.maximum(e.max(axis=-1) - _ROOM, 0.0)
+        e -= missed[..., None]
+        top += missed
     np.exp(e, out=e)
     total = e.sum(axis=-1)
     value = top + np.log((total if split else total * width) / _ROOT_TWO_PI)
