@@ -13,11 +13,14 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+# Studies of hours, which have no quick form and print no figures.
+STUDIES = ("propagation_calibration",)
 
 
 def names() -> list[str]:
+    others = {"run", *STUDIES}
     return sorted(
-        p.stem for p in HERE.glob("*.py") if not p.stem.startswith("_") and p.stem != "run"
+        p.stem for p in HERE.glob("*.py") if not p.stem.startswith("_") and p.stem not in others
     )
 
 

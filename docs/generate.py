@@ -76,7 +76,7 @@ def metrics_page() -> str:
         "# Metrics\n",
         "What each metric is, when it is undefined and what it does not capture.\n",
     ]
-    for kind, title in (("metric", "Metrics"), ("analysis", "Analyses of the data alone")):
+    for kind, title in (("metric", "Metrics"), ("analysis", "Analyses")):
         parts.append(f"\n## {title}\n")
         for name in registry.names(kind):
             parts += [f"### `{name}`\n", as_markdown(getdoc(registry.get(kind, name)) or ""), ""]

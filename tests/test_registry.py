@@ -47,9 +47,21 @@ def test_kinds_are_fixed() -> None:
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     registry.names("metric")
     monkeypatch.setattr(registry, "_things", {k: dict(v) for k, v in registry._things.items()})
+    monkeypatch.setattr(registry, "_question_keys", dict(registry._question_keys))
     monkeypatch.setattr(registry, "_plugins", {})
     monkeypatch.setattr(registry, "_loaded", {"builtins": True, "plugins": False})
     monkeypatch.setenv("OMBUD_PLUGINS", "")
+
+
+@pytest.mark.usefixtures("clean")
+def test_a_question_keeps_its_keys_under_the_name_of_its_plugin() -> None:
+    assert registry.question_keys("exposure") == ("share-gap",)
+    registry._plugins["mypack"] = registry.Plugin("mypack", "mypack", "mypack")
+    with registry._registering_for("mypack"):
+        registry.question("mine", "a/", "b")(lambda: None)
+        registry.question("always")(lambda: None)
+    assert registry.question_keys("mypack/mine") == ("a/", "b")
+    assert registry.question_keys("mypack/always") == ()
 
 
 @pytest.mark.usefixtures("clean")

@@ -50,6 +50,7 @@ class Plugin:
 
 
 _things: dict[str, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
+_question_keys: dict[str, tuple[str, ...]] = {}
 _plugins: dict[str, Plugin] = {}
 _loaded = {"builtins": False, "plugins": False}
 _prefix: list[str] = []
@@ -69,7 +70,7 @@ def register(kind: str, name: str) -> Callable[[Factory], Factory]:
         raise RegistryError(f"kind {kind!r} is not one of {', '.join(KINDS)}")
 
     def decorate(factory: Factory) -> Factory:
-        full = f"{_prefix[-1]}/{name}" if _prefix else name
+        full = _full_name(name)
         known = _things[kind].get(full)
         if known is not None and known.__qualname__ != factory.__qualname__:
             raise RegistryError(
@@ -84,6 +85,10 @@ def register(kind: str, name: str) -> Callable[[Factory], Factory]:
         return factory
 
     return decorate
+
+
+def _full_name(name: str) -> str:
+    return f"{_prefix[-1]}/{name}" if _prefix else name
 
 
 def analysis(name: str) -> Callable[[Factory], Factory]:
@@ -144,10 +149,16 @@ def question(name: str, *keys: str) -> Callable[[Factory], Factory]:
     """
 
     def decorate(factory: Factory) -> Factory:
-        setattr(factory, "keys", keys)  # noqa: B010 - any function may be registered
-        return register("question", name)(factory)
+        registered = register("question", name)(factory)
+        _question_keys[_full_name(name)] = keys
+        return registered
 
     return decorate
+
+
+def question_keys(name: str) -> tuple[str, ...]:
+    """Return how the keys of a question's estimates begin; none if every report asks it."""
+    return _question_keys.get(name, ())
 
 
 def verdict(name: str) -> Callable[[Factory], Factory]:
@@ -332,11 +343,22 @@ def arguments(kind: str, name: str) -> tuple[Argument, ...]:
             continue
         needed = one.default is Parameter.empty
         kind_of = "any" if one.annotation is Parameter.empty else _type_text(one.annotation)
-        default = "" if needed else f"{getattr(one.default, 'value', one.default)!r:.80}"
-        if "factory" in default:
-            default = "made anew"
+        default = "" if needed else _default_text(factory, one)
         result.append(Argument(one.name, kind_of, needed, default))
     return tuple(result)
+
+
+def _default_text(factory: Callable[..., Any], argument: Parameter) -> str:
+    value = getattr(argument.default, "value", argument.default)
+    known: Mapping[str, Any] = getattr(factory, "model_fields", {})
+    if is_dataclass(factory):
+        known = {one.name: one for one in fields(factory)}
+    make = known[argument.name].default_factory if argument.name in known else None
+    if callable(make):
+        value = make()
+        if is_dataclass(value):  # settings of their own, too many to print
+            return f"{type(value).__name__}()"
+    return f"{value!r:.80}"
 
 
 def _type_text(annotation: Any) -> str:

@@ -446,12 +446,15 @@ def test_no_covers_every_item_as_in_memory(tmp_path: Path):
     found = {}
     for engine in ({"type": "memory"}, {"type": "spark", "master": "local[1]"}):
         content = {
-            "data": {"interactions": "history.parquet", "labels": "labels.parquet"},
+            "data": {
+                "interactions": "history.parquet",
+                "labels": "labels.parquet",
+                "unlabeled": "no",
+            },
             "systems": {"s": {"type": "recorded", "path": "lists.parquet"}},
             "metrics": [{"name": "share-gap", "k": 10}],
             "engine": engine,
         }
-        content["data"]["unlabeled"] = "no"  # type: ignore[index]
         plan = Plan.from_dict(content).relative_to(tmp_path)
         (one,) = Audit.from_plan(plan).run().select(label="violence", kind="level")
         found[engine["type"]] = (one.value, one.n)

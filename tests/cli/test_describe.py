@@ -116,6 +116,16 @@ def test_arguments_are_shown_with_defaults() -> None:
     assert "Example plan" in described("share-gap")
 
 
+def test_arguments_of_base_classes_are_documented_once() -> None:
+    for name in ("anthropic", "llama-guard"):
+        text = described(name)
+        for argument in ("base_url", "edition", "max_bytes", "prompt", "temperature"):
+            assert text.count(f"\n{argument}\n    ") == 1, (name, argument)
+    assert "run: RunSettings, default RunSettings()" in text
+    assert "services: collections.abc.Mapping" in described("counterfactual")
+    assert "factory" not in described("counterfactual")
+
+
 def test_a_wrong_name_gets_a_suggestion() -> None:
     result = CliRunner().invoke(app, ["describe", "share-gpa"])
     assert result.exit_code == 2

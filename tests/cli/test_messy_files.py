@@ -270,6 +270,8 @@ REFUSED: list[tuple[str, Callable[[], Files], list[str], str]] = [
      ["--threshold", "0.5", "--yes"], "flags every text"),
     ("words that no column is read by", lambda: {"texts.csv": texts(), "dec.csv": flags()},
      ["--yes-values", "0"], "--read texts.yes=0"),
+    ("a setting that is neither true nor false", lambda: {
+        "texts.csv": texts(), "dec.csv": flags()}, ["--read", "texts.votes=yes"], "votes is 'yes'"),
 ]  # fmt: skip
 
 
@@ -338,6 +340,26 @@ def test_what_could_be_read_in_two_ways_is_asked(
     assert done.exit_code == 2, done.output
     assert words in done.output
     assert not (tmp_path / "audit").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "from which score on is a text flagged?"),
+        (["--threshold", "200"], "the threshold 200 flags no text"),
+        (["--threshold", "50", "--yes-values", "x"], "--yes-values x was not used"),
+    ],
+)
+def test_a_first_plan_does_not_guess_which_texts_are_flagged(
+    options: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "texts.csv").write_text(texts())
+    scores = table([["id", "score"], *([n, 100 * SCORES[n]] for n, _, _ in TEXTS)])
+    (tmp_path / "scores.csv").write_text(scores)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["init", "texts.csv", "scores.csv", *options])
+    assert done.exit_code == 2 and words in done.output, done.output
+    assert not (tmp_path / "plan.toml").exists()
 
 
 def test_without_a_terminal_all_questions_come_at_once(

@@ -598,7 +598,7 @@ def probes(folder: Path) -> Iterator[Found]:
     ]
     table = probes.ReachTable.from_reaches(reaches, system="EASE", policy="frozen", budget=1, k=5)
     numbers = probes.reach_summary(table, replicates=200)
-    plan = probes.StabilityPlan(n=5, shortlist=2, random=4)
+    plan = probes.StabilityPlan(k=5, shortlist=2, random=4)
     changes = [probes.Jaccard(), probes.Kendall()]
     moved = probes.stability(
         EASE(regularization=5.0), data, data.users.ids[[0, 5, 9, 12]], plan, changes=changes

@@ -190,7 +190,7 @@ ROWS: list[tuple[Deed, tuple[str, ...], str, int]] = [
     (pipe(ROWS_FILE), COMPARE, "no ordinary file", 2),
     (link(ROWS_FILE, "/etc/passwd"), COMPARE, "leads out of the folder", 2),
     (put(ROWS_FILE, "x"), VERIFY, "CHANGED: rows/00/mine.parquet", 1),
-    # what stands behind a finding is left out where it cannot be read
+    # what stands behind a finding is excluded where it cannot be read
     (put(ROWS_FILE, "x"), PAGE, "report.html", 0),
     (pipe(ROWS_FILE), PAGE, "report.html", 0),
     (link(ROWS_FILE, "/etc/passwd"), PAGE, "report.html", 0),

@@ -27,7 +27,6 @@ FOREIGN = {
     "probes/training.py": {"fit", "score"},
     "registry.py": {"model_fields", "options", "value"},
     "report/pdf.py": {"geteuid"},
-    "report/question.py": {"keys"},
     "systems/detectors/transformer.py": {"model_max_length"},
     "systems/moderators/service.py": {"registered_name"},
     "systems/moderators/sklearn_pipeline.py": {"predict_proba"},

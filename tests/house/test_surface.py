@@ -54,7 +54,10 @@ def test_every_registered_metric_is_shown_among_the_metrics() -> None:
     assert "Suppression" in alone <= set(dir(metrics))
 
 
-ONE_MEANING = {"k": "int", "n": "int", "rng": "Generator", "seed": "int", "level": "float"}
+ONE_MEANING = {
+    "k": "int", "n": "int", "rng": "Generator", "seed": "int", "level": "float",
+    "replicates": "int", "permutations": "int",
+}  # fmt: skip
 OTHER_NAMES = {"random_state", "generator", "top_k", "topk", "top_n", "num", "n_boot", "confidence"}
 
 
@@ -72,15 +75,33 @@ def signatures() -> Iterator[tuple[str, inspect.Signature]]:
                         yield where, inspect.signature(one)
 
 
+def options() -> Iterator[tuple[str, str, str]]:
+    """Yield what each registered thing takes: of what, the argument and its type."""
+    from ombud import registry
+
+    for kind in registry.KINDS:
+        for name in registry.names(kind):
+            for one in registry.arguments(kind, name):
+                yield f"{kind} {name}", one.name, one.type
+
+
 def test_an_argument_has_one_name_and_a_name_one_meaning() -> None:
-    wrong = []
-    for where, signature in signatures():
-        for name, given in signature.parameters.items():
-            if name in OTHER_NAMES:
-                wrong.append(f"{where}: {name}")
-            if name in ONE_MEANING and ONE_MEANING[name] not in str(given.annotation):
-                wrong.append(f"{where}: {name} is {given.annotation}")
-    assert not wrong
+    public = [
+        (where, name, str(given.annotation))
+        for where, signature in signatures()
+        for name, given in signature.parameters.items()
+    ]
+    wrong = [
+        f"{where}: {name} is {kind}"
+        for where, name, kind in [*public, *options()]
+        if name in OTHER_NAMES or ONE_MEANING.get(name, "") not in kind
+    ]
+    # Depth is k where something is configured, and n where a system is asked for a list.
+    wrong += [f"{where}: {name}" for where, name, _ in options() if name == "n"]
+    wrong += [f"{w}: {name}" for w, name, _ in public if w.endswith(".recommend") and name == "k"]
+    generators = [(w, name) for w, name, kind in public if kind.startswith("np.random.Generator")]
+    wrong += [f"{where}: {name}" for where, name in generators if name != "rng"]
+    assert not wrong and len(generators) > 2
 
 
 if __name__ == "__main__":

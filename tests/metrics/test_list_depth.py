@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ombud import registry
 from ombud.audits import Audit
 from ombud.audits.plan import StatisticsPlan
 from ombud.data.dataset import Dataset
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
+from ombud.errors import OmbudError
 from ombud.metrics import HistoryShare, LabelShare, Recall
 from ombud.metrics.engine.list_depth import list_depth
 from ombud.systems import RecordedRecommendations
@@ -131,3 +133,14 @@ def test_seen_items_of_any_system_are_counted_beside_the_number():
     assert (five.details["seen_places"], five.details["places"]) == (2 * USERS, 5 * USERS)
     assert (one.details["seen_places"], one.details["places"]) == (USERS, USERS)
     assert "60 of 150 places hold an item of the user's own history" in five.note
+
+
+def test_every_metric_of_lists_refuses_a_depth_below_one() -> None:
+    needed = {"avoid-leak": {"labels": ["violence"]}, "request-leak": {"path": "requests.csv"}}
+    found = []
+    for name in registry.names("metric"):
+        if any(one.name == "k" for one in registry.arguments("metric", name)):
+            found.append(name)
+            with pytest.raises(OmbudError, match=r"k is 0; a list has at least 1 place"):
+                registry.create("metric", name, needed.get(name, {}) | {"k": 0})
+    assert len(found) > 15

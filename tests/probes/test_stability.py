@@ -54,7 +54,7 @@ def brute_force(model: Any, data: Interactions, user: int, budget: int, distance
 )
 def test_single_removals_are_exact_where_the_formula_is(model) -> None:
     data = ratings(users=14, items=12)
-    plan = StabilityPlan(n=4, shortlist=3, random=3)
+    plan = StabilityPlan(k=4, shortlist=3, random=3)
     found = stability(model, data, [0, 5, 9], plan, changes=[Jaccard(), Kendall()])
     for distance in (Jaccard(), Kendall()):
         for user, bracket in zip([0, 5, 9], found.brackets[distance.name], strict=True):
@@ -71,7 +71,7 @@ def test_two_removals_are_bounded_by_brute_force_and_grow_with_the_budget() -> N
     data, model = ratings(users=12, items=12), EASE(regularization=3.0)
     found = {}
     for budget in (1, 2):
-        plan = StabilityPlan(n=3, shortlist=8, random=30, budget=budget)
+        plan = StabilityPlan(k=3, shortlist=8, random=30, budget=budget)
         result = stability(model, data, [0, 4], plan)
         found[budget] = [b.attained for b in result.brackets[Jaccard().name]]
         for user, attained in zip([0, 4], found[budget], strict=True):
@@ -83,7 +83,7 @@ def test_two_removals_are_bounded_by_brute_force_and_grow_with_the_budget() -> N
 
 def test_every_witness_gives_its_distance_when_trained_again() -> None:
     data, model = ratings(), ExplicitALS(factors=3, iterations=10, threads=1)
-    plan = StabilityPlan(n=5, shortlist=2, random=5, passes=None, noise_runs=2)
+    plan = StabilityPlan(k=5, shortlist=2, random=5, passes=None, noise_runs=2)
     result = stability(model, data, [1, 2, 3], plan)
     before = replace(model).fit(data).recommend([1, 2, 3], 5).items
     for t, bracket in enumerate(result.brackets[Jaccard().name]):
@@ -131,7 +131,7 @@ def rated_world() -> tuple[Interactions, int]:
 def test_a_planted_influential_user_is_found_out(model) -> None:
     data, influential = rated_world() if model.needs_ratings else planted_world()
     # The list of 4 holds the 3 unseen items of the group, and what the influential user brings.
-    plan = StabilityPlan(n=4, shortlist=1, random=10, noise_runs=3, passes=6)
+    plan = StabilityPlan(k=4, shortlist=1, random=10, noise_runs=3, passes=6)
     targets = np.arange(6)
     result = stability(model, data, targets, plan)
     best = [b.witness.rows for b in result.brackets[Jaccard().name]]
@@ -155,8 +155,8 @@ def test_a_random_system_without_a_seed_is_refused_or_repeated() -> None:
 
     trainer = FunctionTrainer("dice", lambda interactions, seed: Dice(), seeded=False)
     with pytest.raises(AuditedSystemError, match="trained twice .* give it a seed"):
-        stability(trainer, data, [0, 1], StabilityPlan(n=3, random=2, shortlist=0))
-    plan = StabilityPlan(n=3, random=4, shortlist=0, repeats=60, noise_runs=6)
+        stability(trainer, data, [0, 1], StabilityPlan(k=3, random=2, shortlist=0))
+    plan = StabilityPlan(k=3, random=4, shortlist=0, repeats=60, noise_runs=6)
     result = stability(trainer, data, np.arange(20), plan, changes=[ProbabilityChange()])
     assert not result.deterministic
     assert [floor.kind for floor in result.noise] == ["repeat"]
@@ -171,7 +171,7 @@ def test_a_random_system_without_a_seed_is_refused_or_repeated() -> None:
 
 def test_a_seeded_random_system_does_not_move() -> None:
     data = ratings()
-    result = stability(Random(seed=3), data, [0, 1, 2], StabilityPlan(n=5, random=5, shortlist=1))
+    result = stability(Random(seed=3), data, [0, 1, 2], StabilityPlan(k=5, random=5, shortlist=1))
     assert all(b.attained == 0 for b in result.brackets[Jaccard().name])
     assert result.influence == "overlap of histories"
 
@@ -180,7 +180,7 @@ def test_distributions_and_sampled_lists_of_a_softmax_policy() -> None:
     data = ratings()
     model = ExplicitALS(factors=3, iterations=8, threads=1)
     changes = [ProbabilityChange(beta=3.0), ExpectedChange(Jaccard(), n=5, beta=3.0, draws=20)]
-    plan = StabilityPlan(n=5, random=4, shortlist=1, noise_runs=2)
+    plan = StabilityPlan(k=5, random=4, shortlist=1, noise_runs=2)
     result = stability(model, data, [3, 4, 5], plan, changes=changes)
     for change in changes:
         table = result.distances[change.name]
@@ -197,7 +197,7 @@ def test_all_kinds_and_distances_run_and_are_reported(kind) -> None:
     groups = Grouping.from_values(
         np.arange(40), {"half": np.where(np.arange(40) < 20, "low", "high").astype(object)}
     )
-    plan = StabilityPlan(kind=kind, budget=2, n=5, shortlist=1, random=6, pool=20, noise_runs=2)
+    plan = StabilityPlan(kind=kind, budget=2, k=5, shortlist=1, random=6, pool=20, noise_runs=2)
     result = stability(
         EASE(regularization=5.0), data, [0, 10, 25, 39], plan,
         changes=[RankBiased(), Jaccard(), FirstItem()], groups=groups,
@@ -224,7 +224,7 @@ def test_warm_and_cold_training_agree_on_average() -> None:
     model = ExplicitALS(factors=2, iterations=60, regularization=0.2, solver="cholesky", threads=1)
     tables = {}
     for passes in (None, 15):
-        plan = StabilityPlan(n=5, shortlist=0, random=15, noise_runs=0, passes=passes)
+        plan = StabilityPlan(k=5, shortlist=0, random=15, noise_runs=0, passes=passes)
         result = stability(model, data, np.arange(12), plan, changes=[ProbabilityChange(4.0)])
         tables[passes] = result.distances[ProbabilityChange(4.0).name]
     assert rank_correlation(tables[None].ravel(), tables[15].ravel()) > 0.9
@@ -233,7 +233,7 @@ def test_warm_and_cold_training_agree_on_average() -> None:
 def test_leave_one_out_unfairness_by_hand() -> None:
     data, model = ratings(users=14, items=12), EASE(regularization=3.0)
     users = np.arange(8)
-    plan = StabilityPlan(n=3, shortlist=2, random=3)
+    plan = StabilityPlan(k=3, shortlist=2, random=3)
     result = stability(model, data, users, plan, changes=[FirstItem()])
     found = {e.metric: e for e in stability_estimates(result, replicates=200)}
     share = found["leave-one-out unfairness (retrained)"]
@@ -249,7 +249,7 @@ def test_leave_one_out_unfairness_by_hand() -> None:
 def test_users_without_history_are_counted_and_left_out() -> None:
     data = ratings()
     emptied = swapped(data, OtherUsers(data, "removed").removals()[2])
-    plan = StabilityPlan(n=3, random=2, shortlist=1)
+    plan = StabilityPlan(k=3, random=2, shortlist=1)
     result = stability(EASE(), emptied, [1, 2, 999], plan)
     assert result.targets.tolist() == [1]
     assert sorted(e.count for e in result.exclusions) == [1, 1]
@@ -266,7 +266,7 @@ def test_users_without_history_are_counted_and_left_out() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "n is 0"),
+        ({"k": 0}, "k is 0"),
         ({"shortlist": 0, "random": 0}, "nothing would be tried"),
         ({"passes": 0}, "passes is 0"),
         ({"seeds": ()}, "different numbers"),
@@ -280,7 +280,7 @@ def test_bad_plans(options, message) -> None:
 
 def test_a_model_without_warm_start_is_trained_anew() -> None:
     data = ratings()
-    plan = StabilityPlan(n=3, random=2, shortlist=1, noise_runs=2)
+    plan = StabilityPlan(k=3, random=2, shortlist=1, noise_runs=2)
     result = stability(BPR(factors=3, epochs=3), data, [0, 1, 2], plan)
     assert not result.warm
     assert result.influence == "overlap of histories"
@@ -291,7 +291,7 @@ def test_a_model_without_warm_start_is_trained_anew() -> None:
 def test_seeds_are_used_with_and_without_the_treatment() -> None:
     data = ratings()
     model = ExplicitALS(factors=2, iterations=5, threads=1)
-    plan = StabilityPlan(n=3, shortlist=0, random=3, noise_runs=0, passes=None, seeds=(0, 2))
+    plan = StabilityPlan(k=3, shortlist=0, random=3, noise_runs=0, passes=None, seeds=(0, 2))
     result = stability(model, data, [0, 1], plan)
     wanted = []
     for seed in (0, 2):
@@ -306,7 +306,7 @@ def test_seeds_are_used_with_and_without_the_treatment() -> None:
 
 
 def test_stability_is_a_registered_probe() -> None:
-    probe = registry.create("probe", "stability", {"n": 3, "random": 2, "shortlist": 1})
+    probe = registry.create("probe", "stability", {"k": 3, "random": 2, "shortlist": 1})
     result = probe.of(EASE(), ratings(), [0, 1])
     assert result.plan is probe
     assert result.targets.tolist() == [0, 1]

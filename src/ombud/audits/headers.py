@@ -615,9 +615,10 @@ def _meanings(
                 found[meaning] = named[0]
     if "id" in found and any(word in _WEAK for word in _spellings(found.get("item", ""))):
         # A title beside an id is no id.
-        about_texts = {"text", "flagged", "outcome", "score"} & set(found)
-        found.update({"item": found["id"]} if not about_texts else {})
-        found = {k: v for k, v in found.items() if k != "item" or not about_texts}
+        if {"text", "flagged", "outcome", "score"} & set(found):
+            del found["item"]
+        else:
+            found["item"] = found["id"]
     stem = _joined(path.stem)
     for meaning, words in (("user", _PEOPLE), ("item", _THINGS)):
         # users.csv may call the user "id".
@@ -667,8 +668,8 @@ def _profile(values: pl.Series) -> Profile:
     # Several ids in one cell: "1003 1017 1040"; not 1 234 567.
     ids = kept.str.contains(r"^[\[(]?\w*\d\w*([ ,;|]+\w*\d\w*)*[\])]?$").all()
     thousands = kept.str.contains(r"^\d{1,3}([ ,]\d{3})+$").all()
-    several = (kept.str.count_matches(r"[ ,;|]+") > 1).mean()
-    if ids and not thousands and several > 0.5:  # type: ignore[operator]
+    several = (kept.str.count_matches(r"[ ,;|]+") > 1).sum()
+    if ids and not thousands and several > len(kept) / 2:
         return "list"
     if kept.str.contains(r"^[+-]?[\d.,' \u00a0]*\d ?%?$").all():
         return "number"

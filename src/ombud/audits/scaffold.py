@@ -137,7 +137,8 @@ class Start:
         Raises
         ------
         PlanError
-            If one of them is there already: nothing is overwritten.
+            If one of them is there already (nothing is overwritten), or if the scores of a file
+            leave open which texts are flagged.
         """
         paths = (self.folder / "plan.toml", self.folder / "gate.toml")
         for path in paths:
@@ -147,6 +148,9 @@ class Start:
                     "with --folder, or move it away"
                 )
         plan, gate = self.plan(), self.gate()
+        # Any other question has an answer to start from; a threshold out of range has none.
+        if faults := [q for q in self.asked if q.flag.startswith("--threshold") and not q.proposal]:
+            raise PlanError("\n".join(map(str, faults)))
         with noting():
             Audit.from_plan(Plan.from_dict(plan).relative_to(self.folder))  # its faults come now
         heads = [_comment(f"Assumed, please check: {text}") for text in self.assumed]
@@ -165,7 +169,7 @@ class Start:
         self.unused.clear()
         self.asked.clear()
         open_questions = [q for role in self.roles for q in role.questions if not q.proposal]
-        open_questions += _several(self.roles)
+        open_questions += [*_several(self.roles), *_unused_words(self.roles, self.answers)]
         if open_questions:
             raise PlanError("\n".join(map(str, open_questions)))
         by_role = self._by_role()
@@ -566,8 +570,8 @@ def _score_range(role: FileRole) -> tuple[float, float]:
     reading = Reading.from_dict(role.reading, "reading")
     cells = _frame(role, ("score",)).collect()["score"]
     scores = understand(cells, "number", reading).values
-    known = scores.cast(pl.Float64, strict=False).fill_nan(None).drop_nulls()
-    return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)  # type: ignore[arg-type]
+    known = scores.cast(pl.Float64, strict=False).fill_nan(None).drop_nulls().to_numpy()
+    return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
 
 
 def _about(role: FileRole, kept: Mapping[str, str]) -> tuple[Question, ...]:

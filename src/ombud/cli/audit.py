@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
@@ -25,68 +28,60 @@ if TYPE_CHECKING:
     from ombud.audits.headers import Answers, Question
     from ombud.audits.scaffold import Start
 
-AsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--as", help="What a file holds, as in labels=advisories.csv.", metavar="ROLE=FILE"
-    ),
-]
-MapOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--map",
-        help="Which column is meant, as in user=member_no, or labels.item=title_no for one file.",
-        metavar="NAME=COLUMN",
-    ),
-]
-YesValuesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--yes-values", help="Words that mean flagged, or that a label applies: removed,hidden."
-    ),
-]
-UnlabeledOption = Annotated[
-    str | None,
-    typer.Option(
-        "--unlabeled", help="What an item without a row in the labels means: no, or unknown."
-    ),
-]
-ThresholdOption = Annotated[
-    float | None, typer.Option("--threshold", help="The score from which on a text is flagged.")
-]
-ReadOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--read",
-        help="How a file is written, as in interactions.dates=day-first or labels.decimal=,",
-        metavar="ROLE.SETTING=VALUE",
-    ),
-]
-
 
 @dataclass(frozen=True)
-class Said:
-    """The options about files, as they were typed."""
+class FileOptions:
+    """The files, and the options that say what they hold, as they were typed."""
 
-    files: list[str] | None = None
-    roles: list[str] | None = None
-    maps: list[str] | None = None
-    yes_values: str | None = None
-    unlabeled: str | None = None
-    threshold: float | None = None
-    reads: list[str] | None = None
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Tables (Parquet, CSV, TSV, JSONL), or ROLE=FILE; default, those of the folder.",
+            metavar="FILES",
+        ),
+    ] = None
+    roles: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as", help="What a file holds, as in labels=advisories.csv.", metavar="ROLE=FILE"
+        ),
+    ] = None
+    maps: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            help="Which column is meant, as in user=member_no, or labels.item=title_no for one "
+            "file.",
+            metavar="NAME=COLUMN",
+        ),
+    ] = None
+    yes_values: Annotated[
+        str | None,
+        typer.Option(help="Words that mean flagged, or that a label applies: removed,hidden."),
+    ] = None
+    unlabeled: Annotated[
+        str | None,
+        typer.Option(help="What an item without a row in the labels means: no, or unknown."),
+    ] = None
+    threshold: Annotated[
+        float | None, typer.Option(help="The score from which on a text is flagged.")
+    ] = None
+    reads: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--read",
+            help="How a file is written, as in interactions.dates=day-first or labels.decimal=,",
+            metavar="ROLE.SETTING=VALUE",
+        ),
+    ] = None
 
     def start(self, folder: Path, *, accept: bool) -> Start:
         """Return what the files hold, as far as they and the options tell."""
         from ombud.audits.scaffold import Start
 
-        return Start.from_files(with_roles(self.files, self.roles), folder, self.answers(accept))
+        return Start.from_files(_with_roles(self.files, self.roles), folder, _answers(self, accept))
 
-    def answers(self, accept: bool) -> Answers:
-        """Return what the options say."""
-        return _answers(self, accept)
-
-    def with_answer(self, question: Question) -> Said:
+    def with_answer(self, question: Question) -> FileOptions:
         """Return the options with what a person types."""
         flag, _, rest = question.flag.partition(" ")
         name, _, given = rest.partition(" ")[0].partition("=")
@@ -114,14 +109,14 @@ class Said:
         return replace(self, reads=[*(self.reads or ()), f"{name}={typed}"])
 
 
-def _answers(said: Said, accept: bool) -> Answers:
+def _answers(options: FileOptions, accept: bool) -> Answers:
     from ombud.audits.headers import ROLES, Answers
 
-    if said.unlabeled not in {None, "no", "unknown"}:
-        raise PlanError(f"--unlabeled {said.unlabeled}: expected no or unknown")
-    columns = dict(_pair(one, "--map NAME=COLUMN") for one in said.maps or ())
+    if options.unlabeled not in {None, "no", "unknown"}:
+        raise PlanError(f"--unlabeled {options.unlabeled}: expected no or unknown")
+    columns = dict(_pair(one, "--map NAME=COLUMN") for one in options.maps or ())
     reading: dict[str, dict[str, Any]] = {}
-    for one in said.reads or ():
+    for one in options.reads or ():
         place, value = _pair(one, "--read ROLE.SETTING=VALUE")
         role, dot, setting = place.partition(".")
         role = role.replace("-", "_")
@@ -134,11 +129,11 @@ def _answers(said: Said, accept: bool) -> Answers:
         elif setting == "first_rank" and value.isdigit():
             made = int(value)
         elif setting in {"votes", "fold", "numbered"}:
-            made = value == "true"
+            made = {"true": True, "false": False}.get(value, value)  # the plan refuses other words
         reading.setdefault(role, {})[setting] = made
-    words = tuple(word.strip() for word in (said.yes_values or "").split(",") if word.strip())
-    unlabeled: Any = said.unlabeled
-    return Answers(columns, words, reading, unlabeled, said.threshold, accept)
+    words = tuple(word.strip() for word in (options.yes_values or "").split(",") if word.strip())
+    unlabeled: Any = options.unlabeled
+    return Answers(columns, words, reading, unlabeled, options.threshold, accept)
 
 
 def _pair(text: str, form: str) -> tuple[str, str]:
@@ -148,7 +143,7 @@ def _pair(text: str, form: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def with_roles(files: list[str] | None, roles: list[str] | None) -> list[str]:
+def _with_roles(files: list[str] | None, roles: list[str] | None) -> list[str]:
     """Return the files with what ``--as`` says of them."""
     pairs = [_pair(one, "--as ROLE=FILE") for one in roles or ()]
     named = {path: role for role, path in pairs}
@@ -159,6 +154,29 @@ def with_roles(files: list[str] | None, roles: list[str] | None) -> list[str]:
         made.append(f"{said}={file}" if said else file)
     known = {Path(one.partition("=")[2] or one).name for one in made}
     return [*made, *(f"{r}={p}" for p, r in named.items() if Path(p).name not in known)]
+
+
+def takes_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the first parameter of a command, its `FileOptions`, by one parameter per field."""
+    hints = get_type_hints(FileOptions, include_extras=True)
+    taken = {
+        one.name: Parameter(
+            one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name]
+        )
+        for one in fields(FileOptions)
+    }
+    _, *others = signature(command, eval_str=True).parameters.values()
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        options = FileOptions(**{name: given.pop(name) for name in taken})
+        command(options, **given)
+
+    # Typer reads the signature, and then each annotation by its name.
+    every = [*taken.values(), *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in others)]
+    cast(Any, run).__signature__ = Signature(every)
+    run.__annotations__ = {one.name: one.annotation for one in every}
+    return run
 
 
 def print_start(start: Start) -> None:
@@ -175,17 +193,9 @@ def print_start(start: Start) -> None:
 
 
 @reports_errors
+@takes_files
 def audit(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(help="Your tables, or ROLE=FILE.", metavar="FILES..."),
-    ] = None,
-    roles: AsOption = None,
-    maps: MapOption = None,
-    yes_values: YesValuesOption = None,
-    unlabeled: UnlabeledOption = None,
-    threshold: ThresholdOption = None,
-    reads: ReadOption = None,
+    options: FileOptions,
     accept: Annotated[
         bool, typer.Option("--yes", "-y", help="Accept all proposals, and print them.")
     ] = False,
@@ -210,16 +220,15 @@ def audit(
     """
     from ombud.audits import Audit, Plan
 
-    said = Said(files, roles, maps, yes_values, unlabeled, threshold, reads)
-    named = bool(files or roles)
-    start = said.start(output if not named and output.is_dir() else Path(), accept=accept)
+    named = bool(options.files or options.roles)
+    start = options.start(output if not named and output.is_dir() else Path(), accept=accept)
     while questions := start.questions():
         if not (sys.stdin.isatty() and sys.stdout.isatty()) or not _ask(questions[0]):
             count = "1 open question" if len(questions) == 1 else f"{len(questions)} open questions"
             listed = "\n".join(f"  - {question}" for question in questions)
             raise PlanError(f"{count}; nothing was written\n{listed}")
-        said = said.with_answer(questions[0])
-        start = said.start(Path(), accept=accept)
+        options = options.with_answer(questions[0])
+        start = options.start(Path(), accept=accept)
     start.folder = output
     plan, _ = start.write()
     if not (quiet or as_json):

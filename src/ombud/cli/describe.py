@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
+from inspect import cleandoc, getdoc
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +13,9 @@ from ombud import registry
 from ombud.cli.console import JsonOption, print_json, reports_errors, say
 from ombud.errors import OmbudError, RegistryError
 
+_PARAMETERS = re.compile(
+    r"^Parameters\n-{3,}\n(.*?)(?=\n\n[A-Z][\w ]*\n-{3,}$|\Z)", re.MULTILINE | re.DOTALL
+)
 _KINDS = ("recommender", "moderator", "metric", "analysis", "preset", "source", "world")
 _DATA = """[data]
 interactions = "interactions.parquet"
@@ -76,15 +82,38 @@ def describe(
 
 def described(kind: str, name: str) -> dict[str, Any]:
     """Return the text, the arguments and an example plan of what is registered under a name."""
-    from inspect import getdoc
-
+    arguments = registry.arguments(kind, name)
     return {
         "kind": kind,
         "name": name,
-        "text": getdoc(registry.get(kind, name)) or "",
-        "arguments": [vars(one) for one in registry.arguments(kind, name)],
+        "text": _with_inherited(registry.get(kind, name), {one.name for one in arguments}),
+        "arguments": [vars(one) for one in arguments],
         "example": _example(kind, name),
     }
+
+
+def _with_inherited(factory: Callable[..., Any], arguments: set[str]) -> str:
+    """Return the documentation, with what base classes say of arguments it does not describe."""
+    text = getdoc(factory) or ""
+    bases = factory.__mro__[1:] if isinstance(factory, type) else ()
+    unsaid = arguments - {name for names, _ in _parameters(text) for name in names}
+    more = ""
+    for base in bases:
+        for names, entry in _parameters(cleandoc(base.__doc__ or "")):
+            if unsaid.issuperset(names):
+                unsaid.difference_update(names)
+                more += f"\n{entry}"
+    found = _PARAMETERS.search(text)
+    if found is None:
+        return f"{text}\n\nParameters\n----------{more}" if more else text
+    return text[: found.end()] + more + text[found.end() :]
+
+
+def _parameters(docstring: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the names and the text of each entry under *Parameters*."""
+    if found := _PARAMETERS.search(docstring):
+        for entry in re.findall(r"^\S.*(?:\n(?:[ \t].*)?)*$", found[1], re.MULTILINE):
+            yield entry.split("\n")[0].split(", "), entry.rstrip()
 
 
 def _taxonomy(name: str) -> dict[str, Any]:

@@ -7,34 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ombud.cli.audit import (
-    AsOption,
-    MapOption,
-    ReadOption,
-    Said,
-    ThresholdOption,
-    UnlabeledOption,
-    YesValuesOption,
-    print_start,
-)
+from ombud.cli.audit import FileOptions, print_start, takes_files
 from ombud.cli.console import JsonOption, print_json, reports_errors, say
 
 
 @reports_errors
+@takes_files
 def init(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Tables (Parquet, CSV, TSV, JSONL), or ROLE=FILE; default, those of the folder.",
-            metavar="[FILES]...",
-        ),
-    ] = None,
-    roles: AsOption = None,
-    maps: MapOption = None,
-    yes_values: YesValuesOption = None,
-    unlabeled: UnlabeledOption = None,
-    threshold: ThresholdOption = None,
-    reads: ReadOption = None,
+    options: FileOptions,
     folder: Annotated[
         Path, typer.Option("--folder", "-o", help="Where to write plan.toml and gate.toml.")
     ] = Path("."),
@@ -51,8 +31,7 @@ def init(
       ombud init ratings.csv labels.csv recommendations.csv
       ombud init interactions=clicks.csv tags.csv --folder audit
     """
-    said = Said(files, roles, maps, yes_values, unlabeled, threshold, reads)
-    start = said.start(folder, accept=True)
+    start = options.start(folder, accept=True)
     plan, gate = start.write()
     if as_json:
         told = {

@@ -14,7 +14,7 @@ from ombud.data.exclusions import Exclusion
 
 @dataclass(frozen=True, slots=True)
 class CorePass:
-    """What one pass left out."""
+    """What one pass excluded."""
 
     # How many of each fell below the minimum.
     users: int
@@ -24,7 +24,7 @@ class CorePass:
 
 @dataclass(frozen=True, eq=False)
 class KCore:
-    """Which users and items stay, and what each pass left out."""
+    """Which users and items stay, and what each pass excluded."""
 
     # Whether each row and column of the matrix stays.
     users: NDArray[np.bool_]
@@ -32,7 +32,7 @@ class KCore:
     passes: tuple[CorePass, ...]  # One entry for each pass that was made and left something out
     complete: bool  # Whether the fixed point was reached: a further pass would leave nothing out
     minimum: int  # How many interactions each user and item had to have
-    # Items left out in the first pass because they were not permitted, and their interactions.
+    # Items excluded in the first pass because they were not permitted, and their interactions.
     outside_items: int = 0
     outside_interactions: int = 0
 

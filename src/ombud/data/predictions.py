@@ -25,7 +25,7 @@ class Predictions:
     items: NDArray[Any]
     predicted: NDArray[np.float32]  # What the system predicts; NaN where it has no prediction
     actual: NDArray[np.float32]  # The rating that was held out
-    exclusions: tuple[Exclusion, ...] = field(default=())  # What was left out on the way
+    exclusions: tuple[Exclusion, ...] = field(default=())  # What was excluded on the way
 
     def __post_init__(self) -> None:
         sizes = {len(self.users), len(self.items), len(self.predicted), len(self.actual)}

@@ -69,7 +69,7 @@ Key = tuple[bytes, int]
 def hash_of(*parts: str | bytes) -> bytes:
     """Return the 16-byte hash by which a question is known in the store.
 
-    Several parts are told from others that read the same when joined.
+    Several parts differ from others that read the same when joined.
     """
     digest = blake2b(digest_size=16)
     for part in parts:

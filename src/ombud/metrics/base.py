@@ -32,7 +32,7 @@ from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
 from ombud.data.recommendations import Recommendations
-from ombud.errors import ResultError
+from ombud.errors import PlanError, ResultError
 from ombud.metrics.engine.comparisons import Comparisons, Needs
 from ombud.metrics.engine.label_uncertainty import LabelDraws
 from ombud.stats.estimate import Estimate, TippingPoint
@@ -48,7 +48,7 @@ class Notes(NamedTuple):
     by_label: Mapping[str, str] = MappingProxyType({})
     # For each label (or ``""`` for all) the same as plain values by name.
     details: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-    # What was left out, where the words hold counts: each has a key, and is not added up over
+    # What was excluded, where the words hold counts: each has a key, and is not added up over
     # blocks by its words.
     exclusions: tuple[Exclusion, ...] = ()
 
@@ -296,6 +296,22 @@ class Metric(ABC):
         """
         del tallies, labels
         return Notes()
+
+
+class ListMetric(Metric):
+    """A metric of the first `k` positions of recommendation lists."""
+
+    k: int
+    of: ClassVar[Literal["recommender"]] = "recommender"
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise PlanError(f"k is {self.k}; a list has at least 1 place")
+
+    @property
+    def depth(self) -> int:
+        """How many positions of a list are read."""
+        return self.k
 
 
 class _Registered(Protocol):

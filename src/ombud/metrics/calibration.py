@@ -15,7 +15,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Outputs, Rows
+from ombud.metrics.base import ListMetric, Outputs, Rows
 from ombud.metrics.history import History, Weighting, history_matrix, places
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean
@@ -58,7 +58,7 @@ def divergence(target: Floats, found: Floats, alpha: float = 0.01) -> Floats:
 
 @metric("miscalibration")
 @dataclass(frozen=True)
-class Miscalibration(Metric):
+class Miscalibration(ListMetric):
     r"""How far the mix of labels in a list is from the mix in the user's own history.
 
     With :math:`p(w | u)` the mix of the history and :math:`q(w | u)` that of the first k places,
@@ -104,7 +104,6 @@ class Miscalibration(Metric):
     alpha: float = 0.01
 
     registered_name: ClassVar[str]
-    of: ClassVar[Literal["recommender"]] = "recommender"
     null: ClassVar[float | None] = None
     contrast: ClassVar[Literal["difference"]] = "difference"
     statistic: ClassVar[Mean] = Mean()
@@ -115,8 +114,7 @@ class Miscalibration(Metric):
         return self.history == "relevant"
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise PlanError(f"k is {self.k}; a list has at least 1 place")
+        super().__post_init__()
         if not 0 < self.alpha < 1:
             raise PlanError(f"alpha is {self.alpha}; it must be between 0 and 1")
 
@@ -127,11 +125,6 @@ class Miscalibration(Metric):
         text += ["labelled items only"] if self.none == "leave-out" else []
         text += ["whole history"] if self.history == "all" else []
         return f"miscalibration@{self.k}" + (f" ({', '.join(text)})" if text else "")
-
-    @property
-    def depth(self) -> int:
-        """How many places of a list are looked at."""
-        return self.k
 
     def block_fault(self, tables: Collection[str]) -> str:
         """Return nothing: a user's row depends on that user alone."""

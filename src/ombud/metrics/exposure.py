@@ -17,32 +17,22 @@ from ombud.metrics.accuracy.lists import (
     ListStatistic,
     list_columns,
 )
-from ombud.metrics.base import Metric, Outputs, Rows
+from ombud.metrics.base import ListMetric, Outputs, Rows
 from ombud.metrics.engine.comparisons import Comparisons
 from ombud.registry import metric
 
 
 @dataclass(frozen=True)
-class _Exposure(Metric):
+class _Exposure(ListMetric):
     """What the metrics of all lists together have in common."""
 
     k: int = 10
 
     registered_name: ClassVar[str]
     by_item: ClassVar[Literal["catalogue"]] = "catalogue"
-    of: ClassVar[Literal["recommender"]] = "recommender"
     reads: ClassVar[Literal["outputs"]] = "outputs"
     null: ClassVar[float | None] = None
     contrast: ClassVar[Literal["difference"]] = "difference"
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise PlanError(f"k is {self.k}; a list has at least 1 place")
-
-    @property
-    def depth(self) -> int:
-        """How many places of a list are looked at."""
-        return self.k
 
     @property
     def comparisons(self) -> Comparisons:

@@ -17,7 +17,7 @@ from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Notes, Outputs, Rows
+from ombud.metrics.base import ListMetric, Notes, Outputs, Rows
 from ombud.metrics.denominators import (
     DECLARED,
     coverage_of,
@@ -98,22 +98,17 @@ def label_share(
 
 
 @dataclass(frozen=True)
-class _Share(Metric):
+class _Share(ListMetric):
     """What the three share metrics have in common."""
 
     k: int = 10
     unknown: Unknown = "exclude"
 
     registered_name: ClassVar[str]
-    of: ClassVar[Literal["recommender"]] = "recommender"
     null: ClassVar[float | None] = None
     contrast: ClassVar[Literal["difference"]] = "difference"
     statistic: ClassVar[Mean] = Mean()
     shallow_lists: ClassVar[Literal["said", "unread"]] = "said"
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise PlanError(f"k is {self.k}; a list has at least 1 place")
 
     def block_fault(self, tables: Collection[str]) -> str:
         """Return nothing: a user's row depends on that user alone."""
@@ -133,11 +128,6 @@ class _Share(Metric):
     @property
     def _how(self) -> str:
         return "" if self.unknown == "exclude" else f", unknown as {self.unknown}"
-
-    @property
-    def depth(self) -> int:
-        """How many places of a list are looked at."""
-        return self.k
 
 
 @metric("label-share")

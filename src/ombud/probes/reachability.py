@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,20 +52,6 @@ class Reach:
     def reachable(self) -> bool | None:
         """Whether a target can be in the list; None when undecided."""
         return self.in_list.reaches(1.0)
-
-    @property
-    def gain(self) -> float | None:
-        """The probability won, at least."""
-        p = self.probability
-        return None if p is None else p.attained - p.today
-
-    @property
-    def log_lift(self) -> float | None:
-        """The logarithm of the probability won, at least; None when it is 0 today."""
-        p = self.probability
-        if p is None or p.today <= 0 or p.attained <= 0:
-            return None
-        return math.log(p.attained) - math.log(p.today)
 
 
 @probe("reachability")

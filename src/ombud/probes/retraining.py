@@ -51,7 +51,7 @@ class StabilityPlan:
         How other users' data may differ: one of `SWAP_KINDS`. Kinds are reported apart.
     budget
         At most so many other users differ.
-    n
+    k
         The length of a list.
     shortlist
         How many treatments with the highest predicted influence on a target are trained for.
@@ -76,7 +76,7 @@ class StabilityPlan:
 
     kind: SwapKind = "removed"
     budget: int = 1
-    n: int = 10
+    k: int = 10
     shortlist: int = 3
     random: int = 20
     pool: int = 500
@@ -90,7 +90,7 @@ class StabilityPlan:
     def __post_init__(self) -> None:
         faults = []
         for name, least in (
-            ("n", 1), ("shortlist", 0), ("random", 0), ("pool", 1), ("noise_runs", 0),
+            ("k", 1), ("shortlist", 0), ("random", 0), ("pool", 1), ("noise_runs", 0),
             ("repeats", 1), ("seed", 0),
         ):  # fmt: skip
             if getattr(self, name) < least:
@@ -151,7 +151,7 @@ class Retraining:
         if self.influence is None:
             return None
         today = [masked(self.influence.today(row), self.data, row) for row in self.rows.tolist()]
-        change = ProbabilityChange(sharpness(np.array(today), self.plan.n))
+        change = ProbabilityChange(sharpness(np.array(today), self.plan.k))
         if change.name not in {asked.name for asked in self.changes}:
             self.changes = [*self.changes, change]
         return change
@@ -163,7 +163,7 @@ class Retraining:
     def _show(self, recommender: Any) -> Shown:
         needs = any(change.needs_scores for change in self.changes)
         return show(
-            recommender, self.data, self.rows, self.plan.n, scores=needs, repeats=self.plan.repeats
+            recommender, self.data, self.rows, self.plan.k, scores=needs, repeats=self.plan.repeats
         )
 
     def _check_repeats(self) -> bool:

@@ -53,7 +53,7 @@ class Objective:
     targets: tuple[int, ...]  # item codes
     k: int  # length of the list; the margin is over the k-th best of the other items
     beta: float | None = None  # None for the margin
-    exclude_seen: bool = True  # whether items of the history are left out
+    exclude_seen: bool = True  # whether items of the history are excluded
 
     def masked(self, scores: NDArray[Any], histories: Sequence[History]) -> NDArray[np.float64]:
         """Return scores with -inf for what cannot be listed."""

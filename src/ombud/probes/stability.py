@@ -76,7 +76,7 @@ class StabilityResult:
     members: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
     # Swaps x groups: random treatments that touch only users of the group.
     swap_groups: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
-    exclusions: tuple[Exclusion, ...] = ()  # targets that were left out
+    exclusions: tuple[Exclusion, ...] = ()  # targets that were excluded
     policy: Policy = "retrained"
 
 
@@ -310,7 +310,7 @@ def predicted_influence(
     rows, change = retraining.rows.tolist(), retraining.score_change
     assert change is not None
     return predict(
-        influence, retraining.data, rows, swaps, n=retraining.plan.n, lists=lists,
+        influence, retraining.data, rows, swaps, n=retraining.plan.k, lists=lists,
         beta=change.beta, progress=progress,
     )  # fmt: skip
 

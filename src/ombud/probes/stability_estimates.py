@@ -96,13 +96,13 @@ class _Numbers:
             "policy": result.policy,
             "treatment": plan.kind,
             "budget": plan.budget,
-            "n": plan.n,
+            "n": plan.k,
             "passes": plan.passes if result.warm else None,
             "influence": result.influence,
         }
 
     def _named(self, what: str, change: str) -> str:
-        return f"{what} ({self.treatment}): {change}@{self.result.plan.n}"
+        return f"{what} ({self.treatment}): {change}@{self.result.plan.k}"
 
     def _about(self, key: str, change: str, **details: Any) -> dict[str, Any]:
         return {

@@ -19,7 +19,7 @@ from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
 from ombud.data.recommendations import Recommendations
 from ombud.errors import DataError, PlanError
-from ombud.metrics.base import Metric, Outputs, Rows
+from ombud.metrics.base import ListMetric, Outputs, Rows
 from ombud.metrics.engine.estimate import estimate_metric
 from ombud.registry import analysis, metric, question
 from ombud.report.context import Context, Select
@@ -53,7 +53,7 @@ def pairs_of(
     -------
     `user`, `label`, `delay` (seconds from the request to the place; negative before it), `leak`
     and `unknown` (whether the item is known to carry the label, and whether that is not known).
-    Places after a request was taken back are left out; so are those before it that fall under an
+    Places after a request was taken back are excluded; so are those before it that fall under an
     earlier request of the same user and label.
 
     Raises
@@ -145,7 +145,7 @@ def rows_of(pairs: pl.DataFrame, names: tuple[str, ...], *, as_yes: bool = False
 
 @metric("request-leak")
 @dataclass(frozen=True)
-class HideRequestLeak(Metric):
+class HideRequestLeak(ListMetric):
     r"""Share of list places that are known to carry a label the user had asked not to see.
 
     .. math:: \frac{\sum_{(u, w)} |\{i \in L_u^k : w \in i\}|}{\sum_{(u, w)} |L_u^k|}
@@ -176,7 +176,6 @@ class HideRequestLeak(Metric):
     older_than: float = 0.0
 
     registered_name: ClassVar[str]
-    of: ClassVar[Literal["recommender"]] = "recommender"
     null: ClassVar[float | None] = None
     statistic: ClassVar[RatioOfSums] = RatioOfSums()
     shallow_lists: ClassVar[Literal["said"]] = "said"
@@ -184,10 +183,9 @@ class HideRequestLeak(Metric):
     def __post_init__(self) -> None:
         if self.path is None:
             raise PlanError("request-leak needs a path to a file with user, label and time")
-        if self.k < 1 or self.older_than < 0:
-            raise PlanError(
-                f"k is {self.k} and older_than {self.older_than}; at least 1 and 0 are expected"
-            )
+        super().__post_init__()
+        if self.older_than < 0:
+            raise PlanError(f"older_than is {self.older_than}; it must be at least 0")
         self._moment()
 
     @property
@@ -196,11 +194,6 @@ class HideRequestLeak(Metric):
         told = [f"at {self.at}"] if self.at else []
         told += [f"requests at least {self.older_than:g} days old"] if self.older_than else []
         return f"request leak@{self.k}" + (f" ({', '.join(told)})" if told else "")
-
-    @property
-    def depth(self) -> int:
-        """How many places of a list are looked at."""
-        return self.k
 
     def _moment(self) -> float | None:
         if not self.at:

@@ -155,7 +155,7 @@ def questions(context: Context) -> Sequence[Question]:
         factory()
         for name, factory in factories.items()
         if name == preset
-        or not (keys := getattr(factory, "keys", ()))
+        or not (keys := registry.question_keys(name))
         or any(key.startswith(keys) for key in present)
     ]
     return [question for question in made if question.holds(context)]

@@ -269,7 +269,7 @@ def cohen_kappa(
     r"""Return Cohen's kappa of two raters, :math:`(p_o - p_e) / (1 - p_e)`.
 
     With ``"linear"`` or ``"quadratic"`` weights near misses count in part, by distance between
-    positions of the sorted (or given) categories. Units without both ratings are left out. NaN
+    positions of the sorted (or given) categories. Units without both ratings are excluded. NaN
     without units, or when chance agreement is complete. Like alpha it depends on how common the
     categories are.
 

@@ -81,7 +81,7 @@ class Documents:
     """A batch of documents."""
 
     # Columns `text`, `url`, `date`, `language`, `id`; strings, all but text may be missing. The
-    # column `row` says where each stands in its file, from 1, what was left out counted (but for
+    # column `row` says where each stands in its file, from 1, what was excluded counted (but for
     # CSV rows with another number of fields, and records of archives).
     frame: pl.DataFrame
     bytes_read: int  # bytes of the file (as it lies on disk) read so far, for progress

@@ -26,7 +26,6 @@ from ombud.text.matching import TermMatcher
 from ombud.text.reservoir import Reservoir, water_fill
 
 _Ints = NDArray[np.int64]
-_U64 = NDArray[np.uint64]
 _EVERYWHERE = "everywhere"
 _CONTROL = "control"
 _HOST = r"^(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://)?(?:[^/?#@]*@)?([^/?#:]+)"
@@ -40,7 +39,7 @@ class Sourcing:
     # The share of them that must hold no term of the dictionary: only these show what the
     # dictionary misses.
     control: float = 0.1
-    # Characters of a paragraph; others are left out and counted.
+    # Characters of a paragraph; others are excluded and counted.
     shortest: int = 40
     longest: int = 5_000
     # Similarity from which two paragraphs count as one; None for exact repetitions alone.
@@ -80,7 +79,7 @@ class Sourced:
     # strongest term is of that cell), `mentioned` (paragraphs with any such term), `distinct` (of
     # those found, repetitions once; estimated where there are many), `sampled`.
     table: pl.DataFrame
-    exclusions: tuple[Exclusion, ...]  # what was left out, and why
+    exclusions: tuple[Exclusion, ...]  # what was excluded, and why
     damaged: dict[str, str]  # files that could not be read to their end, with the reason
     facts: dict[str, Any]  # counts of the whole run
 

@@ -27,7 +27,7 @@ Answers = Mapping[str, SystemOutputs]
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is audited, as hashes: only the same run goes on where it was stopped."""
+    """What is audited, as hashes: a stopped run resumes only if they are equal."""
 
     data: str  # of the content of all tables
     files: Mapping[str, str]  # of each file that the plan names, by the place that names it
@@ -45,7 +45,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: where it is stored, who is told, and what was answered before."""
+    """One run: where it is stored, who is notified, and earlier answers."""
 
     store: RunFolder | None  # where each step is stored; None for a run in memory
     progress: Progress  # called with (done, total, note)

@@ -247,7 +247,7 @@ class BlockTotals:
     """What is known of some blocks."""
 
     sums: list[BlockSums]  # what each metric has measured
-    left_out: LeftOut = field(default_factory=LeftOut)  # what was left out of the tables
+    left_out: LeftOut = field(default_factory=LeftOut)  # what was excluded of the tables
     # How many users, interactions and so on there were.
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTS, 0))
     # By system: lists of users without a history, all lists, and 0; or ids of decisions that are of
@@ -458,7 +458,7 @@ class TextBlockAudit(BlockAudit):
         return said
 
     def exclusions(self, totals: BlockTotals) -> tuple[Exclusion, ...]:
-        """Return what was left out of the data, in the words of an audit in memory.
+        """Return what was excluded of the data, in the words of an audit in memory.
 
         Raises
         ------

@@ -515,8 +515,7 @@ class ExecutorWatch:
     first executor has come, a queue may take its time: that is said and waited for.
     Only this thread's jobs are cancelled, not others of a session that was given.
 
-    A session that runs in the driver alone is not looked at. `progress` is told that the audit
-    waits.
+    A session that runs in the driver alone is not watched. `progress` reports that the audit waits.
     """
 
     def __init__(self, session: Any, progress: Progress) -> None:

@@ -24,7 +24,7 @@ from ombud.files import remove_leftovers, write_folder
 
 @dataclass(frozen=True)
 class Filter:
-    """How a builder leaves out users and items with few interactions."""
+    """How a builder excludes users and items with few interactions."""
 
     minimum: int = 3  # How many interactions each user and each item must have
     # How many passes to make; None goes to the fixed point, 3 is what the published code does.
@@ -75,7 +75,7 @@ def filtered_interactions(
 
     `matrix` is users x items, as `history_matrix` returns it. `outside` says in words why items are
     not permitted; `rating_scale` is None when the entries are not ratings; `merged` is what was
-    left out before. `rng` is for tests: by default nobody can repeat the order of the users.
+    excluded before. `rng` is for tests: by default nobody can repeat the order of the users.
     """
     core = k_core(matrix, asked.minimum, passes=asked.passes, permitted=permitted)
     if not core.users.any() or not core.items.any():

@@ -25,14 +25,14 @@ _MOST_VOTES = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Votes on items x labels, dense, with what was left out."""
+    """Votes on items x labels, dense, with what was excluded."""
 
     items: NDArray[np.int64]  # Sorted ids of the items that were looked up, with votes or without
     names: tuple[str, ...]  # Ids of the labels, in the order of the taxonomy
     # Vote counts, items x labels.
     yes: NDArray[np.int32]
     no: NDArray[np.int32]
-    exclusions: tuple[Exclusion, ...] = ()  # What was left out
+    exclusions: tuple[Exclusion, ...] = ()  # What was excluded
 
 
 def _taxonomy() -> Taxonomy:

@@ -19,7 +19,7 @@ class KeywordMapping:
     name: str  # The name of the mapping, or its file
     taxonomy: str  # The taxonomy of the warnings, ``name@version``
     pairs: tuple[tuple[str, str], ...] = field(repr=False)  # Keyword and id of the warning
-    exclusions: tuple[Exclusion, ...] = ()  # What was left out while reading
+    exclusions: tuple[Exclusion, ...] = ()  # What was excluded while reading
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def text_dataset(
 
     The table has ``text`` and ``label`` (None is unknown), and optionally ``id``, ``cluster``,
     ``family``; `family` is that of all texts when the table does not say. `files` are hashed for
-    the card, `exclusions` are what was left out before, `groups` are those that the data set itself
+    the card, `exclusions` are what was excluded before, `groups` are those that the data set itself
     states, and `card` has further fields of the card.
     """
     dropped = list(exclusions)

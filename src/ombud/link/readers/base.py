@@ -81,7 +81,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class ReaderOptions:
-    """What readers are told."""
+    """The options of a reader."""
 
     attribute: str = "gender"  # the attribute of creators that is asked for
     # Where MARC authority records assert it; 375 ``$a`` for gender, 370 for places, 374 for

@@ -13,7 +13,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.errors import PlanError
 from ombud.metrics.accuracy.held_out import Judged, NoList, Relevance, judge
-from ombud.metrics.base import Metric, Outputs, Rows
+from ombud.metrics.base import ListMetric, Outputs, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import Floats, Mean, OfSums
 
@@ -27,7 +27,7 @@ _F1_OF_MEANS = OfSums(("precision", "recall"), _f1_of_means)
 
 
 @dataclass(frozen=True)
-class _Ranking(Metric):
+class _Ranking(ListMetric):
     """What the metrics of ranked lists have in common."""
 
     k: int = 10
@@ -36,7 +36,6 @@ class _Ranking(Metric):
 
     registered_name: ClassVar[str]
     by_item: ClassVar[Literal["held-out"]] = "held-out"
-    of: ClassVar[Literal["recommender"]] = "recommender"
     reads: ClassVar[Literal["outputs"]] = "outputs"
     null: ClassVar[float | None] = None
     contrast: ClassVar[Literal["difference"]] = "difference"
@@ -47,19 +46,10 @@ class _Ranking(Metric):
         """Whether what counts depends on ratings."""
         return self.relevance == "top-quartile"
 
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise PlanError(f"k is {self.k}; a list has at least 1 place")
-
     @property
     def statistic(self) -> OfSums:
         """The mean over users."""
         return Mean()
-
-    @property
-    def depth(self) -> int:
-        """How many places of a list are looked at."""
-        return self.k
 
     def block_fault(self, tables: Collection[str]) -> str:
         """Return nothing: a user's row depends on that user alone."""

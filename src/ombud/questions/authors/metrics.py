@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Notes, Outputs, Rows
+from ombud.metrics.base import ListMetric, Notes, Outputs, Rows
 from ombud.questions.authors.creators import creators_of, exposure_of, profile_users, shares
 from ombud.registry import metric
 from ombud.stats.statistics import Mean
@@ -27,25 +27,20 @@ _HELD = "one of their interactions is held out: they serve to measure accuracy"
 
 
 @dataclass(frozen=True)
-class _Balance(Metric):
+class _Balance(ListMetric):
     k: int = 50
     attribute: str = ""
     exposure: bool = False
     least: int = 5
 
     registered_name: ClassVar[str]
-    of: ClassVar[Literal["recommender"]] = "recommender"
     statistic: ClassVar[Mean] = Mean()
     shallow_lists: ClassVar[Literal["said"]] = "said"
 
     def __post_init__(self) -> None:
-        if self.k < 1 or self.least < 1:
-            raise PlanError(f"k is {self.k} and least {self.least}; both are at least 1")
-
-    @property
-    def depth(self) -> int:
-        """How many places of a list are looked at."""
-        return self.k
+        super().__post_init__()
+        if self.least < 1:
+            raise PlanError(f"least is {self.least}; it must be at least 1")
 
     @property
     def _how(self) -> str:

@@ -103,7 +103,7 @@ class CreatorReranking(RerankingOptions, Analysis):
                 after = self._changed(strategy, before, mixed, shares(past))
                 estimates += own.told(strategy, after, past.sum(axis=1) >= self.least)
                 rows.append(own.row(strategy, after))
-                # A reranker adds to what the lists had left out before; only its own is told.
+                # A reranker adds to the exclusions of its lists; report only its own.
                 new = after.exclusions[len(before.exclusions) :]
                 exclusions += [
                     replace(e, where=f"{strategy}: {e.where}", system=system) for e in new

@@ -87,7 +87,7 @@ def among_users(
 def mean_share(
     values: Floats, name: str, identity: str, details: dict[str, Any], **about: Any
 ) -> Estimate:
-    """Return the mean share over users; NaN users are left out, their number is in `details`."""
+    """Return the mean share over users; NaN users are excluded, their number is in `details`."""
     there = values[~np.isnan(values)]
     sd = float(there.std(ddof=1)) if len(there) > 1 else None
     details = {STAGE: name, "sd": sd, "without": int(len(values) - len(there))} | details

@@ -56,7 +56,7 @@ COLUMNS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass
 class PartResult:
-    """Estimates, rows of tables by name, and what was left out."""
+    """Estimates, rows of tables by name, and what was excluded."""
 
     estimates: list[Estimate] = field(default_factory=list)
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)

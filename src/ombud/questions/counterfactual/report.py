@@ -266,14 +266,13 @@ def _shares(direction: str, title: str) -> Callable[[Context], Iterable[Block]]:
         found = context.find(_key(share))
         edits = sorted({int(e.details["edits"]) for e in found if "edits" in e.details}) or [1]
 
-        def columns(role: Role) -> tuple[Measure, ...]:
+        def by_edits(n: int) -> Callable[[Estimate], bool]:
             # Without anybody at risk there is one estimate, and no number of edits.
+            return lambda e: e.details.get("edits", edits[0]) == n
+
+        def columns(role: Role) -> tuple[Measure, ...]:
             made = [
-                Measure(
-                    f"By {count(n, 'edit')}",
-                    _key(share, role),
-                    keep=lambda e, n=n: e.details.get("edits", edits[0]) == n,  # type: ignore[misc]
-                )
+                Measure(f"By {count(n, 'edit')}", _key(share, role), keep=by_edits(n))
                 for n in edits
             ]
             return (*made, Measure("Edits for half", _key(f"{direction}/median", role), COUNT))

@@ -56,7 +56,7 @@ def estimate_stability(
         tried = StabilityPlan(
             kind=kind,
             budget=plan.others,
-            n=plan.k,
+            k=plan.k,
             shortlist=plan.shortlist,
             random=plan.random_treatments,
             noise_runs=plan.noise_runs,

@@ -301,7 +301,7 @@ def read_notions(
     Returns
     -------
     tuple
-        For each label one value a text (1, 0, NaN where it is unknown), and what was left out.
+        For each label one value a text (1, 0, NaN where it is unknown), and what was excluded.
     """
     lazy, source = open_frame(str(path))
     names = [name for name in lazy.collect_schema().names() if name != "id"]

@@ -244,7 +244,7 @@ class ErrorTerms(Options, Analysis):
 
     - **Unit**: the text; texts that share something are counted as if they stood alone, so with
       clusters the table is a hint, not a test (its column ``p_adjusted`` is then empty).
-    - **Undefined**: a comparison with fewer than `least` errors is left out.
+    - **Undefined**: a comparison with fewer than `least` errors is excluded.
     - **Does not capture**: word order, tone, or which of several words is the cause.
     """
 

@@ -60,7 +60,7 @@ def _known(flags: ArrayLike, truth: ArrayLike) -> tuple[Floats, Floats, NDArray[
 
 
 def confusion(flags: ArrayLike, truth: ArrayLike) -> Confusion:
-    """Count the four outcomes; texts without a decision (NaN) or label (NaN, -1) are left out.
+    """Count the four outcomes; texts without a decision (NaN) or label (NaN, -1) are excluded.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def f1_statistic() -> OfSums:
 def precision_recall_curve(scores: ArrayLike, truth: ArrayLike) -> pl.DataFrame:
     """Return precision and recall at every threshold (score >= threshold), highest first.
 
-    Texts without score or label are left out. No interval: a curve is for looking at.
+    Texts without score or label are excluded. No interval: a curve is for looking at.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Judged:
     flagged: Floats  # Whether each was; the share of flags where it was asked about several times
     score: Floats  # The mean score; NaN where there is none
     clusters: NDArray[np.int32] | None  # What texts share, or None
-    exclusions: tuple[Exclusion, ...]  # What was left out
+    exclusions: tuple[Exclusion, ...]  # What was excluded
 
     def __len__(self) -> int:
         return len(self.index)
@@ -160,7 +160,7 @@ def of_texts(decisions: Decisions, texts: Texts, values: Floats) -> Floats:
 
 
 def judged(outputs: Outputs, data: Dataset, what: str = "detection") -> Judged:
-    """Return the texts that are labelled and decided; what is left out is counted."""
+    """Return the texts that are labelled and decided; what is excluded is counted."""
     if not isinstance(outputs, Decisions):
         raise PlanError(f"{what} is measured on a moderator's decisions, not on lists of items")
     texts = labelled_texts(data, what)

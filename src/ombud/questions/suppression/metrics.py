@@ -290,7 +290,7 @@ class PooledSuppression(RatioMetric):
     families, by, categories, among
         As in `Suppression`.
     events
-        Groups with fewer flagged texts are left out.
+        Groups with fewer flagged texts are excluded.
 
     References
     ----------

@@ -324,7 +324,7 @@ class Columns:
     # The columns, texts x columns; the first is the constant.
     names: tuple[str, ...]
     values: NDArray[np.float64]
-    dropped: tuple[tuple[str, str], ...] = ()  # Columns that were left out, and why
+    dropped: tuple[tuple[str, str], ...] = ()  # Columns that were excluded, and why
 
 
 def columns_of(data: Dataset, terms: str, path: Path | str, mode: TagMode) -> Columns:

@@ -185,7 +185,7 @@ class ScoreSpread(Options, Analysis):
     """Quantiles of the scores of texts that should not be flagged, by system and group.
 
     They describe these texts; they are not estimates of other texts. Groups with fewer texts than
-    the plan's minimum are left out.
+    the plan's minimum are excluded.
     """
 
     categories: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from ombud.data.avoid_lists import Avoided
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Notes, Outputs, Rows
+from ombud.metrics.base import ListMetric, Notes, Outputs, Rows
 from ombud.registry import metric
 from ombud.stats.statistics import RatioOfSums
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @metric("avoid-leak")
 @dataclass(frozen=True)
-class AvoidLeak(Metric):
+class AvoidLeak(ListMetric):
     r"""Share of list places that are known to carry a label the user avoids.
 
     .. math:: \frac{\sum_u |\{i \in L_u^k : i \text{ carries a label that } u
@@ -61,13 +61,13 @@ class AvoidLeak(Metric):
     systems: tuple[str, ...] = ()
 
     registered_name: ClassVar[str]
-    of: ClassVar[Literal["recommender"]] = "recommender"
     null: ClassVar[float | None] = None
     contrast: ClassVar[Literal["difference"]] = "difference"
     statistic: ClassVar[RatioOfSums] = RatioOfSums()
     shallow_lists: ClassVar[Literal["said"]] = "said"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.labels and self.path is None:
             raise PlanError("avoid-leak needs labels, or a path to a file with user and label")
 
@@ -75,11 +75,6 @@ class AvoidLeak(Metric):
     def title(self) -> str:
         """The name as printed."""
         return f"avoid leak@{self.k}" + (f" ({self.about})" if self.about else "")
-
-    @property
-    def depth(self) -> int:
-        """How many places of a list are looked at."""
-        return self.k
 
     @property
     def avoided(self) -> Avoided:

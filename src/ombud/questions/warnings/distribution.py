@@ -183,7 +183,7 @@ def _index(x: Floats, edges: Floats) -> NDArray[np.int64]:
 def one_histogram(values: Floats, what: str, bins: int, by_log: bool) -> pl.DataFrame:
     """Return how many values lie in each bin: `what`, `from`, `to`, `count`, `share`.
 
-    Values that are NaN are left out.
+    Values that are NaN are excluded.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def histograms(
 ) -> pl.DataFrame:
     """Return the number and share of items in each bin, with and without each label and unknown.
 
-    Items whose value is NaN are left out. `states` is items x labels: 1 yes, 0 no, less than 0
+    Items whose value is NaN are excluded. `states` is items x labels: 1 yes, 0 no, less than 0
     unknown. There are so many bins at most; with `by_log` they grow by a constant factor (for
     counts).
     """

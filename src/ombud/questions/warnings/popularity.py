@@ -57,7 +57,7 @@ def shift_bounds(values: Floats, states: NDArray[np.int8]) -> tuple[Floats, Floa
     For any number of unknown items that have the label, the difference is greatest when they
     are the most popular ones; every number is tried. NaN where no item can be on a side.
 
-    `values` are the popularity of each item; items with NaN are left out. `states` is items x
+    `values` are the popularity of each item; items with NaN are excluded. `states` is items x
     labels: 1 yes, 0 no, less than 0 unknown.
 
     Examples

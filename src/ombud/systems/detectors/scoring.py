@@ -30,7 +30,7 @@ class ScoredFiles:
     long: int
     # Of the long ones, how many are decided otherwise when only their beginning is read.
     cut_differs: int
-    exclusions: tuple[Exclusion, ...]  # what was left out
+    exclusions: tuple[Exclusion, ...]  # what was excluded
     # Files that could not be read to their end, or not all between, with the reason.
     damaged: dict[str, str]
     # What was read with replacement characters where bytes are not text, and how often.

@@ -39,14 +39,6 @@ class AnthropicMessages(ChatService):
 
     Parameters
     ----------
-    model
-        The model to ask.
-    prompt
-        What is asked; ``{text}`` stands for the text, and nothing else is replaced.
-    max_tokens
-        Of the answer.
-    temperature
-        Of the answer; None to send none.
     api_version
         The ``anthropic-version`` header.
     """

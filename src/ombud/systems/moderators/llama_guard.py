@@ -40,17 +40,14 @@ class LlamaGuard(ChatService):
 
     Parameters
     ----------
-    model
-        As the server names it.
     prompt
-        What is sent; ``{text}`` stands for the text. The server's chat template puts Llama Guard's
-        own categories around it. A prompt with other categories goes here whole; ``published`` is
-        that of the speech-suppression paper, with the six categories O1 to O6 of the first Llama
-        Guard (send it to a server that adds none of its own).
+        What is sent; ``{text}`` stands for the text, and nothing else is replaced. The server's
+        chat template puts Llama Guard's own categories around it. A prompt with other categories
+        goes here whole; ``published`` is that of the speech-suppression paper, with the six
+        categories O1 to O6 of the first Llama Guard (send it to a server that adds none of its
+        own).
     categories
         Which count, such as ``["S1", "S10"]``; None for all.
-    max_tokens, temperature
-        Of the answer.
     """
 
     expected: ClassVar[str] = "the first line is neither 'safe' nor 'unsafe'"

@@ -41,26 +41,41 @@ _STOP = {
 
 @dataclass(kw_only=True)
 class Service(Moderator):
-    """A moderation service that is asked over HTTP."""
+    """A moderation service that is queried over HTTP.
+
+    Parameters
+    ----------
+    name
+        The system's name in messages and reports; default, the name it is registered under.
+    base_url
+        The service's address; another one for a proxy or a compatible server. The key goes only
+        to the service's own host, to this machine, or to hosts named in ``OMBUD_KEY_HOSTS``.
+    key_env
+        The environment variable that holds the key; empty for none.
+    cache
+        The file of answers; default ``moderators.sqlite`` in ``$OMBUD_CACHE`` or ``.ombud``.
+    edition
+        A date or word of your own. Texts are sent again when it changes: so drift is measured in
+        a service that changes under the same model name.
+    run
+        Pace, retries, repeats and budget.
+    price
+        For the estimate of the cost.
+    max_bytes
+        The longest text that is sent; a longer one is an error with that reason.
+    """
 
     is_service: ClassVar[bool] = True
     own_host: ClassVar[str] = ""
     known_categories: ClassVar[tuple[str, ...]] = ()
 
-    # The system's name in messages and reports; default, the name it is registered under.
     name: str = ""
-    # The service's address; another one for a proxy or a compatible server. The key goes only to
-    # the service's own host, to this machine, or to hosts named in ``OMBUD_KEY_HOSTS``.
     base_url: str = ""
-    key_env: str = ""  # the environment variable that holds the key; empty for none
-    # The file of answers; default ``moderators.sqlite`` in ``$OMBUD_CACHE`` or ``.ombud``.
+    key_env: str = ""
     cache: Path | None = None
-    # A date or word of your own. A service that changes under the same model name is asked again,
-    # text by text, when the edition is another: that is how drift is measured.
     edition: str = ""
-    run: RunSettings = field(default_factory=RunSettings)  # Pace, patience, repeats, budget
-    price: Price = field(default_factory=Price)  # for the estimate
-    # The longest text that is sent; a longer one is an error with that reason.
+    run: RunSettings = field(default_factory=RunSettings)
+    price: Price = field(default_factory=Price)
     max_bytes: int = 1_000_000
 
     def __post_init__(self) -> None:
@@ -207,17 +222,28 @@ class Service(Moderator):
 
 @dataclass(kw_only=True)
 class ChatService(Service):
-    """A general model behind a chat protocol, prompted to give a verdict in words."""
+    """A general model behind a chat protocol, prompted to give a verdict in words.
+
+    Parameters
+    ----------
+    model
+        The model to ask, as the service names it.
+    prompt
+        What is sent; ``{text}`` stands for the text, and nothing else is replaced.
+    max_tokens
+        The longest answer, in tokens.
+    temperature
+        Of the answer; None to send none.
+    """
 
     expected: ClassVar[str] = ""
     """Why an answer that `read_text` cannot read is unparseable."""
 
     max_bytes: int = 400_000
-    model: str = ""  # the model to ask
-    # What is asked; ``{text}`` stands for the text, and nothing else is replaced.
+    model: str = ""
     prompt: str = "{text}"
-    max_tokens: int = 50  # of the answer
-    temperature: float | None = 0.0  # of the answer; None to send none
+    max_tokens: int = 50
+    temperature: float | None = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -188,7 +188,7 @@ class Model(Recommender):
         """Return the n best items for histories that were not, or not so, trained on.
 
         `histories` has one row per history and one column per item of the training catalogue:
-        ratings, or ones. What `exclude_seen` leaves out are the items of the given history.
+        ratings, or ones. `exclude_seen` excludes the items of the given history.
         """
         rows = self._checked(histories)
         items, scores = _empty_lists(rows.shape[0], n)

@@ -18,7 +18,6 @@ from ombud.questions.authors.model.fits import (
     fit_profiles,
     fit_propagation,
     placebo_codes,
-    to_arviz,
 )
 from ombud.questions.authors.model.identities import fit_identities
 from ombud.questions.authors.model.posterior import Diagnostics, NotConvergedError, Posterior
@@ -67,14 +66,14 @@ def test_equal_to_nuts_on_the_full_model(case: str) -> None:
     ],
     ids=["none and negative", "few users", "plain", "almost no residual", "long profiles"],
 )
-def test_planted_parameters_are_recovered(made: Make, changes: dict[str, object]) -> None:
+def test_planted_parameters_are_recovered(made: Make, changes: dict[str, Any]) -> None:
     planted: dict[str, tuple[float, ...]] = {
         "b": (-0.2, 0.1),
         "s": (0.5, 1.1),
         "v": (0.5, 0.5),
-    } | {key: value for key, value in changes.items() if key in {"b", "s", "v"}}  # type: ignore[misc]
+    } | {key: value for key, value in changes.items() if key in {"b", "s", "v"}}
     fit = fit_propagation(
-        **made(np.random.default_rng(11), **{"users": 250, **changes}),  # type: ignore[arg-type]
+        **made(np.random.default_rng(11), **{"users": 250, **changes}),
         systems=["one", "two"],
     )
     assert fit.diagnostics is not None and fit.diagnostics.converged, fit.reason
@@ -346,17 +345,3 @@ def test_what_is_expected_for_other_reasons_is_taken_out(rng: np.random.Generato
     assert found.average(found.slope[:, 0]) == pytest.approx(slopes[1].value, abs=0.01)
     middle = sign * fixed.posterior.average(fixed.posterior.mean)
     assert found.average(found.mean) == pytest.approx(middle, abs=0.01)
-
-
-def test_draws_go_to_arviz(fit: PropagationFit) -> None:
-    pytest.importorskip("arviz_base", reason="the extra bayes is not installed")
-    tree = to_arviz(fit)
-    posterior = tree["posterior"]
-    assert posterior["slope"].dims == ("chain", "draw", "system")
-    assert posterior.sizes["chain"] == 4
-    assert list(posterior["system"].values) == ["one", "two"]
-    mean = float(posterior["slope"].sel(system="two").mean())
-    draws = fit.posterior.slope[:, 1]
-    assert abs(mean - fit.posterior.average(draws)) < 0.1 * fit.posterior.sd(draws)
-    alone = to_arviz(fit.profile)
-    assert set(alone["posterior"].data_vars) == {"mean", "spread"}

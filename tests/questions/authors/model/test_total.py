@@ -220,11 +220,12 @@ def test_the_check_sees_points_whose_weight_an_error_took_away() -> None:
         integrals=lambda at, *_: np.zeros(len(at)),
         some_users=lambda _: (target, 1.0),
     )
+    nobody: Any = None
     faulty = np.where(lost, exact - 40, exact)
-    assert _check(target, points, faulty, None, 0, rng)[0] > 10  # type: ignore[arg-type]
+    assert _check(target, points, faulty, nobody, 0, rng)[0] > 10
     # Nor does it pass points that lost all of their weight.
     target.values = lambda at, *_: np.where(at[:, 0] > 0.5, -np.inf, 0.0)
     gone = np.where(lost, -np.inf, 0.0)
-    assert _check(target, points, gone, None, 0, rng)[0] == np.inf  # type: ignore[arg-type]
+    assert _check(target, points, gone, nobody, 0, rng)[0] == np.inf
     target.values = lambda at, *_: np.zeros(len(at))
-    assert _check(target, points, exact, None, 0, rng) == (0.0, 0.0)  # type: ignore[arg-type]
+    assert _check(target, points, exact, nobody, 0, rng) == (0.0, 0.0)

@@ -1,4 +1,4 @@
 """The propagation model: how the balance of profiles shows in lists.
 
-Needs numpy and scipy alone; draws can be handed to ArviZ (extra ``bayes``).
+Needs numpy and scipy alone.
 """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ombud.errors import PlanError
-from ombud.metrics.base import Metric, Notes, Outputs, Rows, options_of
+from ombud.metrics.base import ListMetric, Notes, Outputs, Rows, options_of
 from ombud.metrics.denominators import DECLARED, coverage_of
 from ombud.metrics.engine.comparisons import Needs
 from ombud.metrics.history import History, Weighting
@@ -78,7 +78,7 @@ _SAID: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Options(Metric):
+class Options(ListMetric):
     """What both amplification metrics can be asked for."""
 
     k: int = 100
@@ -91,7 +91,6 @@ class Options(Metric):
     draws: int = 50
 
     registered_name: ClassVar[str]
-    of: ClassVar[Literal["recommender"]] = "recommender"
     shallow_lists: ClassVar[Literal["said"]] = "said"
     word: ClassVar[str]
 
@@ -101,8 +100,7 @@ class Options(Metric):
         return self.history == "relevant"
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise PlanError(f"k is {self.k}; a list has at least 1 place")
+        super().__post_init__()
         if self.draws < 10:
             raise PlanError(f"draws is {self.draws}; at least 10 draws of the labels are needed")
 
@@ -189,11 +187,6 @@ class Options(Metric):
         if self.votes == "probability":
             return "votes='probability' keeps draws of all users; choose votes='state'"
         return ""
-
-    @property
-    def depth(self) -> int:
-        """How many places of a list are looked at."""
-        return self.k
 
 
 @metric("amplification")
