@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import multiprocessing
 import os
 import re
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +43,43 @@ def realdata() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}; set OMBUD_REALDATA to the folder that holds it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of ``ombud demo``, which is run once for all workers, and what it printed."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    folder = base / "demo"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "printed").exists():
+            plain = {"COLUMNS": "96", "TERM": "dumb", "OMBUD_PLUGINS": "none"}
+            done = subprocess.run(
+                [sys.executable, "-m", "ombud", "demo"],
+                capture_output=True, text=True, check=True, cwd=folder, env=os.environ | plain,
+            )  # fmt: skip
+            (folder / "printed").write_text(done.stdout)
+    return folder / "ombud-demo", (folder / "printed").read_text()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, started once for a file: an event loop of the session would stop other tests."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        why = "no chromium on this machine: nothing was opened in a browser"
+        if os.environ.get("OMBUD_REQUIRE_BROWSER") == "1":
+            pytest.fail(why)
+        pytest.skip(why)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        made = playwright.chromium.launch(executable_path=found, args=arguments)
+        yield made
+        made.close()
 
 
 RAW = re.compile(r"\b[a-z_]+=[\w-]+|\w\([a-z_]+=")

@@ -85,7 +85,7 @@ def test_what_a_system_left_out_is_kept_with_its_answers(world: World, tmp_path:
             return told.top(n)
 
     first = Audit(world.dataset, [Telling()], [ShareGap()]).run(tmp_path / "r")
-    assert "telling: service: 3 lists left out: they were garbage" in map(str, first.exclusions)
+    assert "telling: service: 3 lists excluded: they were garbage" in map(str, first.exclusions)
     assert set(rescore(tmp_path / "r").exclusions) == set(first.exclusions)
 
 
@@ -420,9 +420,9 @@ def test_users_without_history_and_unknown_items_are_counted(world: World) -> No
         [ShareGap(k=1)],
     ).run()
     text = "\n".join(map(str, result.exclusions))
-    assert "mine: users: 1 of 2 users left out: no list was recommended" in text
-    assert "mine: recommendations: 1 of 2 lists left out: their users have no history" in text
-    assert "labels: 1 of 2 items left out: they carry labels but occur in no history" in text
+    assert "mine: users: 1 of 2 users excluded: no list was recommended" in text
+    assert "mine: recommendations: 1 of 2 lists excluded: their users have no history" in text
+    assert "labels: 1 of 2 items excluded: they carry labels but occur in no history" in text
     assert np.all([e.n <= 1 for e in result.estimates])
 
 

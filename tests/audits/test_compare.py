@@ -115,7 +115,7 @@ def test_ratios_change_by_ratios(series: Path) -> None:
     (b,) = [e for e in found if e.metric == "suppression" and e.group == "b" and not e.label]
     assert b.value is None
     assert "0 after" in b.reason
-    assert any("pooled suppression is made of all groups" in r for r in found.remarks)
+    assert any("pooled suppression is computed over all groups" in r for r in found.remarks)
 
 
 def test_nothing_changed_is_said(series: Path) -> None:

@@ -53,7 +53,7 @@ def test_decisions_that_agree_less_often_than_chance(tmp_path: Path, engine: str
     told = keys(moderated(tmp_path, labels, turned, engine))["warning/worse-than-chance"]
     wrong = sum(flag != bool(label) for flag, label in zip(turned, labels, strict=True))
     assert (told.count, told.of, told.system) == (wrong, N, "s")
-    assert "--yes-values" in told.reason and "left out" not in str(told)
+    assert "--yes-values" in told.reason and "excluded" not in str(told)
 
 
 @pytest.mark.parametrize("engine", ["memory", "stream"])

@@ -381,7 +381,7 @@ def test_settings_that_a_session_does_not_have_are_told(spark: Spark):
     measured(audit, lambda *_: None)
     assert audit._unheeded is not None and audit._unheeded.is_warning
     assert str(audit._unheeded) == (
-        "engine: 2 of 3 settings of the plan left out: the audit ran in a Spark session that was "
+        "engine: 2 of 3 settings of the plan excluded: the audit ran in a Spark session that was "
         "there before, whose master is 'local[1]', and which has other settings than "
         "master = 'spark://one:7077', spark.y = '2'"
     )

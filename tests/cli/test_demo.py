@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -36,22 +34,6 @@ FAMILY: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of one demo, and what it printed."""
-    folder = tmp_path_factory.mktemp("demo")
-    plain = {"COLUMNS": "96", "TERM": "dumb", "OMBUD_PLUGINS": "none"}
-    done = subprocess.run(
-        [sys.executable, "-m", "ombud", "demo"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=folder,
-        env=os.environ | plain,
-    )
-    return folder / "ombud-demo", done.stdout
-
-
 def answers(verdict: Any) -> dict[str, str]:
     return {one["system"]: one["answer"] for one in verdict["systems"]}
 
@@ -62,8 +44,8 @@ def stored(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield name, verdict
 
 
-def test_what_was_planted_is_found_and_nothing_else(made: tuple[Path, str]) -> None:
-    for name, verdict in stored(made[0]):
+def test_what_was_planted_is_found_and_nothing_else(demo: tuple[Path, str]) -> None:
+    for name, verdict in stored(demo[0]):
         assert verdict["answer"] == "yes"
         found = answers(verdict)
         assert {system for system, answer in found.items() if answer == "yes"} == PLANTED[name]
@@ -71,9 +53,9 @@ def test_what_was_planted_is_found_and_nothing_else(made: tuple[Path, str]) -> N
 
 
 def test_the_terminal_has_a_verdict_for_each_question_and_ends_with_the_card(
-    made: tuple[Path, str],
+    demo: tuple[Path, str],
 ) -> None:
-    folder, printed = made
+    folder, printed = demo
     for name, verdict in stored(folder):
         assert verdict["question"] in printed
         assert f"report: ombud-demo/{name}/report.html" in printed
@@ -83,14 +65,14 @@ def test_the_terminal_has_a_verdict_for_each_question_and_ends_with_the_card(
         assert words in printed
 
 
-def test_the_readme_shows_what_the_demo_prints(made: tuple[Path, str]) -> None:
-    lines = "\n".join(line.rstrip() for line in made[1].strip().splitlines())
+def test_the_readme_shows_what_the_demo_prints(demo: tuple[Path, str]) -> None:
+    lines = "\n".join(line.rstrip() for line in demo[1].strip().splitlines())
     block = f"<!-- demo -->\n```text\n{lines}\n```\n<!-- /demo -->"
     assert block in (ROOT / "README.md").read_text()
 
 
-def test_every_page_says_simulated_and_the_card_links_the_reports(made: tuple[Path, str]) -> None:
-    folder, _ = made
+def test_every_page_says_simulated_and_the_card_links_the_reports(demo: tuple[Path, str]) -> None:
+    folder, _ = demo
     pages = {path: path.read_text() for path in folder.rglob("*.html")}
     assert len(pages) >= 5
     for path, text in pages.items():
@@ -113,10 +95,10 @@ def brief(path: Path) -> dict[str, str]:
 
 @pytest.mark.skipif(not WHOLE, reason="takes three minutes; OMBUD_SLOW=1")
 def test_neutral_systems_show_nothing_with_other_seeds(
-    made: tuple[Path, str], tmp_path: Path
+    demo: tuple[Path, str], tmp_path: Path
 ) -> None:
-    for name, verdict in stored(made[0]):
-        assert brief(made[0] / f"{name}.toml") == answers(verdict)
+    for name, verdict in stored(demo[0]):
+        assert brief(demo[0] / f"{name}.toml") == answers(verdict)
     quiet = dict.fromkeys(PLANTED, 0)
     found = dict.fromkeys(PLANTED, 0)
     for seed in range(20, 40):

@@ -45,7 +45,7 @@ def test_hand_worked() -> None:
     assert core.items.tolist() == [True, True, False]
     assert core.complete
     words = [str(e) for e in core.exclusions()]
-    assert words[0] == "filter, pass 1: 1 items left out: fewer than 2 interactions"
+    assert words[0] == "filter, pass 1: 1 items excluded: fewer than 2 interactions"
     assert any("pass 2: 1 users" in line for line in words)
 
 

@@ -172,7 +172,7 @@ RECOMMENDER: list[tuple[bytes, int, str]] = [
     (http("{"), 0, "not JSON; it begins"),
     (http('{"recommendations": 5}'), 0, "without a list 'recommendations'"),
     (http('{"recommendations": ' + "[" * 50_000), 0, "not JSON"),
-    (lists(), 0, "2 of 2 users left out"),
+    (lists(), 0, "2 of 2 users excluded"),
     (lists(5), 0, "entry 1 is not an object"),
     (lists(ONE), 1, "gave no list for the user"),
     (lists(ONE, ONE), 0, "two lists in one reply"),

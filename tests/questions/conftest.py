@@ -1,4 +1,4 @@
-"""Each preset with every option on, in a small world with effects and in one without.
+"""Each preset in a small world with effects and in one without, with few options or with all.
 
 A result is made once, whatever the number of tests and of workers that read it.
 """
@@ -24,6 +24,8 @@ from ombud.worlds import small_world
 sys.path.insert(0, str(Path(__file__).parent / "counterfactual"))
 import two_tastes
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
+
 Config = dict[str, Any]
 
 
@@ -32,7 +34,7 @@ def _recorded(folder: Path, *names: str) -> Config:
     return {name: system | {"path": str(folder / f"{name}.csv")} for name in names}
 
 
-def warnings(folder: Path, effects: bool) -> Config:
+def warnings(folder: Path, effects: bool, every: bool) -> Config:
     """Films, some violent: trained models with their rerankers, and baselines."""
     options: Config = {"k": 10, "accuracy_at": [10], "users": 200}
     if not effects:
@@ -46,22 +48,22 @@ def warnings(folder: Path, effects: bool) -> Config:
         table = pl.DataFrame(rows, schema=["item", "label", "present"], orient="row")
         table.write_csv(folder / "labels.csv")
         data = {"interactions": str(folder / "seen.csv"), "labels": str(folder / "labels.csv")}
-        return {"data": data, "options": options | {"trained": ["Random"], "bounds": False}}
+        options |= {"trained": ["Random", "ALS"] if every else ["Random"], "bounds": every}
+        if every:
+            options |= {"accuracy_users": "all", "second_training": True, "item_share": 0.95}
+        return {"data": data, "options": options}
     options |= {
         "trained": ["Random", "TopPop", "SVD"],
-        "accuracy_users": "all",
-        "second_training": True,
-        "item_share": 0.95,
-        "rerankers": [
-            {"type": "avoid-list", "of": "SVD", "labels": ["violence"]},
-            {"type": "calibrated", "of": "SVD"},
-        ],
+        "rerankers": [{"type": "avoid-list", "of": "SVD", "labels": ["violence"]}],
     }
+    if every:
+        options |= {"accuracy_users": "all", "second_training": True, "item_share": 0.95}
+        options["rerankers"].append({"type": "calibrated", "of": "SVD"})
     source = {"source": "small", "options": {"seed": 3, "ratings": True}}
     return {"data": source, "by": ["gender"], "options": options, "seed": 5}
 
 
-def suppression(folder: Path, effects: bool) -> Config:
+def suppression(folder: Path, effects: bool, every: bool) -> Config:
     """Texts about four groups; acceptable ones about women are flagged, and a few about Jews."""
     rng, n = np.random.default_rng(1), 900
     who = rng.choice(["women", "men", "christian", "people"], size=n)
@@ -92,15 +94,16 @@ def suppression(folder: Path, effects: bool) -> Config:
     options = {
         "mode": "published", "punctuation": {"forum": ".,"}, "outcome": "either",
         "instability": True, "regressions": True, "before": "old", "after": "new", "old": "old",
-        "new": "new", "pages": True,
+        "new": "new", "pages": True, "sub_identities": True, "smallest_intersection": 50,
     }  # fmt: skip
+    few = {"mode": "published", "outcome": "either", "scores": False} if effects else {}
     return {
         "data": {"texts": str(folder / "texts.csv")}, "systems": _recorded(folder, "old", "new"),
-        "options": options if effects else {"scores": False},
+        "options": options if every else {"scores": False} | few,
     }  # fmt: skip
 
 
-def authors(folder: Path, effects: bool) -> Config:
+def authors(folder: Path, effects: bool, every: bool) -> Config:
     """Books by women and men; one recommender shows women less than their readers read them."""
     rng, users, items = np.random.default_rng(1), 120, 160
     women = rng.random(items) < 0.4
@@ -130,8 +133,9 @@ def authors(folder: Path, effects: bool) -> Config:
         "k": 10, "least": 4, "accuracy_at": 20, "candidates": 40, "fewest_items": 5,
         "attribute": "gender", "users": 120, "accuracy_users": 0,
     }  # fmt: skip
-    if effects:
+    if every:
         options |= {
+            "trained": ["item-kNN"], "accuracy_users": 40,
             "catalogue": str(folder / "items.csv"), "creators": str(folder / "creators.parquet"),
             "strategies": ["SingleEQ", "GreedyEQ", "GreedyReflect", "Calibrated", "FA*IR"],
             "minimum_for": "women", "target": {"women": 0.5, "men": 0.5}, "inferred": True,
@@ -155,7 +159,7 @@ _RISK = {
 }
 
 
-def delicate(folder: Path, effects: bool) -> Config:
+def delicate(folder: Path, effects: bool, every: bool) -> Config:
     """Rated texts; one detector misses those of a source, another one goes by the pronoun."""
     rng, n = np.random.default_rng(5), 360
     risk = rng.choice(list(_RISK), n)
@@ -204,6 +208,8 @@ def delicate(folder: Path, effects: bool) -> Config:
         "templates": ["I am {value}."], "values": ["dead", "fine"], "examples": 2,
         "language": "detect",
     }  # fmt: skip
+    if not every:
+        options = {name: options[name] for name in ("ratings", "notions", "base_rates")}
     systems: Config = {
         "own": {"type": "detector", "path": str(folder / "own")},
         "words": {"type": "keyword", "terms": ["grief", "he"] if effects else ["grief", "death"]},
@@ -212,10 +218,11 @@ def delicate(folder: Path, effects: bool) -> Config:
     return {"data": {"texts": str(folder / "texts.csv")}, "options": options, "systems": systems}
 
 
-def counterfactual(folder: Path, effects: bool) -> Config:
+def counterfactual(folder: Path, effects: bool, every: bool) -> Config:
     """Two tastes; or one, where nothing is labeled more in anybody's list."""
     two_tastes.write_world(folder)
-    options: Config = {"parts": ["reach", "diversity", "stability"]}
+    parts = ["reach", "escape", "drift-in", "diversity", "stability"]
+    options: Config = {"parts": parts if every else ["reach", "diversity", "stability"]}
     if effects:
         options = {
             "black_box": ["Our EASE"], "queries": 150, "sets": ["dark", "kind"],
@@ -228,6 +235,19 @@ def counterfactual(folder: Path, effects: bool) -> Config:
 PRESETS = (warnings, suppression, authors, delicate, counterfactual)
 
 
+def golden(base: Path, plan: str) -> Result:
+    """Return the result of a golden plan, whose part is run once."""
+    import plans
+
+    part = plan.partition("-")[0]
+    folder = base / "golden" / part
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        for _ in plans.PARTS[part](folder):
+            pass
+    return Result.load(folder / "results" / plan)
+
+
 @pytest.fixture(scope="session")
 def preset_result(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
     """Return what reads the result of a world by its name; the first reader makes it."""
@@ -235,7 +255,9 @@ def preset_result(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], R
     base = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
 
     def read(world: str) -> Result:
-        name, _, quiet = world.partition(" ")
+        if world.endswith("(golden)"):
+            return golden(base, world.partition(" ")[0])
+        name = world.partition(" ")[0]
         folder = base / "presets" / world.replace(" ", "-")
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:
@@ -249,7 +271,8 @@ def preset_result(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], R
             else:
                 make = next(make for make in PRESETS if make.__name__ == name)
                 plan = {"preset": name, "statistics": {"replicates": 100}}
-                audit = Audit.from_plan(Plan.from_dict(plan | make(folder, not quiet)))
+                config = make(folder, "without effects" not in world, "every option" in world)
+                audit = Audit.from_plan(Plan.from_dict(plan | config))
             audit.run(folder / "result")
         return Result.load(folder / "result")
 

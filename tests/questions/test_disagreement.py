@@ -92,7 +92,7 @@ def test_disputes_and_lists_of_a_world() -> None:
 def test_labels_without_votes_are_counted() -> None:
     labels = Labels.from_applied({"item": ["a"], "label": ["x"]}, absent="no")
     made = LabelDisagreement().analyze(Context(Dataset(labels=labels), {}, Settings()))
-    assert "1 of 1 labels left out: they were applied, not voted on" in str(made.exclusions[0])
+    assert "1 of 1 labels excluded: they were applied, not voted on" in str(made.exclusions[0])
     with pytest.raises(PlanError, match="needs labels"):
         LabelDisagreement().analyze(Context(Dataset(), {}, Settings()))
 
@@ -143,7 +143,7 @@ def test_votes_say_what_should_be_flagged_and_come_back(tmp_path: Path) -> None:
     plain = Dataset(texts=Texts.from_frame({"text": ["a"], "label": [True]}))
     made = RaterAgreement().analyze(Context(plain, {}, Settings()))
     assert "there are no votes of raters" in str(made.exclusions[0])
-    with pytest.raises(PlanError, match="above 0.5"):
+    with pytest.raises(PlanError, match="share: Input should be greater than 0.5"):
         RaterAgreement(share=0.5)
 
 

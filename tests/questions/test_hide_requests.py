@@ -158,7 +158,7 @@ def data() -> Dataset:
 
 def test_what_was_planted_is_found_by_label_and_delay(tmp_path: Path) -> None:
     requests, lists = simulated(tmp_path, 0.1)
-    made = HideRequestAnalysis(requests, lists).analyze(
+    made = HideRequestAnalysis(requests=requests, lists=lists).analyze(
         Context(data(), {}, Settings(replicates=300))
     )
     at = {(e.key.partition("/")[2], e.label): e for e in made.estimates if not e.group}
@@ -172,7 +172,7 @@ def test_what_was_planted_is_found_by_label_and_delay(tmp_path: Path) -> None:
     assert [e.label for e in late] == ["within 1 day", "1 to 7 days", "7 to 30 days"]
     assert sum(e.details["places"] for e in late) == after.details["places"]
     assert at["leak-if-unknown-yes", ""].value > after.value
-    top = HideRequestAnalysis(requests, lists, k=1).analyze(
+    top = HideRequestAnalysis(requests=requests, lists=lists, k=1).analyze(
         Context(data(), {}, Settings(replicates=100))
     )
     assert top.estimates[0].details["places"] == after.details["places"] // 2
@@ -180,7 +180,7 @@ def test_what_was_planted_is_found_by_label_and_delay(tmp_path: Path) -> None:
 
 def test_no_leak_at_all_has_a_bound(tmp_path: Path) -> None:
     requests, lists = simulated(tmp_path, 0.0)
-    made = HideRequestAnalysis(requests, lists).analyze(
+    made = HideRequestAnalysis(requests=requests, lists=lists).analyze(
         Context(data(), {}, Settings(replicates=100))
     )
     users = next(e for e in made.estimates if e.key.endswith("users-with-leak") and not e.label)
@@ -194,13 +194,15 @@ def test_faults(tmp_path: Path) -> None:
         {"user": [2], "label": ["blood"], "time": [day(1)]},
     )
     with pytest.raises(DataError, match="do the ids of both files mean the same"):
-        HideRequestAnalysis(requests, lists).analyze(Context(data(), {}, Settings()))
+        HideRequestAnalysis(requests=requests, lists=lists).analyze(Context(data(), {}, Settings()))
     with pytest.raises(PlanError, match="no column rank"):
-        HideRequestAnalysis(requests, lists, k=3).analyze(Context(data(), {}, Settings()))
-    with pytest.raises(PlanError, match="needs two files"):
+        HideRequestAnalysis(requests=requests, lists=lists, k=3).analyze(
+            Context(data(), {}, Settings())
+        )
+    with pytest.raises(PlanError, match="requests: Field required"):
         HideRequestAnalysis()
-    with pytest.raises(PlanError, match="days must grow"):
-        HideRequestAnalysis(requests, lists, days=(7.0, 1.0))
+    with pytest.raises(PlanError, match="in ascending order"):
+        HideRequestAnalysis(requests=requests, lists=lists, days=(7.0, 1.0))
     with pytest.raises(PlanError, match="a date such as"):
         HideRequestLeak(requests, at="yesterday")
     strange = Requests.from_frame({"user": [1], "label": ["knives"], "time": [1]})

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from ombud.audits import Audit, Plan, Result
-from ombud.cli.demo import write_demo
+from ombud.audits import Result
 from ombud.errors import PlanError
 from ombud.report.card import QUESTIONS, SystemCard
 from ombud.report.verdict import verdicts_of
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    folder = tmp_path_factory.mktemp("demo")
-    plans = write_demo(folder / "demo", seed=7)[:2]
-    return [Audit.from_plan(Plan.load(p)).run(folder / "demo" / p.stem) for p in plans]
+def results(demo: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    folder = tmp_path_factory.mktemp("demo") / "demo"
+    for name in ("warnings", "suppression"):
+        shutil.copytree(demo[0] / name, folder / name)
+    return [Result.load(folder / name) for name in ("warnings", "suppression")]
 
 
 def test_every_question_has_an_entry_and_those_without_a_result_are_not_asked(

@@ -185,6 +185,7 @@ def test_the_policy_names_exactly_the_embedded_script(page: Page) -> None:
 def texts_of(column: dict[str, Any]) -> list[str]:
     """Return the texts of a column of all numbers, as the page's script reads them."""
     runs, of = column.get("runs"), column["of"]
+    of = of.split(" ") if isinstance(of, str) else of
     if runs is not None:
         return [of[at] for at, n in zip(runs[::2], runs[1::2], strict=True) for _ in range(n)]
     return [of[at] for at in column.get("at", range(len(of)))]

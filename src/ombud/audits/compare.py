@@ -107,7 +107,7 @@ def compare(before: Result, after: Result, *, same_units: bool = False) -> Compa
             kinds.add(metric.of)
             remarks += _same_data(before, after, metric, same_units=same_units)
         if not has_changes(metric):
-            remarks.append(f"{info.title} is made of all groups at once: their changes are told")
+            remarks.append(f"{info.title} is computed over all groups; compare the groups instead")
             continue
         groups = _groups(before, after, metric)
         found: list[Estimate] = []

@@ -316,7 +316,7 @@ def agreement(
         shown["repeats"] = [e.to_dict() for e in found.repeats]
         print_json(shown | {"texts": found.texts, "ratings": found.ratings})
         return
-    table = Table("", "alpha", "value", "95% interval", "texts", title_justify="left")
+    table = Table("", "alpha", "value", "95% CI", "texts", title_justify="left")
     rows = [("all", e) for e in found.overall]
     rows += [(e.group, e) for e in (*by_topic, *by_rater)]
     for group, e in rows:

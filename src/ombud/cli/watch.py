@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ombud.audits import Result
     from ombud.audits.compare import Comparison
     from ombud.audits.monitor import Watch
+    from ombud.report.names import Names
     from ombud.report.watching import ChangeVerdict
     from ombud.stats.estimate import Estimate
 
@@ -73,7 +74,7 @@ def compare(
     _say_edits(loaded)
     if len(loaded) > 2:
         series = watch_results(loaded, same_units=same_units)
-        _show_series(series, watch_verdict(series, loaded[-1]), as_json)
+        _show_series(series, loaded[-1], watch_verdict(series, loaded[-1]), as_json)
         return
     found = compare_results(loaded[0], loaded[1], same_units=same_units)
     if as_json:
@@ -86,7 +87,7 @@ def compare(
         )
     else:
         _show_verdict(change_verdict(found, loaded[1]))
-        _show_changes(found, results[0], results[1], show_all=show_all)
+        _show_changes(found, loaded[1], results[0], results[1], show_all=show_all)
 
 
 def _say_edits(results: Sequence[Result]) -> None:
@@ -102,8 +103,14 @@ def _show_verdict(verdict: ChangeVerdict) -> None:
         say(f"  {visible(text)}")
 
 
-def _show_changes(found: Comparison, before: Path, after: Path, *, show_all: bool) -> None:
+def _show_changes(
+    found: Comparison, last: Result, before: Path, after: Path, *, show_all: bool
+) -> None:
+    from ombud.report.names import Names
     from ombud.report.numbers import estimate_text
+    from ombud.report.watching import name_of
+
+    names = Names.of(last)
 
     for remark in found.remarks:
         say(f"note: {remark}.")
@@ -113,17 +120,15 @@ def _show_changes(found: Comparison, before: Path, after: Path, *, show_all: boo
     if found.nothing_changed:
         say(f"nothing changed: {count(len(known), 'number')} equal in {before} and {after}{left}")
     elif not found.standing:
-        say(f"nothing changed beyond chance: none of {count(len(known), 'change')} stands{left}")
-        e = known[0]
-        about = ", ".join(filter(None, (e.metric, e.system, e.label, e.group)))
-        say(f"  the largest: {visible(about)}: {estimate_text(e)}")
+        say(f"nothing changed beyond chance in {count(len(known), 'number')}{left}")
+        say(f"  the largest: {visible(name_of(known[0], names))}: {estimate_text(known[0])}")
     else:
-        stand = "stands" if len(found.standing) == 1 else "stand"
-        text = f"{len(found.standing):,} of {count(len(known), 'change')} {stand} after correction"
-        say(f"{text}, the largest of each measure first{left}")
+        are = "is" if len(found.standing) == 1 else "are"
+        text = f"{len(found.standing):,} of {count(len(known), 'change')} {are} statistically "
+        say(f"{text}significant after correction, the largest of each measure first{left}")
     shown = found.changes if show_all else found.standing
     if shown:
-        console.print(change_table(shown, title=f"Change from {before} to {after}"))
+        console.print(change_table(shown, names, title=f"Change from {before} to {after}"))
     if not show_all and len(shown) < len(found.changes) and not found.nothing_changed:
         say("--all lists every change.")
 
@@ -167,19 +172,19 @@ def watch(
     )
     page = to or folder / "watch.html"
     verdict = watch_verdict(series, loaded[-1])
-    write_text(page, watch_page(series, verdict=verdict))
-    _show_series(series, verdict, as_json)
+    write_text(page, watch_page(series, loaded[-1]))
+    _show_series(series, loaded[-1], verdict, as_json)
     if not as_json:
         say(f"page: {page}")
     raise typer.Exit(FAILED_GATE if series.alarms else 0)
 
 
-def _show_series(series: Watch, verdict: ChangeVerdict, as_json: bool) -> None:
+def _show_series(series: Watch, last: Result, verdict: ChangeVerdict, as_json: bool) -> None:
     from ombud.report.watching import watch_lines
 
     if not as_json:
         _show_verdict(verdict)
-        for line in watch_lines(series):
+        for line in watch_lines(series, last):
             say(line)
         return
     print_json(
@@ -227,27 +232,26 @@ def estimate_table(estimates: Sequence[Estimate], title: str) -> Table:
     return table
 
 
-def change_table(changes: Sequence[Estimate], title: str) -> Table:
+def change_table(changes: Sequence[Estimate], names: Names, title: str) -> Table:
     """Return one row per change, with the number before and after it."""
     from rich.table import Table
     from rich.text import Text
 
     from ombud.report.numbers import estimate_text, p_text
+    from ombud.report.watching import name_of
 
     table = Table(title=Text(shorten(title, 100)), title_justify="left")
-    for heading in ("Measure", "System", "Label", "Group"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("Before", "After", "Change", "p, corrected", "n"):
+    table.add_column("What", overflow="fold")
+    for heading in ("Before", "After", "Change", "p"):
         table.add_column(heading, justify="right")
     for e in changes:
         corrected = e.p_adjusted if e.p_adjusted is not None else e.p_value
         sides = (e.details.get("before"), e.details.get("after"))
         cells = (
-            *(shorten(name, 40) for name in (e.metric, e.system, e.label, e.group)),
+            shorten(name_of(e, names), 120),
             *("" if side is None else f"{float(side):.4g}" for side in sides),
             estimate_text(e),
             "" if corrected is None else p_text(corrected),
-            f"{e.n:,}",
         )
         table.add_row(*(Text(cell) for cell in cells))
     return table

@@ -1,4 +1,4 @@
-"""What was left out, counted, so that nothing is dropped in silence."""
+"""What was excluded, counted, so that nothing is dropped in silence."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ NOTICES = frozenset(
         "warning/worse-than-chance",
     }
 )
-"""Keys of what is counted and named though nothing of it is left out."""
+"""Keys of what is counted and named though nothing of it is excluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A number of things left out of an audit, where, and why.
+    """A number of things excluded from an audit, where, and why.
 
     Parameters
     ----------
     where
         The table or step, such as ``"labels"``.
     what
-        What was left out, in the plural: ``"rows"``, ``"users"``.
+        What was excluded, in the plural: ``"rows"``, ``"users"``.
     count
         How many.
     reason
@@ -76,7 +76,7 @@ class Exclusion:
         --------
         >>> one, two = (Exclusion("lists", "users", n, "none", 5) for n in (1, 2))
         >>> [str(e) for e in Exclusion.merged([one, two])]
-        ['lists: 3 of 10 users left out: none']
+        ['lists: 3 of 10 users excluded: none']
         """
         groups: dict[tuple[str, ...], list[Exclusion]] = {}
         for result in exclusions:
@@ -93,7 +93,7 @@ class Exclusion:
         if not self.what:
             return f"{self.where}: {self.reason}"
         total = f" of {self.of:,}" if self.of is not None else ""
-        gone = "" if self.key in NOTICES else " left out"
+        gone = "" if self.key in NOTICES else " excluded"
         return f"{self.where}: {self.count:,}{total} {self.what}{gone}: {self.reason}"
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from ombud.audits import analysis as audits
+from ombud.audits.presets import Options
 from ombud.data.exclusions import Exclusion
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
@@ -81,8 +83,7 @@ def disputed(labels: Labels) -> Labels:
 
 
 @analysis("label-disagreement")
-@dataclass(frozen=True)
-class LabelDisagreement(audits.Analysis):
+class LabelDisagreement(Options, audits.Analysis):
     r"""Which labels people dispute, and whether disputed items are recommended more.
 
     For each label with votes, over its items with at least two votes:
@@ -99,18 +100,10 @@ class LabelDisagreement(audits.Analysis):
     - **Does not capture**: why people disagree; few votes make a dispute likelier than many, so
       labels with few votes an item look more disputed by the first measure, not by the second.
       Without votes nothing is computed, and that is said.
-
-    Parameters
-    ----------
-    k
-        How many places of each list count.
     """
 
-    k: int = 100
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise PlanError(f"k is {self.k}; a list has at least 1 place")
+    k: int = Field(default=100, ge=1)
+    """The number of recommendations per user that count."""
 
     @property
     def depth(self) -> int:
@@ -242,8 +235,7 @@ class _Soft(Metric):
 
 
 @analysis("rater-agreement")
-@dataclass(frozen=True)
-class RaterAgreement(audits.Analysis):
+class RaterAgreement(Options, audits.Analysis):
     r"""A text audit where raters agree, where they disagree, and against soft labels.
 
     With `yes` and `no` votes beside the texts, for every moderator: how often it flags texts that
@@ -258,18 +250,10 @@ class RaterAgreement(audits.Analysis):
     - **Undefined**: where no such text was decided.
     - **Does not capture**: who the raters are; a minority that is always outvoted disappears where
       only agreement counts. Without votes nothing is computed, and that is said.
-
-    Parameters
-    ----------
-    share
-        Raters agree when so large a share of them, of two or more, is of one opinion: all of them.
     """
 
-    share: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not 0.5 < self.share <= 1:
-            raise PlanError(f"share is {self.share}; it must be above 0.5 and at most 1")
+    share: float = Field(default=1.0, gt=0.5, le=1)
+    """The share of at least two raters from which on they agree; by default, all of them."""
 
     def analyze(self, context: audits.Context) -> audits.AnalysisResult:
         """Return the rates of every moderator, by agreement and against soft labels."""

@@ -37,7 +37,7 @@ def _labels(context: Context) -> Text:
 
 
 BY_CHANCE = Detail("By chance", "by_chance", POINTS)
-SUMMARY = "{system} shows more {objects}"
+SUMMARY = "{system} show{s} more {objects}"
 
 SENTENCE = (
     "{system} shows {who} {what} in {level} of recommended items; their own histories contain "

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import polars as pl
+from pydantic import Field, field_validator
 
 from ombud.audits import analysis as audits
+from ombud.audits.presets import Options
 from ombud.data.dated import DatedLists, Requests
 from ombud.data.exclusions import Exclusion
 from ombud.data.labels import Labels, LabelState
@@ -240,8 +242,7 @@ class HideRequestLeak(ListMetric):
 
 
 @analysis("requests")
-@dataclass(frozen=True)
-class HideRequestAnalysis(audits.Analysis):
+class HideRequestAnalysis(Options, audits.Analysis):
     r"""How much of what people asked not to see they are shown after they asked.
 
     For every request (user u, label w, time t) and every place that u was shown,
@@ -259,33 +260,26 @@ class HideRequestAnalysis(audits.Analysis):
     - **Does not capture**: whether a person met the place, why it was shown, or items whose label
       nobody knows. Who asks has often just seen something: the rate before a request is then high,
       and some of the change would have come without any request.
-
-    Parameters
-    ----------
-    requests
-        A file with `user`, `label`, `time`, and `until` where a request was taken back.
-    lists
-        A file with `user`, `item`, `time`, and optionally `rank`: every place that was shown.
-    days
-        Where delays are cut, in days.
-    before
-        How many days before a request count as before.
-    k
-        Only the first places of each list, where `rank` is there; default, all.
     """
 
-    requests: Path | None = None
-    lists: Path | None = None
+    requests: Path
+    """A file with `user`, `label`, `time`, and `until` where a request was withdrawn."""
+    lists: Path
+    """A file with `user`, `item`, `time`, and optionally `rank`: every item that was shown."""
     days: tuple[float, ...] = (1.0, 7.0, 30.0)
-    before: float = 30.0
-    k: int | None = None
+    """Where delays are cut, in days, in ascending order."""
+    before: float = Field(default=30.0, gt=0)
+    """The number of days before a request that count as before."""
+    k: int | None = Field(default=None, ge=1)
+    """The number of positions of each list that count, where `rank` is given; by default, all."""
 
-    def __post_init__(self) -> None:
-        if self.requests is None or self.lists is None:
-            raise PlanError("the analysis 'requests' needs two files: requests and lists")
-        cuts = (0.0, *self.days)
-        if any(a >= b for a, b in zip(cuts, cuts[1:], strict=False)) or self.before <= 0:
-            raise PlanError("days must grow from above 0, and before must be above 0")
+    @field_validator("days")
+    @classmethod
+    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        cuts = (0.0, *value)
+        if any(a >= b for a, b in zip(cuts, cuts[1:], strict=False)):
+            raise ValueError("days must be above 0 and in ascending order")
+        return value
 
     def analyze(self, context: audits.Context) -> audits.AnalysisResult:
         """Return leak rates after and before requests, by label and delay, with their bounds."""
@@ -475,7 +469,7 @@ SECTIONS = (
                 Measure("Users shown any", _of(USERS)),
             ),
             "Share of recommendations that are known to carry a label that their user had asked "
-            "not to see, with 95% confidence intervals; and users who were shown at least one.",
+            "not to see, with confidence intervals; and users who were shown at least one.",
             SHARE,
             rows=("label",),
             name="requests-table",

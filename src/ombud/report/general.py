@@ -41,7 +41,7 @@ def general_question(context: Context) -> Question | None:
             and any(e.null is not None for e in context.by_key[key, "group"])
         ):
             continue  # the group is compared with its own reference already
-        _, scale = _scales(name, tested[0].null)
+        levels, scale = _scales(name, tested[0].null)
         title = context.titles[key]
         than = "than others" if contrast else "than the reference"
         who = "{who}" if role != "overall" else "{what}"
@@ -51,11 +51,12 @@ def general_question(context: Context) -> Question | None:
             fallback=f"{{system}}: {about} is {{size}} {{more}} {than}."
             if scale.signed
             else f"{{system}}: {about} is {{size}}.",
-            summary="{system} differs ({objects})",
+            summary="{system} differ{s} ({objects})",
             object=about,
             what="{what}" if any(e.label for e in found) else title,
             compared=("{who}", "others") if contrast else ("this system", "reference"),
             scale=scale,
+            levels_in=levels,
             harm="both",
         )
     if not context.by_key:
@@ -67,7 +68,7 @@ def general_question(context: Context) -> Question | None:
         systems="system",
         yes=("shows clear differences", "show clear differences"),
         no="No clear difference was found." if family else "Nothing was compared.",
-        possible="Could still be up to {bound}.",
+        possible="Could still differ by up to {bound}.",
         inspect="Inspect {systems} for {what}, and run the audit again after changes.",
         applies=lambda _: True,
     )

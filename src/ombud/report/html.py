@@ -13,7 +13,16 @@ from typing import Any
 
 from ombud.report import charts
 from ombud.report.display import visible
-from ombud.report.model import CardEntry, Finding, Name, Page, Strong, Table, Verdict
+from ombud.report.model import (
+    CardEntry,
+    Finding,
+    Name,
+    Page,
+    Strong,
+    Table,
+    Verdict,
+    same_topic,
+)
 
 _SHOWN = 3
 """Findings that are open."""
@@ -59,6 +68,7 @@ def to_html(page: Page, *, script: bool = True) -> str:
             marks=_MARKS,
             bars=_bars,
             change=_change,
+            topics=same_topic,
             numbers=script_json(_compact(page.numbers)) if page.numbers and script else "",
             style=_resource("style.css"),
             script=code,
@@ -132,7 +142,7 @@ def _compact(table: Table) -> dict[str, Any]:
             runs = [(place[text], len(list(run))) for text, run in groupby(texts)]
             made["runs"] = [number for run in runs for number in run]
         elif 2 * len(different) > len(texts):
-            made["of"] = texts
+            made["of"] = " ".join(texts)
         else:
             made["at"] = [place[text] for text in texts]
         columns.append(made)

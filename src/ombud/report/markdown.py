@@ -75,7 +75,7 @@ def _block(block: Block) -> list[str]:
 def _line(status: SystemStatus) -> str:
     lead = status.lead
     text = _text(status.sentence)
-    if lead is not None and status.more:
+    if lead is not None and status.more and not status.reference:
         text += f" {status.more} more below."
     note = " (for reference)" if status.reference else ""
     return f"- {status.symbol} **{_escaped(status.name)}**{note}: {text}"

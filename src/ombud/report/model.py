@@ -117,6 +117,7 @@ class Finding:
     size: str
     difference: str
     sample: str  # How many users or texts it is about
+    certain: float  # The smallest effect consistent with the data, which orders findings
     # The two quantities compared; empty where the result does not store them.
     levels: tuple[Level, ...] = ()
     # The confidence interval on the scale of the first level.
@@ -155,6 +156,18 @@ class Finding:
             "levels": [{"name": one.name, "value": one.value} for one in self.levels],
             "related": [one.to_dict() for one in self.related],
         }
+
+
+def same_topic(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
+    """Return findings of several systems about the same content and people together.
+
+    They stay in order: each topic is where its first finding is.
+    """
+    topics: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        e = finding.estimate
+        topics.setdefault((e.key, e.label, e.group, finding.status), []).append(finding)
+    return [tuple(some) for some in topics.values()]
 
 
 @dataclass(frozen=True)
@@ -265,6 +278,11 @@ class Verdict:
     changes: tuple[Text, ...]
     following: Text
     effects: tuple[Text, ...] = ()
+
+    def name_of(self, finding: Finding) -> str:
+        """Return the display name of the system that a finding is about."""
+        system = finding.estimate.system
+        return next((s.name for s in self.systems if s.system == system), system)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""

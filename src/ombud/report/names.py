@@ -190,7 +190,7 @@ def titles_of(result: Result) -> Titles:
     groups = frozenset(part for e in result.estimates for part in e.group.split(" & ") if part)
     told = result.card.facts.get("taxonomy")
     return Titles(
-        _words(labels, told if isinstance(told, str) else ""),
+        _words(labels, told if isinstance(told, str) else "") or _genders(labels),
         # Analyses put names of their own there, such as the columns of a regression.
         {g: g.removeprefix(_IDENTITY) for g in groups if g.startswith(_IDENTITY)}
         | _topics(groups)
@@ -214,6 +214,12 @@ def _topics(groups: frozenset[str]) -> dict[str, str]:
     parts = {g: g.partition("=")[::2] for g in groups}
     titles = {g: value_title(*pair) for g, pair in parts.items()}
     return {g: f"{parts[g][0]}={t}" for g, t in titles.items() if t != parts[g][1]}
+
+
+def _genders(labels: frozenset[str]) -> dict[str, str]:
+    """Return nouns where labels are the genders of creators: "women" for ``f``."""
+    found = {label: PEOPLE[label.lower()] for label in labels if label.lower() in PEOPLE}
+    return found if len(set(found.values())) > 1 else {}
 
 
 def _words(names: frozenset[str], told: str) -> dict[str, str]:

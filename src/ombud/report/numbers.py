@@ -30,8 +30,8 @@ def percent(share: float) -> str:
     return f"{number_text(100 * share, places)}%"
 
 
-def times(ratio: float) -> str:
-    """Return a ratio in words.
+def times(ratio: float, finer: int = 0) -> str:
+    """Return a ratio in words, with `finer` more digits than usual.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def times(ratio: float) -> str:
     ('2.3 times', '23 times', '0.52 times')
     """
     places = 0 if ratio >= 10 else 1 if ratio >= 1.15 else 2
-    return f"{number_text(ratio, places)} times"
+    return f"{number_text(ratio, places + finer)} times"
 
 
 def correction_name(name: str) -> str:
@@ -79,9 +79,11 @@ class Scale:
             return abs(math.log(max(estimate.value, 0.05)))
         return abs(estimate.value - (estimate.null or 0.0))
 
-    def prose(self, value: float) -> str:
-        """Return a value with its unit."""
-        return times(value) if self.log else f"{self.number(value)}{self.unit}"
+    def prose(self, value: float, finer: int = 0) -> str:
+        """Return a value with its unit, and with `finer` more digits than the scale has."""
+        if self.log:
+            return times(value, finer)
+        return f"{replace(self, places=self.places + finer).number(value)}{self.unit}"
 
     def ends(self, estimate: Estimate) -> str:
         """Return the bounds of the confidence interval: "10.6 to 13.9"."""
@@ -149,10 +151,11 @@ class Meeting:
 def meet(
     estimate: Estimate, level: float, other: float, levels: Scale, scale: Scale
 ) -> Meeting | None:
-    """Return both levels and the estimate with as few decimals as make them agree as printed.
+    """Return both levels and the estimate with as few digits as make them agree as printed.
 
-    None where they are not two sides of the same estimate: such numbers do not belong into one
-    sentence.
+    No number has more than one digit beyond its scale; a share below 0.1% is "under 0.1%". None
+    where they are not two sides of the same estimate, or cannot agree: such numbers do not belong
+    into one sentence.
 
     Examples
     --------
@@ -160,32 +163,54 @@ def meet(
     ...     metric="m", value=0.0718, interval=(0.065, 0.079), method="x", n=9, null=0.0
     ... )
     >>> meet(e, 0.2264, 0.1546, SHARE, POINTS)
-    Meeting(level='22.64%', other='15.46%', size='+7.18 percentage points', interval='95% CI 6.50 to 7.90')
+    Meeting(level='22.64%', other='15.46%', size='+7.2 percentage points', interval='95% CI 6.5 to 7.9')
     >>> meet(e, 0.3, 0.1, SHARE, POINTS) is None
     True
     """  # noqa: E501 - what is printed is one line
-    assert estimate.value is not None
-    for places in range(levels.places, _MOST_PLACES):
-        own = replace(levels, places=places)
-        a, b = (round(v * levels.factor, places) for v in (level, other))
-        # Levels may have more decimals than their difference or ratio, never fewer.
-        for fewer in (0, 1) if places > levels.places else (0,):
-            shown, size = scale, scale.prose(estimate.value)
-            if scale.compares == "difference":
-                shown = replace(scale, places=places - fewer)
-                size = shown.prose(estimate.value)
-                met = abs(a - b - round(estimate.value * scale.factor, shown.places)) < (
-                    0.499 * 10.0**-shown.places
-                )
-            elif fewer and scale.log:
-                size = f"{scale.number(estimate.value)}{scale.unit}"
-                met = bool(b) and scale.number(a / b) == scale.number(estimate.value)
-            else:
-                implied = a / b - (scale.compares == "relative") if b else math.nan
-                met = bool(b) and scale.prose(implied) == scale.prose(estimate.value)
-            if met:
-                return Meeting(own.number(level), own.number(other), size, shown.interval(estimate))
+    value = estimate.value
+    assert value is not None
+    if not math.isclose(_compared(level, other, scale), value, rel_tol=1e-6, abs_tol=1e-9):
+        return None
+    if levels.suffix == "%" and 0 < min(level, other) < _TINY:
+        a, b = ("under 0.1%" if 0 < v < _TINY else levels.number(v) for v in (level, other))
+        return None if a == b else Meeting(a, b, scale.prose(value), scale.interval(estimate))
+    for larger, smaller, finer in _DIGITS[scale.compares]:
+        digits = (larger, smaller) if level >= other else (smaller, larger)
+        own, its = (replace(levels, places=levels.places + more) for more in digits)
+        one, two = round(level * own.factor, own.places), round(other * its.factor, its.places)
+        kept = abs(value * scale.factor) * 10.0 ** (scale.places + finer)
+        if finer < 0 and (1.15 <= value < 2 if scale.log else kept < (1 if larger else 10)):
+            continue  # too few digits of the size would be left
+        if larger < smaller and not min(one, two) < 10 <= max(one, two):
+            continue  # 47.2% and 6.06% have three digits each; 4.8% and 3.66% would look odd
+        size = scale.prose(value, finer)
+        if scale.compares == "difference":
+            places = scale.places + finer
+            met = abs(one - two - round(value * scale.factor, places)) < 0.499 * 10.0**-places
+        else:
+            met = bool(two) and scale.prose(_compared(one, two, scale), finer) == size
+        if met:
+            shown = replace(scale, places=scale.places + (0 if scale.log else max(finer, 0)))
+            return Meeting(own.number(level), its.number(other), size, shown.interval(estimate))
     return None
+
+
+def _compared(level: float, other: float, scale: Scale) -> float:
+    if scale.compares == "difference":
+        return level - other
+    return level / other - (scale.compares == "relative") if other and scale.compares else math.nan
+
+
+_TINY = 0.001
+"""Shares below are not printed as numbers."""
+
+# Digits beyond their scale of the larger level, the smaller level, and the difference or ratio.
+_DIGITS = {
+    "": (),
+    "difference": ((0, 0, 0), (0, 0, -1), (1, 1, 0), (1, 1, 1), (1, 1, -1)),
+    "ratio": ((0, 0, 0), (0, 1, 0), (1, 1, 0), (0, 1, 1), (1, 1, 1), (1, 1, -1)),
+    "relative": ((0, 0, 0), (0, 1, 0), (1, 1, 0), (1, 1, -1)),
+}
 
 
 def largest(values: Iterable[float]) -> float:
@@ -229,7 +254,7 @@ def number_text(value: float, decimals: int, *, signed: bool = False) -> str:
     """
     if math.isinf(value):
         return "∞" if value > 0 else f"{_MINUS}∞"
-    digits = f"{abs(value):,.{decimals}f}"
+    digits = f"{abs(round(value, decimals) if decimals < 0 else value):,.{max(decimals, 0)}f}"
     if not any(d in digits for d in "123456789"):
         return digits
     if value < 0:

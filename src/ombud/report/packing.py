@@ -209,7 +209,7 @@ def _methods(result: Result) -> str:
 _SAID = {
     "README.txt": "this file",
     "card.json": "the data's card, for programs",
-    "card.md": "who audits whom, on which data, what was expected, what was left out",
+    "card.md": "who audits whom, on which data, what was expected, what was excluded",
     "estimates.csv": "every number, one row each",
     "estimates.json": "every number with its interval, method, support and reason",
     "expected.json": "limits that were declared before the run, and whether they are met",

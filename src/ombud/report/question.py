@@ -47,17 +47,21 @@ class Phrase:
     Templates have slots: ``{system}``, ``{what}`` (the label), ``{who}`` (members of the group),
     ``{group}``, ``{level}`` and ``{other}`` (both levels), ``{counts}`` (" (83 of 321)"),
     ``{size}`` (the difference), ``{more}`` ("more" or "less"), ``{note}`` (what `note` returns).
+    A `summary` has ``{s}`` behind its verb, which is empty after several systems.
     Slots hold names and numbers, never templates, so a hostile name stays a name.
     """
 
     sentence: str  # The finding in full
     fallback: str  # The same where the result does not store both levels
     summary: str  # All findings of a system in a clause, with the slot ``{objects}``
-    object: str  # What one finding adds to that sentence: "violence to all users"
+    # What one finding adds to that sentence: "violence to all users"; empty where it says it all.
+    object: str
     # Content and people, for a line of the summary.
     what: str = "{what}"
     who: str = "{who}"
     compared: tuple[str, str] = ("{who}", "others")  # What the two levels are, for a chart
+    # What a system with such findings does, as in `Question`, where it is more specific.
+    yes: tuple[str, str] | None = None
     evidence: str = ""  # Follows the number: "more often than all acceptable texts"
     levels: Levels = stored_levels  # Both levels of an estimate, or None
     # How the estimate and its levels are printed.

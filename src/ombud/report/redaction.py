@@ -87,27 +87,37 @@ def examples_of(finding: Finding, result: Result) -> tuple[str, ...]:
     if result.folder is None or len(places) != 1:
         return ()
     try:
-        found = _clearest(e, result.folder, places[0], more=finding.status == "increase")
+        of_users = result.metrics[places[0]].unit == "user"
+        found = _clearest(e, result.folder, places[0], finding.status == "increase", of_users)
         if found is None:
             return ()
-        show = _users if result.metrics[places[0]].unit == "user" else _texts
+        show = _users if of_users else _texts
         return tuple(show(found, e, result, result.folder))
-    except (OmbudError, OSError, pl.exceptions.PolarsError, TypeError, ValueError):
+    except (OmbudError, OSError, pl.exceptions.PolarsError):  # not what a run writes
         return ()
 
 
-def _clearest(e: Estimate, folder: Path, metric: int, *, more: bool) -> pl.DataFrame | None:
-    """Return the units of a finding with the largest effect: id and value."""
+def _clearest(
+    e: Estimate, folder: Path, metric: int, more: bool, of_users: bool
+) -> pl.DataFrame | None:
+    """Return the units of a finding with the largest effect: id and value.
+
+    None where no unit has a value of its own: those of a ratio of sums have two.
+    """
     rows = read_parquet(inside(folder, "rows", f"{metric:02d}", f"{e.system}.parquet"))
     if (weight := f"weight|{e.label}") in rows.columns:
         rows = rows.filter(pl.col(weight) > 0)
+    if f"value|{e.label}" not in rows.columns:
+        return None
     rows = rows.select(pl.col("unit").cast(pl.String), value=f"value|{e.label}").drop_nulls()
     if e.group:
         of = "user" if (folder / "groups" / "user.parquet").exists() else "text"
         groups = read_parquet(inside(folder, "groups", f"{of}.parquet"))
         members = groups.filter(pl.col("group") == e.group)[of].cast(pl.String)
         rows = rows.filter(pl.col("unit").is_in(members.implode()))
-    clear = rows.filter(pl.col("value") > 0 if more else pl.col("value") <= 0)
+    # Users have differences; texts are flagged (1) or not (0).
+    less = pl.col("value") < 0 if of_users else pl.col("value") <= 0
+    clear = rows.filter(pl.col("value") > 0 if more else less)
     ordered = clear.sort("value", descending=more, maintain_order=True)
     return ordered.head(MOST_EXAMPLES) if ordered.height else None
 

@@ -31,7 +31,7 @@ from ombud.report.numbers import COUNT, SHARE, Scale, largest, p_text
 from ombud.stats.estimate import Estimate
 
 MARKS = (
-    "With 95% confidence intervals. Shaded, with \u25b2 or \u25bc: statistically significant after "
+    "With confidence intervals. Shaded, with \u25b2 or \u25bc: statistically significant after "
     "correction."
 )
 """Closes the caption of a matrix."""

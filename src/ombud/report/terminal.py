@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from ombud.report.display import count, shorten, visible
-from ombud.report.model import Cell, Page, SystemStatus, Table, plain
+from ombud.report.display import count, joined, shorten, visible
+from ombud.report.model import Cell, Page, SystemStatus, Table, plain, same_topic
 
 MOST_LINES = 24
 """The path of the report follows."""
@@ -38,13 +38,15 @@ def terminal_lines(page: Page, width: int = 80, most: int = MOST_LINES) -> list[
         end.append(f"{count(len(page.verdicts) - 1, 'more question')} in the report.")
     end += _wrap(f"Next: {plain(verdict.following)}", width)
     shown = 0
-    for finding in verdict.findings[:_FINDINGS]:
+    for finding, *others in same_topic(verdict.findings)[:_FINDINGS]:
         text = f"{plain(finding.sentence)} {finding.difference}."
+        if others:
+            text += f" Also {joined([verdict.name_of(f) for f in others])}."
         told = _wrap(text, width, f"{finding.symbol} ", "  ")
         if shown and len(lines) + len(told) + len(end) >= most:
             break
         lines += told
-        shown += 1
+        shown += 1 + len(others)
     if (rest := len(verdict.findings) - shown) > 0:
         lines.append(f"  {count(rest, 'more finding')} in the report.")
     said = {f.estimate.system for f in verdict.findings}

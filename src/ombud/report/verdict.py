@@ -50,6 +50,7 @@ from ombud.report.model import (
     Family,
     Finding,
     Level,
+    Name,
     Status,
     Strong,
     SystemStatus,
@@ -68,7 +69,9 @@ _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _MOST_OBJECTS = 3
 _MOST_SYSTEMS = 3
 _MOST_NAMED = 12
+_MOST_DIFFERENT = 6
 _YES_NO = re.compile(r"(do|does|is|are|has|have|can|will)\b", re.IGNORECASE)
+_ANSWERED = {"do": ("does", "do"), "is": ("is", "are"), "has": ("has", "have")}
 _HARM: dict[str, frozenset[Status]] = {
     "more": frozenset({"increase"}),
     "less": frozenset({"decrease"}),
@@ -162,10 +165,9 @@ def verdict_of(question: Question, context: Context) -> Verdict:
     references = _references(named, context)
     statuses = [_status(s, case, findings, early, reversed_, s in references) for s in named]
     systems = tuple(sorted(statuses, key=lambda s: _order(s, findings)))
-    findings = tuple(
-        replace(f, anchor=f"finding-{i}")
-        for i, f in enumerate(sorted(findings, key=lambda f: f.estimate.system in references), 1)
-    )
+    # What a reference does is in its line and in the tables.
+    audited_only = (f for f in findings if f.estimate.system not in references)
+    findings = tuple(replace(f, anchor=f"finding-{i}") for i, f in enumerate(audited_only, 1))
     leading = {f.estimate.system: f for f in reversed(findings)}
     systems = tuple(
         replace(s, lead=leading.get(s.system, s.lead)) if s.mark == "finding" else s
@@ -186,9 +188,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         early=early,
         family=family,
         sure=_sure(answer, rule, case, findings, early, reversed_),
-        changes=_changes(
-            case, [f for f in findings if f.estimate.system not in references], reversed_
-        ),
+        changes=_changes(case, findings, reversed_),
         following=_following(answer, audited, case, findings, reversed_),
         effects=_effects(case),
     )
@@ -246,7 +246,12 @@ def _finding(e: Estimate, case: _Case) -> Finding:
     interval = phrase.scale.interval(e) if met is None else met.interval
     sample = _sample(e, case.context)
     difference = f"{size}{phrase.evidence} ({interval})"
+    if met is None and size in plain(sentence):
+        difference = f"{interval[0].upper()}{interval[1:]}"
     evidence = f"{difference}. {sample}."
+    certain = nearest_end(e)
+    if phrase.scale.compares == "relative" and other is not None:
+        certain *= other  # a tenfold increase of something rare is no large effect
     if is_early(e):
         few = "event" if e.events is None else count(e.events, "event")
         evidence += f" Early sign: it rests on {few}."
@@ -256,8 +261,8 @@ def _finding(e: Estimate, case: _Case) -> Finding:
             levels, span, size, difference = (), None, "", ""
     return Finding(
         e, sentence, (evidence,), fill(phrase.object, **slots), fill(phrase.what, **slots),
-        fill(phrase.who, **slots), size and size + phrase.evidence, difference, sample, levels,
-        span,
+        fill(phrase.who, **slots), size and size + phrase.evidence, difference, sample, certain,
+        levels, span,
     )  # fmt: skip
 
 
@@ -291,7 +296,7 @@ def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ..
 
     An average over all users and the group that drives it are one story, not two.
     """
-    ordered = sorted(findings, key=lambda f: (-_certain(f), f.estimate.system))
+    ordered = sorted(findings, key=lambda f: (-f.certain, f.estimate.system))
     labeled = any(f.estimate.label for f in findings)
     lead: dict[tuple[str, ...], Finding] = {}
     for finding in ordered:
@@ -308,25 +313,8 @@ def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ..
     told = (_concentrated(f, context) for f in lead.values())
     # What is measured over all content answers the question; its parts follow.
     return tuple(
-        sorted(
-            told,
-            key=lambda f: (
-                bool(f.estimate.label),
-                -_certain(f),
-                f.estimate.system,
-            ),
-        )
+        sorted(told, key=lambda f: (bool(f.estimate.label), -f.certain, f.estimate.system))
     )
-
-
-def _certain(finding: Finding) -> float:
-    """Return the smallest effect consistent with the data, which orders findings.
-
-    A relative change counts by the levels: a tenfold increase of something rare is no large effect.
-    """
-    certain = nearest_end(finding.estimate)
-    relative = finding.span is not None and finding.size.endswith("%")
-    return certain * finding.levels[1].value if relative else certain
 
 
 def _peers(e: Estimate, context: Context) -> list[Estimate]:
@@ -381,8 +369,9 @@ def _status(
     hints = [f for f in early if f.estimate.system == system]
     if own:
         return SystemStatus(
-            system, name, "yes", "finding", own[0].sentence, own[0], len(own) - 1, reference
-        )
+            system, name, "yes", "finding", _without_name(own[0].sentence), own[0], len(own) - 1,
+            reference,
+        )  # fmt: skip
     # A measure that no label allows is not answered by another one that needs no labels.
     untold = [e for e in here if all(o.reason_code == "no-labels" for o in here if o.key == e.key)]
     if untold or not tested:
@@ -394,8 +383,8 @@ def _status(
         return SystemStatus(system, name, "cannot tell", "unknown", text, reference=reference)
     if hints:
         return SystemStatus(
-            system, name, "no clear evidence", "early sign", hints[0].sentence, hints[0],
-            len(hints) - 1, reference,
+            system, name, "no clear evidence", "early sign", _without_name(hints[0].sentence),
+            hints[0], len(hints) - 1, reference,
         )  # fmt: skip
     limit = _limit(tested, case)
     if limit is not None:
@@ -405,6 +394,19 @@ def _status(
         )
     open_: Text = ("No clear difference.", *_possible(tested, case))
     return SystemStatus(system, name, "no clear evidence", "none", open_, reference=reference)
+
+
+def _without_name(sentence: Text) -> Text:
+    """Return a finding as it stands beside the name of its system."""
+    if not isinstance(sentence[0], Name):
+        return sentence
+    rest = list(sentence[1:])
+    while rest and isinstance(rest[0], str) and not rest[0].strip(" :"):
+        rest = rest[1:]
+    if rest and isinstance(rest[0], str):
+        text = rest[0].lstrip(" :")
+        rest[0] = f"{text[:1].upper()}{text[1:]}"
+    return tuple(rest)
 
 
 def _limit(tested: Sequence[Estimate], case: _Case) -> str | None:
@@ -452,7 +454,11 @@ def _bound(some: Sequence[Estimate], case: _Case) -> str:
     if not ends:
         return ""
     end, e = max(ends, key=lambda pair: abs(pair[0] - (pair[1].null or 0.0)))
-    return case.phrases[id(e)].scale.prose(end)
+    phrase = case.phrases[id(e)]
+    if not phrase.scale.signed:
+        return phrase.scale.prose(end)
+    which = {"more": " higher", "less": " lower", "both": ""}[phrase.harm]
+    return phrase.scale.prose(abs(end)).removeprefix("+") + which
 
 
 def _answer(
@@ -499,33 +505,54 @@ def _headline(
     if answer == "cannot tell":
         return (Strong("Cannot tell."), f" {rule}")
     yes, every = len(harmful), len(systems)
-    one, many = question.yes
+    own = [f for f in findings if f.estimate.system in {s.system for s in harmful}]
+    phrases = [case.phrases[id(f.estimate)] for f in own]
+    first = {f.estimate.system: case.phrases[id(f.estimate)] for f in reversed(own)}
+    leads = {phrase.yes or question.yes for phrase in first.values()}
+    one, many = leads.pop() if len(leads) == 1 else question.yes
+    asked = _YES_NO.match(title)
+    verb = asked[1].lower() if asked else "do"
+    does_one, does_many = next(
+        (pair for word, pair in _ANSWERED.items() if verb in (word, *pair)), (verb, verb)
+    )
     if every == 1:
-        who, does, verb = f"this {question.systems}", "it does", one
+        who, does, verb = f"this {question.systems}", f"it {does_one}", one
     elif yes == every:
         all_of = "both" if every == 2 else f"all {_word(every)}"
-        who, does, verb = f"{all_of} {plural(question.systems)}", f"{all_of} do", many
+        who, does, verb = f"{all_of} {plural(question.systems)}", f"{all_of} {does_many}", many
     else:
         some, verb = f"{_word(yes)} of the {_word(every)}", one if yes == 1 else many
-        who, does = f"{some} {plural(question.systems)}", f"{some} {'does' if yes == 1 else 'do'}"
+        who = f"{some} {plural(question.systems)}"
+        does = f"{some} {does_one if yes == 1 else does_many}"
     lead = f"{who[0].upper()}{who[1:]} {verb.format(**words)}."
-    if _YES_NO.match(title):
+    if asked:
         lead = f"{'Yes' if answer == 'yes' else 'Mixed'}, {does}."
-    elif (
-        "{more}"
-        not in "".join(summaries := {case.phrases[id(f.estimate)].summary for f in findings})
-        and len(summaries) == 1
-    ):
+    different = list(dict.fromkeys(plain(f.object) for f in own))
+    if len(different) > _MOST_DIFFERENT:
+        rest = len(different) - _MOST_OBJECTS + 1
+        most = joined(different[: _MOST_OBJECTS - 1])
+        return (Strong(lead), f" Most affected: {most}, followed by {rest} others.")
+    # Systems that do the same are named together.
+    alike: dict[tuple[str, ...], list[SystemStatus]] = {}
+    for status in harmful:
+        does_this = (first[status.system].summary, *_objects(status.system, own, case))
+        alike.setdefault(does_this, []).append(status)
+    summaries = {phrase.summary for phrase in phrases}
+    if not asked and len(summaries) == 1 and "{more}" not in "".join(summaries):
         # The lead says what they do; what is left is about whom.
-        about = [(s.name, _objects(s.system, findings)) for s in harmful[: _MOST_SYSTEMS + 1]]
-        return (Strong(lead), *(f" {name}: {joined(some)}." for name, some in about))
+        if different == [""]:
+            names = joined([s.name for s in harmful])
+            return (Strong(lead),) if every == 1 else (Strong(f"{lead[:-1]}:"), f" {names}.")
+        about = list(alike.items())[: _MOST_SYSTEMS + 1]
+        named = [(joined([s.name for s in some]), joined(what)) for (_, *what), some in about]
+        return (Strong(lead), *(f" {names}: {what}." for names, what in named))
     parts: list[Any] = [Strong(lead), " "]
-    named = harmful[:_MOST_SYSTEMS]
-    for place, status in enumerate(named):
+    shown = list(alike.items())[:_MOST_SYSTEMS]
+    for place, ((_, *what), statuses) in enumerate(shown):
         if place:
-            parts.append(", and " if place == len(named) - 1 else ", ")
-        parts += _reason(status.system, findings, case)
-    than = f"{',' if len(named) > 1 and question.than else ''}{question.than}"
+            parts.append(", and " if place == len(shown) - 1 else ", ")
+        parts += _reason(statuses, what, own, case)
+    than = f"{',' if len(shown) > 1 and question.than else ''}{question.than}"
     return (*parts, *fill(than, **words), ".")
 
 
@@ -533,25 +560,39 @@ def _word(number: int) -> str:
     return _WORDS[number] if number < len(_WORDS) else f"{number:,}"
 
 
-def _objects(system: str, findings: Sequence[Finding]) -> list[str]:
+def _objects(system: str, findings: Sequence[Finding], case: _Case) -> tuple[str, ...]:
     """Return what the findings of a system are about, the first few of them."""
-    objects = [plain(f.object) for f in findings if f.estimate.system == system]
+    own = [f for f in findings if f.estimate.system == system]
+    # Objects of another summary would not fit its verb.
+    summary = case.phrases[id(own[0].estimate)].summary
+    same = [f for f in own if case.phrases[id(f.estimate)].summary == summary]
+    objects = [plain(f.object) for f in same]
     if len(objects) > _MOST_OBJECTS:
         rest = len(objects) - _MOST_OBJECTS + 1
         objects = [*objects[: _MOST_OBJECTS - 1], f"{rest} others"]
-    return objects
+    return tuple(objects)
 
 
-def _reason(system: str, findings: Sequence[Finding], case: _Case) -> Text:
-    """Return one sentence about a system that names what and who."""
-    own = [f for f in findings if f.estimate.system == system]
-    phrase = case.phrases[id(own[0].estimate)]
-    # Objects of another summary would not fit its verb.
-    same = [f for f in own if case.phrases[id(f.estimate)].summary == phrase.summary]
-    objects = _objects(system, same)
-    more = "more" if own[0].status == "increase" else "less"
-    name = case.context.names.system(system)
-    return fill(phrase.summary, system=name, objects=joined(objects), more=more, **case.words)
+def _reason(
+    systems: Sequence[SystemStatus], objects: Sequence[str], findings: Sequence[Finding],
+    case: _Case,
+) -> Text:  # fmt: skip
+    """Return one sentence about systems that do the same, which names what and who."""
+    first = next(f for f in findings if f.estimate.system == systems[0].system)
+    names = [case.context.names.system(status.system) for status in systems]
+    named: list[Any] = []
+    for place, name in enumerate(names):
+        named += [" and " if place == len(names) - 1 else ", "] if place else []
+        named.append(name)
+    several = len(names) > 1
+    # "flags" has its plural beside it: "flag".
+    words = {
+        key: case.words.get(key.removesuffix("s"), word) if several else word
+        for key, word in case.words.items()
+    }
+    more = "more" if first.status == "increase" else "less"
+    slots = {"objects": joined(list(objects)), "more": more, "s": "" if several else "s", **words}
+    return fill(case.phrases[id(first.estimate)].summary, system=tuple(named), **slots)
 
 
 def _sure(
@@ -721,15 +762,21 @@ def _effects(case: _Case) -> tuple[Text, ...]:
         pairs = {(e.key, e.label, e.group): e for e in case.of(base)}
         both = [(pairs[k], e) for e in case.of(name) if (k := (e.key, e.label, e.group)) in pairs]
         changed = [(a, b) for a, b in both if a.value is not None and b.value is not None]
+        changed = [(a, b) for a, b in changed if a.label] or changed
         if not changed:
             continue
-        before, after = max(changed, key=lambda pair: (pair[0].value or 0) - (pair[1].value or 0))
+        before, after = max(changed, key=lambda pair: _level(pair[0], case) - _level(pair[1], case))
         shown = [_level_text(e, case) for e in (before, after)]
         cost = _recall(context, base, name)
         text = f": {shown[0]} to {shown[1]}{cost}."
         what = context.names.label(before.label) if before.label else context.names.group("")
         made.append(("With ", context.names.system(name), ", ", what, text))
     return tuple(made)
+
+
+def _level(e: Estimate, case: _Case) -> float:
+    level, _ = case.phrases[id(e)].levels(e)
+    return (e.value or 0.0) if level is None else level
 
 
 def _level_text(e: Estimate, case: _Case) -> str:

@@ -14,9 +14,11 @@ from ombud.report.context import Context
 from ombud.report.display import count, joined, shorten
 from ombud.report.html import to_html
 from ombud.report.model import Cell, Chart, Column, Page, Prose, Section, Strong, Table, Text
+from ombud.report.names import Names
 from ombud.report.numbers import p_text
 from ombud.report.question import Phrase
 from ombud.report.verdict import questions_of
+from ombud.stats.estimate import Estimate
 
 ChangeAnswer = Literal["worse", "better", "no clear change", "cannot tell"]
 """What became of the answer to a question, from one result to another."""
@@ -130,7 +132,8 @@ def _said(change: _Change, phrase: Phrase, context: Context) -> str:
     names += [context.names.members(group)]
     about = ", ".join(name.shown for name in names)
     scale = phrase.scale
-    return f"{about}: {scale.number(change.before)} to {scale.prose(change.after)}."
+    before = scale.prose(change.before).removesuffix(scale.unit)
+    return f"{about}: {before} to {scale.prose(change.after)}."
 
 
 _DRAWN = 8
@@ -149,20 +152,27 @@ def said_of(series: Watch) -> str:
     return f"{shorten(last, 80)}: {len(alarms):,} {verb} changed beyond chance ({about}; {chance})."
 
 
-def name_of(chart: ControlChart) -> str:
-    """Return what a chart is about, in words."""
-    parts = [chart.metric, chart.system, chart.label, chart.group]
-    return ", ".join(filter(None, parts))
+def name_of(chart: ControlChart | Estimate, names: Names) -> str:
+    """Return what a number is about, in words."""
+    parts = [names.in_words(chart.metric)]
+    parts += [names.system(chart.system).shown] if chart.system else []
+    parts += [names.label(chart.label).shown] if chart.label else []
+    parts += [names.group(chart.group).shown] if chart.group else []
+    return ", ".join(parts)
 
 
-def watch_lines(series: Watch, *, most: int = 20) -> list[str]:
-    """Return the state of a series: the sentence, remarks, and what changed, a line each."""
+def watch_lines(series: Watch, last: Result | None = None, *, most: int = 20) -> list[str]:
+    """Return the state of a series: the sentence, remarks, and what changed, a line each.
+
+    `last` is the last result, which has the display names.
+    """
+    names = Names() if last is None else Names.of(last)
     lines = [said_of(series), *(f"note: {remark}." for remark in series.remarks)]
     for chart in series.alarms[:most]:
-        first, last = chart.points[0], chart.points[-1]
+        first, now = chart.points[0], chart.points[-1]
         lines.append(
-            f"  {shorten(name_of(chart), 100)}: {_number(first)} -> {_number(last)} "
-            f"(p {p_text(last.p)}; limits {_limits(last)})"
+            f"  {shorten(name_of(chart, names), 100)}: {_number(first)} to {_number(now)} "
+            f"(p {p_text(now.p)}; limits {_limits(now)})"
         )
     if len(series.alarms) > most:
         lines.append(f"  and {len(series.alarms) - most:,} more: see the page")
@@ -175,19 +185,21 @@ def watch_lines(series: Watch, *, most: int = 20) -> list[str]:
 
 
 def watch_page(
-    series: Watch, title: str = "What changed over time", verdict: ChangeVerdict | None = None
+    series: Watch, last: Result | None = None, *, title: str = "What changed over time"
 ) -> str:
     """Return the series as one HTML file: what alarms with charts, and every number.
 
-    `verdict` is what became of the question, for its first line.
+    `last` is the last result: its question has a verdict, and its plan has the display names.
     """
     about = (f"{len(series.names)} results", f"last: {shorten(series.names[-1], 80)}")
-    return to_html(Page(title, about, (), _sections(series, verdict)))
+    return to_html(Page(title, about, (), _sections(series, last)))
 
 
-def _sections(series: Watch, verdict: ChangeVerdict | None) -> tuple[Section, ...]:
+def _sections(series: Watch, last: Result | None) -> tuple[Section, ...]:
     lead: tuple[Text, ...] = ()
-    if verdict is not None:
+    names = Names() if last is None else Names.of(last)
+    if last is not None:
+        verdict = watch_verdict(series, last)
         lead = ((Strong(verdict.headline),), *((change,) for change in verdict.changes))
     blocks: list[Prose | Chart | Table] = [Prose((*lead, (said_of(series),)))]
     if series.remarks:
@@ -195,8 +207,8 @@ def _sections(series: Watch, verdict: ChangeVerdict | None) -> tuple[Section, ..
         blocks.append(Prose(notes, "Note"))
     drawn = [chart for chart in series.charts if len(_known(chart)) > 1][:_DRAWN]
     if drawn:
-        blocks.append(_chart(series, drawn))
-    blocks.append(_table(series))
+        blocks.append(_chart(series, drawn, names))
+    blocks.append(_table(series, names))
     how = (
         f"Each result is compared with {shorten(series.names[0], 80)}, so that slow changes add up "
         "and are seen too. Limits are where a number would be if nothing had changed, wide "
@@ -228,7 +240,7 @@ def _limits(point: Point) -> str:
     return f"{point.low:.4g} to {point.high:.4g}"
 
 
-def _table(series: Watch) -> Table:
+def _table(series: Watch, names: Names) -> Table:
     columns = (
         Column("Number"),
         *(Column(title, True) for title in ("Reference", "Last", "Limits", "p, corrected")),
@@ -242,7 +254,7 @@ def _table(series: Watch) -> Table:
         alarm = "; ".join(filter(None, [words, f"earlier: {earlier}" if earlier else ""]))
         rows.append(
             (
-                Cell(shorten(name_of(chart), 120)),
+                Cell(shorten(name_of(chart, names), 120)),
                 Cell(_number(first), value=first.value),
                 Cell(_number(last), value=last.value),
                 Cell(_limits(last)),
@@ -254,10 +266,10 @@ def _table(series: Watch) -> Table:
     return Table("watch-table", caption, columns, tuple(rows))
 
 
-def _chart(series: Watch, drawn: list[ControlChart]) -> Chart:
+def _chart(series: Watch, drawn: list[ControlChart], names: Names) -> Chart:
     panels = tuple(
         charts.timeline(
-            name_of(chart),
+            name_of(chart, names),
             [
                 (shorten(p.result, 16), p.value, p.low, p.high, p.alarm)
                 for p in chart.points

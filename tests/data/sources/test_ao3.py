@@ -96,7 +96,7 @@ def test_works_outside_the_table_and_repeats_are_counted(
     more.write_csv(tmp_path / "ao3_interaction_table.csv")
     data = build_ao3(made[0], tmp_path / "ao3_interaction_table.csv")
     dropped = "\n".join(data.card.dropped)
-    assert "interactions: 7 of 1,511 rows left out: the same user and item again" in dropped
+    assert "interactions: 7 of 1,511 rows excluded: the same user and item again" in dropped
     assert "1 of" in dropped and "they are not in the sensitivity table" in dropped
     assert data.card.facts["interactions"] == build_ao3(*made).card.facts["interactions"]
 

@@ -41,8 +41,8 @@ def test_unmatched_and_repeated_answers_are_counted() -> None:
     votes = match_answers(answers_of_json(replies), LINKS)
     words = [str(e) for e in votes.exclusions]
     assert words == [
-        "votes: 1 of 3 answers left out: no movie has their IMDb or TMDB id",
-        "votes: 1 of 3 answers left out: an earlier answer is about the same movie",
+        "votes: 1 of 3 answers excluded: no movie has their IMDb or TMDB id",
+        "votes: 1 of 3 answers excluded: an earlier answer is about the same movie",
     ]
     with pytest.raises(DataError, match="none of 1 answers"):
         match_answers(answers_of_json([reply(imdbId="tt7")]), LINKS)
@@ -88,5 +88,5 @@ def test_the_real_answer(realdata: Path) -> None:
     assert votes.yes[0, votes.names.index("a-dog-dies")] == 175
     assert states[0, votes.names.index("a-dragon-dies")] == 0
     dropped = " ".join(str(e) for e in votes.exclusions)
-    assert "2 rows left out: 2 labels that ombud refuses to store" in dropped
+    assert "2 rows excluded: 2 labels that ombud refuses to store" in dropped
     assert "59 topics are not in warnings-ddd@1" in dropped

@@ -79,7 +79,7 @@ def test_dat_folder(tmp_path: Path, packed: bool) -> None:
     assert groups["age=under 18"] == [True, False, False]
     assert groups["age=56 and over"] == [False, True, True]
     assert groups["occupation=K-12 student"] == [True, False, False]
-    assert any("1 of 3 users left out" in str(e) for e in data.exclusions)
+    assert any("1 of 3 users excluded" in str(e) for e in data.exclusions)
     with locate(tmp_path) as files:
         assert read_titles(files)["title"].to_list() == ["Two: Parts (1996)", "Café (1975)"]
         with pytest.raises(DataError, match="no links.csv"):
@@ -319,7 +319,7 @@ def test_genres_of_the_other_editions_are_labels(tmp_path: Path) -> None:
     data = movielens(folder, genres=True)
     assert data.labels is not None
     assert sorted(data.labels.names) == ["Horror", "War"] and len(data.labels.items) == 1
-    assert any("1 of 2 titles left out: no genre is listed" in str(e) for e in data.exclusions)
+    assert any("1 of 2 titles excluded: no genre is listed" in str(e) for e in data.exclusions)
     assert movielens(folder).labels is None
     (folder / "movies.csv").unlink()
     with pytest.raises(DataError, match="no file of movies"):

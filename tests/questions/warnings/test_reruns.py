@@ -101,7 +101,7 @@ def test_second_runs_without_the_models_say_so(folder: Path) -> None:
     again = rescore(folder)
     told = [str(x) for x in again.exclusions]
     assert any(
-        "3 of 3 systems left out: ombud does not train what was recorded" in text for text in told
+        "3 of 3 systems excluded: ombud does not train what was recorded" in text for text in told
     )
 
 

@@ -181,6 +181,6 @@ async def compare_page(request: Request) -> Response:
     session = site.require(request, "lead")
     keys = list(dict.fromkeys(request.query_params.getlist("of")))
     if len(keys) != 2:
-        raise AppError("select two results to compare them")
+        raise AppError("Select exactly two results to compare.")
     found = await run_in_threadpool(_compared, site, keys)
     return site.render("compare.html", session, **found)

@@ -279,7 +279,7 @@ def _from_catalog(context: Context) -> Iterable[Block]:
         ]
         caption = (
             f"Share of each identity among items of known {attribute(context)}, from the catalog "
-            "to the lists, with 95% confidence intervals."
+            "to the lists, with confidence intervals."
         )
         yield estimate_table(
             shown, context, name="authors-pipeline", caption=_sourced(context, caption),
@@ -752,7 +752,7 @@ def authors_question() -> Question:
                 "{level} of recommendations with a known author, compared with {other} of the "
                 "works in the same users\u2019 profiles.",
                 fallback="{system} recommends works by {note} {more} often than users read them.",
-                summary="{system} recommends {objects}",
+                summary="{system} recommend{s} {objects}",
                 object="{fewer} works by {note}",
                 what="works by {note}",
                 note=_people,

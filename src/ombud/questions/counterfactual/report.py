@@ -623,8 +623,8 @@ def _others(e: Estimate, context: Context) -> str:
 
 def _search(context: Context) -> Text:
     return (
-        "More edits, a better search (not found is not proved absent), other labels, or "
-        "retraining.",
+        "More edits, a better search, other labels or retraining could change it: what the search "
+        "did not find may still be reachable.",
     )
 
 
@@ -637,10 +637,15 @@ def counterfactual_question() -> Question:
         family={
             REACH: Phrase(
                 sentence="{system}: {note} can bring {level} of less popular items into a list, "
-                "compared with {other} of popular ones.",
-                fallback="{system}: {note} reach less popular items less often ({size}).",
-                summary="{system}: {objects}",
-                object="less popular items are out of reach",
+                "compared with {other} of popular items.",
+                fallback="{system}: {note} can bring fewer of the less popular items into a list "
+                "than of the popular items ({size}).",
+                summary="{system} keep{s} less popular items out of reach",
+                object="",
+                yes=(
+                    "keeps less popular items out of reach",
+                    "keep less popular items out of reach",
+                ),
                 what="less popular items",
                 compared=("less popular items", "popular items"),
                 levels=_halves,
@@ -651,8 +656,12 @@ def counterfactual_question() -> Question:
             MOVED: Phrase(
                 sentence="{system}: {note} changes a list by {size} beyond retraining noise.",
                 fallback="{system}: {note} changes a list by {size} beyond retraining noise.",
-                summary="{system}: {objects}",
-                object="other users\u2019 data change lists",
+                summary="{system} change{s} lists when other users\u2019 data change",
+                object="",
+                yes=(
+                    "changes lists when other users\u2019 data change",
+                    "change lists when other users\u2019 data change",
+                ),
                 what="other users\u2019 data",
                 levels=lambda e: (None, None),
                 scale=SHARE,
@@ -662,11 +671,15 @@ def counterfactual_question() -> Question:
             ),
         },
         systems="recommender",
-        yes=("limits what people can reach", "limit what people can reach"),
+        yes=(
+            "limits what people can be shown, or lets other users\u2019 data change it",
+            "limit what people can be shown, or let other users\u2019 data change it",
+        ),
         no="No clear evidence that items are out of reach, or that others\u2019 data move lists.",
-        possible="Could still be {bound}.",
+        possible="Could still be up to {bound}.",
         changes=(_search,),
-        inspect="Inspect {systems} for {what}, and run the audit again after changes.",
+        inspect="Inspect the treatment of {what} in {systems}, and run the audit again after "
+        "changes.",
         sections=SECTIONS,
         applies=lambda context: bool(_parts(context)),
     )

@@ -116,8 +116,8 @@ def _swapped(e: Estimate) -> tuple[float | None, float | None]:
 def _raters(context: Context) -> Text:
     del context
     return (
-        "Other raters, or another threshold for what counts as delicate. Listed terms define the "
-        "topics.",
+        "Other raters or another threshold for \u201cdelicate\u201d could change it. Lists of "
+        "terms define the topics.",
     )
 
 
@@ -166,7 +166,7 @@ def _topics(context: Context) -> Text | None:
         return None
     return (
         "Dictionary terms define topics. A text counts in each of its topics; a topic that a text "
-        "treats without such a term is not counted. Detectors that decide by the same dictionary "
+        "treats without such a term is not counted. Moderators that decide by the same dictionary "
         "are not compared by topic, because the result would be true by definition.",
     )
 
@@ -270,7 +270,7 @@ def _heads(context: Context) -> Text | None:
     if not context.find(Select("heads/f1", exact=True)):
         return None
     return (
-        "These detectors differ only in the head. Rule ", Strong("threshold"), ": the probability "
+        "These moderators differ only in the head. Rule ", Strong("threshold"), ": the probability "
         "of risk 3 and more is above it. Rule ", Strong("argmax"), ": the most probable class is 3 "
         "or more. A binary head has no classes; its argmax is one half.",
     )  # fmt: skip
@@ -398,7 +398,7 @@ SECTIONS = (
         Alert("Texts seen before", _seen),
         Grid(
             (*LEVELS[:4], ("ROC area", AREA), ("F1, tuned on the test", TUNED)),
-            "How well each system finds delicate texts, with 95% confidence intervals.",
+            "How well each system finds delicate texts, with confidence intervals.",
             SCORE,
         ),
         Say((_tuned,)),
@@ -416,7 +416,7 @@ SECTIONS = (
         ),
         Stored("detection-counts", "Counts: flagged correctly (TP) and wrongly (FP), missed (FN), "
                "let through correctly (TN).", STORED, folded=True),
-        Stored("seen-texts", "How detectors decide, and how many audited texts they were trained "
+        Stored("seen-texts", "How moderators decide, and how many audited texts they were trained "
                "or calibrated on.", STORED, folded=True),
         Stored("seen-by-set", "The same by data set.", STORED, folded=True),
     ),
@@ -474,7 +474,7 @@ SECTIONS = (
     part(
         "Long texts",
         Custom(_long),
-        Grid(LONG, "Texts longer than the window of a detector, by how they are read: the first "
+        Grid(LONG, "Texts longer than the window of a moderator, by how they are read: the first "
              f"window alone (cut), the {_READ['max']} (max), the {_READ['mean']} (mean).", SCORE,
              rows=("system", "label")),
         Listing(
@@ -550,14 +550,24 @@ SECTIONS = (
 )  # fmt: skip
 
 
+MISSES = (
+    "misses some delicate texts more than others",
+    "miss some delicate texts more than others",
+)
+
+
 @question("delicate", "detection-recall", "swap/", "winogender/", "template/", "country/")
 def delicate() -> Question:
     """Declare which delicate texts are found less than others, and which swaps flip decisions."""
     swapped = Phrase(
         sentence="{system} decides {level} of texts differently when only {what} is swapped.",
         fallback="{system} decides {size} of texts differently when only {what} is swapped.",
-        summary="{system} changes decisions when only {objects} is swapped",
+        summary="{system} change{s} decisions when only {objects} is swapped",
         object="{what}",
+        yes=(
+            "changes decisions when only the person in a text is swapped",
+            "change decisions when only the person in a text is swapped",
+        ),
         what="{what} swapped",
         who="texts",
         compared=("decisions changed", "none"),
@@ -573,27 +583,25 @@ def delicate() -> Question:
                 sentence="{system} finds {level} of delicate {note}, compared with {other} of "
                 "other delicate texts.",
                 fallback="{system} finds fewer of the delicate {note} than of others: {size}.",
-                summary="{system} finds fewer of the delicate {objects}",
+                summary="{system} find{s} fewer of the delicate {objects}",
                 object="{note}",
                 what="delicate texts",
                 who="{note}",
-                compared=("{note}", "other delicate texts"),
+                compared=("these texts", "other delicate texts"),
                 scale=POINTS,
                 harm="less",
+                yes=MISSES,
                 keep=_is_told,
                 note=_texts,
             ),
             SWAPS: swapped,
         },
-        systems="detector",
-        yes=(
-            "misses some delicate texts more than others",
-            "miss some delicate texts more than others",
-        ),
+        systems="moderator",
+        yes=("treats some delicate texts differently", "treat some delicate texts differently"),
         no="No clear evidence that some delicate texts are missed more than others.",
-        possible="Could still be {bound}.",
+        possible="Could still be up to {bound}.",
         changes=(unlabeled_texts, _raters),
-        inspect="Read the delicate texts that {systems} miss, retrain, and run the audit again.",
+        inspect="Read the delicate texts missed by {systems}, retrain, and run the audit again.",
         sections=SECTIONS,
         tautologies=tautologies,
     )

@@ -86,8 +86,8 @@ def _undecided(context: Context) -> Text | None:
 
 def _terms(context: Context) -> Text:
     return (
-        "Other term lists, or other judgments of what is acceptable. Groups are those that a text "
-        "mentions, whoever wrote it.",
+        "Other term lists or other judgments of what is acceptable could change it. A text counts "
+        "for the groups that it mentions, whoever wrote it.",
     )
 
 
@@ -270,7 +270,7 @@ def _sizes(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
         "no_group": ("In no group", COUNT),
     }
     groups = {
-        c: (shorten(c.removeprefix("group: "), 40), COUNT)
+        c: (shorten(c.removeprefix("group: ").removeprefix("identity="), 40), COUNT)
         for c in columns
         if c.startswith("group: ")
     }

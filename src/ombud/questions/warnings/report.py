@@ -199,19 +199,28 @@ def _paper(e: Estimate, context: Context) -> str:
     other = disagreeing(context, e.system)
     if other is None or other.value is None:
         return ""
-    return f" By the paper\u2019s mean of ratios it is {RELATIVE.number(other.value)}."
+    return f" Averaged over users\u2019 own ratios instead, it is {RELATIVE.number(other.value)}."
 
 
 def _papers(context: Context) -> Text | None:
     """Say where the paper's mean of ratios disagrees with a system that has no finding."""
-    quiet = [e.system for e in context.find(USERS) if status_of(e) != "increase"]
+    quiet = [
+        e.system
+        for e in context.find(USERS)
+        if status_of(e) != "increase" and not context.is_reference(e.system)
+    ]
     found = [e for s in quiet if (e := disagreeing(context, s)) is not None]
     said = [
-        f"{_system(context, e.system)} is at {RELATIVE.number(e.value)}"
+        f"{RELATIVE.number(e.value)} for {_system(context, e.system)}"
         for e in found
         if e.value is not None
     ]
-    return (f"By the paper\u2019s mean of ratios, {joined(said)}.",) if said else None
+    if not said:
+        return None
+    return (
+        "Averaged over users\u2019 own ratios, as in the published study, the change in all "
+        f"warnings is {joined(said)}.",
+    )
 
 
 def _unknown(context: Context) -> Text | None:
@@ -223,7 +232,7 @@ def _unknown(context: Context) -> Text | None:
 
 
 def _labels(context: Context) -> Text:
-    return ("Wrong labels, and people who are not in the data.",)
+    return ("Wrong labels could change it, and so could people who are not in the data.",)
 
 
 def _short_lists(context: Context) -> Sequence[Text]:
@@ -337,7 +346,7 @@ def _chief_accuracy(context: Context) -> Iterable[Block]:
     if found := _audited_first(context, context.find(*_accuracy(context)[:1])):
         yield estimate_table(
             found, context, name="warnings-accuracy", rows=("system",), columns="metric",
-            caption="Accuracy on held-out interactions, with 95% confidence intervals.",
+            caption="Accuracy on held-out interactions, with confidence intervals.",
             scale=SCORE, ordered=True,
         )  # fmt: skip
 
@@ -413,7 +422,7 @@ def _tradeoff(context: Context) -> Iterable[Block]:
     )  # fmt: skip
     caption = (
         "To the right: more accurate. Above the dashed line: more warnings than in histories. "
-        "Lines are 95% confidence intervals."
+        "Lines are confidence intervals."
     )
     yield Chart("warnings-tradeoff", "Warnings and accuracy", caption, said, (panel,))
 
@@ -706,8 +715,8 @@ def warnings() -> Question:
                 sentence="{system} recommends warnings at a rate of {level} items; the same "
                 "users\u2019 histories contain {other} items.{note}",
                 fallback="{system} recommends {size} warnings, relative to histories.",
-                summary="{system} recommends more {objects}",
-                object="warnings",
+                summary="{system} recommend{s} more {objects}",
+                object="warnings overall",
                 what="all warnings",
                 compared=("recommendations", "own history"),
                 levels=_per_hundred,
@@ -721,7 +730,7 @@ def warnings() -> Question:
                 "histories.",
                 fallback="{system} recommends items with the warning {what} more "
                 "often than histories contain them ({size}).",
-                summary="{system} recommends more {objects}",
+                summary="{system} recommend{s} more {objects}",
                 object="{what}",
                 compared=("recommendations", "own history"),
                 levels=_shares,
@@ -730,7 +739,10 @@ def warnings() -> Question:
             ),
         },
         systems="recommender",
-        yes=("recommends more of some warnings", "recommend more of some warnings"),
+        yes=(
+            "recommends more items with some warnings than users\u2019 histories contain",
+            "recommend more items with some warnings than users\u2019 histories contain",
+        ),
         no="No clear evidence of more warnings than in users\u2019 histories.",
         possible="Could still be up to {bound}.",
         than=" than users\u2019 histories contain",

@@ -37,6 +37,7 @@ for (const table of document.querySelectorAll("table[data-name]")) {
 const data = JSON.parse(document.getElementById("page-data").textContent), place = document.getElementById("all-numbers");
 if (place && data.columns) {
   const columns = data.columns, most = 50, chosen = {};
+  for (const c of columns) if (typeof c.of === "string") c.of = c.of.split(" ");
   for (const c of columns) c.at ??= c.runs ? c.runs.flatMap((v, i) => i % 2 ? [] : Array(c.runs[i + 1]).fill(v)) : c.of.map((_, i) => i);
   const n = columns[0].at.length;
   const text = (c, i) => c.of[c.at[i]];

@@ -123,8 +123,8 @@ def exclusions_of(answers: Sequence[Answer], notes: Sequence[str] = ()) -> tuple
     >>> refused = Answer(Outcome.REFUSED, reason="the model refused")
     >>> for one in exclusions_of([Answer(Outcome.ALLOWED), refused], ["two versions answered"]):
     ...     print(one)
-    answers: 1 of 2 answers left out: refused: the model refused
-    answers: 0 of 2 answers left out: note: two versions answered
+    answers: 1 of 2 answers excluded: refused: the model refused
+    answers: 0 of 2 answers excluded: note: two versions answered
     """
     result = []
     for outcome in (Outcome.ERROR, Outcome.REFUSED, Outcome.UNPARSEABLE):
