@@ -211,20 +211,6 @@ def fit_linear(
     )
 
 
-def f1_score(flagged: NDArray[Any], truth: NDArray[Any]) -> float:
-    """Return 2 TP / (2 TP + FP + FN); NaN when nothing is flagged and nothing should be.
-
-    Examples
-    --------
-    >>> f1_score(np.array([1, 1, 0]), np.array([1, 0, 1]))
-    0.5
-    """
-    flagged, truth = np.asarray(flagged, dtype=bool), np.asarray(truth, dtype=bool)
-    hits = int((flagged & truth).sum())
-    wrong = int((flagged ^ truth).sum())
-    return 2 * hits / (2 * hits + wrong) if hits or wrong else float("nan")
-
-
 def best_threshold(
     scores: NDArray[Any], truth: NDArray[Any], weights: NDArray[Any] | None = None
 ) -> tuple[float, float]:
