@@ -128,7 +128,7 @@ HARD: dict[str, dict[str, Any]] = {
     "near-zero residual": {"users": 80, "v": (0.02, 0.05)},
     "negative slopes": {"users": 80, "s": (-0.7, -1.5)},
     "small spread": {"users": 200, "sigma": 0.5},
-    "steep slope": {"users": 80, "s": (0.5, 2.5)},
+    "nearly polarized": {"users": 80, "polar": "nearly"},
 }
 
 

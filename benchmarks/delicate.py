@@ -125,9 +125,13 @@ def copies(options: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def similar(texts: list[str], changed: list[str]) -> np.ndarray:
-    from ombud.text.dedup import shingle_sets
+    from ombud.text.dedup import _shingles
 
-    pairs = zip(shingle_sets(texts), shingle_sets(changed), strict=True)
+    def sets(some: list[str]) -> list[set[int]]:
+        hashes, starts = _shingles(some, 3)
+        return [set(part.tolist()) for part in np.split(hashes, starts[1:])]
+
+    pairs = zip(sets(texts), sets(changed), strict=True)
     return np.array([len(a & b) / len(a | b) >= 0.8 for a, b in pairs])
 
 

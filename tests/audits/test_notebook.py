@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from ombud.audits import Audit, Result
@@ -70,3 +73,27 @@ def test_data_and_audits_show_what_they_hold() -> None:
     html = audit._repr_html_()
     assert "&lt;b&gt;Ours" in html and "<b>" not in html
     assert "share gap@10" in html and shown in html
+
+
+def test_a_notebook_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    display = SimpleNamespace(
+        HTML=str, display=lambda first, display_id: SimpleNamespace(update=shown.append)
+    )
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(
+        sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell, display=display)
+    )
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    world = small_world(seed=1)
+    systems = {"mine": world.recommenders()[0]}
+    Audit(world.dataset, systems, [ShareGap(k=10)]).run()
+    assert shown and all(one.startswith("<progress max=") for one in shown)
+    assert any("mine" in one for one in shown)
+    shown.clear()
+    Audit(world.dataset, systems, [ShareGap(k=10)]).run(progress=lambda *told: None)
+    assert not shown
+    # A console of IPython has no kernel and shows none.
+    del shell.kernel
+    Audit(world.dataset, systems, [ShareGap(k=10)]).run()
+    assert not shown

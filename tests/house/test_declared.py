@@ -13,6 +13,7 @@ SOURCE = Path(ombud.__file__).parent
 # things, libraries, and what a thread keeps for itself.
 FOREIGN = {
     "app/store.py": {"db"},
+    "audits/audit.py": {"get_ipython", "kernel"},
     "audits/plan.py": {"model_fields"},
     "audits/presets.py": {"registered_name"},
     "audits/quick.py": {"column_names", "columns"},

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.text.dedup import NearDuplicates, best_bands, content_keys, minhash, shingle_sets
+from ombud.text.dedup import NearDuplicates, _shingles, best_bands, content_keys, minhash
 
 WORDS = [f"w{i}" for i in range(3000)]
 
@@ -23,6 +23,11 @@ def texts_and_copies(count: int, changed: int) -> tuple[list[str], list[str]]:
             copy[draw.randrange(len(copy))] = draw.choice(WORDS)
         copies.append(" ".join(copy))
     return [" ".join(words) for words in base], copies
+
+
+def shingle_sets(texts: list[str]) -> list[frozenset[int]]:
+    hashes, starts = _shingles(texts, 3)
+    return [frozenset(part.tolist()) for part in np.split(hashes, starts[1:])]
 
 
 def jaccard(one: frozenset[int], two: frozenset[int]) -> float:

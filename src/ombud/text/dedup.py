@@ -91,22 +91,6 @@ def _blocks(texts: Sequence[str]) -> Iterable[tuple[int, int]]:
         yield start, len(texts)
 
 
-def shingle_sets(texts: Sequence[str], words: int = 3) -> list[frozenset[int]]:
-    """Return the set of hashed runs of `words` words of each text, for exact comparison.
-
-    Examples
-    --------
-    >>> one, two = shingle_sets(["a rose is a rose", "A rose is a daisy!"], words=2)
-    >>> len(one & two), len(one | two)
-    (3, 4)
-    """
-    found: list[frozenset[int]] = []
-    for start, end in _blocks(texts):
-        hashes, begins = _shingles(texts[start:end], words)
-        found += [frozenset(part.tolist()) for part in np.split(hashes, begins[1:])]
-    return found
-
-
 @lru_cache(maxsize=8)
 def _multipliers(permutations: int, seed: int) -> tuple[_U64, _U64]:
     draw = generator(seed, "minhash")
