@@ -351,8 +351,7 @@ class Result:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the verdicts and the first levels, names as plain text."""
         verdicts = "".join(
-            f"<p><b>{escape(str(one['answer']).capitalize())}.</b> "
-            f"{escape(str(one.get('headline', ''))[:400])}</p>"
+            f"<p><b>{escape(str(one.get('headline') or one['answer'])[:400])}</b></p>"
             for one in self.verdicts
         )
         levels = [e for e in self.estimates if e.kind == "level" and not e.group]
