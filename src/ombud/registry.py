@@ -21,7 +21,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import Parameter, getdoc, signature
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from ombud.errors import RegistryError
 
@@ -362,6 +362,8 @@ def _default_text(factory: Callable[..., Any], argument: Parameter) -> str:
 
 
 def _type_text(annotation: Any) -> str:
+    if get_origin(annotation) is Annotated:  # limits are of the description
+        annotation = get_args(annotation)[0]
     text = annotation if isinstance(annotation, str) else ""
     if not text:
         plain = isinstance(annotation, type) and not get_args(annotation)

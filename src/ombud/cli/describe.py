@@ -42,7 +42,6 @@ _HELD_OUT = {"f1", "hit-rate", "mrr", "ndcg", "precision", "recall"}
 _OF_RATINGS = {"mae", "rmse"}
 """Metrics that need held-out interactions, and of those the ones that need predicted ratings."""
 _OWN = {
-    ("analysis", "requests"): 'requests = "..."\nlists = "..."\n',
     ("moderator", "http"): 'url = "https://..."\nflag_path = "flagged"\n',
     ("moderator", "keyword"): 'terms = ["..."]\n',
     ("moderator", "sklearn"): 'path = "model.skops"  # ...\n',
