@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +11,14 @@ import httpx
 import polars as pl
 import pytest
 from _filling import fill, project, rate, rater
+from starlette.requests import Request
 
 from conftest import Running, Visitor, field
 from ombud.app.errors import AppError
 from ombud.app.judging import open_round
 from ombud.app.tables import ratings_table
 from ombud.app.web.security import POLICY, Guesses
-from ombud.app.web.server import open_site, open_socket
+from ombud.app.web.server import _unexpected, open_site, open_socket
 from ombud.audits import Audit, Plan
 from ombud.worlds import small_world
 
@@ -374,3 +376,9 @@ def test_a_full_disk_over_http(app: Running) -> None:
     assert app.project.store.read(ratings_table).height == 0
     assert anna.click("answer:not delicate", task).status_code == 200
     assert app.project.store.read(ratings_table).height == 1
+
+
+def test_what_breaks_is_said_without_details() -> None:
+    reply = asyncio.run(_unexpected(Request({"type": "http"}), ValueError("a secret path")))
+    assert reply.status_code == 500 and reply.headers["content-security-policy"] == POLICY
+    assert b"Something went wrong" in reply.body and b"secret" not in reply.body

@@ -207,3 +207,19 @@ def test_hostile_names_stay_text(explicit: Result) -> None:
     result = replace(explicit, estimates=tuple(map(renamed, explicit.estimates)), tables=tables)
     html = Report(result).html()
     assert "<script>alert" not in html and "//<b>" not in html
+
+
+def test_the_matrix_shows_the_levels_of_histories(explicit: Result) -> None:
+    tables = [b for s in Report(explicit).page.sections for b in s.blocks if isinstance(b, Table)]
+    found = [
+        row[place]
+        for table in tables
+        for place, column in enumerate(table.columns)
+        if column.title == "In histories"
+        for row in table.rows
+    ]
+    stored = {e.details.get("history") for e in explicit.estimates if e.label}
+    assert any(cell.text for cell in found)
+    for cell in found:
+        assert bool(cell.text) == (cell.value is not None)
+        assert cell.value is None or cell.value in stored
