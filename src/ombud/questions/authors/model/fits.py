@@ -204,7 +204,7 @@ class PropagationFit(_Fit):
         about["note"] = "; ".join(filter(None, (misfit.words, self.apart_because)))
         about["details"] = {"misfit": misfit.to_dict()}
         above = about["details"] | {"above_one": self.drawn.average(slope > 1)}
-        even = 1 / (1 + np.exp(-intercept))
+        even = 1 / (1 + np.exp(np.minimum(-intercept, 700)))
         return [
             self._estimate("slope", slope, n, **about | {"details": above}),
             self._estimate("intercept", intercept, n, **about),
@@ -273,7 +273,7 @@ class PropagationFit(_Fit):
         for i, t in enumerate(odds):
             x = posterior.intercept[:, a] + posterior.slope[:, a] * t
             found[:, i] = (
-                posterior.average(1 / (1 + np.exp(-x))),
+                posterior.average(1 / (1 + np.exp(np.minimum(-x, 700)))),
                 *(1 / (1 + np.exp(-np.array(posterior.interval(x, level))))),
             )
         return found
