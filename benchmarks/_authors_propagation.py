@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,10 @@ from _env import NUTS, ensure_env
 from _isolated import finish, main_of_case, measure
 
 SEED = 20210204
-FULL = {"draws": 1500, "tune": 1000, "chains": 4}
-QUICK = {"draws": 400, "tune": 400, "chains": 1}
+FULL = {"users": 5_000, "draws": 1500, "tune": 1000, "chains": 4}
+# Two chains, so that R-hat is defined.
+QUICK = {"users": 500, "draws": 400, "tune": 400, "chains": 2}
+PARTS = ("regimes", "hard", "rate")
 SYSTEMS = ("A", "B", "C", "D")
 NAMES = {"mean": "mu", "spread": "sigma", "intercept": "b", "slope": "s", "residual": "v"}
 
@@ -106,6 +108,7 @@ REGIMES: dict[str, dict[str, Any]] = {
     "very short profiles (1 to 2)": {"profiles": (1, 2)},
     "short lists (4)": {"length": 4},
     "wide spread (sigma 5)": {"sigma": 5.0},
+    "very wide spread (sigma 10)": {"sigma": 10.0},
     "wide residual (5)": {"v": (5.0, 0.5)},
     "near-zero residual": {"v": (0.01, 0.02)},
     "hardly any spread (sigma 0.15)": {"sigma": 0.15},
@@ -148,11 +151,15 @@ def propagation_regime(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"cpu": cpu, "said": said}
 
 
-def regime_figures(script: str) -> dict[str, float]:
-    """Time the regimes one after the other."""
+# The slowest, in the quick form.
+SLOWEST = ("very wide spread (sigma 10)", "85% of profiles and lists at 0 or 1")
+
+
+def regime_figures(script: str, quick: bool) -> dict[str, float]:
+    """Time the regimes one after the other; the slowest of them in the quick form."""
     print("propagation: CPU s by regime, 300 users x 2 systems")
     slowest = 0.0
-    for name in REGIMES:
+    for name in SLOWEST if quick else REGIMES:
         found = measure(script, "propagation_regime", {"regime": name})
         print(f"  {name}: {found['cpu']:.1f} CPU s; {'; '.join(found['said'])}", flush=True)
         slowest = max(slowest, found["cpu"])
@@ -166,34 +173,61 @@ def propagation_quantiles(options: Mapping[str, Any]) -> dict[str, Any]:
     counts = simulated(**HARD[options["set"]])
     fit = fit_propagation(**counts, systems=["one", "two"], rng=np.random.default_rng(1))
     if fit.spread_reason or fit.apart:
-        return {"reason": fit.spread_reason or "fitted apart", "apart": 0.0, "noise": 0.0}
+        return {"reason": fit.spread_reason or "fitted apart"}
     asked = {"draws": 2000, "tune": 1000, "chains": 4, "centred": False, "target_accept": 0.95}
     nuts = _nuts(counts, asked)
-    apart, noise = {}, 0.0
+    parameters = {}
     for name, values in fit.posterior.columns().items():
         kind, _, system = name.partition("[")
-        key = NAMES[kind] + (f"[{['one', 'two'].index(system[:-1])}]" if system else "")
-        theirs = nuts["parameters"][key]
+        theirs = nuts["parameters"][
+            NAMES[kind] + (f"[{int(system[:-1] == 'two')}]" if system else "")
+        ]
         mine = fit.posterior.quantiles(values, np.array(theirs["shares"]))
-        away = np.abs(mine - np.array(theirs["quantiles"])) / theirs["sd"]
-        apart[key] = float(away.max())
-        noise = max(noise, (1 / theirs["ess"]) ** 0.5)
-    found = {"reason": "", "apart": max(apart.values()), "noise": noise, "by": apart}
-    return found | {"divergences": nuts["divergences"]}
+        known = {key: theirs[key] for key in ("shares", "quantiles", "errors", "sd", "ess", "rhat")}
+        parameters[NAMES[kind] + (f" {system[:-1]}" if system else "")] = known | {
+            "ombud": mine.tolist()
+        }
+    return {"reason": "", "parameters": parameters, "divergences": nuts["divergences"]}
 
 
 def hard_figures(script: str, quick: bool) -> dict[str, float]:
-    """Compare quantiles on hard sets: the largest distance, in posterior standard deviations."""
-    print("propagation: quantiles against NUTS, largest distance in posterior sd")
-    largest, compared = 0.0, 0
+    """Compare every quantile on hard sets: both values, and distances in posterior sd."""
+    print("propagation: quantiles, ombud and NUTS (n divergences, smallest effective sample)")
+    slopes, others, largest, compared = [], [], 0.0, 0
     for name in list(HARD)[: 2 if quick else None]:
         found = measure(script, "propagation_quantiles", {"set": name})
-        compared += not found["reason"]
-        largest = max(largest, found["apart"])
-        said = (
-            found["reason"] or f"{found['apart']:.3f} (error of NUTS's mean {found['noise']:.3f})"
+        if found["reason"]:
+            print(f"  {name}: {found['reason']}", flush=True)
+            continue
+        compared += 1
+        rows = found["parameters"]
+        ours, theirs, errors = (
+            np.array([row[key] for row in rows.values()])
+            for key in ("ombud", "quantiles", "errors")
         )
-        print(f"  {name}: {said}", flush=True)
+        sds = np.array([row["sd"] for row in rows.values()])[:, None]
+        away = np.abs(ours - theirs) / sds
+        largest = max(largest, away.max())
+        least = min(row["ess"] for row in rows.values())
+        print(f"  {name}: {found['divergences']} divergences, {least:.0f} effective", flush=True)
+        for (parameter, row), own in zip(rows.items(), away, strict=True):
+            cells = [
+                f"{a:.2f} / {b:.2f}" for a, b in zip(row["ombud"], row["quantiles"], strict=True)
+            ]
+            print(
+                f"    {parameter}: {', '.join(cells)}; apart {np.round(own, 3).tolist()}",
+                flush=True,
+            )
+            if parameter.startswith("s "):
+                slopes.append(f"| {name}, {parameter[2:]} | {' | '.join(cells)} |")
+        cells = [
+            f"{away[:, q].max():.2f} ({(errors / sds)[away[:, q].argmax(), q]:.2f})"
+            for q in range(away.shape[1])
+        ]
+        others.append(f"| {name} | {' | '.join(cells)} |")
+    head = " | 5% | 25% | 50% | 75% | 95% |\n|---" + "|---:" * 5 + "|"
+    print("| slopes, ombud / NUTS" + head, *slopes, sep="\n")
+    print("| largest distance in sd (error of NUTS there)" + head, *others, sep="\n")
     return {"propagation_quantile_difference_sd": largest, "propagation_hard_sets": compared}
 
 
@@ -257,25 +291,25 @@ CASES = {
 }
 
 
-def propagation_figures(script: str, quick: bool, only: str = "") -> dict[str, float]:
-    """Run all parts, or one.
+def propagation_figures(script: str, quick: bool, parts: Sequence[str] = PARTS) -> dict[str, float]:
+    """Run some of the parts.
 
     `script` must hand `CASES` to `main_of_case`.
     """
     figures: dict[str, float] = {}
-    if only in {"", "regimes"}:
-        figures |= regime_figures(script)
-    if only in {"", "hard"}:
+    if "regimes" in parts:
+        figures |= regime_figures(script, quick)
+    if "hard" in parts:
         figures |= hard_figures(script, quick)
-    if only in {"", "rate"}:
+    if "rate" in parts:
         figures |= propagation_vs_nuts(script, quick)
     return figures
 
 
-def propagation_vs_nuts(script: str, quick: bool, users: int = 5_000) -> dict[str, float]:
+def propagation_vs_nuts(script: str, quick: bool) -> dict[str, float]:
     """Run both and return the named figures."""
-    options = {"users": users, **(QUICK if quick else FULL)}
-    print(f"propagation: {users:,} users x {len(SYSTEMS)} algorithms; NUTS {options}")
+    options = QUICK if quick else FULL
+    print(f"propagation: {len(SYSTEMS)} algorithms; NUTS {options}")
     ours = measure(script, "propagation_ombud", options)
     nuts = measure(script, "propagation_nuts", options)
     apart, widths = [], []
@@ -310,9 +344,10 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description="Propagation model against NUTS.")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", choices=("regimes", "hard", "rate"), default="")
+    parser.add_argument("--only", choices=PARTS)
     asked = parser.parse_args()
-    finish("authors_propagation", propagation_figures(__file__, asked.quick, asked.only))
+    parts = (asked.only,) if asked.only else PARTS
+    finish("authors_propagation", propagation_figures(__file__, asked.quick, parts))
 
 
 if __name__ == "__main__":

@@ -129,9 +129,7 @@ def test_inferred_identities_must_be_asked_for(
     assert load_data(changed(authors_plan, inferred=True)).audited is not None
 
 
-def test_the_taste_of_users_shows_in_lists_and_the_placebo_does_not(
-    authors_result: Result,
-) -> None:
+def test_the_taste_of_users_shows_in_lists_and_the_placebo_does_not(authors_result: Result) -> None:
     (slope,) = authors_result.select("propagation/slope")
     assert slope.interval is not None and slope.interval[0] > 0
     assert "misfit" in slope.details and "above_one" in slope.details

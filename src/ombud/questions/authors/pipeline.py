@@ -242,10 +242,7 @@ def _outcomes(creators: Creators, interactions: Interactions) -> NDArray[np.obje
 
 
 def _resolution(
-    creators: Creators,
-    codes: NDArray[np.int64],
-    counts: NDArray[Any],
-    interactions: Interactions,
+    creators: Creators, codes: NDArray[np.int64], counts: NDArray[Any], interactions: Interactions
 ) -> pl.DataFrame:
     met = counts > 0
     frame = pl.DataFrame(
@@ -271,10 +268,7 @@ def _resolution(
 
 
 def _coverage(
-    creators: Creators,
-    codes: NDArray[np.int64],
-    counts: NDArray[Any],
-    interactions: Interactions,
+    creators: Creators, codes: NDArray[np.int64], counts: NDArray[Any], interactions: Interactions
 ) -> pl.DataFrame:
     met = counts > 0
     outcome = _outcomes(creators, interactions)[met].astype(str)

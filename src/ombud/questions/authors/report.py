@@ -446,7 +446,7 @@ def _misfits(context: Context) -> Iterable[Block]:
         for e, m in found
     )
     columns = (Column("Of"), Column("Identity"), *(Column(t, True) for t in titles.values()),
-               Column("n", True))  # fmt: skip
+               Column("Users", True))  # fmt: skip
     caption = (
         "How well the model describes profiles and lists. Distance: Kolmogorov-Smirnov, between "
         "observed and predicted shares. p: the share of data sets simulated from the model with at "
@@ -754,18 +754,20 @@ def authors_question() -> Question:
                 fallback="{system} recommends works by {note} {more} often than users read them.",
                 summary="{system} recommend{s} {objects}",
                 object="{fewer} works by {note}",
+                than=" than users read",
                 what="works by {note}",
                 note=_people,
                 compared=("recommendations", "users\u2019 profiles"),
                 scale=POINTS,
                 harm="both",
-            ),
+            )
         },
         systems="recommender",
-        yes=("differs from what users read", "differ from what users read"),
-        no="No clear difference between what is recommended and what users read.",
-        possible="Could still differ by up to {bound}.",
-        than=" than users read",
+        yes=(
+            "recommends some authors more or less often than users read them",
+            "recommend some authors more or less often than users read them",
+        ),
+        possible="A share could still differ by up to {bound} from that in profiles.",
         changes=(_unknown, _genre),
         inspect="Compare the recommended {what} with those in the catalog, and run the audit again "
         "after changes.",

@@ -67,14 +67,11 @@ def test_equal_to_nuts_on_the_full_model(case: str) -> None:
     ids=["none and negative", "few users", "plain", "almost no residual", "long profiles"],
 )
 def test_planted_parameters_are_recovered(made: Make, changes: dict[str, Any]) -> None:
-    planted: dict[str, tuple[float, ...]] = {
-        "b": (-0.2, 0.1),
-        "s": (0.5, 1.1),
-        "v": (0.5, 0.5),
-    } | {key: value for key, value in changes.items() if key in {"b", "s", "v"}}
+    planted: dict[str, tuple[float, ...]] = {"b": (-0.2, 0.1), "s": (0.5, 1.1), "v": (0.5, 0.5)} | {
+        key: value for key, value in changes.items() if key in {"b", "s", "v"}
+    }
     fit = fit_propagation(
-        **made(np.random.default_rng(11), **{"users": 250, **changes}),
-        systems=["one", "two"],
+        **made(np.random.default_rng(11), **{"users": 250, **changes}), systems=["one", "two"]
     )
     assert fit.diagnostics is not None and fit.diagnostics.converged, fit.reason
     posterior = fit.posterior
@@ -222,7 +219,7 @@ def test_draws_that_did_not_converge_are_refused(fit: PropagationFit) -> None:
     )
     heavy = np.full(len(points), 1e-6)
     heavy[:3] = 1
-    bad = Drawn(points, heavy / heavy.sum(), fit.drawn.sets, 1.2, 0.5, 0.9, 4, 4)
+    bad = Drawn(points, heavy / heavy.sum(), fit.drawn.sets, 1.2, 0.5, 0.9, 4)
     found = Diagnostics.of(bad, Posterior.of(bad, fit.counts.names), at_mode=False)
     assert not found.converged
     assert len(found.problems) == 5

@@ -97,12 +97,7 @@ def test_derivatives_are_those_of_the_value(rng: np.random.Generator) -> None:
         assert there.hessian[i] == pytest.approx((up.gradient - down.gradient) / 2e-4, abs=1e-4)
 
 
-@given(
-    r=st.integers(0, 60),
-    share=st.floats(0, 1),
-    middle=st.floats(-6, 6),
-    v=st.floats(1e-4, 2.5),
-)
+@given(r=st.integers(0, 60), share=st.floats(0, 1), middle=st.floats(-6, 6), v=st.floats(1e-4, 2.5))
 def test_a_list_has_probability_one_over_all_its_counts(
     r: int, share: float, middle: float, v: float
 ) -> None:

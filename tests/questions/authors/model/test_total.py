@@ -229,3 +229,34 @@ def test_the_check_sees_points_whose_weight_an_error_took_away() -> None:
     assert _check(target, points, gone, nobody, 0, rng)[0] == np.inf
     target.values = lambda at, *_: np.zeros(len(at))
     assert _check(target, points, exact, nobody, 0, rng) == (0.0, 0.0)
+
+
+def test_copies_of_a_system_do_not_move_its_slope(made: Make) -> None:
+    counts = made(np.random.default_rng(3), 60, b=(0.0, 0.0), s=(0.6, 0.6), v=(0.8, 0.8))
+    # The first system, and one with its lists, of which some have one item more or less.
+    for name in ("list_count", "list_known"):
+        counts[name][:, 1] = counts[name][:, 0]
+    counts["list_count"][::5, 1] = np.maximum(counts["list_count"][::5, 0] - 1, 0)
+    rng = np.random.default_rng
+    found = slopes(fit_propagation(**counts, systems=["a", "copy"], rng=rng(1)))
+    alone = slopes(fit_propagation(**without(counts, 1), systems=["a"], rng=rng(1)))
+    assert found["a"].value == alone["a"].value and not found["a"].note
+    assert "its lists are almost those of a" in found["copy"].note
+    assert fits._likeness(Counts.check(**counts), 0, 1) < 0.1
+
+
+def test_a_spent_budget_is_named_with_how_to_raise_it(made: Make) -> None:
+    counts = made(np.random.default_rng(4), 30)
+    fit = fit_propagation(**counts, systems=["a", "b"], budget=2e5)
+    for e in slopes(fit).values():
+        assert e.reason.startswith("the budget of 0.2 million evaluations")
+        assert "`budget` of fit_propagation raises it" in e.reason and "30 users" in e.reason
+
+
+def test_a_failed_fit_describes_its_data_above_every_limit(made: Make) -> None:
+    counts = Counts.check(**made(np.random.default_rng(4), 30))
+    reason = fits._failure(counts, "heavy tail")
+    assert reason == "30 users; the fit did not converge: heavy tail"
+    short = {"count": [0, 1, 1, 0], "known": [1, 2, 1, 1]}
+    reason = fits._failure(Counts.check(**short), "x")
+    assert "only 1 of 4 profiles hold both identities; profiles hold 1.2 items" in reason

@@ -136,13 +136,7 @@ class Drawn:
     worst_error: float  # The largest such error among the points checked
     # Of the polynomials by which the likelihood was computed; 0 if it was integrated at each.
     degree: int
-    rounds: int  # How often the proposal was fitted
     stopped: bool = False  # Whether the budget ended before enough draws were effective
-
-    @property
-    def even(self) -> float:
-        """Effective draws over draws: 1 where all weigh the same."""
-        return 1 / float((self.weights**2).sum()) / len(self.weights)
 
 
 @dataclass(frozen=True)
@@ -191,13 +185,6 @@ class _Marginal:
         """Return the standard normal values that `quantile` would turn into these."""
         share = np.interp(at, self.grid, self.cumulated)
         return ndtri(np.clip(share, 1e-300, 1 - 1e-16))
-
-    def sd(self) -> tuple[float, float]:
-        """Return mean and standard deviation."""
-        centres = (self.grid[1:] + self.grid[:-1]) / 2
-        mass = np.diff(self.cumulated)
-        mean = float(mass @ centres)
-        return mean, float(np.sqrt(mass @ (centres - mean) ** 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +287,7 @@ class _Proposal:
         plain: tuple[Floats, Floats],
         marginals: dict[int, _Marginal] | None = None,
     ) -> None:
-        self.straight, self.middle, self.cover = straight, middle, cover
+        self.straight, self.middle = straight, middle
         # The same in the coordinates of the model.
         self.plain = plain
         self.marginals = marginals or {}
@@ -396,13 +383,17 @@ class _Target:
             return self.nodes.work(self.counts)
         return table_work(self.counts, self.nodes)
 
+    def read(self, points: Floats) -> Floats:
+        """Return the log likelihood at each point, by tables of integrals."""
+        self.work.spend(len(points) * self.each())
+        return log_likelihoods(self.counts, points, self.nodes, self.tables or None)
+
     def values(self, points: Floats, region: Region, degree: int) -> Floats:
         """Return the log likelihood at each point, by polynomials or by tables of integrals."""
         far = outside(points, region) if degree else np.ones(len(points), dtype=bool)
         found = np.empty(len(points))
         if far.any():
-            self.work.spend(np.count_nonzero(far) * self.each())
-            found[far] = log_likelihoods(self.counts, points[far], self.nodes, self.tables or None)
+            found[far] = self.read(points[far])
         if not far.all():
             near = points[~far]
             self.work.spend(expansion_work(self.counts, len(near), self.nodes, degree))
@@ -450,6 +441,7 @@ def draw(
     elif not counts.systems:
         ways = ways[:1]
     best: Drawn | None = None
+    stopped = False
     for degree in [*ways, 0]:
         # Polynomials leave a third of the budget, or what a set of draws takes without them, for
         # the case that they do not suffice.
@@ -466,12 +458,13 @@ def draw(
                 found = _weighted(finer, first, draws, degree, rng)
                 best = found if found.error < best.error else best
         except Exhausted:
+            stopped = True
             continue
         if found.error <= _TOLERATED and found.khat < _HEAVY:
             return found, mode
     if best is None:
         raise Exhausted
-    return best, mode
+    return replace(best, stopped=best.stopped or stopped), mode
 
 
 def _with_tables(target: _Target) -> _Target:
@@ -498,6 +491,8 @@ def _settled(
         if not mode.reached:
             continue
         start = mode.point
+        if nodes is _LEVELS[-1][0]:
+            break
         points = rng.multivariate_normal(mode.point, mode.cover, _CHECKED_POINTS // 2)
         part, times = target.some_users(rng)
         away = part.integrals(points) - part.integrals(points, nodes.doubled())
@@ -519,14 +514,16 @@ def _weighted(
     weights, khat, error, worst = np.empty(0), np.inf, np.inf, np.inf
     stopped = False
     # What the check of integrals costs at least is kept back for it.
-    each = target.each()
-    checks = _CHECKED_POINTS * (target.nodes.doubled().work(target.counts) + each)
+    each, whole = target.each(), target.work
+    if not degree:
+        checks = _CHECKED_POINTS * (target.nodes.doubled().work(target.counts) + each)
+        target = target.within(Work(max(whole.left - checks, 0.0), whole))
     while True:
         size = most
         if not degree:
-            # A part of it goes into tables that grow.
-            afforded = (0.85 * target.work.left - checks) / each
-            size = int(min(most, max(afforded, 0))) // _SETS * _SETS
+            # A part of it goes into tables, most of them in the first round.
+            afforded = (0.9 if proposals else 0.7) * target.work.left / each
+            size = int(min(most, afforded)) // _SETS * _SETS
         try:
             if size < min(most, _FEWEST_DRAWS):
                 raise Exhausted
@@ -564,8 +561,8 @@ def _weighted(
         proposal = _refitted(straight, drawn, weights)
     points, _ = straight.back(drawn)
     if not degree:
-        error, worst = _check(target, points, values - mixed, region, degree, rng)
-    return Drawn(points, weights, sets, khat, error, worst, degree, len(proposals), stopped)
+        error, worst = _check(target.within(whole), points, values - mixed, region, degree, rng)
+    return Drawn(points, weights, sets, khat, error, worst, degree, stopped)
 
 
 def _skewed(target: _Target, mode: Mode, straight: _Straight) -> dict[int, _Marginal]:
@@ -584,7 +581,7 @@ def _skewed(target: _Target, mode: Mode, straight: _Straight) -> dict[int, _Marg
         line = middle + _felt(places[:, None], np.array([j]), len(middle)) * direction
         line[:, j] = middle[j] + places
         points, volume = straight.back(line)
-        logs = target.integrals(points)
+        logs = target.read(points) if target.nodes.split else target.integrals(points)
         logs += log_prior(points, target.priors)[0] + volume
         if np.isfinite(logs).sum() < 3:
             continue

@@ -173,10 +173,7 @@ def _share(x: Floats) -> Floats:
 
 
 def peaks(
-    counts: Counts,
-    at: Parameters,
-    steps: int = 60,
-    begin: tuple[Floats, Floats] | None = None,
+    counts: Counts, at: Parameters, steps: int = 60, begin: tuple[Floats, Floats] | None = None
 ) -> tuple[Floats, Floats]:
     """Return where each user's integrand peaks, and how wide it is (both on the scale of t).
 
@@ -230,56 +227,54 @@ def peaks(
 
 def _user_reach(
     counts: Counts, at: Parameters, centre: Floats, width: Floats, lists: Lists | None
-) -> tuple[Floats, Floats]:
+) -> Floats:
     """Return how far to the left and to the right of its peak each user's integrand reaches.
 
     This places nodes, and need not be exact. Without tables every x is at its best for the t in
     question.
     """
-    k, r = counts.list_count, counts.list_known
+    sides = np.array([-1.0, 1.0])
     # No integrand is wider than the normal density of t.
-    widest = np.sqrt(2 * _DROP) * at.spread + np.zeros_like(centre)
+    widest = (np.sqrt(2 * _DROP) * at.spread + np.zeros_like(centre))[:, None]
 
     def log_integrand(t: Floats) -> Floats:
-        odds = counts.offset + t
-        z = (t - at.mean) / at.spread
-        value = counts.count * odds - counts.known * _logistic(odds)[0] - 0.5 * z * z
+        odds = counts.offset[:, None] + t
+        z = (t - at.mean[:, None]) / at.spread[:, None]
+        value = counts.count[:, None] * odds - counts.known[:, None] * _logistic(odds)[0]
+        value -= 0.5 * z * z
         if lists is not None:
-            return value + lists(t[:, None])[:, 0]
-        middle = counts.list_offset + at.intercept + at.slope * t[:, None]
-        delta, _ = _list_peak(k, r, middle, np.broadcast_to(at.residual, middle.shape))
-        x = middle + at.residual * delta
-        best: Floats = (k * x - r * _logistic(x)[0] - 0.5 * delta**2).sum(axis=1)
-        return value + best
+            return value + lists(t)
+        for a in range(counts.systems):
+            k, r = counts.list_count[:, a, None], counts.list_known[:, a, None]
+            middle = counts.list_offset[:, a, None] + at.middle(a, t)
+            v = at.residual[:, a, None]
+            delta, _ = _list_peak(k, r, middle, v)
+            x = middle + v * delta
+            value += k * x - r * _logistic(x)[0] - 0.5 * delta**2
+        return value
 
-    top = log_integrand(centre)
-    found = []
-    for side in (-1.0, 1.0):
-        away = np.minimum(width * np.sqrt(2 * _DROP), widest)
-        near, far = np.zeros_like(away), widest.copy()
-        # Logarithms of how far it falls, relative to how far it should, at both.
-        low, high = np.full_like(away, -np.inf), np.full_like(away, np.inf)
-        for _ in range(3):
-            fall = np.log(np.maximum(top - log_integrand(centre + side * away), 1e-3) / _DROP)
-            short = fall < 0
-            near, low = np.where(short, away, near), np.where(short, fall, low)
-            far, high = np.where(short, far, away), np.where(short, high, fall)
-            # Between a line and a parabola; between two places, as an exponential grows.
-            guess = away * np.exp(np.clip(-0.65 * fall, -3, 3))
-            with np.errstate(invalid="ignore"):
-                between = near + (far - near) * low / (low - high)
-            both = np.isfinite(low) & np.isfinite(high)
-            away = np.clip(np.where(both, between, guess), near, far)
-        found.append(away)
-    return found[0], found[1]
+    top = log_integrand(centre[:, None])
+    away: Floats = np.minimum(width[:, None] * np.sqrt(2 * _DROP), widest) + 0 * sides
+    near, far = np.zeros_like(away), widest + 0 * sides
+    # Logarithms of how far it falls, relative to how far it should, at both.
+    low, high = np.full_like(away, -np.inf), np.full_like(away, np.inf)
+    for _ in range(3):
+        fall = top - log_integrand(centre[:, None] + sides * away)
+        fall = np.log(np.maximum(fall, 1e-3) / _DROP)
+        short = fall < 0
+        near, low = np.where(short, away, near), np.where(short, fall, low)
+        far, high = np.where(short, far, away), np.where(short, high, fall)
+        # Between a line and a parabola; between two places, as an exponential grows.
+        guess = away * np.exp(np.clip(-0.65 * fall, -3, 3))
+        with np.errstate(invalid="ignore"):
+            between = near + (far - near) * low / (low - high)
+        both = np.isfinite(low) & np.isfinite(high)
+        away = np.clip(np.where(both, between, guess), near, far)
+    return away
 
 
 def user_nodes(
-    counts: Counts,
-    at: Parameters,
-    count: int,
-    split: bool = False,
-    lists: Lists | None = None,
+    counts: Counts, at: Parameters, count: int, split: bool = False, lists: Lists | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """Return users x nodes: t, the same in units of sigma, and log weights.
 
@@ -288,8 +283,8 @@ def user_nodes(
     centre, width = peaks(counts, at)
     if split:
         nodes, logs = _legendre(count)
-        left, right = _user_reach(counts, at, centre, width, lists)
-        reach = np.where(nodes < 0, left[:, None], right[:, None])
+        away = _user_reach(counts, at, centre, width, lists)
+        reach = np.where(nodes < 0, away[:, :1], away[:, 1:])
     else:
         nodes, logs = _hermite(count)
         reach = width[:, None]
@@ -504,10 +499,12 @@ def log_likelihoods(
     """
     users = len(counts.count)
     total = np.zeros(len(points))
+    # Split rules do most of their work on one number for each pair, not on one for each node.
+    held = HELD * (4 if nodes.split else 1)
     if tables is None:
-        step = max(1, HELD // (nodes.users * (nodes.lists if counts.systems else 4)))
+        step = max(1, held // (nodes.users * (nodes.lists if counts.systems else 4)))
     else:
-        step = max(1, HELD // (4 * nodes.users * users)) * users
+        step = max(1, held // (4 * nodes.users * users)) * users
     for start in range(0, users * len(points), step):
         # Pairs of a point and a user, point by point.
         which, user = np.divmod(np.arange(start, min(start + step, users * len(points))), users)

@@ -53,6 +53,8 @@ class ListTable:
         self._floor = 1 / max(25.0, float(self._r.max(initial=0.0)))
         # Levels x pairs x columns; the numbers of the first level and of the first column.
         self._values, self._origin = np.empty((0, len(pairs), 0)), (0, 0)
+        # The table, the v and what was interpolated between levels when it was last read.
+        self._across: tuple[Floats, Floats, Floats] = self._values, np.empty(0), np.empty(0)
 
     def rows(self, users: NDArray[np.int64]) -> ListTable:
         """Return the table for some of the users."""
@@ -133,15 +135,17 @@ class ListTable:
         # In blocks, so that a table seldom grows.
         self._reach((low, high), (first // _BLOCK * _BLOCK, -(-last // _BLOCK) * _BLOCK))
         _, pairs, wide = self._values.shape
-        share = np.zeros((len(v), high - low))
-        for j, weight in enumerate(_weights(level - start)):
-            share[np.arange(len(v)), start - low + j] = weight
-        used = self._values[low - self._origin[0] : high - self._origin[0]]
-        rows = share @ used.reshape(high - low, -1)
+        # Where nodes are placed by what the table holds, the same points come several times.
+        if self._across[0] is not self._values or not np.array_equal(self._across[1], v):
+            share = np.zeros((len(v), high - low))
+            for j, weight in enumerate(_weights(level - start)):
+                share[np.arange(len(v)), start - low + j] = weight
+            used = self._values[low - self._origin[0] : high - self._origin[0]]
+            self._across = self._values, v, share @ used.reshape(high - low, -1)
         weights = _weights(column - cell + 2)
         index = cell.astype(np.int64) - (2 + self._origin[1])
         index += (np.arange(len(v))[:, None] * pairs + self._row)[..., None] * wide
-        flat = rows.ravel()
+        flat = self._across[2].ravel()
         found = weights[0] * flat[index]
         for weight in weights[1:]:
             index += 1

@@ -24,7 +24,6 @@ class Mode:
 
     point: Floats
     cover: Floats
-    rounds: int
     reached: bool
 
 
@@ -41,8 +40,7 @@ def log_prior(points: Floats, priors: Priors) -> tuple[Floats, Floats]:
         [1, 1, systems, systems, systems],
     )
     rates = np.repeat(
-        [0.0, priors.spread_rate, 0.0, 0.0, priors.residual_rate],
-        [1, 1, systems, systems, systems],
+        [0.0, priors.spread_rate, 0.0, 0.0, priors.residual_rate], [1, 1, systems, systems, systems]
     )
     scale = np.isinf(centre)
     with np.errstate(over="ignore"):
@@ -100,10 +98,8 @@ def find_mode(
     point = np.clip(starting_point(counts) if start is None else start, low, high)
     work.spend(each)
     now = _posterior(counts, point, priors, nodes)
-    damping, rounds, left = 0.01, 0, np.inf
-    cover, definite = _inverse(now.hessian)
-    while rounds < _ROUNDS:
-        rounds += 1
+    damping, left = 0.01, np.inf
+    for _ in range(_ROUNDS):
         cover, definite = _inverse(now.hessian)
         step = cover @ now.gradient
         left = float(now.gradient @ step)
@@ -128,7 +124,7 @@ def find_mode(
             if damping > 1e8:
                 break
     inside = bool(np.all((point > low) & (point < high)))
-    return Mode(point, cover, rounds, definite and inside and left < _NEAR)
+    return Mode(point, cover, definite and inside and left < _NEAR)
 
 
 def _posterior(counts: Counts, point: Floats, priors: Priors, nodes: Nodes) -> Likelihood:

@@ -26,13 +26,19 @@ SPREAD_FLOOR = 0.05
 # Evaluations of integrands that a fit may spend: a constant, and so many for each list. For 300
 # users and 2 systems these are about 15 CPU seconds.
 _EVALUATIONS, _EVALUATIONS_PER_LIST = 5e7, 1.4e5
-# The share of them for the fit of all systems, when others may have to be fitted apart.
-_JOINT_SHARE = 0.6
+# The share of them for the joint fit, when it may fail, and when others are fitted apart anyway.
+_JOINT_SHARE, _JOINT_BESIDE_OTHERS = 0.75, 0.6
 # Fewer profiles or lists with both identities than this do not tell how wide log odds spread.
 _FEWEST_MIXED = 5
 # A system with both identities in a smaller share of its lists is fitted apart.
 _MIXED_SHARE = 0.3
-_FEW_USERS = 20
+# What a failed fit says of its data: fewer items than this are few, a standard deviation of log
+# odds above this is wide, and one whose interval has ends this many times apart is uncertain.
+_SHORT, _WIDE, _UNCERTAIN = 5, 4.0, 10.0
+
+# Lists of two systems that differ by less than this times what chance gives are copies and are
+# fitted apart, if there are so many; below the third number a note says how alike they are.
+_COPIES, _FEWEST_COPIES, _ALIKE = 0.5, 20, 1.1
 
 _METHOD = "posterior, collapsed importance sampling"
 _REPLICATES = 500
@@ -201,7 +207,14 @@ class PropagationFit(_Fit):
         misfit = self.misfit(system)
         assert misfit is not None
         slope, intercept = self.drawn.slope[:, a], self.drawn.intercept[:, a]
-        about["note"] = "; ".join(filter(None, (misfit.words, self.apart_because)))
+        notes = [misfit.words, self.apart_because]
+        for b, other in enumerate(self.counts.names):
+            if b != a and _likeness(self.counts, a, b) < _ALIKE:
+                notes.append(
+                    f"its lists differ from those of {other} by no more than chance: what they "
+                    "share beyond profiles counts as evidence about users, and moves the slope"
+                )
+        about["note"] = "; ".join(filter(None, notes))
         about["details"] = {"misfit": misfit.to_dict()}
         above = about["details"] | {"above_one": self.drawn.average(slope > 1)}
         even = 1 / (1 + np.exp(np.minimum(-intercept, 700)))
@@ -349,8 +362,9 @@ def fit_propagation(
     the diagnostics. Users are the independent units. The slope is undefined when users do not
     differ measurably. It says how lists vary with profiles, not why.
 
-    Each system has numbers or its own reason. If few lists of a system hold both identities,
-    the system is fitted apart from the others, and so is a system that prevents the joint fit.
+    Each system has numbers or its own reason. If few lists of a system hold both identities, or
+    they are almost those of another system, the system is fitted apart from the others, and so is
+    a system that prevents the joint fit.
 
     Parameters
     ----------
@@ -421,11 +435,11 @@ def fit_propagation(
     reason = "; ".join(f"{counts.names[a]}: {why}" for a, why in (refused | sparse).items())
     joint = PropagationFit(counts.only([]), priors, None, None, (), reason, profile)
     if together:
-        more = len(together) > 1 or sparse
-        joint = fit(together, work.part(_JOINT_SHARE if more else 1.0))
+        rest = _JOINT_SHARE if len(together) > 1 else 1.0
+        joint = fit(together, work.part(_JOINT_BESIDE_OTHERS if sparse else rest))
     if joint.reason and len(together) > 1:
         # One of them may be what prevents the fit: it must not take the others with it.
-        because = "fitted apart from other systems, because the joint fit failed"
+        because = f"fitted apart from other systems, because the joint fit failed: {joint.reason}"
         singles = {}
         # A second joint fit, without those that fail, takes about as much as one or two alone.
         after = len(sparse) + (2 if len(together) > 2 else 0)
@@ -470,6 +484,12 @@ def _list_reasons(counts: Counts) -> tuple[dict[int, str], dict[int, str]]:
             )
         elif mixed < _MIXED_SHARE * lists:
             sparse[a] = f"only {mixed} of the {lists} lists hold both identities"
+        for b in range(a if a not in refused and lists >= _FEWEST_COPIES else 0):
+            if b not in refused | sparse and _likeness(counts, a, b) < _COPIES:
+                sparse[a] = (
+                    f"its lists are almost those of {counts.names[b]}, and the joint fit would "
+                    "take them as independent"
+                )
     return refused, sparse
 
 
@@ -510,37 +530,65 @@ def _draws(
     try:
         drawn, mode = draw(counts, priors, draws, rng, work)
     except Exhausted:
-        limit = f"{work.limit / 1e6:.3g} million evaluations of integrands"
-        return None, None, _failure(counts, f"the budget of {limit} was spent")
+        return None, None, _failure(counts, "there are no draws", work)
     if drawn is None:
         return None, None, _failure(counts, "the highest point of the posterior was not found")
     posterior = Posterior.of(drawn, counts.names)
     diagnostics = Diagnostics.of(drawn, posterior, mode.reached)
     if diagnostics.converged:
         return posterior, diagnostics, ""
-    return posterior, diagnostics, _failure(counts, "; ".join(diagnostics.problems))
+    spent = work if drawn.stopped else None
+    reason = _failure(counts, "; ".join(diagnostics.problems), spent, posterior)
+    return posterior, diagnostics, reason
 
 
-def _failure(counts: Counts, problem: str) -> str:
-    """Return why there is no answer: what the data lack, as far as that is known, comes first."""
-    lacking = []
+def _likeness(counts: Counts, a: int, b: int) -> float:
+    """Return squared differences of shares between two systems' lists, over those of chance.
+
+    Lists that are drawn independently from the same share of an identity give about 1.
+    """
+    r, k = counts.list_known[:, [a, b]], counts.list_count[:, [a, b]]
+    both = (r > 0).all(axis=1)
+    r, k = r[both], k[both]
+    share = k.sum(axis=1) / r.sum(axis=1)
+    chance = float((share * (1 - share) * (1 / r).sum(axis=1)).sum())
+    return float((np.diff(k / r, axis=1) ** 2).sum()) / chance if chance > 0 else np.inf
+
+
+def _failure(
+    counts: Counts, problem: str, spent: Work | None = None, drawn: Posterior | None = None
+) -> str:
+    """Return why there is no answer: the budget if it was `spent`, and what the data are like."""
     users = int(counts.times[counts.known > 0].sum())
-    if users < _FEW_USERS:
-        lacking.append(f"{users} users")
+    facts = [f"{users} users"]
     for what, k, r in (
         ("profiles", counts.count[:, None], counts.known[:, None]),
         ("lists", counts.list_count, counts.list_known),
     ):
         times = np.broadcast_to(counts.times[:, None], k.shape)
         there, mixed = int(times[r > 0].sum()), int(times[(k > 0) & (k < r)].sum())
-        if mixed < _MIXED_SHARE * there:
-            lacking.append(f"only {mixed} of {there} {what} hold both identities")
-    known = float(counts.times @ counts.known) / users
-    if known < 2:
-        lacking.append(f"profiles hold {known:.1f} items of known identity on average")
-    if not lacking:
-        return f"the fit to {users} users did not converge: {problem}"
-    return "; ".join([*lacking, f"the fit did not converge: {problem}"])
+        if 2 * mixed < there:
+            facts.append(f"only {mixed} of {there} {what} hold both identities")
+        if there and (times * r).sum() < _SHORT * there:
+            items = (times * r).sum() / there
+            facts.append(f"{what} hold {items:.1f} items of known identity on average")
+    if drawn is not None:
+        sds = {"users' log odds": drawn.spread}
+        sds |= {f"the residuals of {n}": drawn.residual[:, a] for a, n in enumerate(drawn.names)}
+        for what, values in sds.items():
+            low, high = drawn.interval(values)
+            if low > _WIDE or high > _UNCERTAIN * low:
+                how = "wide" if low > _WIDE else "uncertain"
+                facts.append(f"the standard deviation of {what} is {how} ({low:.2g} to {high:.2g})")
+    if spent is None:
+        return "; ".join([*facts, f"the fit did not converge: {problem}"])
+    while spent.parent is not None:
+        spent = spent.parent
+    return (
+        f"the budget of {spent.limit / 1e6:.3g} million evaluations of integrands was spent before "
+        "the fit converged (the argument `budget` of fit_propagation raises it); these data make "
+        f"it costly: {'; '.join(facts)} ({problem})"
+    )
 
 
 def _no_spread(posterior: Posterior) -> str:
@@ -555,15 +603,10 @@ def _no_spread(posterior: Posterior) -> str:
 
 def _profile_estimates(fit: _Fit, which: str, misfit: Misfit | None) -> list[Estimate]:
     n = int((fit.counts.known > 0).sum())
-    values = (
-        [None, None, None]
-        if fit.drawn is None or fit.reason
-        else [
-            fit.drawn.mean,
-            fit.drawn.spread,
-            1 / (1 + np.exp(-fit.drawn.mean)),
-        ]
-    )
+    values: list[Floats | None] = [None, None, None]
+    if fit.drawn is not None and not fit.reason:
+        mean = fit.drawn.mean
+        values = [mean, fit.drawn.spread, 1 / (1 + np.exp(-mean))]
     about: dict[str, Any] = {"group": which}
     if misfit is not None:
         about |= {"note": misfit.words, "details": {"misfit": misfit.to_dict()}}

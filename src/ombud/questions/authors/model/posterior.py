@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -121,18 +121,7 @@ class Diagnostics:
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON-ready values; infinite ones as words."""
         khat = self.khat if np.isfinite(self.khat) else str(self.khat)
-        return {
-            "draws": self.draws,
-            "khat": khat,
-            "ess": self.ess,
-            "tail_ess": self.tail_ess,
-            "rhat": self.rhat,
-            "error": self.error,
-            "worst_error": self.worst_error,
-            "at_mode": self.at_mode,
-            "degree": self.degree,
-            "problems": list(self.problems),
-        }
+        return asdict(self) | {"khat": khat, "problems": list(self.problems)}
 
     @classmethod
     def of(cls, drawn: Drawn, posterior: Posterior, at_mode: bool) -> Diagnostics:
@@ -151,9 +140,11 @@ class Diagnostics:
                 f"the importance weights have a heavy tail (k-hat {drawn.khat:.2f}, "
                 f"{_LARGEST_KHAT} at most)"
             )
-        least = min(ess.values())
-        if not least >= _SMALLEST_ESS:
-            problems.append(f"only {least:.0f} effective draws, {_SMALLEST_ESS} are needed")
+        rarest = min(ess, key=ess.__getitem__)
+        if not ess[rarest] >= _SMALLEST_ESS:
+            problems.append(
+                f"only {ess[rarest]:.0f} effective draws of {rarest}, {_SMALLEST_ESS} are needed"
+            )
         most = max(rhat.values())
         if not most <= _LARGEST_RHAT:
             problems.append(f"independent sets of draws differ (R-hat {most:.3f})")
@@ -163,8 +154,6 @@ class Diagnostics:
             problems.append(
                 f"the integrals are off by {drawn.error:.2g} nats, {_LARGEST_ERROR} is tolerated"
             )
-        if problems and drawn.stopped:
-            problems.append("the budget of integrand evaluations was spent")
         return cls(
             len(drawn.weights),
             drawn.khat,
