@@ -122,10 +122,7 @@ def permutation_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
     values, states = tested_of(options)
     found, cost = timed(
         lambda: label_tests(
-            values,
-            states,
-            permutations=options["permutations"],
-            rng=np.random.default_rng(1),
+            values, states, permutations=options["permutations"], rng=np.random.default_rng(1)
         ),
         3,
     )

@@ -172,11 +172,7 @@ def test_one_pass_accelerations_equal_single_ones(rng) -> None:
 
 
 def test_degenerate_cases_are_said(rng) -> None:
-    cases = {
-        "one": [5.0] + [np.nan] * 9,
-        "constant": [3.3] * 10,
-        "nothing": [np.nan] * 10,
-    }
+    cases = {"one": [5.0] + [np.nan] * 9, "constant": [3.3] * 10, "nothing": [np.nan] * 10}
     drawn = resample([Sample(v) for v in cases.values()], replicates=100, rng=rng)
     found = drawn.intervals()
     assert found.reason[:, 0].tolist() == [

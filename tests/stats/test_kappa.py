@@ -71,7 +71,9 @@ def test_coverage(weights, rng) -> None:
 
 
 def test_undefined_and_missing() -> None:
-    assert kappa_estimate([np.nan], [1.0]).reason == "no unit has both ratings"
+    nobody = kappa_estimate([np.nan], [1.0])
+    assert (nobody.reason, nobody.reason_code) == ("no unit has both ratings", "no-units")
+    assert kappa_estimate([1, 1], [1, 1]).reason_code == "no-variation"
     whole = kappa_estimate(["a", "b", None, "a"], ["a", "b", "b", "b"])
     assert whole.n == 3 and whole.value == pytest.approx(cohen_kappa([0, 1, 0], [0, 1, 1]))
     perfect = kappa_estimate([0, 1, 1], [0, 1, 1])

@@ -36,8 +36,4 @@ def test_statistics_run_with_numpy_and_scipy_alone() -> None:
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "BCa bootstrap",
-        "pydantic is blocked in this test",
-        "[]",
-    ]
+    assert done.stdout.splitlines() == ["BCa bootstrap", "pydantic is blocked in this test", "[]"]

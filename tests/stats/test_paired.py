@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from ombud.stats import paired_mean_estimate, paired_proportion_estimate
-from ombud.stats.paired import (
-    PairedCounts,
-    mcnemar,
-    paired_counts,
-    paired_proportion_interval,
-)
+from ombud.stats.paired import PairedCounts, mcnemar, paired_counts, paired_proportion_interval
 
 
 def test_means_equal_the_paired_t_test(rng) -> None:

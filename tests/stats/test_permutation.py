@@ -77,7 +77,7 @@ def test_shifts_have_the_moments_of_random_choices(rng) -> None:
     both = rng.pareto(2.5, size=300)
     both -= both.mean()
     k = 40
-    sums = np.concatenate([_shifted_sums(both, k, 10_000, rng) for _ in range(5)])
+    sums = np.concatenate([_shifted_sums(both, k, 10_000, rng, exact_near=0.0) for _ in range(5)])
     variance = k * (300 - k) / 299 * np.mean(both**2)
     assert sums.mean() == pytest.approx(0, abs=5 * np.sqrt(variance / 50_000))
     assert sums.var() == pytest.approx(variance, rel=0.05)
@@ -89,9 +89,8 @@ def test_monte_carlo_error_is_not_above_the_binomial(rng) -> None:
     both = rng.normal(size=700)
     both -= both.mean()
     threshold = 2 * np.sqrt(50 * 650 / 699 * np.mean(both**2))
-    p = np.array(
-        [np.mean(np.abs(_shifted_sums(both, 50, 1000, rng)) >= threshold) for _ in range(400)]
-    )
+    drawn = [_shifted_sums(both, 50, 1000, rng, exact_near=threshold) for _ in range(400)]
+    p = np.array([np.mean(np.abs(sums) >= threshold) for sums in drawn])
     binomial = np.sqrt(p.mean() * (1 - p.mean()) / 1000)
     # The standard deviation of 400 runs is known to about one part in 28.
     assert p.std() < binomial * (1 + 4 / 28)
@@ -123,10 +122,7 @@ def test_labels_without_two_sides_are_said(rng) -> None:
 
 @pytest.mark.parametrize(
     ("values", "states", "message"),
-    [
-        ([1.0], [[1], [0]], "share the items"),
-        ([1.0, 2.0], [2, 0], "must be 1"),
-    ],
+    [([1.0], [[1], [0]], "share the items"), ([1.0, 2.0], [2, 0], "must be 1")],
 )
 def test_wrong_input(values, states, message: str, rng) -> None:
     with pytest.raises(ValueError, match=message):
@@ -192,15 +188,22 @@ def test_effects_of_all_labels_equal_those_of_each_alone(rng) -> None:
         assert (found.difference[w], found.low[w], found.high[w]) == welch(yes, no)
 
 
+@pytest.mark.parametrize("values", ["distinct", "tied"])
 @pytest.mark.parametrize("n", [64, 97, 101, 1000, 1009])
-def test_sums_of_shifts_equal_a_loop_for_smooth_and_prime_lengths(n: int) -> None:
+def test_sums_of_shifts_equal_a_loop_for_smooth_and_prime_lengths(n: int, values: str) -> None:
     both, k, drawn = np.random.default_rng(n).normal(size=n), n // 3, 2 * n
-    sums = _shifted_sums(both, k, drawn, np.random.default_rng(5))
+    both = 1e60 * (both if values == "distinct" else np.round(both / 3))
+    near = abs(both[:k].sum())
+    sums = _shifted_sums(both, k, drawn, np.random.default_rng(5), exact_near=near)
     # The same draws, in the order in which the function makes them.
     rng = np.random.default_rng(5)
     order = rng.permutation(n)
     taken = np.sort(1 + rng.choice(4 * n - 1, size=drawn, replace=False))
-    values = rng.permuted(np.tile(both, (4, 1)), axis=1)
-    values[0] = both[order]
-    want = [np.roll(values[at // n], -(at % n))[order < k].sum() for at in taken]
-    assert np.allclose(sums, want, rtol=0, atol=1e-12 * n)
+    rows = rng.permuted(np.tile(both, (4, 1)), axis=1)
+    rows[0] = both[order]
+    want = np.array([np.roll(rows[at // n], -(at % n))[order < k].sum() for at in taken])
+    assert np.allclose(sums, want, rtol=0, atol=1e54 * n)
+    close = np.abs(np.abs(want) - near) < 1e53 * n
+    assert close.any() == (values == "tied")
+    assert np.allclose(sums[close], want[close], rtol=0, atol=1e48 * n)
+    assert np.array_equal(np.abs(sums) >= near - 1e48 * n, np.abs(want) >= near - 1e48 * n)

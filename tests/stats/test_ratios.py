@@ -6,11 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.stats import Mean, Sample, resample
-from ombud.stats.ratios import (
-    rate_ratio,
-    ratio_of_means,
-    ratio_of_means_estimate,
-)
+from ombud.stats.ratios import rate_ratio, ratio_of_means, ratio_of_means_estimate
 
 
 def world(e: int, n: int, all_e: int, all_n: int) -> tuple[np.ndarray, np.ndarray]:

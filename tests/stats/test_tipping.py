@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ombud.stats.tipping import LabelCoverage, gap_tipping, ratio_tipping
+from ombud.stats.tipping import LabelCoverage, contrast_tipping, gap_tipping, ratio_tipping
 
 FINE = np.linspace(0, 40, 400_001)
 
@@ -144,6 +144,61 @@ def test_ratio_against_brute_force(
     assert point.reverses == any(np.sign(c) == -sign for c in corners)
 
 
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("ratios", [(1.5, 1.1), (0.6, 1.4), (4.0, 0.8)])
+@pytest.mark.parametrize("assumed", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("mine", "others"),
+    [
+        ((0.3, 0.2, 0.84, 0.7), (0.1, 0.2, 0.84, 0.9)),
+        ((0.1, 0.2, 0.3, 0.9), (0.6, 0.3, 0.5, 0.2)),
+        ((0.3, 0.2, 1.0, 1.0), (0.3, 0.2, 0.5, 0.6)),
+        ((0.3, 0.2, 0.5, 0.6), (0.3, 0.2, 0.5, 0.6)),
+    ],
+)
+def test_two_ratios_against_brute_force(
+    log: bool,
+    ratios: tuple[float, float],
+    assumed: float,
+    mine: tuple[float, ...],
+    others: tuple[float, ...],
+) -> None:
+    names = ("recommended", "history", "labeled_recommended", "labeled_history")
+    one, other = (
+        coverage(**dict(zip(names, values, strict=True)), assumed=assumed)
+        for values in (mine, others)
+    )
+    scale = np.log if log else np.asarray
+    point_estimate = float(scale(ratios[0]) - scale(ratios[1]))
+    sign = np.sign(point_estimate)
+    nearest = point_estimate - sign * min(0.1, abs(point_estimate) / 2)
+    interval = sorted((nearest, point_estimate + sign))
+    point = contrast_tipping((interval[0], interval[1]), ratios, one, other, log=log)
+    assert point is not None
+
+    def at(r: np.ndarray | float, h: np.ndarray | float) -> np.ndarray:
+        """The bound nearest to no effect, moved as the difference of the two ratios moves."""
+        made = []
+        for values, ratio in ((mine, ratios[0]), (others, ratios[1])):
+            rate, past, c_r, c_h = values
+            up = rate * (c_r + (1 - c_r) * np.asarray(r)) / (rate * (c_r + (1 - c_r) * assumed))
+            down = past * (c_h + (1 - c_h) * np.asarray(h)) / (past * (c_h + (1 - c_h) * assumed))
+            made.append(scale(ratio * up / down))
+        return sign * (nearest + made[0] - made[1] - point_estimate)
+
+    for found, values, side in (
+        (point.recommended, at(FINE, assumed), 0),
+        (point.history, at(assumed, FINE), 1),
+    ):
+        expected = first_turn(values, assumed, max(mine[side], others[side]))
+        assert (found is None) == (expected is None)
+        if expected is not None:
+            assert found == pytest.approx(expected, abs=2e-4)
+    grid = [np.linspace(0.5, min(2, 1 / max(mine[s], others[s])), 301) for s in (0, 1)]
+    every = at(grid[0][:, None], grid[1][None, :])
+    assert point.reverses == bool((every < 0).any())
+
+
 def test_formulas_as_written() -> None:
     some = coverage()
     point = gap_tipping((0.02, 0.1), some)
@@ -156,14 +211,17 @@ def test_formulas_as_written() -> None:
 def test_without_a_direction_or_without_unlabeled_items_there_is_no_point() -> None:
     assert gap_tipping((-0.01, 0.1), coverage()) is None
     assert ratio_tipping((0.9, 1.1), coverage()) is None
+    assert contrast_tipping((-0.1, 0.1), (1.2, 1.1), coverage(), coverage()) is None
     everything = coverage(labeled_recommended=1.0, labeled_history=1.0)
     assert gap_tipping((0.01, 0.1), everything) is None
     assert ratio_tipping((1.1, 1.2), everything) is None
+    assert contrast_tipping((0.1, 0.2), (1.2, 1.0), everything, everything) is None
 
 
 def test_nothing_labeled_has_no_rate_to_compare_with() -> None:
     nothing = coverage(labeled_recommended=0.0, labeled_history=0.0, assumed=0.0)
     assert ratio_tipping((1.1, 1.2), nothing) is None
+    assert contrast_tipping((0.1, 0.2), (1.2, 1.0), nothing, nothing) is None
 
 
 def test_rates_that_cannot_exist_are_not_named() -> None:

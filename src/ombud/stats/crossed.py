@@ -243,11 +243,7 @@ def _batches(
     size = max(1, min(replicates, _HELD // width))
     for start in range(0, replicates, size):
         stop = min(start + size, replicates)
-        yield (
-            slice(start, stop),
-            rows.draw(stop - start, rng),
-            columns.draw(stop - start, rng),
-        )
+        yield (slice(start, stop), rows.draw(stop - start, rng), columns.draw(stop - start, rng))
 
 
 def _means(

@@ -93,8 +93,7 @@ def cliffs_delta_of_codes(
     """
     z = normal_quantile(level)
     n, m = len(first), len(second)
-    beats = _share_beaten(first, second, levels)
-    beaten = 1 - _share_beaten(second, first, levels)
+    beats, beaten = _shares_beaten(first, second, levels)
     area = float(beats.mean())
     delta = 2 * area - 1
     if min(n, m) < 2 or not 0 < area < 1:
@@ -107,9 +106,17 @@ def cliffs_delta_of_codes(
     return Effect(delta, float(2 * low - 1), float(2 * high - 1))
 
 
-def _share_beaten(
-    codes: NDArray[np.integer[Any]], others: NDArray[np.integer[Any]], levels: int
-) -> Floats:
-    """Return the share of others that each unit beats, ties counted half."""
-    counts = np.bincount(others, minlength=levels)
-    return np.asarray((np.cumsum(counts)[codes] - counts[codes] / 2) / len(others))
+def _shares_beaten(
+    first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], levels: int
+) -> tuple[Floats, Floats]:
+    """Return the share of second that each of first beats, and of first that beats each of second.
+
+    Ties count half.
+    """
+    # Twice the rank among all others, ties at the middle, in one pass over all levels for both.
+    counts = np.empty((levels, 2), dtype=np.int64)
+    counts[:, 0] = np.bincount(second, minlength=levels)
+    counts[:, 1] = np.bincount(first, minlength=levels)
+    below = counts.cumsum(axis=0)
+    beats = (below[first, 0] - counts[first, 0] / 2) / len(second)
+    return beats, 1 - (below[second, 1] - counts[second, 1] / 2) / len(first)

@@ -142,12 +142,7 @@ def paired_proportion_interval(counts: PairedCounts, level: float = 0.95) -> _Di
 
 
 def paired_mean_estimate(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    *,
-    metric: str,
-    level: float = 0.95,
-    **about: Any,
+    first: npt.ArrayLike, second: npt.ArrayLike, *, metric: str, level: float = 0.95, **about: Any
 ) -> Estimate:
     """Return the mean paired difference as an estimate of a gap, tested by the paired t test."""
     a, b = _pair(first, second)
@@ -163,12 +158,7 @@ def paired_mean_estimate(
 
 
 def paired_proportion_estimate(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    *,
-    metric: str,
-    level: float = 0.95,
-    **about: Any,
+    first: npt.ArrayLike, second: npt.ArrayLike, *, metric: str, level: float = 0.95, **about: Any
 ) -> Estimate:
     """Return the difference of two paired proportions, with McNemar's mid-p."""
     counts = paired_counts(first, second)

@@ -8,9 +8,14 @@ it loses its direction say how far the assumption carries.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from ombud.stats.estimate import TippingPoint
+from ombud.stats.statistics import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +42,11 @@ class LabelCoverage:
         moved = self.slope_recommended * (r - self.assumed)
         return gap + moved - self.slope_history * (h - self.assumed)
 
-    def ratio(self, ratio: float, r: float, h: float) -> float:
-        """Return what a ratio of shares becomes under other rates among unlabeled items."""
+    def ratio(self, ratio: float, r: Any, h: Any) -> Any:
+        """Return what a ratio of shares becomes under other rates among unlabeled items.
+
+        `r` and `h` are numbers or arrays.
+        """
         up = _weight(self.labeled_recommended, r) / _weight(self.labeled_recommended, self.assumed)
         down = _weight(self.labeled_history, h) / _weight(self.labeled_history, self.assumed)
         return ratio * up / down
@@ -165,7 +173,78 @@ def ratio_tipping(
     return _point(coverage, r, h, (lowest, highest), reverses, decides)
 
 
-def _weight(labeled: float, ratio: float) -> float:
+def contrast_tipping(
+    interval: tuple[float, float],
+    ratios: tuple[float, float],
+    coverage: LabelCoverage,
+    other: LabelCoverage,
+    *,
+    log: bool = False,
+    lowest: float = 0.5,
+    highest: float = 2.0,
+    decides: bool = True,
+) -> TippingPoint | None:
+    """Return the tipping point of one ratio minus another, or of the difference of logarithms.
+
+    As `gap_tipping` of two groups: r and h are the same on both sides. `ratios` are the estimates
+    themselves, from which the difference moves. It can rise and fall again with h, so that the
+    points are searched for: they are those nearest to what the estimates assume.
+
+    Examples
+    --------
+    >>> labeled = {"labeled_recommended": 0.5, "labeled_history": 1.0}
+    >>> one = LabelCoverage(recommended=0.4, history=0.2, **labeled)
+    >>> two = LabelCoverage(recommended=0.2, history=0.2, **labeled)
+    >>> point = contrast_tipping((0.25, 1.75), (2.0, 1.0), one, two)
+    >>> round(point.recommended, 6), point.history
+    (0.5, None)
+    """
+    low, high = interval
+    sides = (coverage, other)
+    shares = [s for side in sides for s in (side.labeled_recommended, side.labeled_history)]
+    if all(side.is_complete for side in sides) or low <= 0 <= high:
+        return None
+    if log and min(ratios) <= 0 or not all(_weight(s, coverage.assumed) for s in shares):
+        return None
+    nearest = low if low > 0 else high
+
+    def moved(r: Floats | float, h: Floats | float) -> Floats:
+        with np.errstate(divide="ignore"):
+            both = [
+                np.asarray(side.ratio(ratio, r, h))
+                for side, ratio in zip(sides, ratios, strict=True)
+            ]
+            one, two = np.log(both) if log else both
+            start = np.log(ratios) if log else ratios
+            return np.asarray((nearest + (one - two) - (start[0] - start[1])) * np.sign(nearest))
+
+    ends = [1 / rate if (rate := max(getattr(s, name) for s in sides)) else highest
+            for name in ("recommended", "history")]  # fmt: skip
+    start = coverage.assumed
+    r = _first_turn(lambda x: moved(x, start), start, max(ends[0], start))
+    h = _first_turn(lambda x: moved(start, x), start, max(ends[1], start))
+    between = np.linspace(min(lowest, ends[1]), min(highest, ends[1]), 257)
+    reverses = any(bool((moved(min(e, ends[0]), between) < 0).any()) for e in (lowest, highest))
+    return _point(coverage, r, h, (lowest, highest), reverses, decides, other)
+
+
+def _first_turn(value: Callable[[Any], Floats], start: float, highest: float) -> float | None:
+    """Return the point nearest to `start`, of 0 to `highest`, where a value falls to 0."""
+    found = []
+    for end in (0.0, highest):
+        steps = np.linspace(start, end, 513)
+        turned = np.flatnonzero(value(steps) <= 0)
+        if not len(turned) or start == end:
+            continue
+        near, far = steps[max(turned[0] - 1, 0)], steps[turned[0]]
+        for _ in range(50):
+            middle = (near + far) / 2
+            near, far = (near, middle) if value(middle) <= 0 else (middle, far)
+        found.append(float(far))
+    return min(found, key=lambda point: abs(point - start), default=None)
+
+
+def _weight(labeled: float, ratio: Any) -> Any:
     """Return a share relative to the rate among labeled items, at a ratio of rates."""
     return labeled + (1 - labeled) * ratio
 

@@ -491,9 +491,7 @@ class Replicates:
         return Contrast.of(self, first, second, how)
 
     def contrasts(
-        self,
-        pairs: Iterable[tuple[tuple[int, int], tuple[int, int]]],
-        how: How = "difference",
+        self, pairs: Iterable[tuple[tuple[int, int], tuple[int, int]]], how: How = "difference"
     ) -> list[Contrast]:
         """Return many contrasts; each is made when it is asked for something."""
         return [self.contrast(first, second, how) for first, second in pairs]

@@ -15,12 +15,7 @@ from ombud.data.labels import Labels
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
 from ombud.metrics.base import Notes, Outputs, Rows
-from ombud.metrics.denominators import (
-    label_details,
-    label_tallies,
-    never_no,
-    users_without_labels,
-)
+from ombud.metrics.denominators import label_details, label_tallies, never_no, users_without_labels
 from ombud.metrics.engine.label_uncertainty import LabelDraws
 from ombud.metrics.history import history_matrix, places, table_width
 from ombud.questions.warnings.amplification.tally import (
@@ -309,16 +304,20 @@ def _labeled_sums(sides: _Sides, over_labels: bool) -> dict[str, Floats]:
     """
     states, stated = sides.labels.states, sides.labels.stated
     weights = np.stack([_shares_of_items(matrix) for matrix in (sides.lists, sides.history)])
+    # Most items of a catalog are in no list and in no history.
+    seen = np.flatnonzero(weights[:, : len(states)].any(axis=0))
+    weights = weights[:, seen]
     sums = np.zeros((2, states.shape[1]))
     step = max(1, 8 * _PART // max(1, states.shape[1]))
-    for low in range(0, len(states), step):
-        labeled = states[low : low + step] >= 0
+    for low in range(0, len(seen), step):
+        items = seen[low : low + step]
+        labeled = states[items] >= 0
         if stated is not None:
-            labeled &= stated[low : low + step]
+            labeled &= stated[items]
         numbers = labeled.astype(np.float64)
         # One side at a time: a product of two rows would copy the whole block.
         for side in (0, 1):
-            sums[side] += weights[side, low : low + len(numbers)] @ numbers
+            sums[side] += weights[side, low : low + step] @ numbers
     if over_labels:
         sums = sums.mean(axis=1, keepdims=True)
     return {"labeled list": sums[0], "labeled history": sums[1]}

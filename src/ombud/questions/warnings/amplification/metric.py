@@ -17,7 +17,7 @@ from ombud.questions.warnings.amplification.tally import Smoothing, UnknownLabel
 from ombud.registry import metric
 from ombud.stats.estimate import Estimate, TippingPoint
 from ombud.stats.statistics import Floats, Mean, Median, OfSums, Statistic
-from ombud.stats.tipping import ratio_tipping
+from ombud.stats.tipping import contrast_tipping, ratio_tipping
 
 if TYPE_CHECKING:
     from ombud.data.dataset import Dataset
@@ -170,16 +170,25 @@ class Options(ListMetric):
         self, estimate: Estimate, lowest: float, highest: float, *groups: Mapping[str, Any]
     ) -> TippingPoint | None:
         """Return what unlabeled items would have to be like to reverse an amplification."""
-        known = coverage_of(estimate.details)
-        # The difference of two ratios does not move with r and h in one direction.
-        if groups or self.unknown not in {"exclude", "no"}:
+        details = estimate.details
+        told = groups or (details,)
+        known = [one for one in map(coverage_of, told) if one is not None]
+        if self.unknown not in {"exclude", "no"} or len(known) < len(told):
             return None
-        if known is None or estimate.interval is None:
+        if estimate.interval is None:
             return None
+        log = self.form == "log-ratio"
+        plain = math.exp if log else (1.0).__add__
+        decides = told[0].get("unlabeled") != DECLARED
+        if groups:
+            sides = (plain(details["level"]), plain(details["other_level"]))
+            return contrast_tipping(
+                estimate.interval, sides, *known, log=log, lowest=lowest, highest=highest,
+                decides=decides,
+            )  # fmt: skip
         low, high = estimate.interval
-        ends = (math.exp(low), math.exp(high)) if self.form == "log-ratio" else (1 + low, 1 + high)
-        decides = estimate.details.get("unlabeled") != DECLARED
-        return ratio_tipping(ends, known, lowest=lowest, highest=highest, decides=decides)
+        ends = (plain(low), plain(high))
+        return ratio_tipping(ends, *known, lowest=lowest, highest=highest, decides=decides)
 
     @property
     def spread(self) -> bool:
