@@ -175,6 +175,14 @@ def test_a_series_alarms_where_something_changed(series: Path) -> None:
     calm = watch(results_in(series)[:2])
     assert not calm.alarms
     assert "nothing changed beyond chance" in watch_lines(calm)[0]
+    first, second, third = results_in(series)
+    back = watch([first, third, second], false_alarms=0.01)
+    over = [[point.alarm for point in chart.points] for chart in back.charts]
+    earlier = sum(any(alarms) and not alarms[-1] for alarms in over)
+    assert earlier and earlier < len(over)
+    (line,) = [line for line in watch_lines(back) if "alarmed in an earlier result" in line]
+    assert line.split()[0] == str(earlier)
+    assert not any("alarmed in an earlier result" in line for line in lines)
 
 
 def test_results_on_other_texts_are_independent_samples(series: Path, tmp_path: Path) -> None:

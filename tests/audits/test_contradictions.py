@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ombud import Audit, Plan, Texts, audit
+from ombud import Audit, Plan, Texts
 from ombud.errors import DataError
 from ombud.report.model import plain
 from ombud.report.verdict import verdicts_of
@@ -53,7 +53,7 @@ def test_decisions_that_agree_less_often_than_chance(tmp_path: Path, engine: str
     told = keys(moderated(tmp_path, labels, turned, engine))["warning/worse-than-chance"]
     wrong = sum(flag != bool(label) for flag, label in zip(turned, labels, strict=True))
     assert (told.count, told.of, told.system) == (wrong, N, "s")
-    assert "--yes-values" in told.reason and "excluded" not in str(told)
+    assert "--read decisions.yes=VALUE" in told.reason and "excluded" not in str(told)
 
 
 @pytest.mark.parametrize("engine", ["memory", "stream"])
@@ -87,17 +87,35 @@ def test_measures_that_need_no_labels_do_not_answer_for_those_that_do(tmp_path: 
     assert "Almost only flagged texts are labeled" in plain(verdict.systems[0].sentence)
 
 
-def test_lists_of_items_that_occur_nowhere_are_refused() -> None:
-    history = pl.DataFrame({"user": [1, 1, 2, 2] * 10, "item": list(range(40))})
-    labels = pl.DataFrame({"item": range(40), "label": "gore", "present": [True, False] * 20})
-    shown = {"user": [1, 1, 2], "rank": [1, 2, 1]}
-    with pytest.raises(DataError, match="no recommended item occurs in any other table"):
-        lists = pl.DataFrame({**shown, "item": ["Film 1", "Film 2", "Film 3"]})
-        audit(interactions=history, recommendations=lists, labels=labels)
-    lists = pl.DataFrame({**shown, "item": [3, 801, 802]})
-    result = audit(interactions=history, recommendations=lists, labels=labels)
-    (told,) = [e for e in result.exclusions if e.key == "warning/unknown-items"]
-    assert (told.count, told.of) == (2, 3)
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_lists_of_items_that_occur_nowhere_are_refused(tmp_path: Path, engine: str) -> None:
+    tables = {
+        "history": pl.DataFrame({"user": [1, 1, 2, 2] * 10, "item": list(range(40))}),
+        "labels": pl.DataFrame({"item": range(40), "label": "gore", "present": [True, False] * 20}),
+        "foreign": pl.DataFrame({"user": [1, 1, 2], "rank": [1, 2, 1], "item": ["F1", "F2", "F3"]}),
+        "mixed": pl.DataFrame({"user": [1, 1, 2], "rank": [1, 2, 1], "item": [3, 801, 802]}),
+    }
+    for name, frame in tables.items():
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+
+    def run(lists: str) -> Any:
+        plan = {
+            "data": {
+                "interactions": str(tmp_path / "history.parquet"),
+                "labels": str(tmp_path / "labels.parquet"),
+            },
+            "systems": {"s": {"type": "recorded", "path": str(tmp_path / f"{lists}.parquet")}},
+            "metrics": [{"name": "share-gap", "k": 2}],
+            "engine": {"type": engine},
+        }
+        return Audit.from_plan(Plan.from_dict(plan)).run(tmp_path / f"{lists} result")
+
+    with pytest.raises(DataError, match="no recommended item occurs in any other table") as error:
+        run("foreign")
+    assert "ids such as 'F1', and the histories [0, 1]" in str(error.value)
+    told = keys(run("mixed"))["warning/unknown-items"]
+    assert (told.count, told.of, told.system) == (2, 3, "s")
+    assert told.where == "s: recommendations" and "ids such as 801" in told.reason
 
 
 @pytest.mark.parametrize("engine", ["memory", "stream"])

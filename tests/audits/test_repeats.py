@@ -119,8 +119,9 @@ def test_coverage_with_the_chance_of_repeats() -> None:
 @pytest.mark.simulation
 def test_coverage_whole() -> None:
     for sd in ((1.0, 0.0, 0.0), (1.0, 0.3, 0.0), (1.0, 0.3, 1.0), (0.2, 0.5, 0.2)):
-        for repeats in (2, 3, 5, 10):
-            assert covered(sd, repeats, 600) >= 0.93
+        held = [covered(sd, repeats, 600) for repeats in (2, 3, 5, 10)]
+        # One of 600 runs has a standard error of .009, all four together of less than .005.
+        assert min(held) >= 0.91 and np.mean(held) >= 0.93, (sd, held)
 
 
 @given(st.integers(0, 1000))

@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ombud.data.interactions import Interactions
-from ombud.data.splits import (
-    METHODS,
-    leave_one_out,
-    one_fold,
-    per_user,
-    split,
-    split_by_time,
-)
+from ombud.data.splits import METHODS, leave_one_out, one_fold, per_user, split, split_by_time
 from ombud.errors import DataError, PlanError
 
 

@@ -156,8 +156,11 @@ def test_texts_and_their_faults() -> None:
     assert texts.clusters is not None and texts.clusters.tolist() == [0, 0]
     again = Texts.from_frame(texts.to_frame())
     assert again.truth.tolist() == [1, -1]
-    with pytest.raises(DataError, match="repeats an id in row 2"):
+    with pytest.raises(DataError, match="repeats an id with other values in row 2"):
         Texts.from_frame({"text": ["a", "b"], "id": [1, 1]})
+    copied = Texts.from_frame({"text": ["a", "b", "a"], "id": [1, 2, 1]})
+    assert copied.ids.tolist() == [1, 2]
+    assert [(one.count, one.of) for one in copied.exclusions] == [(1, 3)]
 
 
 def test_decisions_three_ways() -> None:
@@ -174,7 +177,9 @@ def test_decisions_three_ways() -> None:
     with pytest.raises(DataError, match="none of allowed, flagged"):
         Decisions.from_frame({"id": [1], "outcome": ["maybe"]})
     with pytest.raises(DataError, match="decided again in row 2"):
-        Decisions.from_frame({"id": [1, 1], "flagged": [True, True]})
+        Decisions.from_frame({"id": [1, 1], "flagged": [True, False]})
+    copied = Decisions.from_frame({"id": [1, 1], "flagged": [True, True]})
+    assert len(copied) == 1 and copied.exclusions[0].count == 1
 
 
 def test_decisions_keep_categories() -> None:

@@ -101,7 +101,9 @@ def same_but_for_chance(one: list[Estimate], other: list[Estimate]) -> None:
             continue
         assert b.value == pytest.approx(a.value, abs=1e-12)
         assert (a.interval is None) == (b.interval is None)
-        assert (a.note, a.details.keys()) == (b.note, b.details.keys())
+        assert a.note == b.note
+        # Why there is no tipping point stands beside clear differences, which chance decides.
+        assert a.details.keys() ^ b.details.keys() <= {"no_tipping"}
 
 
 @pytest.mark.parametrize("metric", RECOMMENDED, ids=lambda m: m.title)

@@ -214,3 +214,105 @@ def test_groups_have_tipping_points_of_their_own(tmp_path: Path, engine: str) ->
     parts = [result.select(system="one", kind="level", group=f"age={x}")[0] for x in "ab"]
     mean = sum(p.n * p.details["labeled_history"] for p in parts) / everyone.n
     assert everyone.details["labeled_history"] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_systems_and_extreme_groups_have_tipping_points(tmp_path: Path, engine: str) -> None:
+    """The second system shows every other user items that are seldom labeled so."""
+    some = tables()
+    rows = [
+        {**row, "item": 5 + row["item"] % 30 if row["user"] % 2 else row["item"]}
+        for row in some["one"].iter_rows(named=True)
+    ]
+    shown = pl.DataFrame(rows).unique(["user", "item"], maintain_order=True)
+    shown = shown.with_columns(rank=pl.int_range(1, pl.len() + 1).over("user"))
+    for name in ("history", "labels", "one"):
+        some[name].write_parquet(tmp_path / f"{name}.parquet")
+    shown.write_parquet(tmp_path / "two.parquet")
+    ages = pl.DataFrame({"user": range(USERS), "age": ["a", "b", "c", "b"] * (USERS // 4)})
+    ages.write_parquet(tmp_path / "users.parquet")
+    paths = {"interactions": "history", "labels": "labels", "users": "users"}
+    plan = Plan.from_dict(
+        {
+            "data": {key: str(tmp_path / f"{name}.parquet") for key, name in paths.items()},
+            "systems": {
+                name: {"type": "recorded", "path": str(tmp_path / f"{name}.parquet")}
+                for name in ("one", "two")
+            },
+            "metrics": [
+                {"name": "share-gap", "k": 8},
+                {"name": "amplification", "k": 8, "form": "ratio-of-means", "unknown": "exclude"},
+            ],
+            "engine": {"type": engine},
+        }
+    )
+    result = Audit.from_plan(plan).run()
+
+    def labeled(group: str, system: str) -> dict[str, Any]:
+        (e,) = result.select(system=system, kind="level", group=group, metric="share gap@8")
+        return dict(e.details)
+
+    def slopes(details: dict[str, Any]) -> tuple[float, float]:
+        up = details["lists"] * (1 - details["labeled_recommended"])
+        return up, details["history"] * (1 - details["labeled_history"])
+
+    (systems,) = [e for e in result.select(metric="share gap@8", kind="gap") if e.against == "two"]
+    (extreme,) = [
+        e for e in result.estimates
+        if e.key.endswith("/attribute-gap") and e.system == "two" and e.metric.startswith("share")
+    ]  # fmt: skip
+    d = extreme.details
+    for e, one, other in (
+        (systems, labeled("", "one"), labeled("", "two")),
+        (extreme, labeled(d["largest"], "two"), labeled(d["smallest"], "two")),
+    ):
+        assert e.interval is not None and e.tipping is not None
+        g = min(e.interval, key=abs)
+        up, down = (a - b for a, b in zip(slopes(one), slopes(other), strict=True))
+        r = 1 - g / up
+        rate = max(one["lists"], other["lists"])
+        assert e.tipping.recommended == (pytest.approx(r) if r >= 0 and r * rate <= 1 else None)
+        h = 1 + g / down if abs(down) > 1e-12 else -1.0
+        rate = max(one["history"], other["history"])
+        assert e.tipping.history == (pytest.approx(h) if h >= 0 and h * rate <= 1 else None)
+    (ratios,) = [
+        e for e in result.estimates if e.metric.startswith("amplification") and e.against == "two"
+    ]
+    assert ratios.interval is not None and ratios.tipping is not None
+    groups = [
+        e for e in result.estimates
+        if e.metric.startswith("amplification") and e.group == "age=b" and e.kind == "gap"
+    ]  # fmt: skip
+    assert all(e.tipping is None for e in groups)
+    clear = [e for e in groups if e.interval and e.interval[0] * e.interval[1] > 0]
+    assert clear and all("not counted for both sides" in e.details["no_tipping"] for e in clear)
+
+
+def test_systems_that_measured_different_users_have_a_reason_instead(tmp_path: Path) -> None:
+    for name, frame in tables().items():
+        if name == "two":  # its lists hold the label far less often
+            frame = (
+                frame.with_columns(
+                    item=pl.when(pl.col("item") < 200)
+                    .then(5 + pl.col("item") % 30)
+                    .otherwise("item")
+                )
+                .unique(["user", "item"], maintain_order=True)
+                .with_columns(rank=pl.int_range(1, pl.len() + 1).over("user"))
+            )
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    plan = {
+        "data": {
+            "interactions": str(tmp_path / "history.parquet"),
+            "labels": str(tmp_path / "labels.parquet"),
+        },
+        "systems": {
+            name: {"type": "recorded", "path": str(tmp_path / f"{name}.parquet")}
+            for name in ("one", "two")
+        },
+        "metrics": [{"name": "share-gap", "k": 8}],
+    }  # fmt: skip
+    result = Audit.from_plan(Plan.from_dict(plan)).run()
+    (e,) = [one for one in result.select(kind="gap") if one.against == "two"]
+    assert e.tipping is None
+    assert "the systems measured different users" in e.details["no_tipping"]

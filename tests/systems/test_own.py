@@ -111,8 +111,7 @@ def data() -> Dataset:
     frame = pl.DataFrame({"user": [1, 2, 3], "item": ["a", "b", "c"]})
     labels = pl.DataFrame({"item": ["a", "d"], "label": ["x", "x"]})
     return Dataset(
-        interactions=Interactions.from_frame(frame),
-        labels=Labels.from_applied(labels, absent="no"),
+        interactions=Interactions.from_frame(frame), labels=Labels.from_applied(labels, absent="no")
     )
 
 

@@ -40,10 +40,7 @@ def test_the_label_of_a_pipeline_decides_not_its_score(tmp_path: Path) -> None:
         {"label": "toxic", "score": 0.55},
     ]
     yes = {"yes": ["toxic"]}
-    for path in (
-        save(tmp_path, "rows.json", rows),
-        save(tmp_path, "rows.jsonl", rows, lines=True),
-    ):
+    for path in (save(tmp_path, "rows.json", rows), save(tmp_path, "rows.jsonl", rows, lines=True)):
         assert decided(path, threshold=0.5) == [FLAGGED, ALLOWED, FLAGGED]
         assert decided(path, threshold=0.7, reading=yes) == [FLAGGED, ALLOWED, ALLOWED]
     pl.DataFrame(rows).with_columns(id=pl.Series(["c", "b", "a"])).write_csv(tmp_path / "r.csv")

@@ -24,8 +24,7 @@ PIECES = st.sampled_from(
 )
 # Few characters, so that near misses at word boundaries are common.
 TERM = st.one_of(
-    st.lists(PIECES, min_size=1, max_size=4).map("".join),
-    st.text("aab -+", min_size=1, max_size=5),
+    st.lists(PIECES, min_size=1, max_size=4).map("".join), st.text("aab -+", min_size=1, max_size=5)
 ).filter(lambda term: term.strip())
 TEXT = st.one_of(
     st.text("aab -+", max_size=16),

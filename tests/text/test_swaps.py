@@ -113,8 +113,10 @@ def test_templates_are_filled_with_everything() -> None:
     assert filled.texts[:2] == ["x and 1", "x and 2"]
     assert filled.texts[-1] == "3: y"
     assert filled.template.tolist() == [0] * 6 + [1] * 6
-    with pytest.raises(DataError, match="has the slots a"):
+    with pytest.raises(DataError, match="template 1: has the slots a"):
         fill_templates(["{a}"], {"b": ["x"]})
+    with pytest.raises(DataError, match="template 2: "):
+        fill_templates(["{a}", "{a"], {"a": ["x"]})
     with pytest.raises(DataError, match="no values"):
         fill_templates(["{a}"], {"a": []})
 

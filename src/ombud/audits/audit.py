@@ -5,16 +5,12 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from math import isclose
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
 from typing import Any, Self
 
 from ombud import registry
@@ -39,7 +35,7 @@ from ombud.audits.presets import complete
 from ombud.audits.provenance import check_provenance, input_hashes, now, read_integrity, versions
 from ombud.audits.result import RESULT_SCHEMA, Result
 from ombud.audits.run_folder import RunFolder, read_outputs, read_predictions
-from ombud.data.dataset import Dataset, html_table
+from ombud.data.dataset import Dataset, html_table, notebook_bar
 from ombud.data.groups import Grouping
 from ombud.data.recommendations import Recommendations
 from ombud.data.tables import TABLES, write_table
@@ -59,30 +55,8 @@ from ombud.systems.recorded import RecordedDecisions, RecordedRecommendations
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]*\Z")
 
 
-_SECONDS_BETWEEN_BARS = 0.2
-
-
 def _silent(done: int, total: int, note: str) -> None:
     """Show nothing."""
-
-
-def _in_notebook() -> Progress | None:
-    """Return progress as a bar below the cell where a notebook runs this; None elsewhere."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if not hasattr(shell, "kernel"):
-        return None
-    display: Any = importlib.import_module("IPython.display")
-    shown, task, last = display.display(display.HTML(""), display_id=True), "", 0.0
-
-    def show(done: int, total: int, note: str) -> None:
-        nonlocal task, last
-        if note == task and done < total and monotonic() - last < _SECONDS_BETWEEN_BARS:
-            return
-        task, last = note, monotonic()
-        bar = f'<progress max="{max(total, 1)}" value="{done}"></progress>'
-        shown.update(display.HTML(f"{bar} {escape(note)}"))
-
-    return show
 
 
 @dataclass
@@ -315,7 +289,7 @@ class Audit:
                 notice(old)
         self.backend.ready(notice)
         store = None if folder is None else self.open(Path(folder))
-        run = Run(store, progress or _in_notebook() or _silent, notice, answers, repeats)
+        run = Run(store, progress or notebook_bar() or _silent, notice, answers, repeats)
         measured = self.backend.measure(run)
         result = Result(
             plan=self._as_plan(),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ombud import registry
 from ombud.audits.plan import Plan
 from ombud.audits.run_folder import RunFolder
-from ombud.data.dataset import Dataset
+from ombud.data.dataset import NO_HISTORY, Dataset
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.predictions import Predictions
@@ -157,26 +157,9 @@ class OutputCollector:
             parts.append(ask() if self.store is None else self.store.part(name, number, ask))
         self.progress(len(self.users), len(self.users), f"Recommendations of {name}")
         answer = Recommendations.concat(parts)
-        noted = (*self._unasked(system), *self._seen_before(system), *self._foreign(name, answer))
+        foreign = self.data.foreign_items(name, answer.shown)
+        noted = (*self._unasked(system), *self._seen_before(system), *foreign)
         return replace(answer, exclusions=(*answer.exclusions, *noted))
-
-    def _foreign(self, name: str, answer: Recommendations) -> tuple[Exclusion, ...]:
-        """Refuse lists of which no item occurs in the data, and warn if most do not."""
-        shown = answer.catalogue.take(np.unique(answer.items[answer.items >= 0]))
-        tables = (self.data.interactions, self.data.test, self.data.labels, self.data.items)
-        known = np.zeros(len(shown), bool)
-        for table in tables:
-            known |= table.items.codes(shown) >= 0 if table is not None else False
-        unknown = int(np.count_nonzero(~known))
-        if self.data.interactions is None or unknown <= len(shown) / 2:
-            return ()
-        ids = self.data.interactions.items.ids[:2].tolist()
-        told = f"they have ids such as {shown[~known][0]!r}, and the histories {ids!r}"
-        if unknown == len(shown):
-            raise DataError(name, [f"no recommended item occurs in any other table: {told}"])
-        reason = f"they occur in no other table: {told}"
-        key = "warning/unknown-items"
-        return (Exclusion("recommendations", "items", unknown, reason, len(shown), key),)
 
     def _seen_before(self, system: Recommender) -> tuple[Exclusion, ...]:
         """Warn of accuracy that a model fitted elsewhere may owe to what it has seen."""
@@ -193,9 +176,13 @@ class OutputCollector:
         recorded = system.record
         if recorded is None or self.data.interactions is None:
             return ()
-        unknown = int(np.count_nonzero(self.data.interactions.users.codes(recorded.users) < 0))
+        users = self.data.interactions.users
+        unknown = int(np.count_nonzero(users.codes(recorded.users) < 0))
         if not unknown:
             return ()
+        if unknown == len(recorded):
+            ids = f"{recorded.users[:2].tolist()}, in histories {users.ids[:2].tolist()}"
+            raise DataError(system.name, [f"{NO_HISTORY} (users of lists: {ids})"])
         reason = "their users have no history, so there is nothing to compare with"
         return (Exclusion("recommendations", "lists", unknown, reason, len(recorded)),)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,99 +13,23 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
-from ombud.data.frames import (
-    Frame,
-    MappedFile,
-    flat,
-    open_frame,
-    unreadable,
-    without_odd_rows,
-)
-from ombud.data.reading import ENDINGS, MISSING, NO, YES, Reading, file_type
+from ombud.data.frames import Frame, MappedFile, flat, open_frame, unreadable, without_odd_rows
+from ombud.data.reading import ENDINGS, GRADES, MISSING, NO, YES, Reading, file_type
 from ombud.data.tables import TABLES
 from ombud.errors import DataError, PlanError
 from ombud.systems.saved_outputs import ALLOWED, FLAGGED, flagged_labels, saved_form
 
-ROLES = (*TABLES, "recommendations", "decisions")
+ROLES = (*TABLES, "text_labels", "recommendations", "decisions")
 """What a file can be: a table of a data set, or what a system returned."""
 
 _ROWS = 5_000
 _MOST_WORDS = 12
 _MOST_SYSTEMS = 20
 
-# Words without accents, spaces and capitals, the most specific first; German, French and Spanish
-# are there for the columns that people have.
-_MEANS: dict[str, str] = {
-    "user": "user uid customer member viewer reader account visitor person profile listener "
-    "subscriber client patron player student watcher benutzer nutzer kunde mitglied leser konto "
-    "utilisateur abonne usager membre lecteur usuario cliente",
-    "item": "item iid movie film product asin isbn book track song video article work show game "
-    "title series episode media clip podcast recipe content doc artist album sku listing venue "
-    "restaurant business hotel news job course anime artikel produkt buch titel werk "
-    "livre produit oeuvre contenu libro pelicula producto",
-    "rating": "rating stars rate grade ratingvalue userrating bewertung sterne note etoiles "
-    "calificacion stern",
-    "time": "time timestamp date datetime createdat ts ratedat eventtime created watchedat when "
-    "day datum zeit zeitpunkt zeitstempel uhrzeit horodatage heure fecha viewedat",
-    "rank": "rank position pos place slot ranking order rang platz rango ordre",
-    "score": "score probability prob proba confidence toxicity predictedrating likelihood "
-    "relevance prediction toxicityscore wahrscheinlichkeit wert punkte punktzahl probabilite "
-    "puntuacion",
-    "label": "label labels tag tags warning warnings topic genre genres keyword keywords trigger "
-    "triggers category advisory advisories descriptor contentwarning contentwarnings theme themes "
-    "warnung warnungen schlagwort schlagworte thema kategorie etikett inhaltswarnung "
-    "avertissement avertissements etiquette categorie motcle etiqueta",
-    "yes": "yes yesvotes yessum votesyes upvotes numyes ja oui jastimmen",
-    "no": "no novotes nosum votesno downvotes numno nein non neinstimmen",
-    "present": "present applies ispresent haslabel value vorhanden",
-    "state": "state",
-    "text": "text comment commenttext body message post sentence tweet utterance content synopsis "
-    "prompt review kommentar beitrag nachricht inhalt satz texte commentaire comentario texto",
-    "truth": "label truth groundtruth goldlabel gold toxic istoxic hate hateful ishate harmful "
-    "target shouldflag abusive offensive delicate isharmful annotation annotated actual expected "
-    "human humanlabel reference giftig hass schaedlich schadlich toxique haineux verite class "
-    "truelabel ytrue actuallabel truth_label safe issafe acceptable isacceptable benign clean",
-    "id": "id textid commentid postid docid messageid tweetid uuid sampleid rowid key nr nummer "
-    "kennung identifiant customid",
-    "outcome": "outcome decision verdict action result status entscheidung ergebnis decisions",
-    "flagged": "flagged flag isflagged blocked removed predicted predictedlabel pred moderated "
-    "hidden deleted rejected modelflag entfernt geloscht gesperrt markiert gemeldet supprime "
-    "signale bloque marcado prediction ypred modelprediction modeldecision approved isapproved "
-    "allowed isallowed accepted visible published passed kept freigegeben approuve aprobado",
-    "group": "group gruppe groupe",
-    "attribute": "attribute",
-    "cluster": "cluster template thread threadid",
-    "family": "family",
-    "set": "set dataset",
-    "repeat": "repeat",
-    "categories": "categories",
-    "system": "system model algorithm algo recommender moderator variant arm modell modele systeme",
-    "annotator": "annotator rater worker annotatorid judge coder reviewer bewerter annotateur",
-    "items": "items recommendations recs recommended recommendeditems topk list itemids itemlist "
-    "ids toplist empfehlungen recommandations prediction predictions predicteditems topitems",
-    "history": "history watched viewed read bought purchases purchased clicked played liked orders",
-}
-_WORDS = {meaning: tuple(words.split()) for meaning, words in _MEANS.items()}
-# What a name may have besides its meaning: user_id, KundenNr, member_no.
-_PLAIN = (
-    "id", "ids", "no", "nr", "num", "number", "nummer", "key", "code", "ref", "uuid", "idx",
-    "index", "identifier", "identifiant", "kennung", "fk", "pk", "the", "original", "raw", "my",
-)  # fmt: skip
-# Names that are an id only where nothing else is: a title, or the content of a text.
-_WEAK = ("title", "titel", "content", "contenu", "inhalt", "show", "series", "work", "media", "doc")
-# Columns whose yes means that a text is fine.
-_TURNED = (
-    "safe", "issafe", "acceptable", "isacceptable", "benign", "clean", "approved", "isapproved",
-    "allowed", "isallowed", "accepted", "visible", "published", "passed", "kept", "freigegeben",
-    "approuve", "aprobado",
-)  # fmt: skip
-_GROUPS = (
-    "identity", "identities", "gender", "sex", "race", "ethnicity", "religion", "dialect",
-    "language", "lang", "age", "agegroup", "orientation", "disability", "nationality", "country",
-    "region", "geschlecht", "alter", "sprache", "genre_auteur", "langue", "group", "groups",
-    "gruppe", "gruppen", "groupe", "groupes", "grupo", "edad", "genero", "sexe",
-)  # fmt: skip
-
+_NAMES: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("columns.toml").read_text(encoding="utf-8")
+)
+_WORDS: dict[str, list[str]] = _NAMES["means"]
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "recommendations": ("user", "item", "rank", "score"),
     "interactions": ("user", "item", "rating", "time", "set"),
@@ -112,6 +37,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "labels": ("item", "label", "yes", "no", "present", "state"),
     "texts": ("text", "id", "truth", "cluster", "family", "set"),
     "decisions": ("id", "outcome", "flagged", "score", "repeat", "categories"),
+    "text_labels": ("id", "truth"),
     "text_groups": ("id", "group", "attribute"),
     "users": ("user", "group", "attribute"),
     "items": ("item",),
@@ -123,27 +49,11 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "labels": ("item", "label"),
     "texts": ("text",),
     "decisions": ("id",),
+    "text_labels": ("id", "label"),
     "text_groups": ("id",),
     "users": ("user",),
     "items": ("item",),
 }
-# Names of 0/1 columns that say whether a text is about a group, or whether a row is a yes.
-_IDENTITIES = (
-    "women", "woman", "men", "female", "male", "transgender", "trans", "gay", "lesbian", "bisexual",
-    "homosexual", "heterosexual", "lgbt", "lgbtq", "queer", "christian", "jewish", "muslim",
-    "hindu", "buddhist", "atheist", "black", "white", "asian", "latino", "hispanic", "disabled",
-    "disability", "immigrant", "immigrants", "refugee", "refugees", "jews", "muslims",
-)  # fmt: skip
-_EVENTS = (
-    "clicked", "click", "clicks", "liked", "like", "purchased", "bought", "watched", "viewed",
-    "played", "interacted", "converted", "isclick", "isliked", "feedback", "target", "label",
-)  # fmt: skip
-_SCORES = ("score", "scores", "predictions", "distances")
-_HELD_OUT = ("test", "heldout", "holdout")
-_RETURNED = ("rec", "shown", "served", "toplist", "empfehl", "output", "pred", "run", "slate")
-_PEOPLE = ("user", "customer", "people", "member", "reader", "viewer", "profile", "nutzer", "kunde")
-_THINGS = ("item", "movie", "film", "book", "product", "catalog", "work", "track", "show", "title")
-_TAGS = ("label", "tag", "warn", "advis", "trigger", "keyword", "genre", "topic")
 BY_TEXT = "decisions are matched with texts by the text itself"
 """What is assumed of decisions without ids."""
 Profile = Literal["empty", "flag", "list", "number", "text", "time", "whole", "word"]
@@ -159,7 +69,7 @@ class Question:
 
     def __str__(self) -> str:
         proposed = f" (--yes takes {self.proposal})" if self.proposal else ""
-        return f"{self.text} Answer with {self.flag}{proposed}"
+        return f"{self.text} Answer with {self.flag}{proposed}" if self.flag else self.text
 
 
 @dataclass(frozen=True)
@@ -235,7 +145,10 @@ def read_role(
         rows: pl.DataFrame = lazy.head(_ROWS).collect(backend="polars").to_native()
     except (pl.exceptions.PolarsError, nw.exceptions.NarwhalsError, OSError) as error:
         raise DataError(path.name, [unreadable(error)]) from None
-    saved = saved_form(rows.columns) if role in {None, "decisions"} else ""
+    if not rows.height:
+        raise DataError(path.name, ["the table has no rows"])
+    inner = _replies(rows.schema)
+    saved = saved_form([*rows.columns, *inner]) if role in {None, "decisions"} else ""
     if saved and not ({"text", "comment_text"} & set(rows.columns) and role is None):
         return _saved_role(path, saved, rows, reading, answers, frame)
     if frame is None:
@@ -249,10 +162,13 @@ def read_role(
         return _bare_role(path, answers, frame)
     if chosen is None:
         shown = ", ".join(rows.columns[:12])
-        asked = Question(
-            f"{path.name}: what does it hold? Its columns ({shown}) do not tell.",
-            f"--as ROLE={path} (one of {', '.join(r.replace('_', '-') for r in ROLES)})",
-        )
+        flag = f"--as ROLE={path} (one of {', '.join(r.replace('_', '-') for r in ROLES)})"
+        text = f"{path.name}: what does it hold? Its columns ({shown}) do not tell."
+        if all(re.fullmatch(r"column_\d+", name) for name in rows.columns):
+            first = ", ".join(map(str, rows.row(0)))
+            text = f"{path.name} has no header ({first}). What does it hold, in which columns?"
+            flag += " and --read ROLE.names=NAME,NAME,... (such as user,item,rank)"
+        asked = Question(text, flag)
         return FileRole(path, "", {}, tuple(rows.columns), questions=(asked,), frame=frame)
     if role is None and answers.about(chosen):
         return read_role(path, chosen, answers, frame)
@@ -320,12 +236,17 @@ class _Table:
             self.find_lists(wide)
         if role == "interactions":
             self.find_events()
-        if role == "texts" and "label" not in own:
+        if role in {"texts", "text_labels"} and "label" not in own:
             self.find_annotators()
         if role == "decisions" and {"flagged", "outcome"} <= set(own):
             self.find_contradiction()
         if role == "labels":
             self.find_labels()
+        said = found.get("truth", "") if role == "decisions" else ""
+        taken = {"text", "flagged", "outcome"} & set(found)
+        if said and not taken and self.profiles[said] != "whole":
+            own["flagged"] = said
+            own.pop("score", None)  # beside a label, a score is how sure it is
         if role == "decisions" and "id" not in own and "text" in found:
             own["id"] = found["text"]
             self.assume(BY_TEXT)
@@ -340,15 +261,21 @@ class _Table:
                 f"which column says whether a text is flagged? Columns: {free}.",
                 "--map decisions.flagged=COLUMN (or --map decisions.score=COLUMN)",
             )
-        flags = {"texts": ("label",), "decisions": ("flagged", "outcome"), "labels": ("present",)}
+        flags = {
+            "texts": ("label",),
+            "text_labels": ("label",),
+            "decisions": ("flagged", "outcome"),
+            "labels": ("present",),
+        }
         for ours in flags.get(role, ()):
             if ours in own and own[ours] in self.rows.columns:
                 self.find_words(ours)
-        judged = "present" in own or reading.get("labels") or role == "texts"
+        texts = role in {"texts", "text_labels"}
+        judged = "present" in own or reading.get("labels") or texts
         if role == "labels" and not judged and {"user", "annotator"} & set(found):
             reading["votes"] = True
             self.assume("a label applies if anybody applied it")
-        elif "annotator" in found and role in {"texts", "labels"}:
+        elif "annotator" in found and (texts or role == "labels"):
             reading["votes"] = True
             self.assume("several rows about one thing are votes of annotators")
         if role == "labels" and ((judged and reading.get("votes")) or {"yes", "no"} & set(own)):
@@ -356,7 +283,7 @@ class _Table:
                 "a label applies, or does not, if at least 75% of the votes say so; otherwise it "
                 "is unknown ([data] threshold)"
             )
-        elif reading.get("votes") and role == "texts":
+        elif reading.get("votes") and texts:
             self.assume("the majority of the votes counts; a tie is unknown")
         if role == "labels":
             self.find_alike()
@@ -377,7 +304,11 @@ class _Table:
         """Columns that hold a list each, where none is called so."""
         if self.role != "recommendations" or {"item", "items"} & set(self.found):
             return []
-        return [n for n, p in self.profiles.items() if p == "list" and _joined(n) not in _SCORES]
+        return [
+            n
+            for n, p in self.profiles.items()
+            if p == "list" and _joined(n) not in _NAMES["scores"]
+        ]
 
     def find_lists(self, wide: Sequence[str]) -> None:
         """Find lists that are in one row per user."""
@@ -391,7 +322,11 @@ class _Table:
             self.reading["items"] = self.lists[:1]
             self.assume(f"lists, best first, are in columns {', '.join(self.lists)}")
         if self.reading.get("items"):
-            scores = [n for n, p in self.profiles.items() if p == "list" and _joined(n) in _SCORES]
+            scores = [
+                n
+                for n, p in self.profiles.items()
+                if p == "list" and _joined(n) in _NAMES["scores"]
+            ]
             if scores and len(self.reading["items"]) == 1:
                 self.own["score"] = scores[0]
             self.own.pop("rank", None)
@@ -404,7 +339,11 @@ class _Table:
             self.reading["items"] = [self.found["history"]]
             self.assume(f"column {self.found['history']!r} holds all items of a user")
         for name, profile in self.profiles.items():
-            if profile != "flag" or _joined(name) not in _EVENTS or name in self.own.values():
+            if (
+                profile != "flag"
+                or _joined(name) not in _NAMES["events"]
+                or name in self.own.values()
+            ):
                 continue
             cells = self.rows[name].drop_nulls().cast(pl.String).str.strip_chars()
             yes = [one for one in cells.unique().to_list() if one.lower() in YES]
@@ -425,6 +364,7 @@ class _Table:
         """Find what each annotator said, in one column for each."""
         named = set(_WORDS["annotator"])
         said = [n for n, p in self.profiles.items() if p == "flag" and set(_tokens(n)) & named]
+        said = self.reading.get("labels", said)
         if len(said) > 1:
             self.reading |= {"labels": said, "votes": True}
             self.own["label"] = "label"
@@ -454,12 +394,22 @@ class _Table:
         if "label" not in self.own or self.profiles[self.own["label"]] == "flag":
             taken = {self.own.get("item"), self.found.get("annotator"), self.found.get("user")}
             flags = [n for n, p in self.profiles.items() if p == "flag" and n not in taken]
+            graded = [n for n in self.profiles if n not in taken and self.severities(n)]
+            if graded and len(graded) >= len(flags):
+                flags = graded
+                self.ask_severities(graded)
             if flags and "labels" not in self.reading:
                 for ours in ("label", "yes", "no", "present", "state"):
                     self.own.pop(ours, None)
                 self.reading["labels"] = flags
                 self.assume(f"the columns {', '.join(flags[:6])} are labels, one each")
             return
+        said = {"yes", "no", "present", "state"} & set(self.own)
+        taken = {*self.own.values(), self.found.get("annotator"), self.found.get("user")}
+        flags = [n for n, p in self.profiles.items() if p == "flag" and n not in taken]
+        if not said and len(flags) == 1:
+            self.own["present"] = flags[0]
+            self.assume(f"column {flags[0]!r} says whether the label applies")
         if self.reading.get("split"):
             return
         if self.profiles[self.own["label"]] == "list":
@@ -472,6 +422,30 @@ class _Table:
         if mark:
             self.reading["split"] = mark
             self.assume(f"{mark!r} separates several labels in one cell")
+
+    def severities(self, name: str) -> set[str]:
+        """Return the words of a column that grades how severe something is; else nothing."""
+        if self.profiles[name] != "word":
+            return set()
+        cells = self.rows[name].drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()
+        words = set(cells.unique().to_list())
+        return words if words & {*GRADES} and words <= {*GRADES, *NO, *MISSING, "absent"} else set()
+
+    def ask_severities(self, names: Sequence[str]) -> None:
+        """Ask from which severity on a label applies."""
+        words = {word for name in names for word in self.severities(name)}
+        yes = [word for word in GRADES if word in words]
+        given = [word for word in self.answers.yes_values if word.strip().lower() in words]
+        if given or self.reading.get("yes"):
+            self.reading.setdefault("yes", given)
+            return
+        flag = f"--yes-values {','.join(yes)}"
+        shown = ", ".join(map(repr, sorted(words)))
+        self.ask(f"{', '.join(names[:6])} hold {shown}. Which of them mean that a label applies?",
+                 f"{flag} (or fewer)", flag)  # fmt: skip
+        if self.answers.accept:
+            self.reading["yes"] = yes
+            self.assume(f"a label applies at {', '.join(yes)}")
 
     def find_words(self, ours: str) -> None:
         """Find which values of a column mean yes."""
@@ -497,7 +471,7 @@ class _Table:
             if ours == "flagged" and values.dtype.is_numeric():
                 self.own.setdefault("score", theirs)
             return
-        turned = any(word in _TURNED for word in _spellings(theirs))
+        turned = any(word in _NAMES["turned"] for word in _spellings(theirs))
         known = words <= {*YES, *NO, *MISSING}
         given = {word.strip().lower() for word in self.answers.yes_values}
         if given & words and (not known or turned):
@@ -507,12 +481,15 @@ class _Table:
             return
         plain = {word: _joined(word) for word in open_words}
         yes = sorted(w for w, p in plain.items() if w in FLAGGED or p in FLAGGED or w in YES)
+        graded = [word for word in GRADES if word in words] if not yes else []
         no = {w for w, p in plain.items() if w in ALLOWED or p in ALLOWED or w in NO}
         no |= {
             w for w in open_words if w.startswith(("not ", "non-", "non ", "no ", "not-", "nicht "))
         }
         yes = [word for word in yes if word not in no]
-        if turned and known:
+        if graded:  # whether mild is enough is not ours to say
+            yes = graded
+        elif turned and known:
             yes = sorted(no)
         elif yes and set(yes) | no == open_words:
             self.reading["yes"] = yes
@@ -590,13 +567,20 @@ def _saved_role(
     )  # fmt: skip
 
 
+def _replies(schema: pl.Schema) -> list[str]:
+    """Return what tells a service's replies, of the objects that a table holds."""
+    found = [dtype.inner if isinstance(dtype, pl.List) else dtype for dtype in schema.values()]
+    names = {one.name for dtype in found if isinstance(dtype, pl.Struct) for one in dtype.fields}
+    return sorted(names & {"categoriesAnalysis", "attributeScores", "category_scores"})
+
+
 def _own(role: str, found: Mapping[str, str]) -> dict[str, str]:
     """Return the columns of a role; one column has one meaning."""
     own: dict[str, str] = {}
     for ours in _COLUMNS[role]:
         if ours in found and found[ours] not in own.values():
             own[ours] = found[ours]
-    if role == "texts" and "truth" in own:
+    if role in {"texts", "text_labels"} and "truth" in own:
         own["label"] = own.pop("truth")
     return own
 
@@ -632,11 +616,11 @@ def _joined(name: str) -> str:
 def _spellings(name: str) -> list[str]:
     """Return what a name may mean, the whole of it first."""
     tokens = _tokens(name)
-    bare = [word for word in tokens if word not in _PLAIN]
+    bare = [word for word in tokens if word not in _NAMES["plain"]]
     made = ["".join(tokens), "".join(bare)]
     if "." in name:  # a part of an object: comment.body
         last = "".join(_tokens(name.rpartition(".")[2]))
-        made += [last] if last not in _PLAIN else []
+        made += [last] if last not in _NAMES["plain"] else []
     singular = [word.removesuffix("s").removesuffix("n") for word in made]
     return [word for word in dict.fromkeys([*made, *singular]) if word]
 
@@ -652,7 +636,7 @@ def _meanings(
             if meaning in found:
                 continue
             for word in words:
-                if depth == 0 and meaning == "item" and word in _WEAK:
+                if depth == 0 and meaning == "item" and word in _NAMES["weak"]:
                     continue
                 named = [
                     n for n, spellings in spelled.items()
@@ -663,20 +647,20 @@ def _meanings(
                 if named:
                     found[meaning] = named[0]
                     break
-    for meaning in ("user", "item"):  # one word of a name is enough where no name is better
+    for meaning in ("user", "item", "score"):  # one word of a name is enough if none is better
         if meaning not in found:
             named = [n for n in profiles if set(_tokens(n)) & set(_WORDS[meaning])
                      and n not in found.values() and _fits(meaning, profiles[n])]  # fmt: skip
             if len(named) == 1:
                 found[meaning] = named[0]
-    if "id" in found and any(word in _WEAK for word in _spellings(found.get("item", ""))):
+    if "id" in found and any(word in _NAMES["weak"] for word in _spellings(found.get("item", ""))):
         # A title beside an id is no id.
         if {"text", "flagged", "outcome", "score"} & set(found):
             del found["item"]
         else:
             found["item"] = found["id"]
     stem = _joined(path.stem)
-    for meaning, words in (("user", _PEOPLE), ("item", _THINGS)):
+    for meaning, words in (("user", _NAMES["people"]), ("item", _NAMES["things"])):
         # users.csv may call the user "id".
         if meaning not in found and "id" in found and any(word in stem for word in map(str, words)):
             found[meaning] = found["id"]
@@ -796,9 +780,9 @@ def _role(
         if tagged and not {"rank", "score", "rating"} & set(found):
             return "labels"
         scored = "score" in found and "rating" not in found
-        if "rank" in found or (scored and any(word in stem for word in _RETURNED)):
+        if "rank" in found or (scored and any(word in stem for word in _NAMES["returned"])):
             return "recommendations"
-        return "test" if any(word in own_stem for word in _HELD_OUT) else "interactions"
+        return "test" if any(word in own_stem for word in _NAMES["held_out"]) else "interactions"
     if user and "rank" in found and not item:
         return "recommendations"
     if "text" in found and not user:
@@ -810,8 +794,8 @@ def _role(
         return "labels"
     if (
         item
-        and (len(flags) > 1 or (flags and any(word in own_stem for word in _TAGS)))
-        and (len(flags) == len(profiles) - 1 or any(word in own_stem for word in _TAGS))
+        and (len(flags) > 1 or (flags and any(word in own_stem for word in _NAMES["tags"])))
+        and (len(flags) == len(profiles) - 1 or any(word in own_stem for word in _NAMES["tags"]))
     ):
         return "labels"
     if "id" in found and found["id"] not in (found.get("user"), found.get("item")):
@@ -826,12 +810,12 @@ def _role(
 
 def group_columns(role: FileRole) -> list[str]:
     """Return the columns of texts that name groups of people."""
-    return [n for n in role.others if {_joined(n), *_tokens(n)} & set(_GROUPS)]
+    return [n for n in role.others if {_joined(n), *_tokens(n)} & set(_NAMES["groups"])]
 
 
 def identity_columns(role: FileRole) -> list[str]:
     """Return the columns of texts that are called like a group and hold yes or no."""
-    named = [n for n in role.others if {*_tokens(n)} & set(_IDENTITIES)]
+    named = [n for n in role.others if {*_tokens(n)} & set(_NAMES["identities"])]
     if not named:
         return []
     lazy, _ = open_frame(MappedFile(role.path if role.frame is None else role.frame, {}))

@@ -28,9 +28,7 @@ from ombud.systems.own import trained_copy
 
 
 def load_data(
-    plan: Plan,
-    hashes: Mapping[str, str] | None = None,
-    metrics: Sequence[Metric] | None = None,
+    plan: Plan, hashes: Mapping[str, str] | None = None, metrics: Sequence[Metric] | None = None
 ) -> Dataset:
     """Read the data that a plan names, let its preset prepare it, and split it if it says so.
 
@@ -122,7 +120,11 @@ def _crossed(data: Dataset, plan: Plan) -> Dataset:
 
 def _load_files(plan: Plan, known: Mapping[str, str], metrics: Sequence[Metric] | None) -> Dataset:
     asked = plan.data
-    paths = {name: path for name in TABLES if (path := getattr(asked, name)) is not None}
+    paths = {
+        name: path
+        for name in (*TABLES, "text_labels")
+        if (path := getattr(asked, name)) is not None
+    }
     options = TableOptions(
         rating_scale=asked.rating_scale,
         duplicates=asked.duplicates,

@@ -9,17 +9,7 @@ from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    Self,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
 import tomli_w
 from pydantic import (
@@ -150,6 +140,8 @@ class DataPlan(_Strict):
     """File with `user` and one column per attribute."""
     texts: str | None = None
     """File with `text` and optionally `id`, `label`, `cluster`, `family`; votes as `yes`, `no`."""
+    text_labels: str | None = None
+    """File with `id` and `label` of the texts, if their own file has none."""
     text_groups: str | None = None
     """File with `id` and a column per attribute of the texts, or in long form `id` and `group`."""
     columns: dict[str, dict[str, str]] = Field(default_factory=dict)
@@ -443,7 +435,7 @@ def _value(hint: Any, value: Any, change: Change) -> Any:
 
 def change_paths(plan: Plan, change: Change) -> Plan:
     """Return the plan with every path in it changed."""
-    given = {name: getattr(plan.data, name) for name in TABLES}
+    given = {name: getattr(plan.data, name) for name in (*TABLES, "text_labels")}
     tables = {name: change(path) for name, path in given.items() if path is not None}
     options = _changed(("source", "world"), plan.data.source, plan.data.options, change)
     data = plan.data.model_copy(update={**tables, "options": options})

@@ -31,13 +31,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from ombud import registry
 from ombud.audits.plan import Plan
-from ombud.audits.provenance import (
-    DEEPEST,
-    Integrity,
-    check_provenance,
-    is_deeper,
-    read_integrity,
-)
+from ombud.audits.provenance import DEEPEST, Integrity, check_provenance, is_deeper, read_integrity
 from ombud.audits.verify import Verification, verify
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion

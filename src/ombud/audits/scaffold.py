@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import polars as pl
 import tomli_w
 
@@ -31,9 +32,11 @@ from ombud.audits.plan import ExpectPlan, Plan
 from ombud.data.frames import open_frame
 from ombud.data.labels import Labels, LabelState
 from ombud.data.reading import ENDINGS, MISSING, Reading, noting
+from ombud.data.texts import Texts
 from ombud.data.values import understand
 from ombud.errors import OmbudError, PlanError
 from ombud.files import write_text
+from ombud.text.tagging import other_languages
 
 _MOST_VALUES = 20
 _LENGTH = 10
@@ -128,7 +131,7 @@ class Start:
             try:
                 self.plan()
             except PlanError as error:
-                found.append(Question(str(error), "the column or file that is missing"))
+                found.append(Question(str(error), ""))
         found += self.asked
         return [q for q in found if not (self.answers.accept and q.proposal)]
 
@@ -179,7 +182,11 @@ class Start:
         if "texts" in by_role:
             return self._moderator_plan(by_role)
         held = ", ".join(f"{role.path.name} ({role.role})" for role in self.roles)
-        raise PlanError(f"an audit needs interactions or texts; found {held}")
+        raise PlanError(
+            f"an audit needs interactions or texts; found {held}. Name them with --as "
+            "interactions=FILE or --as texts=FILE. If one file holds several tables, name it for "
+            "each, with the rows: --read interactions.where=COLUMN=VALUE"
+        )
 
     def gate(self) -> dict[str, Any]:
         """Return a first gate as plain values; its limits are to be replaced."""
@@ -208,6 +215,11 @@ class Start:
         self._choose_groups(by_role, "users", "user", data, extra)
         if "items" in by_role:
             self._choose_items(by_role["items"][0], data, extra)
+        for role in by_role.get("labels", []):
+            read = {*role.columns.values(), *role.reading.get("labels", ())}
+            rest = [name for name in role.others if name not in read]
+            if rest and not role.reading.get("votes"):
+                self.unused.append(f"{role.path.name}: columns {', '.join(rest[:12])}")
         systems, k = self._recommenders(by_role.get("recommendations", []))
         if "labels" in data or extra.get("by_item"):
             metrics = [{"name": "share-gap", "k": k}]
@@ -220,18 +232,23 @@ class Start:
         return self._joined("What do these lists show?", data, systems, metrics, extra)
 
     def _moderator_plan(self, by_role: Mapping[str, list[FileRole]]) -> dict[str, Any]:
-        data = self._data(by_role, ("texts", "text_groups"))
+        data = self._data(by_role, ("texts", "text_labels", "text_groups"))
         extra: dict[str, Any] = {}
         (texts,) = by_role["texts"]
         self._choose_groups(by_role, "text_groups", "id", data, extra)
         if "id" not in texts.columns and ("text_groups" in data or "decisions" in by_role):
             self.assumed.append("texts have no id: other files name them by row, counted from 1")
+        for one in other_languages(_sample(texts)):
+            about = f"{texts.path.name}: {one.count:,} of {one.of:,} texts: {one.reason}"
+            self.assumed.append(f"{about} (preset suppression uses such lists)")
         systems = self._moderators(by_role.get("decisions", []))
-        if "label" not in texts.columns:
+        if "label" not in texts.columns and "text_labels" not in by_role:
+            free = ", ".join(texts.others[:12]) or "none"
             raise PlanError(
-                f"{texts.path.name} has no column that says which texts should be flagged. Add a "
-                "column 'label' (1 = should be flagged), or name yours: --map label=COLUMN, or "
-                '[data.columns.texts] label = "COLUMN"'
+                f"{texts.path.name} has no column that says which texts should be flagged (other "
+                f"columns: {free}). Name it with --map texts.label=COLUMN (1 = should be flagged), "
+                "or a file that has it with --as text-labels=FILE; columns of several annotators "
+                "with --read texts.labels=COLUMN,COLUMN --read texts.votes=true"
             )
         metrics = [{"name": "false-positive-rate"}, {"name": "undecided-share"}]
         self._leave_out(
@@ -513,7 +530,7 @@ def _resolved(roles: Sequence[FileRole], said: set[Path], answers: Answers) -> l
             made[made.index(role)] = again if found else role
         elif "label" not in role.columns and sum(one.role == "texts" for one in made) > 1:
             again = read_role(role.path, "decisions", answers, role.frame)
-            if {"outcome", "flagged", "score"} & set(again.columns):
+            if again.saved or {"outcome", "flagged", "score"} & set(again.columns):
                 made[made.index(role)] = again
     texts = [one for one in made if one.role == "texts"]
     labels = {one.columns["label"] for one in texts if "label" in one.columns}
@@ -523,6 +540,12 @@ def _resolved(roles: Sequence[FileRole], said: set[Path], answers: Answers) -> l
         if shared and not any(one.role == "decisions" for one in made):
             told = replace(answers, columns={**answers.columns, "decisions.flagged": shared[0]})
             made[made.index(role)] = read_role(role.path, "decisions", told, role.frame)
+    for role in [one for one in made if one.role == "text_groups" and one.path not in said]:
+        # A third file states which texts should be flagged.
+        again = read_role(role.path, "text_labels", answers, role.frame)
+        if texts and not labels and {"id", "label"} <= set(again.columns):
+            made[made.index(role)] = again
+            labels.add("")
     for role in texts:
         if not any(one.role == "decisions" for one in made):
             made += _decided(role, answers)
@@ -659,6 +682,15 @@ def _frame(role: FileRole, columns: Sequence[str]) -> pl.LazyFrame:
     native: pl.LazyFrame = lazy.to_native()
     known = native.collect_schema().names()
     return native.select([name for name in columns if name in known])
+
+
+def _sample(role: FileRole) -> Texts:
+    """Return the first texts of a file, to see their language."""
+    kept = {k: v for k, v in role.reading.items() if k in {"separator", "encoding", "names"}}
+    plain = replace(role, columns={"text": role.columns["text"]}, reading=kept)
+    frame = _frame(plain, ("text",)).drop_nulls().head(500).cast(pl.String)
+    found = frame.collect()["text"].to_numpy().astype(object)
+    return Texts(np.arange(len(found)), found, np.full(len(found), -1, dtype=np.int8))
 
 
 def _name(given: str, taken: Mapping[str, Any]) -> str:

@@ -83,6 +83,8 @@ class FileOptions:
 
     def with_answer(self, question: Question) -> FileOptions:
         """Return the options with what a person types."""
+        if not question.flag:
+            raise PlanError(question.text)
         flag, _, rest = question.flag.partition(" ")
         name, _, given = rest.partition(" ")[0].partition("=")
         proposal = question.proposal.removeprefix(f"{flag} ").split(":")[0]
@@ -148,14 +150,13 @@ def _pair(text: str, form: str) -> tuple[str, str]:
 def _with_roles(files: list[str] | None, roles: list[str] | None) -> list[str]:
     """Return the files with what ``--as`` says of them."""
     pairs = [_pair(one, "--as ROLE=FILE") for one in roles or ()]
-    named = {path: role for role, path in pairs}
     made = []
     for file in files or ():
-        said = next((role for path, role in named.items() if Path(path) == Path(file)), None)
-        said = said or next((r for p, r in named.items() if Path(p).name == Path(file).name), None)
-        made.append(f"{said}={file}" if said else file)
+        said = [role for role, path in pairs if Path(path) == Path(file)]
+        said = said or [role for role, path in pairs if Path(path).name == Path(file).name]
+        made += [f"{role}={file}" for role in said] or [file]
     known = {Path(one.partition("=")[2] or one).name for one in made}
-    return [*made, *(f"{r}={p}" for p, r in named.items() if Path(p).name not in known)]
+    return [*made, *(f"{role}={path}" for role, path in pairs if Path(path).name not in known)]
 
 
 def takes_files(command: Callable[..., None]) -> Callable[..., None]:

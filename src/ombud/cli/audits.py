@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ombud.report import Report
 
 
-_REASONS = 5
+_REASONS = 3
 """Exclusions, and assumptions about files, that the terminal shows; the report has all."""
 
 _FolderOption = typer.Option("--folder", "-o", help="Where to store the result.")
@@ -48,11 +48,7 @@ def load_plan(path: Path) -> Plan:
 
 
 def show_result(
-    result: Result,
-    as_json: bool,
-    *,
-    quiet: bool = False,
-    verbose: bool = False,
+    result: Result, as_json: bool, *, quiet: bool = False, verbose: bool = False
 ) -> None:
     """Write the report, and print what was found and where it is; or all estimates as JSON."""
     from ombud.report import Report
@@ -99,7 +95,9 @@ def _what_was_dropped(result: Result, width: int) -> list[str]:
     excluded = [e for e in result.exclusions if not (e.is_warning or e.is_assumption)]
     lines = []
     for title, some in (("Excluded:", excluded), ("How the files were read:", assumed)):
-        shown = sorted(some, key=lambda e: -e.count)[:_REASONS]
+        # A line that says "1 more" has room for it.
+        most = _REASONS + (len(some) == _REASONS + 1)
+        shown = sorted(some, key=lambda e: -e.count)[:most]
         lines += [title] if shown else []
         for one in shown:
             lines += textwrap.wrap(
@@ -110,8 +108,8 @@ def _what_was_dropped(result: Result, width: int) -> list[str]:
                 max_lines=2,
                 placeholder=" \u2026",
             )
-        if len(some) > _REASONS:
-            lines.append(f"  {len(some) - _REASONS} more in the report")
+        if len(some) > most:
+            lines.append(f"  {len(some) - most} more in the report")
     return lines
 
 

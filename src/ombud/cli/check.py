@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 def check(
     result: Annotated[Path, ResultArgument],
     fail_if: Annotated[
-        list[str] | None,
-        typer.Option("--fail-if", help="A condition; may be given several times."),
+        list[str] | None, typer.Option("--fail-if", help="A condition; may be given several times.")
     ] = None,
     gate: Annotated[Path | None, GateOption] = None,
     fail_if_undefined: Annotated[

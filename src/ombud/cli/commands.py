@@ -59,8 +59,7 @@ COMMANDS = {
         "Follow a series of results, and exit with 1 if the last one changed beyond chance.",
     ),
     "check": CommandLine(
-        "check:check",
-        "Exit with 1 if a limit is broken: a gate for continuous integration.",
+        "check:check", "Exit with 1 if a limit is broken: a gate for continuous integration."
     ),
     "pack": CommandLine(
         "pack:pack",
@@ -71,8 +70,7 @@ COMMANDS = {
         "Write every estimate as one row of a plain table: Parquet, CSV or JSON lines.",
     ),
     "verify": CommandLine(
-        "verify:verify",
-        "Hash everything in a result again: is it still what the audit wrote?",
+        "verify:verify", "Hash everything in a result again: is it still what the audit wrote?"
     ),
     "tune": CommandLine(
         "tune:tune",
@@ -88,8 +86,7 @@ COMMANDS = {
         "Show versions and which extras are installed, and how to install the others.",
     ),
     "app": CommandLine(
-        "annotation:serve_app",
-        "Rate texts, follow a project, and read reports in the browser.",
+        "annotation:serve_app", "Rate texts, follow a project, and read reports in the browser."
     ),
     "data": CommandLine("data:app", "Fetch, build, list and describe data sets, and check files."),
     "link": CommandLine(

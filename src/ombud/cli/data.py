@@ -257,8 +257,7 @@ def build_ml_ddd_folder(
     to: Annotated[Path, _ToOption],
     threshold: Annotated[float, typer.Option(help="The share of votes that must agree.")] = 0.75,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", help="More than the threshold, as in the published code."),
+        bool, typer.Option("--strict", help="More than the threshold, as in the published code.")
     ] = False,
     minimum: Annotated[int, _MinimumOption] = 3,
     passes: Annotated[int, _PassesOption] = 0,

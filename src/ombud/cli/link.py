@@ -10,14 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ombud.cli.console import (
-    JsonOption,
-    console,
-    print_json,
-    progress_bar,
-    reports_errors,
-    say,
-)
+from ombud.cli.console import JsonOption, console, print_json, progress_bar, reports_errors, say
 from ombud.errors import DataError
 from ombud.report.display import visible
 

@@ -201,8 +201,7 @@ def label(
         Path, typer.Argument(help="CSV, TSV, Parquet or JSONL file with item and text.")
     ],
     detector: Annotated[
-        list[str],
-        typer.Option("--detector", help="LABEL=FOLDER: a label, and the detector of it."),
+        list[str], typer.Option("--detector", help="LABEL=FOLDER: a label, and the detector of it.")
     ],
     validation: Annotated[
         Path, typer.Option(help="File with label, text and present: texts that people labelled.")

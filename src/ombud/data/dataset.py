@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,12 @@ from ombud.data.tables import TABLES, TableOptions, read_table_file, read_tables
 from ombud.data.texts import Texts
 from ombud.errors import DataError
 from ombud.files import hash_file
+
+NO_HISTORY = (
+    "no list is of a user with a history; name the column with the users' ids: --map "
+    'recommendations.user=COLUMN, or columns = { user = "COLUMN" } of the system in a plan'
+)
+"""Why lists cannot be compared with histories."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +129,28 @@ class Dataset:
                 self.text_groups, self.texts.ids, "texts", "are not among the texts"
             )
         return tuple(result)
+
+    def foreign_items(self, system: str, shown: Ids) -> tuple[Exclusion, ...]:
+        """Refuse lists of which no item occurs in another table, and warn if most do not.
+
+        `shown` are the items of a system's lists, each once.
+        """
+        tables = (self.interactions, self.test, self.labels, self.items)
+        known = np.zeros(len(shown), bool)
+        for table in tables:
+            known |= table.items.codes(shown) >= 0 if table is not None else False
+        unknown = int(np.count_nonzero(~known))
+        if self.interactions is None or unknown <= len(shown) / 2:
+            return ()
+        ids, other = self.interactions.items.ids[:2].tolist(), np.asarray(shown)[~known][0]
+        told = f"they have ids such as {np.asarray(other).item()!r}, and the histories {ids!r}"
+        if unknown == len(shown):
+            fix = "name the column that has such ids with --map recommendations.item=COLUMN"
+            fault = f"no recommended item occurs in any other table: {told}; {fix}"
+            raise DataError(system, [fault])
+        reason = f"they occur in no other table: {told}"
+        key = "warning/unknown-items"
+        return (Exclusion("recommendations", "items", unknown, reason, len(shown), key),)
 
     @staticmethod
     def _unmatched_items(interactions: Interactions, items: Items) -> list[Exclusion]:
@@ -249,3 +280,25 @@ def html_table(title: str, rows: Mapping[str, str]) -> str:
         if value
     )
     return f"<p>{escape(title[:200])}</p><table>{''.join(cells)}</table>"
+
+
+_SECONDS_BETWEEN_BARS = 0.2
+
+
+def notebook_bar() -> Callable[[int, int, str], None] | None:
+    """Return progress as a bar below the cell where a notebook runs this; None elsewhere."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):
+        return None
+    display: Any = importlib.import_module("IPython.display")
+    shown, task, last = display.display(display.HTML(""), display_id=True), "", 0.0
+
+    def show(done: int, total: int, note: str) -> None:
+        nonlocal task, last
+        if note == task and done < total and monotonic() - last < _SECONDS_BETWEEN_BARS:
+            return
+        task, last = note, monotonic()
+        bar = f'<progress max="{max(total, 1)}" value="{done}"></progress>'
+        shown.update(display.HTML(f"{bar} {escape(note)}"))
+
+    return show

@@ -21,6 +21,7 @@ from ombud.data.frames import (
     first_rows,
     open_frame,
     read_table,
+    without_copies,
 )
 from ombud.data.reading import note
 from ombud.errors import DataError
@@ -100,6 +101,7 @@ class Decisions:
         ]
         table = read_table(frame, columns, source)
         name = source or (str(frame) if isinstance(frame, str | Path) else "decisions")
+        table, copies = without_copies(table, "decisions")
         scores = np.full(table.height, np.nan, dtype=np.float32)
         if "score" in table.columns:
             scores = table["score"].cast(pl.Float32).fill_null(float("nan")).to_numpy()
@@ -119,7 +121,8 @@ class Decisions:
         names, matrix = _categories(table, name)
         if "score" not in table.columns:
             _note_probabilities(frame, name)
-        return cls(table["id"].to_numpy(), outcomes, scores, names, matrix, repeats, version)
+        ids, left_out = table["id"].to_numpy(), tuple(copies)
+        return cls(ids, outcomes, scores, names, matrix, repeats, version, left_out)
 
     @property
     def decided(self) -> NDArray[np.bool_]:

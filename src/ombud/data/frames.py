@@ -15,15 +15,8 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from ombud.data.reading import (
-    HALF_CHARACTER,
-    PLAIN,
-    Reading,
-    file_type,
-    note,
-    open_file,
-    reshape,
-)
+from ombud.data.exclusions import Exclusion
+from ombud.data.reading import HALF_CHARACTER, PLAIN, Reading, file_type, note, open_file, reshape
 from ombud.data.values import Kind, understand
 from ombud.errors import DataError
 
@@ -383,6 +376,13 @@ def without_odd_rows(
             note(name, f"{what} are not read", "skipped-rows", count, table.height)
     drop = found.select(pl.any_horizontal(pl.all())).to_series()
     return table.filter(~drop) if drop.any() else table
+
+
+def without_copies(table: pl.DataFrame, where: str) -> tuple[pl.DataFrame, list[Exclusion]]:
+    """Return a table without rows that repeat another one in every column, and their number."""
+    kept = table.unique(maintain_order=True)
+    gone, reason = table.height - kept.height, "they repeat another row in every column"
+    return kept, [Exclusion(where, "rows", gone, reason, table.height)] if gone else []
 
 
 def numbered(table: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:

@@ -55,7 +55,9 @@ def _alike(own: pa.Array, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
                 first, other = some.filter(meets)[0].as_py(), bare.filter(meets)[0].as_py()
                 fault = (
                     f"the id {first!r} of one table may be {other!r} of another, which is written "
-                    "without leading zeros and thousands separators; write both the same way"
+                    "without leading zeros and thousands separators. Write both the same way, or "
+                    'set ids = "numbers" where the first is read: [data.reading.TABLE] or [systems.'
+                    "NAME.reading] of a plan, --read TABLE.ids=numbers of ombud audit"
                 )
                 raise DataError("ids", [fault])
     return own, wanted

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Column, Frame, first_rows, read_table
+from ombud.data.frames import Column, Frame, first_rows, read_table, without_copies
 from ombud.data.ids import Vocabulary
 from ombud.data.label_errors import LabelErrors, Transport
 from ombud.errors import DataError, PlanError
@@ -464,6 +464,9 @@ def _read(
             gone = table.height - kept.height
             exclusions = (Exclusion("labels", "rows", gone, reason, table.height),)
         table = kept
+    if not {"yes", "no"} & set(table.columns):  # rows of votes may be those of several people
+        table, copies = without_copies(table, "labels")
+        exclusions = (*exclusions, *copies)
     again = table.with_row_index("row", offset=1).filter(
         ~pl.struct("item", "label").is_first_distinct()
     )

@@ -6,6 +6,7 @@ What the cells mean is the work of `ombud.data.values`.
 
 from __future__ import annotations
 
+import ast
 import bz2
 import codecs
 import csv
@@ -61,6 +62,11 @@ YES = ("yes", "y", "true", "t", "1", "1.0", "ja", "j", "oui", "vrai", "wahr", "s
 """Words that mean yes."""
 NO = ("no", "n", "false", "f", "0", "0.0", "nein", "non", "faux", "falsch", "off")
 """Words that mean no."""
+GRADES = (
+    "trace", "slight", "minor", "light", "mild", "low", "some", "medium", "moderate", "high",
+    "strong", "major", "heavy", "severe", "extreme", "graphic",
+)  # fmt: skip
+"""Words for how severe something is, the least first; beside them, *none* is an answer."""
 HALF_CHARACTER = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
 _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
@@ -102,6 +108,8 @@ class Reading:
         Whether labels and groups that differ only in capitals and spaces are the same.
     numbered
         Whether rows have no id: they are named by their number, counted from 1.
+    ids
+        ``numbers``: 0017 and 1,017 are the ids 17 and 1017 of other tables.
     """
 
     separator: str = ""
@@ -120,6 +128,7 @@ class Reading:
     votes: bool = False
     fold: bool = False
     numbered: bool = False
+    ids: Literal["", "numbers"] = ""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], place: str) -> Reading:
@@ -135,6 +144,7 @@ class Reading:
             "votes": (True, False),
             "fold": (True, False),
             "numbered": (True, False),
+            "ids": ("numbers",),
         }
         made: dict[str, Any] = {}
         for key, value in values.items():
@@ -294,7 +304,10 @@ def _unpack(path: Path, packed: str, *state: int) -> tuple[bytes, str]:
             ]  # fmt: skip
             if len(inside) != 1:
                 some = ", ".join(one.filename for one in inside[:5]) or "none"
-                raise ValueError(f"one table is expected in an archive, found {some}")
+                raise ValueError(
+                    f"one table is expected in an archive, found {some}; unpack it, and "
+                    "name the files"
+                )
             with archive.open(inside[0]) as opened:
                 return _bounded(opened), inside[0].filename
     if packed == ".zst":
@@ -491,15 +504,20 @@ def _titles(body: list[str], separator: str) -> int:
         return 0
     common = max(set(counts[3:]), key=counts[3:].count)
     above = next((i for i, n in enumerate(counts) if n >= common), 0)
-    return above if common > 1 and above <= 10 and all(n == 1 for n in counts[:above]) else 0
+    return above if common > 1 and above <= 10 and max(counts[:above], default=0) <= 1 else 0
 
 
 def _holds_values(rows: list[list[str]]) -> bool:
     """Whether the first row holds values like the others, and no names."""
     first = [cell.strip() for cell in rows[0]]
-    if not first or any(re.search(r"[A-Za-z]", cell) for cell in first):
-        return False
-    return len(first) > 1 and sum(bool(re.fullmatch(r"[-+]?[\d.,:/ -]+", c)) for c in first) >= 2
+    numbers = [bool(re.fullmatch(r"[-+]?[\d.,:/ -]+", cell)) for cell in first]
+    if any(re.search(r"[A-Za-z]", cell) for cell in first):
+        # Words that come again in their column are values: 17,violence,0.
+        words = [i for i, cell in enumerate(first) if cell and not numbers[i]]
+        again = all(any(first[i] == row[i].strip() for row in rows[1:] if len(row) > i)
+                    for i in words)  # fmt: skip
+        return again and any(numbers)
+    return len(first) > 1 and sum(numbers) >= 2
 
 
 def _bounded_file(path: Path, name: str) -> bytes:
@@ -657,7 +675,7 @@ def _json_rows(raw: bytes, name: str) -> list[Any] | None:
         raise DataError(name, [HALF_CHARACTER])
     if isinstance(found, Mapping):
         if keyed := _keyed_rows(found):
-            note(name, "the keys of the object are ids of users or texts", "assumed/json-keys")
+            note(name, "the keys of the object are ids", "assumed/json-keys")
             return keyed
         inner = [value for value in found.values() if isinstance(value, list)]
         if len(inner) == 1 and inner[0] and isinstance(inner[0][0], Mapping):
@@ -675,9 +693,15 @@ def _keyed_rows(found: Mapping[str, Any]) -> list[Any]:
     if len(values) > 2 and all(isinstance(one, Mapping) for one in values):
         common = set(values[0]).intersection(*values[1:])
         return [{"id": key, **one} for key, one in found.items()] if common else []
-    if len(values) > 2 and all(isinstance(one, list) and one for one in values):
-        ids = all(re.search(r"\d", key) for key in found)
-        if ids and not any(isinstance(one[0], Mapping | list) for one in values):
+    if len(values) > 2 and all(isinstance(one, list) for one in values):
+        parts = [part for one in values for part in one]
+        if not parts or any(isinstance(part, Mapping | list) for part in parts):
+            return []
+        # Names without digits that come again are labels of items: {17: ["violence", "gore"]}.
+        words = all(isinstance(part, str) and not re.search(r"\d", part) for part in parts)
+        if words and len(set(parts)) <= len(parts) / 2:
+            return [{"item": key, "labels": one} for key, one in found.items()]
+        if all(re.search(r"\d", key) for key in found):
             return [{"user": key, "items": one} for key, one in found.items()]
     return []
 
@@ -761,7 +785,7 @@ def reshape(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
 
 def _wide_labels(lazy: pl.LazyFrame, reading: Reading, others: list[str]) -> pl.LazyFrame:
     """Return one row per flag: of an item's labels, a text's groups, or a text's annotators."""
-    texts = "text" in others and reading.votes
+    texts = "item" not in others and reading.votes
     kept = ["item"] if "item" in others else others if texts else ["id"]
     lazy = lazy.select(*kept, pl.col(reading.labels).cast(pl.String)).unpivot(
         list(reading.labels), index=kept, variable_name="_name", value_name="_said"
@@ -772,13 +796,15 @@ def _wide_labels(lazy: pl.LazyFrame, reading: Reading, others: list[str]) -> pl.
     if kept == ["id"]:
         yes = word.is_in([one.lower() for one in reading.yes] or list(YES))
         return lazy.filter(yes).select("id", group="_name").unique(maintain_order=True)
-    return lazy.filter(~word.is_in(MISSING)).rename({"_name": "label", "_said": "present"})
+    graded = {*GRADES} & {one.strip().lower() for one in reading.yes}
+    missing = [one for one in MISSING if one != "none" or not graded]
+    return lazy.filter(~word.is_in(missing)).rename({"_name": "label", "_said": "present"})
 
 
 def _votes(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     """Return one row per thing, with the votes of its annotators."""
     names = lazy.collect_schema().names()
-    vote, keys = ("label", ["id"]) if "text" in names else ("present", ["item", "label"])
+    vote, keys = ("present", ["item", "label"]) if "item" in names else ("label", ["id"])
     keys = [key for key in keys if key in names] or ["text"]
     if "id" in names and not {"label", "present"} & set(names):
         # Facts about texts stand in the row of each annotator; what differs is none.
@@ -797,8 +823,9 @@ def _votes(lazy: pl.LazyFrame, reading: Reading, name: str) -> pl.LazyFrame:
     said = {"yes": word.is_in(yes), "no": word.is_in(no)}
     if reading.yes and not reading.no:
         said["no"] = word.is_not_null() & ~word.is_in([*yes, *MISSING])
-        if not lazy.select(said["no"].any()).collect().item():
-            said["no"] = word == "none"  # hate or none: here it is an answer
+        graded = word.is_in(GRADES).any()
+        if lazy.select(graded | ~said["no"].any()).collect().item():
+            said["no"] |= word == "none"  # hate or none: here it is an answer
     known = said["yes"] | said["no"] | word.is_in(list(MISSING))
     odd = lazy.filter(word.is_not_null() & ~known)
     found = odd.select(word).unique().head(4).collect().to_series().to_list()
@@ -840,8 +867,35 @@ def _lists(lazy: pl.LazyFrame, items: tuple[str, ...], schema: pl.Schema) -> pl.
         elif column != "item":
             lazy = lazy.rename({column: "item"})
         return lazy.filter(pl.col("item").is_not_null())
+    pairs = pl.col(column).str.contains(r"^\s*[\[(]\s*[\[({]")
+    if lazy.select(pairs.any()).collect().item():
+        form = pl.List(pl.Struct({"item": pl.String, "score": pl.Float64}))
+        lazy = lazy.select("user", pl.col(column).map_elements(_pairs, return_dtype=form))
+        return _lists(lazy, items, lazy.collect_schema())
     cells = pl.col(column).str.strip_chars().str.strip_chars("[](){}")
     mark = cells.str.extract(r"([,|;])").fill_null(" ")
     lazy = lazy.select("user", item=cells.str.split(mark)).explode("item")
     lazy = lazy.with_columns(pl.col("item").str.strip_chars(" \t\"'"))
     return lazy.filter(pl.col("item").str.len_bytes() > 0)
+
+
+def _pairs(cell: str) -> list[dict[str, Any]]:
+    """Return items and scores of a cell such as ``[(17, 0.9), (4, 0.7)]``, or of objects in it."""
+    try:
+        try:
+            found = json.loads(cell)
+        except ValueError:
+            found = ast.literal_eval(re.sub(r"np\.\w+\(([^()]*)\)", r"\1", cell))
+        made = [
+            (one.get("item", one.get("item_id", one.get("id"))), one.get("score"))
+            if isinstance(one, Mapping)
+            else (one[0], one[1] if len(one) > 1 else None)
+            for one in found
+        ]
+        rows = [{"item": str(i), "score": None if s is None else float(s)} for i, s in made]
+    except (SyntaxError, ValueError, TypeError, LookupError, MemoryError, RecursionError):
+        rows = [{"item": "None"}]
+    if any(row["item"] == "None" for row in rows):
+        fault = f"a list holds {cell[:60]!r}; items, or pairs of item and score, were expected"
+        raise DataError("recommendations", [fault])
+    return rows

@@ -12,7 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import FLOAT32_MAX, Column, Frame, MappedFile, first_rows, read_table
+from ombud.data.frames import (
+    FLOAT32_MAX,
+    Column,
+    Frame,
+    MappedFile,
+    first_rows,
+    read_table,
+    without_copies,
+)
 from ombud.data.ids import Ids, Vocabulary
 from ombud.data.reading import PLAIN, Reading, note
 from ombud.errors import DataError
@@ -95,6 +103,10 @@ class Recommendations:
         within = np.sort(items, axis=1)
         again = (within[:, 1:] == within[:, :-1]) & (within[:, 1:] >= 0)
         if beyond.any() or again.any() or np.count_nonzero(items >= 0) < len(rows):
+            kept, copies = without_copies(table, "recommendations")
+            if copies and {"rank", "score"} & set(table.columns):
+                made = cls.from_frame(kept, source=name)
+                return replace(made, exclusions=(*copies, *made.exclusions))
             raise DataError(name, _list_faults(table.with_row_index("row", offset=1)))
         scores = None
         exclusions: tuple[Exclusion, ...] = ()
@@ -108,6 +120,11 @@ class Recommendations:
     def lengths(self) -> NDArray[np.int64]:
         """How many items each list holds."""
         return np.asarray(np.count_nonzero(self.items >= 0, axis=1), dtype=np.int64)
+
+    @property
+    def shown(self) -> NDArray[Any]:
+        """The items of all lists, each once."""
+        return self.catalogue.take(np.unique(self.items[self.items >= 0]))
 
     def __len__(self) -> int:
         return len(self.users)
@@ -203,9 +220,7 @@ class Recommendations:
         # A part without any item knows neither the type of the ids nor whether there are scores.
         frames = [
             part.to_lists().select(
-                "user",
-                pl.col("items").cast(items),
-                *([_scores_of(part)] if scored else []),
+                "user", pl.col("items").cast(items), *([_scores_of(part)] if scored else [])
             )
             for part in parts
         ]

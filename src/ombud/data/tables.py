@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ombud.data.exclusions import Exclusion
 from ombud.data.frames import (
     Column,
     Frame,
@@ -21,6 +22,7 @@ from ombud.data.frames import (
     read_table,
     unreadable,
     unreadable_names,
+    without_copies,
 )
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary
@@ -172,6 +174,55 @@ def _interactions(path: Frame, options: TableOptions) -> Interactions:
     return read
 
 
+def _text_labels(path: Frame) -> pl.DataFrame:
+    """Return which texts should be flagged: `id` and `label`, or votes, one row for each text."""
+    flag = Column("label", "flag", required=False, nullable=True)
+    votes = [Column(name, "count", required=False, low=0) for name in ("yes", "no")]
+    table = read_table(path, [Column("id", "id"), flag, *votes])
+    if "label" not in table.columns and not {"yes", "no"} <= set(table.columns):
+        raise DataError(_file_name(path), ["it has no column 'label' that says yes or no"])
+    table, _ = without_copies(table, "")
+    again = table.filter(pl.col("id").is_duplicated())["id"]
+    if len(again):
+        fault = f"text {again[0]!r} has several rows that differ; if they are of several annotators"
+        raise DataError(
+            _file_name(path), [f"{fault}, set votes = true in [data.reading.text_labels]"]
+        )
+    return table
+
+
+def _with_labels(texts: Texts | None, labels: pl.DataFrame, name: str) -> Texts:
+    """Return texts with the labels that another file states."""
+    if texts is None or (texts.truth >= 0).any():
+        told = "there are no texts" if texts is None else "the texts have labels of their own"
+        raise PlanError(f"[data] text_labels: {told}; remove text_labels")
+    known, order = Vocabulary.encode(labels["id"].to_arrow())
+    codes = known.codes(texts.ids)
+    rows = np.append(np.argsort(order), -1)[codes]
+    made: dict[str, Any] = {}
+    for column in ("yes", "no"):
+        if column in labels.columns:
+            counts = np.append(labels[column].to_numpy(), 0).astype(np.int32)
+            made[column] = counts[rows]
+    if "label" in labels.columns:
+        said = labels["label"].cast(pl.Int8).fill_null(-1).to_numpy()
+        made["truth"] = np.append(said, np.int8(-1))[rows]
+    else:
+        yes, no = made["yes"], made["no"]
+        made["truth"] = np.where(yes == no, -1, yes > no).astype(np.int8)
+    lost, other = int((codes < 0).sum()), len(known) - len(np.unique(codes[codes >= 0]))
+    if lost == len(texts):
+        ids = f"{known.ids[0]!r}, and the texts {texts.ids[0]!r}"
+        raise DataError(name, [f"no id of it is that of a text: it has ids such as {ids}. Name the "
+                               "column with [data.columns.text_labels] id"])  # fmt: skip
+    left_out = [
+        Exclusion("texts", "texts", lost, f"{name} has no label for them", len(texts)),
+        Exclusion(name, "texts", other, "they are not among the texts", len(known)),
+    ]
+    exclusions = (*texts.exclusions, *(one for one in left_out if one.count))
+    return replace(texts, **made, exclusions=exclusions)
+
+
 _READERS: dict[str, Callable[[Frame, TableOptions], Any]] = {
     "interactions": _interactions,
     "test": lambda path, o: Interactions.from_frame(path, rating_scale=o.rating_scale),
@@ -179,10 +230,11 @@ _READERS: dict[str, Callable[[Frame, TableOptions], Any]] = {
     "items": lambda path, o: Items.from_frame(path, by=o.by_item, others=True),
     "users": lambda path, o: _groups(path, "user", o),
     "texts": lambda path, o: Texts.from_frame(path),
+    "text_labels": lambda path, o: _text_labels(path),
     "text_groups": lambda path, o: _groups(path, "id", o),
 }
 
-TABLES = tuple(_READERS)
+TABLES = tuple(name for name in _READERS if name != "text_labels")
 """The tables that a data set can have, by the name of its file and of its field."""
 
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -192,6 +244,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "items": ("item",),
     "users": ("user", "group", "attribute"),
     "texts": ("text", "id", "label", "cluster", "family", "set"),
+    "text_labels": ("id", "label"),
     "text_groups": ("id", "group", "attribute"),
 }
 """The columns that each table can have; items, users and text groups have attributes besides."""
@@ -225,7 +278,7 @@ def read_tables(
 def _read_all(paths: Mapping[str, Any], options: TableOptions) -> dict[str, Any]:
     tables: dict[str, Any] = {}
     faults: list[str] = []
-    for name in TABLES:
+    for name in _READERS:
         if name not in paths:
             continue
         try:
@@ -237,6 +290,10 @@ def _read_all(paths: Mapping[str, Any], options: TableOptions) -> dict[str, Any]
             tables[name] = table
     if faults:
         raise PlanError("\n".join(faults))
+    if (labels := tables.pop("text_labels", None)) is not None:
+        tables["texts"] = _with_labels(
+            tables.get("texts"), labels, _file_name(paths["text_labels"])
+        )
     if "test" in tables and "interactions" in tables:
         tables |= _over_all(tables["interactions"], tables["test"])
     if "interactions" in tables and _wants_sets(paths["interactions"], options):

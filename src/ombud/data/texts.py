@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ombud.data.exclusions import Exclusion
-from ombud.data.frames import Column, Frame, first_rows, read_table
+from ombud.data.frames import Column, Frame, first_rows, read_table, without_copies
 from ombud.errors import DataError
 
 # The sum of both sides must fit 32 bits.
@@ -90,11 +90,14 @@ class Texts:
         ]
         table = read_table(frame, columns, source)
         name = source or (str(frame) if isinstance(frame, str | Path) else "texts")
+        copies: list[Exclusion] = []
         if "id" in table.columns:
+            table, copies = without_copies(table, "texts")
             again = table.with_row_index("row", offset=1).filter(~pl.col("id").is_first_distinct())
             if again.height:
                 rows = first_rows(again["row"].head(5).to_list(), again.height)
-                raise DataError(name, [f"column 'id' repeats an id in {rows}"])
+                fault = f"column 'id' repeats an id with other values in {rows}"
+                raise DataError(name, [f"{fault}; keep one row for each text"])
         else:
             # Numbered before rows are left out: groups and decisions count the rows of the file.
             table = table.with_row_index("id", offset=1).with_columns(pl.col("id").cast(pl.Int64))
@@ -107,6 +110,7 @@ class Texts:
                 )
                 raise DataError(name, [fault])
         table, exclusions = _with_texts(table, name)
+        exclusions = (*copies, *exclusions)
         ids = table["id"].to_numpy()
         truth = np.full(table.height, -1, dtype=np.int8)
         if "label" in table.columns:

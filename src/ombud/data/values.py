@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from ombud.data.reading import MISSING, MISSING_GROUPS, NO, PLAIN, YES, Reading, note
+from ombud.data.reading import GRADES, MISSING, MISSING_GROUPS, NO, PLAIN, YES, Reading, note
 
 Kind = Literal["category", "count", "flag", "id", "number", "text", "time"]
 
@@ -53,6 +53,9 @@ def understand(
     if values.dtype != pl.String:
         return Understood(values)
     if kind == "id":
+        if reading.ids == "numbers":
+            digits = values.str.replace_all(r"^\s*0+([0-9])|[,' ]|\.([0-9]{3})", "$1$2")
+            return _from_spelled(digits, source, name)
         return _from_spelled(values, source, name) if spelled else Understood(values)
     if kind in {"number", "count"}:
         made = _numbers(values, reading, source, name, setting)
@@ -219,8 +222,9 @@ def _flags(values: pl.Series, reading: Reading, source: str, name: str, setting:
     words = set(clean.drop_nulls().unique().to_list())
     if yes and not no:
         no = words - yes - missing
-        if not no and "none" in words:  # hate or none: here it is an answer
-            no, missing = {"none"}, missing - {"none"}
+        if "none" in words and (not no or words & {*GRADES}):
+            # Hate or none, mild or none: here it is an answer.
+            no, missing = no | {"none"}, missing - {"none"}
         if not words & yes:
             wanted = ", ".join(map(repr, reading.yes))
             fault = f"{name}: no row holds {wanted} (found: {_some(words)})"

@@ -12,15 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Protocol,
-    Self,
-    TypeAlias,
-)
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -200,11 +192,12 @@ class Metric(ABC):
         Parameters
         ----------
         estimate
-            A level, with what `tell` says of it among its details; or two groups compared.
+            A level whose details hold what `tell` returns; or a comparison of two groups or
+            systems, with the `level` of one and the `other_level`.
         lowest, highest
-            Between what the ratio of rates among unlabeled and labeled items plausibly lies.
+            The plausible range of the ratio of rates among unlabeled and labeled items.
         groups
-            What is told of each of two groups that are compared.
+            The details of both groups or systems, where two are compared.
         """
         del estimate, lowest, highest, groups
         return None

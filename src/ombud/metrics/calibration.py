@@ -151,8 +151,7 @@ class Miscalibration(ListMetric):
         columns = labels.items.codes(interactions.items.arrow)
         columns[columns < 0] = len(labels.items)
         past = sparse.csr_array(
-            (past.data, columns[past.indices], past.indptr),
-            shape=(past.shape[0], mixes.shape[0]),
+            (past.data, columns[past.indices], past.indptr), shape=(past.shape[0], mixes.shape[0])
         )
         values = divergence(self._mix(past, mixes), result, self.alpha)
         lacking = len(outputs) - int(np.count_nonzero(~np.isnan(values)))

@@ -21,6 +21,10 @@ _NEVER_NO = (
     "no item is known not to carry this label, so its share cannot be computed; set [data] "
     'unlabeled = "no" if every item was looked at, or add rows that say no'
 )
+_DISPUTED = (
+    "annotators disagree about this label so often that no item is known not to carry it; lower "
+    "[data] threshold (0.75: three of four votes must agree), as in threshold = 0.6"
+)
 _SIDES = {"list": "recommended", "history": "history"}
 _WORDS = {"list": "the list", "history": "the history"}
 
@@ -77,6 +81,7 @@ def label_tallies(
         says = ~never_no(labels)
         whole = defined.shape[1] == len(says)  # else one number is made of all labels
         tallies["says no"] = np.asarray(says if whole else [says.any()], dtype=np.float64)
+        tallies["disputed"] = np.array([float((labels.states == LabelState.DISPUTED).any())])
     lacking = np.zeros(defined.shape, dtype=np.bool_)
     for side, share in shares.items():
         tallies[side] = np.where(defined, share, 0.0).sum(axis=0)
@@ -111,7 +116,7 @@ def label_details(tallies: Mapping[str, Floats], n: int) -> list[dict[str, Any]]
         details: dict[str, Any] = {}
         found.append(details)
         if "says no" in values and not values["says no"][at]:
-            details["undefined"] = _NEVER_NO
+            details["undefined"] = _DISPUTED if values["disputed"][0] else _NEVER_NO
         elif users:
             details |= {side: values[side][at] / users for side in shown}
             shares = {key: values[name][at] / users for name, key in labeled}

@@ -11,12 +11,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
 from ombud.data.recommendations import Recommendations
 from ombud.errors import PlanError
-from ombud.metrics.accuracy.lists import (
-    DistinctItems,
-    GiniOfExposure,
-    ListStatistic,
-    list_columns,
-)
+from ombud.metrics.accuracy.lists import DistinctItems, GiniOfExposure, ListStatistic, list_columns
 from ombud.metrics.base import ListMetric, Outputs, Rows
 from ombud.metrics.engine.comparisons import Comparisons
 from ombud.registry import metric

@@ -243,8 +243,7 @@ class RecordedDecisions(Moderator):
         if len(texts) and count and lacking == len(texts):
             known = f"ids such as {_told(past.ids)}, the texts such as {_told(texts.ids)}"
             raise DataError(
-                str(self.path),
-                [f"none of its {count:,} ids is that of a text: it has {known}"],
+                str(self.path), [f"none of its {count:,} ids is that of a text: it has {known}"]
             )
         unmatched = unmatched_decisions(self.path.name, strangers, count, lacking, len(texts))
         return replace(said, exclusions=(*past.exclusions, *unmatched))

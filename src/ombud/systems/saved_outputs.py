@@ -19,8 +19,8 @@ from ombud.errors import DataError
 Key = Literal["id", "row", "text"]
 
 DETOXIFY = (
-    "toxicity", "severe_toxicity", "obscene", "identity_attack", "insult", "threat",
-    "sexual_explicit", "toxic", "severe_toxic", "identity_hate",
+    "toxicity", "toxic", "severe_toxicity", "obscene", "identity_attack", "insult", "threat",
+    "sexual_explicit", "severe_toxic", "identity_hate",
 )  # fmt: skip
 """The classes of Detoxify and of the Jigsaw challenges; the first that is there is the score."""
 FLAGGED = (
@@ -28,7 +28,9 @@ FLAGGED = (
     "delete", "rejected", "reject", "banned", "denied", "deny", "toxic", "hate", "hateful",
     "hatespeech", "hate speech", "abusive", "offensive", "offensive language", "harmful", "unsafe",
     "nsfw", "spam", "violation", "entfernt", "geloscht", "gelöscht", "gesperrt", "markiert",
-    "supprime", "supprimé", "signale", "signalé", "bad", "off", "fail", "delicate",
+    "supprime", "supprimé", "signale", "signalé", "eliminado", "borrado", "bloqueado", "odio",
+    "toxico", "tóxico", "rimosso", "removido", "verwijderd", "violating", "bad",
+    "off", "fail", "delicate",
 )  # fmt: skip
 """Words that usually mean that a text is, or should be, flagged."""
 ALLOWED = (
@@ -36,7 +38,8 @@ ALLOWED = (
     "publish", "passed", "pass", "accepted", "accept", "ok", "okay", "none", "clean", "safe",
     "neutral", "normal", "benign", "acceptable", "nontoxic", "notoxic", "nothate", "nohate",
     "notoffensive", "neither", "ham", "good", "sichtbar", "behalten", "erlaubt", "fine", "not",
-    "noaction", "nichtentfernt", "unflagged", "non-toxic", "not_toxic", "non-hate", "not hate",
+    "permitido", "aprobado", "publicado", "nonviolating", "noaction", "nichtentfernt", "unflagged",
+    "non-toxic", "not_toxic", "non-hate", "not hate",
 )  # fmt: skip
 """Words that usually mean that it is not."""
 
@@ -160,6 +163,9 @@ def _ids(records: Sequence[Any], columns: Mapping[str, str]) -> tuple[list[Any],
     for name in ("custom_id", "text_id", "comment_id"):
         if all(isinstance(r, Mapping) and name in r for r in records):
             return [record[name] for record in records], "id"
+    for name in ("input", "text", "comment", "comment_text"):
+        if all(isinstance(r, Mapping) and isinstance(r.get(name), str) for r in records):
+            return [record[name] for record in records], "text"
     # A reply's own id (modr-...) is no id of a text: only one beside the reply is.
     if all("id" in r and not ({"results", "choices"} & set(r)) for r in records):
         return [record["id"] for record in records], "id"

@@ -232,12 +232,7 @@ class NearDuplicates:
     """
 
     def __init__(
-        self,
-        threshold: float = 0.8,
-        *,
-        permutations: int = 128,
-        words: int = 3,
-        seed: int = 0,
+        self, threshold: float = 0.8, *, permutations: int = 128, words: int = 3, seed: int = 0
     ) -> None:
         if not 0 < threshold <= 1:
             raise ValueError(f"threshold is {threshold}; it must be above 0 and at most 1")

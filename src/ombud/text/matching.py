@@ -176,12 +176,7 @@ class TermMatcher:
     [[True, True, True], [False, False, False]]
     """
 
-    def __init__(
-        self,
-        terms: Sequence[str],
-        *,
-        suffixes: Sequence[str] = ("",),
-    ) -> None:
+    def __init__(self, terms: Sequence[str], *, suffixes: Sequence[str] = ("",)) -> None:
         terms = as_texts(terms, "terms")
         blank = [index for index, term in enumerate(terms) if not term.strip() or "\0" in term]
         faults = [f"term {index} is empty or holds a NUL character" for index in blank]

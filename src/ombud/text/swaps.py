@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,23 +23,13 @@ from ombud.taxonomy.resources import parse_commented_csv
 
 Way = Literal["swap", "to female", "to male"]
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*\.?")
-# After "her", these begin something new, so "her" was an object: "saw her today", "told her to".
-_CLOSED = """
-a about after again against all alone along already also although always an and any anymore
-anyway are around as at away back be because been before behind being beside between beyond but
-by can cannot could did do does down during each either else even ever every everything for
-forever from had has have he her here hers herself him himself his how i if immediately in
-inside instead into is it its just last later like may maybe me might more much must my myself
-near never next no not nothing now of off often on once one only onto or our ours out outside
-over perhaps please quickly quite rather really right said shall she should since so some
-something sometimes soon still such than that the their them themselves then there these they
-this those though through throughout to today together tomorrow tonight too toward towards
-twice under unless until up upon us very was we well were what whatever when whenever where
-whether which while who whom why will with within without would yesterday yet you your
-"""
-_AFTER_OBJECT = frozenset(_CLOSED.split())
-# After "his" or "her", these still belong to what is owned: "his last book", "her own".
-_OWNABLE = frozenset({"back", "inside", "last", "next", "one", "only", "outside", "right", "very"})
+ENGLISH = {
+    name: frozenset(words.split())
+    for name, words in tomllib.loads(
+        (files("ombud.text") / "files" / "english@1.toml").read_text(encoding="utf-8")
+    ).items()
+}
+"""Closed-class words of English, by what they are used for."""
 
 
 class Swapped(NamedTuple):
@@ -169,10 +160,10 @@ def _owns(rest: str) -> bool:
     if token is None:
         return False
     word = token.group().rstrip(".").lower()
-    if word in _OWNABLE:
+    if word in ENGLISH["ownable"]:
         following = _TOKEN.match(ahead[token.end() :].lstrip())
-        return following is not None and following.group().lower() not in _AFTER_OBJECT
-    return word not in _AFTER_OBJECT
+        return following is not None and following.group().lower() not in ENGLISH["after_object"]
+    return word not in ENGLISH["after_object"]
 
 
 def _apply(texts: Sequence[str], replace: Callable[[str, str], tuple[str, int] | None]) -> Swapped:

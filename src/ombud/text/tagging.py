@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from ombud.errors import PlanError
 from ombud.taxonomy.terms import ATTRIBUTES, TermList, load_terms, read_terms
 from ombud.text.folding import detect_languages
 from ombud.text.identity import IdentityTags, TagMode, tag_identities
+from ombud.text.swaps import ENGLISH
 
 # Presets, counts and regressions all ask for the tags of one audit's texts.
 _tags: WeakKeyDictionary[Texts, dict[tuple[Any, ...], IdentityTags]] = WeakKeyDictionary()
@@ -41,10 +43,7 @@ def terms_of(terms: str, path: Path | str = "") -> TermList:
 
 
 def tags_of(
-    data: Dataset,
-    terms: TermList,
-    mode: TagMode,
-    punctuation: Mapping[str, str] | None = None,
+    data: Dataset, terms: TermList, mode: TagMode, punctuation: Mapping[str, str] | None = None
 ) -> IdentityTags:
     """Return which identities each text names; the same texts are tagged once.
 
@@ -222,16 +221,23 @@ _MANY = 0.1
 def other_languages(texts: Texts, language: str = "en") -> tuple[Exclusion, ...]:
     """Return a notice of texts that are not in the language of the term lists.
 
-    By the column ``language``; without one, by detection in up to 2,000 texts where ``py3langid``
-    is installed, and only where a tenth of them or more are in another language.
+    By the column ``language``; without one, by detection in up to 2,000 texts, and only where a
+    tenth of them or more are in another language. Without the package ``py3langid``, a text of five
+    words or more is in another language if it has none of the commonest English words.
     """
     given, of = texts.languages, len(texts)
     how = ""
     if given is None:
-        if importlib.util.find_spec("py3langid") is None or not of:
+        if not of:
             return ()
         some = np.unique(np.linspace(0, of - 1, min(of, _LOOKED_AT)).astype(np.int64))
-        given, of = detect_languages([str(text) for text in texts.texts[some]]), len(some)
+        sample, of = [str(text) for text in texts.texts[some]], len(some)
+        if importlib.util.find_spec("py3langid") is not None:
+            given = detect_languages(sample)
+        else:
+            words = [re.findall(r"\w+", text.lower()) for text in sample]
+            english = [len(one) < 5 or not ENGLISH["common"].isdisjoint(one) for one in words]
+            given = np.where(english, language, "unknown").astype(object)
         sampled = f" in a sample of {of:,} of {len(texts):,} texts" if of < len(texts) else ""
         how = f", as detected{sampled}"
     codes = [str(code).casefold().replace("_", "-").split("-")[0] for code in given if code]

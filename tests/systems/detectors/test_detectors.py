@@ -103,8 +103,7 @@ def _shared() -> tuple[NgramDetector, object]:
 
         texts, truth = world()
         peer = make_pipeline(
-            sklearn_features(texts, 3, 5, 2),
-            LogisticRegression(C=4.0, max_iter=1000, tol=1e-8),
+            sklearn_features(texts, 3, 5, 2), LogisticRegression(C=4.0, max_iter=1000, tol=1e-8)
         )
         peer.fit(texts, truth)
         detector = fitted()

@@ -23,10 +23,7 @@ from ombud.systems.rerankers.balance import (
 
 ITEMS = Vocabulary(["f1", "f2", "m1", "m2", "m3", "x"])
 CODES = np.array([0, 0, 1, 1, 1, -1])
-RANKED = {
-    "u": ["m1", "m2", "m3", "x", "f1", "new", "f2"],
-    "v": ["f1", "f2", "m1"],
-}
+RANKED = {"u": ["m1", "m2", "m3", "x", "f1", "new", "f2"], "v": ["f1", "f2", "m1"]}
 
 
 def lists() -> Recommendations:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ombud.audits.presets import Tagger
-from ombud.data.dataset import Dataset, group_exclusions
+from ombud.data.dataset import NO_HISTORY, Dataset, group_exclusions
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.groups import Grouping
@@ -175,15 +175,14 @@ class UserBlockAudit(BlockAudit):
             raise in_block(error) from None
         strangers = int(np.count_nonzero(users.codes(recorded.users) < 0)) if len(users) else 0
         into.recorded(system, strangers if len(users) else len(recorded), len(recorded))
-        return recorded.top(max(1, depth)).for_users(users.ids)
+        lists = recorded.top(max(1, depth)).for_users(users.ids)
+        into.add_shown(system, lists.shown)
+        return lists
 
     def exclusions(self, totals: BlockTotals) -> tuple[Exclusion, ...]:
         """Return what was left out of the data, in the words of an audit in memory."""
         whole = Interactions(
-            Vocabulary(np.empty(0, dtype=np.int64)),
-            self.catalogue,
-            self._nothing(),
-            False,
+            Vocabulary(np.empty(0, dtype=np.int64)), self.catalogue, self._nothing(), False
         )
         result = [
             Exclusion(e.where, e.what, e.count, e.reason, totals.counts["rows"], e.key)
@@ -191,11 +190,18 @@ class UserBlockAudit(BlockAudit):
             else e
             for e in totals.left_out.exclusions()
         ]
-        result += Dataset(whole, self.labels, items=self.items).exclusions
+        data = Dataset(whole, self.labels, items=self.items)
+        result += data.exclusions
+        for system, shown in totals.shown.items():
+            where = f"{system}: recommendations"
+            told = data.foreign_items(system, shown)
+            result += [replace(one, where=where, system=system) for one in told]
         if self.groups is not None:
             result += near_identical("groups", self.groups.names)
             result += totals.unmatched_groups("users", "users", "have no history")
         for system, (strangers, lists, _) in totals.lists.items():
+            if lists and strangers == lists:
+                raise DataError(system, [NO_HISTORY])
             if strangers:
                 reason = "their users have no history, so there is nothing to compare with"
                 where = f"{system}: recommendations"
@@ -253,6 +259,7 @@ class BlockTotals:
     # By system: lists of users without a history, all lists, and 0; or ids of decisions that are of
     # no text, all ids of decisions, and texts without a decision.
     lists: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    shown: dict[str, NDArray[Any]] = field(default_factory=dict)  # by system, its items, each once
 
     @classmethod
     def empty(
@@ -265,6 +272,13 @@ class BlockTotals:
         """Count the lists or decisions of a block, those of unknown ids, and those lacking."""
         known = self.lists.get(system, (0, 0, 0))
         self.lists[system] = (known[0] + strangers, known[1] + lists, known[2] + lacking)
+
+    def add_shown(self, system: str, items: NDArray[Any]) -> None:
+        """Add the items of some lists."""
+        known = self.shown.get(system)
+        if items.dtype.kind == "O":
+            items = items.astype(np.str_)
+        self.shown[system] = items if known is None else np.union1d(known, items)
 
     def grouped(self, groups: Grouping, units: Ids) -> None:
         """Count ids of groups, those of them that are units, and units in no group."""
@@ -298,6 +312,8 @@ class BlockTotals:
             self.counts[name] += count
         for system, counts in other.lists.items():
             self.recorded(system, *counts)
+        for system, items in other.shown.items():
+            self.add_shown(system, items)
 
     def to_bytes(self) -> list[bytes]:
         """Return the state for another process: one part for each metric, and one for the rest."""
@@ -308,6 +324,7 @@ class BlockTotals:
             "left_out": np.array(counts, dtype=np.str_).reshape(len(counts), 10),
             "systems": np.array(list(self.lists), dtype=np.str_),
             "lists": np.array(list(self.lists.values()), dtype=np.int64).reshape(-1, 3),
+            **{f"shown/{system}": items for system, items in self.shown.items()},
         }
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **rest)
@@ -343,6 +360,8 @@ class BlockTotals:
             self.left_out = LeftOut(counts, asked, blocks)
             pairs = zip(stored["systems"].tolist(), stored["lists"].tolist(), strict=True)
             self.lists = {name: (some[0], some[1], some[2]) for name, some in pairs}
+            kept = [name for name in stored.files if name.startswith("shown/")]
+            self.shown = {name.removeprefix("shown/"): stored[name] for name in kept}
 
 
 def decisions_table(system: str) -> str:

@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 from ombud.audits.analysis import Context
 from ombud.audits.backends.base import Answers, Inputs, Measured, Notice, Run, metric_info
 from ombud.audits.collect import REPEATS, OutputCollector, System, repeated_plan
-from ombud.audits.provenance import (
-    fingerprint_data,
-    fingerprint_system,
-    input_hashes,
-)
+from ombud.audits.provenance import fingerprint_data, fingerprint_system, input_hashes
 from ombud.audits.run_folder import RunFolder
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion

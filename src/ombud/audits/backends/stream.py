@@ -131,6 +131,8 @@ def _table_faults(plan: Plan) -> list[str]:
         for name in unread
         if getattr(plan.data, name) is not None
     ]
+    if plan.data.text_labels is not None:
+        faults.append("data.text_labels: an audit in blocks reads the column label of the texts")
     groups = "users" if plan.data.texts is None else "text_groups"
     if plan.by == () and getattr(plan.data, groups) is not None:
         faults.append(f"by = [] compares no groups, but [data] names {groups}")

@@ -15,9 +15,7 @@ from ombud.audits.plan import Plan
 from ombud.audits.presets import Tagger
 from ombud.data.groups import Grouping
 from ombud.data.ids import Vocabulary, hash_ids
-from ombud.data.lake import (
-    LakeTable,
-)
+from ombud.data.lake import LakeTable
 from ombud.errors import DataError, PlanError
 
 MOST_GROUPS = 1000

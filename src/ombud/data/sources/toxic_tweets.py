@@ -10,13 +10,7 @@ import polars as pl
 
 from ombud.data.dataset import Dataset
 from ombud.data.exclusions import Exclusion
-from ombud.data.sources.labelled import (
-    HATE_HARMS,
-    file_in,
-    read_csv,
-    read_labels,
-    text_dataset,
-)
+from ombud.data.sources.labelled import HATE_HARMS, file_in, read_csv, read_labels, text_dataset
 from ombud.registry import source
 
 

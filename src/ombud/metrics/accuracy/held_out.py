@@ -96,10 +96,7 @@ def judge(
 
 
 def relevant_part(
-    test: Interactions,
-    train: Interactions | None,
-    rows: NDArray[np.int32],
-    relevance: Relevance,
+    test: Interactions, train: Interactions | None, rows: NDArray[np.int32], relevance: Relevance
 ) -> sparse.csr_array:
     """Return the relevant held-out items of some users, as users x items.
 

@@ -117,10 +117,7 @@ def estimate_changes(
         everyone = [_told(_level(maker, label, 0, exact)) for label in places]
         parts = [(label, 1 + g) for label in places for g in range(len(names))]
         each = [_told(_level(maker, label, column, exact)) for label, column in parts]
-        return [
-            *correct(everyone, settings.correction),
-            *correct(each, settings.correction),
-        ]
+        return [*correct(everyone, settings.correction), *correct(each, settings.correction)]
     if metric.comparisons.groups not in ("whole", "outside"):
         return []
     each = [_told(_ratio(maker, label, g, exact)) for label in places for g in range(len(names))]

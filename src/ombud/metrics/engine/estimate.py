@@ -219,9 +219,7 @@ def nothing_measured(metric: Metric, rows: Rows, layout: Layout) -> list[Estimat
 
 
 def _compared(
-    groups: Grouping | None,
-    overlap: NDArray[np.integer[Any]] | None,
-    against: Against,
+    groups: Grouping | None, overlap: NDArray[np.integer[Any]] | None, against: Against
 ) -> dict[int, str]:
     """Return the groups to compare, and the words for what they are compared with.
 

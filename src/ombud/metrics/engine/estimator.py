@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from ombud.metrics.base import Metric, Rows, key_of
+from ombud.metrics.denominators import coverage_of
 from ombud.metrics.engine.layout import EVENTS, Layout
 from ombud.metrics.engine.paired import SharedUnits
 from ombud.stats.bootstrap.replicates import Replicates, ResampledStatistic
@@ -25,6 +26,8 @@ ATTRIBUTE_GAP = "/attribute-gap"
 """Ends the key of a gap between the largest and the smallest group of an attribute."""
 
 
+_NO_COVERAGE = "how many items are labeled is not counted for both sides of the comparison"
+_LABELED = {"labeled_recommended": 1.0, "labeled_history": 1.0}
 FEW = 50
 """Below this many units the BCa interval covers too little: 89% instead of 95% at 10 units."""
 
@@ -179,11 +182,29 @@ class MetricEstimator:
             outside = self.replicates.point[s, self.layout.rest(one - 1)]
             about["details"] |= {"outside_level": float(outside)} if outside == outside else {}
         result = self._estimate(contrast, about)
-        if self.metric.sides is None:
+        return self._with_tipping(result, [(system, one), (system, other)], label)
+
+    def _with_tipping(
+        self, result: Estimate, sides: Sequence[tuple[int, int]], label: int, fault: str = ""
+    ) -> Estimate:
+        """Return a comparison with its tipping point, or with the reason why it has none.
+
+        `sides` are the system and the group of both sides.
+        """
+        told = [self._details(system, label, group) for system, group in sides]
+        ends, null = result.interval, 1.0 if self.metric.contrast == "ratio" else 0.0
+        clear = ends is not None and not ends[0] <= null <= ends[1]
+        if not clear or not any("unlabeled" in one for one in told):
             return result
-        groups = [self._details(system, label, side) for side in (one, other)]
-        tipping = self.metric.tipping(result, *self.settings.plausible, *groups)
-        return result.replace(tipping=tipping) if tipping else result
+        if not fault:
+            # Where every item of one side is labeled, nothing says so there.
+            told = [_LABELED | {"unlabeled": told[-i]["unlabeled"]} | one if "unlabeled" not in one
+                    else one for i, one in enumerate(told, 1)]  # fmt: skip
+            tipping = self.metric.tipping(result, *self.settings.plausible, *told)
+            if tipping is not None:
+                return result.replace(tipping=tipping)
+            fault = "" if all(map(coverage_of, told)) else _NO_COVERAGE
+        return result.replace(details={**result.details, "no_tipping": fault}) if fault else result
 
     def _both(self, parts: tuple[float, float]) -> dict[str, Any]:
         """Return both sides of a contrast, where they exist."""
@@ -249,7 +270,7 @@ class MetricEstimator:
             return Estimate(
                 metric=title, value=scale(found.value), interval=None, method=method, n=n, **about
             )
-        return Estimate(
+        result = Estimate(
             metric=title,
             value=scale(found.value),
             interval=(scale(found.ends[0]), scale(found.ends[1])),
@@ -259,6 +280,8 @@ class MetricEstimator:
             p_value=found.p,
             **about,
         )
+        pair = [(system, columns[place]) for place in (found.high, found.low)]
+        return self._with_tipping(result, pair, label)
 
     def system_gap(self, one: int, other: int, label: int, group: int = 0) -> Estimate:
         """Return the gap between two systems, on the units (of a group) that both measured."""
@@ -270,12 +293,15 @@ class MetricEstimator:
         beside = self.beside.told(a, group) | self.beside.told(b, group, "other_")
         if fault := self._told_undefined(label, one, other):
             return self._undefined(*fault, int(self.replicates.n[a, 0]), about)
-        drawn, index = self.replicates, (one, other, label)
+        unlike, drawn, index = "", self.replicates, (one, other, label)
         if self.shared.replicates is not None and index in self.shared.places:
             drawn, beside = self.shared.replicates, {}
             a, b = self.shared.places[index]
             text = f"{self.shared.dropped[index]:,} {self.unit}s that only one of the two measured"
             about["note"] = "; ".join(filter(None, (about["note"], f"without {text}")))
+            unlike = (
+                f"the systems measured different {self.unit}s, and labels are counted over each"
+            )
         if drawn.n[a, group] == 0:
             none = f"the systems measured no {self.unit} in common"
             return self._undefined("no-units", none, 0, about)
@@ -285,7 +311,8 @@ class MetricEstimator:
             return self._undefined("too-few-events", rare, int(drawn.n[a, group]), about)
         contrast = drawn.contrast((a, group), (b, group), how=self.metric.contrast)
         about["details"] = self._both(contrast.parts) | beside
-        return self._estimate(contrast, about)
+        result = self._estimate(contrast, about)
+        return self._with_tipping(result, [(one, group), (other, group)], label, unlike)
 
     def _estimate(
         self, number: ResampledStatistic, about: dict[str, Any], null: float | None = None

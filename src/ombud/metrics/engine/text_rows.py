@@ -239,7 +239,8 @@ def contradictions(tallies: Mapping[str, NDArray[np.float64]]) -> list[Exclusion
     reason = (
         f"they contradict the labels: {1 - wrong / every:.0%} agree, {chance:.0%} would by chance. "
         "If labels or decisions are the other way round, state which values mean yes: "
-        "--yes-values, or yes = [...] under [data.reading.texts]"
+        "--read decisions.yes=VALUE or --read texts.yes=VALUE of ombud audit; in a plan, yes = "
+        '["VALUE"] under [systems.NAME.reading] or [data.reading.texts]'
     )
     key = "warning/worse-than-chance"
     return [Exclusion("decisions", "decisions", wrong, reason, every, key)]

@@ -140,12 +140,7 @@ class Detector(LocalModerator):
         names = tuple(f"risk {k}" for k in range(self.head.classes)) if chances is not None else ()
         matrix = chances.astype(np.float32) if chances is not None else None
         return Decisions(
-            ids,
-            outcomes,
-            score.astype(np.float32),
-            names,
-            matrix,
-            version=self.version,
+            ids, outcomes, score.astype(np.float32), names, matrix, version=self.version
         )
 
     @property

@@ -249,11 +249,7 @@ class EmbeddingDetector(Detector):
             raise PlanError(f"{len(texts)} texts and {len(classes)} ratings; expected as many")
         vectors, _ = self.embed(texts, windows=False, progress=progress)
         fitted = fit_linear(
-            vectors.astype(np.float64),
-            classes,
-            self.head,
-            strength=self.strength,
-            seed=self.seed,
+            vectors.astype(np.float64), classes, self.head, strength=self.strength, seed=self.seed
         )
         self.weights, self.intercept = fitted.weights, fitted.intercept
         self.facts |= {

@@ -107,11 +107,7 @@ class _Work:
 
     @classmethod
     def of(
-        cls,
-        texts: Iterable[str],
-        calls: Mapping[Key, Call],
-        asker: Asker,
-        settings: RunSettings,
+        cls, texts: Iterable[str], calls: Mapping[Key, Call], asker: Asker, settings: RunSettings
     ) -> _Work:
         raw = [str(text) for text in texts]
         cleaned = [without_surrogates(text) for text in raw]

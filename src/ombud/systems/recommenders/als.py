@@ -50,10 +50,7 @@ class _AlternatingModel(FactorModel):
             **own,
             factors=(self.factors >= 1, "at least 1"),
             iterations=(self.iterations >= 1, "at least 1"),
-            regularization=(
-                self.regularization > 0,
-                "positive, or a system may have no solution",
-            ),
+            regularization=(self.regularization > 0, "positive, or a system may have no solution"),
             solver=(self.solver in {"cg", "cholesky"}, "'cg' or 'cholesky'"),
             cg_steps=(self.cg_steps >= 1, "at least 1"),
         )

@@ -87,11 +87,7 @@ class UserKNN(NeighbourModel):
         return self._near(histories, nobody, n, exclude_seen)
 
     def _near(
-        self,
-        histories: sparse.csr_array,
-        myself: NDArray[np.int32],
-        n: int,
-        exclude_seen: bool,
+        self, histories: sparse.csr_array, myself: NDArray[np.int32], n: int, exclude_seen: bool
     ) -> Scores:
         from ombud.systems.recommenders.kernels import similar_users
         from ombud.systems.recommenders.kernels._jit import workers

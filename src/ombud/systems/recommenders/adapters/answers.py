@@ -125,10 +125,7 @@ def gather(
 
 
 def _complaint(
-    name: str,
-    users: Sequence[Any],
-    answers: Sequence[Answer | None],
-    wrong: dict[str, list[int]],
+    name: str, users: Sequence[Any], answers: Sequence[Answer | None], wrong: dict[str, list[int]]
 ) -> list[str]:
     lines = []
     for fault, rows in wrong.items():
