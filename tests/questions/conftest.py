@@ -51,6 +51,7 @@ def warnings(folder: Path, effects: bool, every: bool) -> Config:
         options |= {"trained": ["Random", "ALS"] if every else ["Random"], "bounds": every}
         if every:
             options |= {"accuracy_users": "all", "second_training": True, "item_share": 0.95}
+            options["smoothing"] = "additive"
         return {"data": data, "options": options}
     options |= {
         "trained": ["Random", "TopPop", "SVD"],
@@ -89,12 +90,14 @@ def suppression(folder: Path, effects: bool, every: bool) -> Config:
             outcome[(rng.random(n) < 0.1 * effects) & (who == "men")] = "refused"
             score = np.clip(chance + rng.normal(0, 0.1, n), 0, 1)
             columns = {"id": ids, "repeat": repeat, "outcome": outcome, "score": score}
+            columns["categories"] = [f'{{"hate": {s:.4f}, "spam": {1 - s:.4f}}}' for s in score]
             rows.append(pl.DataFrame(columns))
         pl.concat(rows).write_csv(folder / f"{name}.csv")
     options = {
         "mode": "published", "punctuation": {"forum": ".,"}, "outcome": "either",
         "instability": True, "regressions": True, "before": "old", "after": "new", "old": "old",
         "new": "new", "pages": True, "sub_identities": True, "smallest_intersection": 50,
+        "categories": ["hate"], "groups": "tagged", "terms": "terms-identity@1",
     }  # fmt: skip
     few = {"mode": "published", "outcome": "either", "scores": False} if effects else {}
     return {
@@ -139,7 +142,7 @@ def authors(folder: Path, effects: bool, every: bool) -> Config:
             "catalogue": str(folder / "items.csv"), "creators": str(folder / "creators.parquet"),
             "strategies": ["SingleEQ", "GreedyEQ", "GreedyReflect", "Calibrated", "FA*IR"],
             "minimum_for": "women", "target": {"women": 0.5, "men": 0.5}, "inferred": True,
-            "placebo": True, "genres": ["crime"], "feedback": "implicit",
+            "placebo": True, "genres": ["crime"], "feedback": "implicit", "residual_rate": 2.0,
         }  # fmt: skip
     data = {"interactions": "read.csv", "items": "items.csv", "labels": "genres.csv"}
     systems: Config = {
@@ -186,6 +189,8 @@ def delicate(folder: Path, effects: bool, every: bool) -> Config:
         "system,positives,negatives,accuracy,macro_f1,decimals\nx,10,20,80.0,75.0,1\n"
     )
     (folder / "swap.csv").write_text("from,to\nsea,lake\n")
+    terms = "topic,severity,term\nfamily-parenting,potentially-offensive,sea\n"
+    (folder / "terms.csv").write_text(terms)
     (folder / "all_sentences.tsv").write_text(
         "sentid\tsentence\n"
         + "".join(
@@ -206,7 +211,8 @@ def delicate(folder: Path, effects: bool, every: bool) -> Config:
     options = {name: str(folder / path) for name, path in paths.items()} | {
         "against_bias": ["gender-swap", "countries"], "base_rates": [0.2, 0.01],
         "templates": ["I am {value}."], "values": ["dead", "fine"], "examples": 2,
-        "language": "detect",
+        "language": "detect", "dictionary": "delicate@1", "model": "ngrams",
+        "sentence": "I live in {country}.", "path": str(folder / "terms.csv"),
     }  # fmt: skip
     if not every:
         options = {name: options[name] for name in ("ratings", "notions", "base_rates")}
@@ -223,10 +229,12 @@ def counterfactual(folder: Path, effects: bool, every: bool) -> Config:
     two_tastes.write_world(folder)
     parts = ["reach", "escape", "drift-in", "diversity", "stability"]
     options: Config = {"parts": parts if every else ["reach", "diversity", "stability"]}
+    if every:
+        options |= {"parallel": 2, "editable": ["item-01", "item-13", "item-20"]}
     if effects:
         options = {
-            "black_box": ["Our EASE"], "queries": 150, "sets": ["dark", "kind"],
-            "retrained_users": 5, "distances": ["rank-biased", "label-share"],
+            "users": 12, "black_box": ["Our EASE"], "queries": 150, "sets": ["dark", "kind"],
+            "retrained_users": 5, "distances": ["rank-biased", "label-share"], "most_labels": 1,
         }  # fmt: skip
     systems = two_tastes.SYSTEMS if effects else {"Dice": two_tastes.SYSTEMS["Dice"]}
     return two_tastes.plan_of(folder, systems, **options).model_dump(exclude_unset=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ombud.data.dataset import Dataset
 from ombud.data.dated import DatedLists, Requests
 from ombud.data.interactions import Interactions
 from ombud.data.labels import Labels
+from ombud.data.recommendations import Recommendations
 from ombud.errors import DataError, PlanError
 from ombud.metrics.engine.estimator import Settings
 from ombud.questions.hide_requests import (
@@ -213,6 +215,24 @@ def test_faults(tmp_path: Path) -> None:
             Requests.from_frame(
                 {"user": [1, 1], "label": ["a", "a"], "time": [1, 5], "until": [until, 10]}
             )
+
+
+def test_only_requests_of_that_age_count(tmp_path: Path) -> None:
+    asked = {"user": ["ann", "bob", "cid"], "label": ["blood"] * 3, "time": [0.0, 5.0, 6.0]}
+    asked["time"] = [day(number) for number in asked["time"]]  # type: ignore[arg-type]
+    pl.DataFrame(asked).write_parquet(tmp_path / "requests.parquet")
+    lists = {"user": ["ann", "bob", "cid"], "item": ["gore"] * 3, "rank": [1, 1, 1]}
+    moment = datetime.fromtimestamp(day(10), UTC).isoformat()
+
+    def users(**options: Any) -> list[str]:
+        metric = HideRequestLeak(tmp_path / "requests.parquet", **options)
+        rows = metric.measure(Recommendations.from_frame(lists), data())
+        assert sum(one.count for one in rows.exclusions) == 3 - len(rows.ids)
+        return sorted(map(str, rows.ids))
+
+    assert users(at=moment) == users() == users(older_than=1) == ["ann", "bob", "cid"]
+    assert users(at=moment, older_than=5) == ["ann", "bob"]  # five days old to the second: counts
+    assert users(at=moment, older_than=5.5) == ["ann"]
 
 
 def plan_of(tmp_path: Path, leak: float) -> Plan:

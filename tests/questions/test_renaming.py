@@ -65,8 +65,6 @@ def test_renaming_titles_and_notes_changes_nothing_else(
     assert other.metrics[0].title in Report(other).markdown().replace("\\", "")
 
 
-def test_the_comparison_would_see_what_is_dropped(
-    preset_result: Callable[[str], Result],
-) -> None:
+def test_the_comparison_would_see_what_is_dropped(preset_result: Callable[[str], Result]) -> None:
     result = preset_result("plain")
     assert content(result) != content(replace(result, estimates=result.estimates[1:]))

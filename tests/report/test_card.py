@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,19 @@ def test_the_card_of_one_system_has_its_own_answer(results: list[Result]) -> Non
     assert neutral["suppression"] == neutral["exposure"] == "no clear evidence"
     with pytest.raises(PlanError, match="did you mean 'suppressing'"):
         SystemCard.of(results, "supressing")
+
+
+def test_the_title_names_the_system_or_what_the_first_plan_says_is_audited(
+    results: list[Result],
+) -> None:
+    assert SystemCard.of(results, "neutral").title == "Recommender A"
+    assert SystemCard.of(results, title="Ours").title == "Ours"
+    said = [result.plan.about.audited for result in results]
+    assert SystemCard.of(results).title == (next(filter(None, said), "") or "What the audits found")
+    about = results[0].plan.about.model_copy(update={"audited": "the library's lists"})
+    plan = results[0].plan.model_copy(update={"about": about})
+    named = replace(results[0], plan=plan)
+    assert SystemCard.of([named, results[1]]).title == "the library's lists"
 
 
 def test_the_page_is_small_links_reports_and_loads_nothing(

@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ombud.report.numbers import (
-    decimals_for,
-    estimate_text,
-    number_text,
-    p_text,
-)
+from ombud.report.numbers import decimals_for, estimate_text, number_text, p_text
 from ombud.stats.estimate import Estimate
 
 
@@ -55,11 +50,7 @@ def test_a_narrow_interval_keeps_its_own_decimals_in_a_coarse_column() -> None:
     assert estimate_text(of(0.0004, 0.0003, 0.0005), 2) == "0.00040 [0.00030, 0.00050]"
 
 
-@given(
-    st.floats(-1e6, 1e6),
-    st.floats(1e-4, 1e5),
-    st.floats(1e-4, 1e5),
-)
+@given(st.floats(-1e6, 1e6), st.floats(1e-4, 1e5), st.floats(1e-4, 1e5))
 def test_printed_ends_are_near_the_true_ends(value: float, down: float, up: float) -> None:
     estimate = of(value, value - down, value + up)
     printed = re.findall(r"[−+]?[\d,]*\.?\d+", estimate_text(estimate))

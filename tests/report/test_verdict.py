@@ -113,6 +113,90 @@ def test_more_by_some_and_less_by_others_is_one_direction() -> None:
     assert verdict(both_ways(0.1, "one"), rest).answer == "yes"
 
 
+MORE = "flags acceptable texts about"
+LONG = "x" * 120
+
+
+@pytest.mark.parametrize(
+    ("estimates", "headline"),
+    [
+        ([ratio(2.5, "women")], f"one {MORE} women more often than acceptable texts overall."),
+        (
+            [ratio(2.5, "women"), ratio(1.0, "women", "two")],
+            f"One of the two moderators, one, {MORE} women more often than acceptable texts "
+            "overall.",
+        ),
+        (
+            [ratio(2.5, "women", name) for name in ("a", "b", "c")],
+            "All three moderators flag acceptable texts about women more often than acceptable "
+            "texts overall.",
+        ),
+        (
+            [ratio(2.6, "women"), ratio(2.5, "men", "two"), ratio(1.0, "men", "three")],
+            "Two of the three moderators flag acceptable texts about some groups more often. "
+            f"one {MORE} women more often. two {MORE} men more often.",
+        ),
+        (
+            [ratio(3 - i / 10, f"g{i}", f"s{i}") for i in range(5)],
+            "All five moderators flag acceptable texts about some groups more often. Most of "
+            f"all, s0 {MORE} g0 more often.",
+        ),
+        (
+            [ratio(3 - i / 10, f"g{i}") for i in range(5)],
+            f"one {MORE} g0, g1 and 3 others more often than acceptable texts overall.",
+        ),
+        ([ratio(1.0, "women")], f"No clear evidence that one {MORE} some groups more often."),
+        (
+            [ratio(1.0, "women"), ratio(1.0, "women", "two")],
+            f"No clear evidence that either moderator {MORE} some groups more often.",
+        ),
+        (
+            [ratio(2.5, "women", name, events=7) for name in ("a", "b", "c")],
+            f"No clear evidence that any of the three moderators {MORE} some groups more often. "
+            "There are early signs in three of them.",
+        ),
+        ([ratio(None, "women")], "Cannot tell. No comparison could be made."),
+        (
+            [ratio(2.5, "women", LONG)],
+            f"{'x' * 53}\u2026{'x' * 26} {MORE} women more often than acceptable texts overall.",
+        ),
+        (
+            [gap(0.07, group="gender=f"), gap(0.0)],
+            "one shows more gore to women than their own histories contain.",
+        ),
+        (
+            [both_ways(0.1, "one"), both_ways(-0.1, "two")],
+            "Both recommenders recommend some authors more or less often than users read them. "
+            "one recommends more works by women. two recommends fewer works by women.",
+        ),
+    ],
+)
+def test_headlines_are_grammatical_and_do_not_depend_on_the_title(
+    estimates: list[Estimate], headline: str
+) -> None:
+    for title in ("Are these systems fair?", "Do they treat people alike?", "Audit", "Q3"):
+        assert plain(verdict(*estimates, title=title).headline) == headline
+
+
+def test_baselines_alone_are_audited_and_a_system_without_a_name_is_this_one() -> None:
+    base = {"one": {"type": "random"}, "two": {"type": "popular"}}
+    made = verdict(gap(0.07), gap(0.07, system="two"), systems=base)
+    text = "Both recommenders show more gore to all users than their own histories contain."
+    assert plain(made.headline) == text
+    assert plain(verdict(gap(0.0, system="")).headline).startswith(
+        "No clear evidence that this recommender shows more of some content"
+    )
+
+
+def test_a_line_beside_the_name_of_a_system_does_not_repeat_it() -> None:
+    made = verdict(ratio(2.5, "women", "flags"), ratio(2.5, "men", events=4, system="few"))
+    lines = {s.system: plain(s.sentence) for s in made.systems}
+    assert lines["flags"].startswith("Flags 25.0% of acceptable texts mentioning women (25 of 100)")
+    assert lines["few"] == "May differ: acceptable texts, men."
+    sentence = plain(made.findings[0].sentence)
+    assert sentence == f"flags f{lines['flags'][1:]}"
+
+
 def test_a_declared_rule_without_consequence_reverses_nothing() -> None:
     declared = replace(REVERSED, decides=False)
     assert verdict(gap(0.07, tipping=declared)).answer == "yes"
@@ -120,12 +204,13 @@ def test_a_declared_rule_without_consequence_reverses_nothing() -> None:
 
 def test_comparisons_without_a_tipping_point_are_named() -> None:
     declared = replace(REVERSED, decides=False)
-    some = verdict(ratio(2.5, "women", tipping=declared), ratio(2.5, "men"))
+    why = {"no_tipping": "the systems measured different users"}
+    some = verdict(ratio(2.5, "women", tipping=declared), ratio(2.5, "men", details=why))
     every = verdict(*(ratio(2.5, group, tipping=declared) for group in ("women", "men")))
     for made, named in ((some, True), (every, False)):
         said = " ".join(plain(text) for text in made.changes)
         assert "would reverse if unlabeled recommended items" in said
-        assert ("was not computed" in said) == named
+        assert ("not computed, because the systems measured different users" in said) == named
 
 
 def test_a_point_below_what_is_assumed_reverses_below_it() -> None:
@@ -318,3 +403,9 @@ def test_an_open_interval_can_be_stored() -> None:
     e = ratio(2.5, "women").replace(interval=(1.9, float("inf")))
     told = json.dumps(verdict(e, ratio(1.0, "men")).to_dict(), allow_nan=False)
     assert '"inf"' in told
+
+
+def test_a_part_of_an_identity_is_no_second_story() -> None:
+    found = verdict(ratio(3.0, "women"), ratio(2.5, "women/female"))
+    assert len(found.findings) == 1 and len(found.findings[0].related) == 1
+    assert "women and women" not in plain(found.headline)

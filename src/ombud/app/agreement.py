@@ -70,10 +70,7 @@ def measure_agreement(
     matrix = rating_matrix(ratings, names, raters)
     member, topics_from = _topics(texts, ratings, settings)
     estimates = risk_agreement(
-        matrix,
-        rng=generator(settings.seed, "agreement"),
-        groups=member,
-        replicates=replicates,
+        matrix, rng=generator(settings.seed, "agreement"), groups=member, replicates=replicates
     )
     by_topic: dict[str, list[Estimate]] = {}
     for estimate in estimates:

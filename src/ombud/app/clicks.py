@@ -112,11 +112,7 @@ def _details(settings: ProjectSettings, target: str, topics: Sequence[str]) -> d
 
 
 def _finished(
-    db: sqlite3.Connection,
-    settings: ProjectSettings,
-    person: Person,
-    row: sqlite3.Row,
-    now: float,
+    db: sqlite3.Connection, settings: ProjectSettings, person: Person, row: sqlite3.Row, now: float
 ) -> dict[str, Any]:
     db.execute("UPDATE people SET finished = finished + 1 WHERE id = ?", (person.id,))
     name, round_ = db.execute(

@@ -14,12 +14,7 @@ from ombud.app.settings import ProjectSettings
 from ombud.data.frames import first_rows, open_frame
 from ombud.errors import DataError
 from ombud.taxonomy import load_terms
-from ombud.taxonomy.dictionary import (
-    Dictionary,
-    dictionary_names,
-    load_dictionary,
-    read_dictionary,
-)
+from ombud.taxonomy.dictionary import Dictionary, dictionary_names, load_dictionary, read_dictionary
 from ombud.taxonomy.terms import Term, read_terms
 from ombud.text.matching import TermMatcher
 

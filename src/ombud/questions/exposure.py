@@ -54,6 +54,7 @@ def exposure() -> Question:
         fallback=FALLBACK,
         summary=SUMMARY,
         object="{what} to {who}",
+        than=" than their own histories contain",
         compared=("recommendations", "own history"),
         levels=_own_history,
         scale=POINTS,
@@ -67,9 +68,7 @@ def exposure() -> Question:
             "shows more of some content than users\u2019 histories contain",
             "show more of some content than users\u2019 histories contain",
         ),
-        no="No clear evidence that they do.",
-        possible="Could still be up to {bound}.",
-        than=" than their own histories contain",
+        possible="Compared with histories, shares could still be up to {bound}.",
         changes=(_labels,),
         sections=(
             part(

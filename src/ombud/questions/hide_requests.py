@@ -503,22 +503,19 @@ def requests_question() -> Question:
             LEAKS: Phrase(
                 sentence="{size} of the recommendations shown after a hide request carry the "
                 "hidden label.{note}",
-                fallback="{size} of the recommendations shown after a hide request carry the "
-                "hidden label.{note}",
-                summary="Recommendations still carry {objects} after a request",
-                object="hidden labels",
+                summary="{system} still show{s} {objects}",
+                object="what people asked to hide",
                 what="hidden labels",
                 who="users with a request",
                 levels=lambda e: (None, None),
                 scale=SHARE,
                 null=0.0,
                 note=_before,
-            ),
+            )
         },
         systems="system",
         yes=("still shows what people asked to hide", "still show what people asked to hide"),
-        no="No clear evidence that hidden content is still shown.",
-        possible="Could still be up to {bound}.",
+        possible="Up to {bound} of them could still carry a hidden label.",
         changes=(_unknown,),
         inspect="Inspect why hide requests fail, and run the audit again.",
         sections=SECTIONS,

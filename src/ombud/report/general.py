@@ -35,19 +35,16 @@ def general_question(context: Context) -> Question | None:
         # A key is a metric's name, its arguments in parentheses, and what it is of after a slash.
         name = key.partition("(")[0].partition("/")[0]
         contrast = role == "contrast"
-        if (
-            contrast
-            and (key, "group") in context.by_key
-            and any(e.null is not None for e in context.by_key[key, "group"])
-        ):
+        if contrast and any(e.null is not None for e in context.by_key.get((key, "group"), ())):
             continue  # the group is compared with its own reference already
         levels, scale = _scales(name, tested[0].null)
         title = context.titles[key]
         than = "than others" if contrast else "than the reference"
         who = "{who}" if role != "overall" else "{what}"
-        about = f"{title}, {who}" if any(e.label or e.group for e in found) else title
+        about = f"{title} for {who}" if any(e.label or e.group for e in found) else title
         family[Select(key, (role,), exact=True)] = Phrase(
-            sentence=f"{{system}}: {about} is {{level}}, compared with {{other}}.",
+            sentence=f"{{system}}: {about} is {{level}}, compared with {{other}}"
+            f"{' for others' if contrast else ''}.",
             fallback=f"{{system}}: {about} is {{size}} {{more}} {than}."
             if scale.signed
             else f"{{system}}: {about} is {{size}}.",
@@ -66,19 +63,14 @@ def general_question(context: Context) -> Question | None:
         asks="What differs?" if family else "What was measured?",
         family=family,
         systems="system",
-        yes=("shows clear differences", "show clear differences"),
-        no="No clear difference was found." if family else "Nothing was compared.",
+        yes=("shows a difference", "show differences"),
         possible="Could still differ by up to {bound}.",
         inspect="Inspect {systems} for {what}, and run the audit again after changes.",
         applies=lambda _: True,
     )
 
 
-_TITLES = {
-    "overall": "",
-    "group": "By group. ",
-    "contrast": "Each group compared with others. ",
-}
+_TITLES = {"overall": "", "group": "By group. ", "contrast": "Each group compared with others. "}
 
 
 def remaining(context: Context, shown: set[tuple[str, str]]) -> Part:
@@ -110,15 +102,9 @@ def remaining(context: Context, shown: set[tuple[str, str]]) -> Part:
                 )
             )  # fmt: skip
             continue
-        what = "Two systems compared" if role == "systems" else "Largest minus smallest group"
-        columns = (
-            "label",
-            "system",
-            "against" if role == "systems" else "group",
-            "value",
-            "p",
-            "n",
-        )
+        pairs = role == "systems"
+        what = "Two systems compared" if pairs else "Largest minus smallest group"
+        columns = ("label", "system", "against" if pairs else "group", "value", "p", "n")
         shows.append(Listing(select, f"{title}. {what}.", differences, columns, folded=True))
     return part("All measures", *shows)
 

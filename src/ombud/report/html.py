@@ -13,16 +13,7 @@ from typing import Any
 
 from ombud.report import charts
 from ombud.report.display import visible
-from ombud.report.model import (
-    CardEntry,
-    Finding,
-    Name,
-    Page,
-    Strong,
-    Table,
-    Verdict,
-    same_topic,
-)
+from ombud.report.model import CardEntry, Finding, Name, Page, Strong, Table, Verdict, same_topic
 
 _SHOWN = 3
 """Findings that are open."""

@@ -108,6 +108,7 @@ class Finding:
 
     estimate: Estimate  # The difference or ratio, with the keys it is about
     sentence: Text  # Who, what, and both levels
+    unnamed: Text  # The same for a line that begins with the name of the system
     evidence: Text  # The difference with its confidence interval, and how many users or texts
     object: Text  # What it adds to a sentence about its system: "violence to all users"
     # Content and people, for a line of the summary.

@@ -174,24 +174,21 @@ def meet(
     if levels.suffix == "%" and 0 < min(level, other) < _TINY:
         a, b = ("under 0.1%" if 0 < v < _TINY else levels.number(v) for v in (level, other))
         return None if a == b else Meeting(a, b, scale.prose(value), scale.interval(estimate))
-    for larger, smaller, finer in _DIGITS[scale.compares]:
-        digits = (larger, smaller) if level >= other else (smaller, larger)
-        own, its = (replace(levels, places=levels.places + more) for more in digits)
-        one, two = round(level * own.factor, own.places), round(other * its.factor, its.places)
-        kept = abs(value * scale.factor) * 10.0 ** (scale.places + finer)
-        if finer < 0 and (1.15 <= value < 2 if scale.log else kept < (1 if larger else 10)):
+    for more, finer in _DIGITS:
+        places = (0 if scale.log else scale.places) + finer
+        if finer < 0 and abs(value * scale.factor) * 10.0**places < (1 if more else 10):
             continue  # too few digits of the size would be left
-        if larger < smaller and not min(one, two) < 10 <= max(one, two):
-            continue  # 47.2% and 6.06% have three digits each; 4.8% and 3.66% would look odd
+        shown = replace(levels, places=levels.places + more)
+        one, two = (round(v * shown.factor, shown.places) for v in (level, other))
         size = scale.prose(value, finer)
         if scale.compares == "difference":
-            places = scale.places + finer
-            met = abs(one - two - round(value * scale.factor, places)) < 0.499 * 10.0**-places
+            rest = abs(one - two - round(value * scale.factor, places))
+            met = rest < 0.499 * 10.0**-places
         else:
             met = bool(two) and scale.prose(_compared(one, two, scale), finer) == size
         if met:
-            shown = replace(scale, places=scale.places + (0 if scale.log else max(finer, 0)))
-            return Meeting(own.number(level), its.number(other), size, shown.interval(estimate))
+            ends = replace(scale, places=scale.places + (0 if scale.log else max(finer, 0)))
+            return Meeting(shown.number(level), shown.number(other), size, ends.interval(estimate))
     return None
 
 
@@ -204,13 +201,8 @@ def _compared(level: float, other: float, scale: Scale) -> float:
 _TINY = 0.001
 """Shares below are not printed as numbers."""
 
-# Digits beyond their scale of the larger level, the smaller level, and the difference or ratio.
-_DIGITS = {
-    "": (),
-    "difference": ((0, 0, 0), (0, 0, -1), (1, 1, 0), (1, 1, 1), (1, 1, -1)),
-    "ratio": ((0, 0, 0), (0, 1, 0), (1, 1, 0), (0, 1, 1), (1, 1, 1), (1, 1, -1)),
-    "relative": ((0, 0, 0), (0, 1, 0), (1, 1, 0), (1, 1, -1)),
-}
+_DIGITS = ((0, 0), (0, -1), (1, 0), (1, 1), (1, -1))
+"""Digits beyond their scale of both levels, and of the difference or ratio; the best first."""
 
 
 def largest(values: Iterable[float]) -> float:

@@ -28,11 +28,9 @@ def unlabeled_texts(context: Context) -> Text | None:
     """Say how many texts have no label, where they are a tenth or more."""
     facts = context.result.card.facts
     texts, unknown = facts.get("texts"), facts.get("label_unknown")
-    if not (isinstance(texts, int) and isinstance(unknown, int) and texts):
+    if not (isinstance(texts, int) and isinstance(unknown, int) and 0 < texts <= 10 * unknown):
         return None
-    return (
-        (f"{percent(unknown / texts)} of texts have no label.",) if unknown >= texts / 10 else None
-    )
+    return (f"{percent(unknown / texts)} of texts have no label.",)
 
 
 def stored_levels(e: Estimate) -> tuple[float | None, float | None]:
@@ -52,10 +50,11 @@ class Phrase:
     """
 
     sentence: str  # The finding in full
-    fallback: str  # The same where the result does not store both levels
     summary: str  # All findings of a system in a clause, with the slot ``{objects}``
     # What one finding adds to that sentence: "violence to all users"; empty where it says it all.
     object: str
+    than: str = ""  # Closes a summary that has no lead before it: " than users read"
+    fallback: str = ""  # The sentence where the result does not store both levels, if another
     # Content and people, for a line of the summary.
     what: str = "{what}"
     who: str = "{who}"
@@ -72,6 +71,8 @@ class Phrase:
     keep: Callable[[Estimate], bool] = lambda _: True
     # The value that means no harm, for shares that the metric does not test.
     null: float | None = None
+    # Replaces `Question.possible` where measures of a family differ.
+    possible: str = ""
     # A further slot, computed from the estimate.
     note: Callable[[Estimate, Context], str] = lambda *_: ""
 
@@ -88,12 +89,10 @@ class Question:
     asks: str  # The question in one line; used where a plan has no title of its own
     family: Mapping[Select, Phrase]  # The comparisons that answer it, each with its phrase
     systems: str  # What is audited, in the singular: "moderator"
-    # What a system with findings does, singular and plural: follows "two of the three moderators".
-    # Where the title is a yes-no question, "Yes, two of the three do." says it.
+    # What a system with findings does, singular and plural: follows "two of the three moderators",
+    # and "no clear evidence that".
     yes: tuple[str, str]
-    no: str  # The headline without findings
-    possible: str  # Said of a system without findings: "Could still be up to {bound} more."
-    than: str = ""  # Closes the sentence that sums up the findings of each system
+    possible: str  # Said of a system without findings: "Recall could still be {bound}."
     # Sentences about what could change the answer.
     changes: tuple[Callable[[Context], Text | None], ...] = ()
     # What to do about findings, with the slots ``{systems}`` and ``{what}``.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ombud.report import charts
 from ombud.report.context import ROLES, Context, Select
-from ombud.report.display import shorten
+from ombud.report.display import count, shorten
 from ombud.report.findings import weight
 from ombud.report.model import (
     Block,
@@ -296,8 +296,8 @@ class Listing:
     def _column(self, column: str | Detail) -> Column:
         if isinstance(column, Detail):
             return Column(column.title, numeric=column.scale is not None)
-        title = {"value": self.value, "p": "p (corrected)", "metric": "Measure", **_FIELDS}
-        return Column(title.get(column, column), numeric=column in {"value", "p", "n"})
+        title = {"value": self.value, "p": "p (corrected)", "n": "Sample"}
+        return Column((title | _FIELDS)[column], numeric=column in {"value", "p", "n"})
 
     def _cell(self, column: str | Detail, e: Estimate, context: Context) -> Cell:
         if isinstance(column, Detail):
@@ -306,7 +306,7 @@ class Listing:
             p = e.p_value if e.p_adjusted is None else e.p_adjusted
             return Cell(p_text(p), value=p)
         if column == "n":
-            return Cell(f"{e.n:,}", value=float(e.n))
+            return Cell(count(e.n, e.unit) if e.unit else f"{e.n:,}", value=float(e.n))
         if column == "metric":
             return Cell(context.names.in_words(e.metric))
         return Cell(_named(column, e, context))

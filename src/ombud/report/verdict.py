@@ -31,10 +31,9 @@ shown to be below it.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ombud import registry
 from ombud.audits.result import Result
@@ -69,9 +68,6 @@ _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _MOST_OBJECTS = 3
 _MOST_SYSTEMS = 3
 _MOST_NAMED = 12
-_MOST_DIFFERENT = 6
-_YES_NO = re.compile(r"(do|does|is|are|has|have|can|will)\b", re.IGNORECASE)
-_ANSWERED = {"do": ("does", "do"), "is": ("is", "are"), "has": ("has", "have")}
 _HARM: dict[str, frozenset[Status]] = {
     "more": frozenset({"increase"}),
     "less": frozenset({"decrease"}),
@@ -103,8 +99,8 @@ def stored_verdict(result: Result) -> dict[str, Any]:
     """
     verdicts = verdicts_of(result)
     made = [verdict.to_dict() for verdict in verdicts]
-    brief = {"brief": _in_brief(verdicts[0])} if verdicts else {}
-    return brief | {"schema_version": VERDICT_SCHEMA, "verdicts": made}
+    brief = _in_brief(verdicts[0]) if verdicts else {}
+    return {"brief": brief, "schema_version": VERDICT_SCHEMA, "verdicts": made}
 
 
 def _in_brief(verdict: Verdict) -> dict[str, Any]:
@@ -182,7 +178,7 @@ def verdict_of(question: Question, context: Context) -> Verdict:
         question=asked,
         answer=answer,
         rule=rule,
-        headline=_headline(answer, rule, audited, case, findings, asked),
+        headline=_headline(answer, rule, audited, case, findings),
         systems=systems,
         findings=findings,
         early=early,
@@ -242,11 +238,11 @@ def _finding(e: Estimate, case: _Case) -> Finding:
         titles = [plain(fill(title, **slots)) for title in phrase.compared]
         levels = (Level(titles[0], level, met.level), Level(titles[1], other, met.other))
         span = None if e.interval is None else phrase.scale.span(other, e.interval)
-    sentence = fill(phrase.fallback if met is None else phrase.sentence, **slots)
+    template = (phrase.fallback if met is None else "") or phrase.sentence
     interval = phrase.scale.interval(e) if met is None else met.interval
     sample = _sample(e, case.context)
     difference = f"{size}{phrase.evidence} ({interval})"
-    if met is None and size in plain(sentence):
+    if met is None and "{size}" in template:
         difference = f"{interval[0].upper()}{interval[1:]}"
     evidence = f"{difference}. {sample}."
     certain = nearest_end(e)
@@ -256,13 +252,15 @@ def _finding(e: Estimate, case: _Case) -> Finding:
         few = "event" if e.events is None else count(e.events, "event")
         evidence += f" Early sign: it rests on {few}."
         if not shown:
-            sentence = fill("{system}: {what}, {who}.", **slots)
+            template = f"{{system}} may differ: {phrase.what}, {phrase.who}."
             evidence = f"Early sign: it rests on {few}, too few for a number."
             levels, span, size, difference = (), None, "", ""
+    first, *rest = fill(template.removeprefix("{system}").lstrip(": "), **slots)
+    unnamed = (first[:1].upper() + first[1:] if isinstance(first, str) else first, *rest)
     return Finding(
-        e, sentence, (evidence,), fill(phrase.object, **slots), fill(phrase.what, **slots),
-        fill(phrase.who, **slots), size and size + phrase.evidence, difference, sample, certain,
-        levels, span,
+        e, fill(template, **slots), unnamed, (evidence,), fill(phrase.object, **slots),
+        fill(phrase.what, **slots), fill(phrase.who, **slots),
+        size and size + phrase.evidence, difference, sample, certain, levels, span,
     )  # fmt: skip
 
 
@@ -301,7 +299,9 @@ def _stories(findings: Sequence[Finding], context: Context) -> tuple[Finding, ..
     lead: dict[tuple[str, ...], Finding] = {}
     for finding in ordered:
         e = finding.estimate
-        key = (e.key, e.system, e.label) if labeled else (e.key, e.system, e.group)
+        # "women/female" is a part of "women".
+        about = e.label if labeled else e.group if "=" in e.group else e.group.partition("/")[0]
+        key = (e.key, e.system, about)
         first = lead.get(key)
         if first is None:
             lead[key] = finding
@@ -369,13 +369,14 @@ def _status(
     hints = [f for f in early if f.estimate.system == system]
     if own:
         return SystemStatus(
-            system, name, "yes", "finding", _without_name(own[0].sentence), own[0], len(own) - 1,
+            system, name, "yes", "finding", own[0].unnamed, own[0], len(own) - 1,
             reference,
         )  # fmt: skip
     # A measure that no label allows is not answered by another one that needs no labels.
     untold = [e for e in here if all(o.reason_code == "no-labels" for o in here if o.key == e.key)]
     if untold or not tested:
-        why = next((e.reason for e in untold or here if e.reason), "no comparison was made")
+        unsure = "no comparison has a confidence interval"
+        why = next((e.reason for e in untold or here if e.reason), unsure)
         text = (f"{why[0].upper()}{why[1:]}.",)
         return SystemStatus(system, name, "cannot tell", "unknown", text, reference=reference)
     if any(e.system == system for e in reversed_):
@@ -383,7 +384,7 @@ def _status(
         return SystemStatus(system, name, "cannot tell", "unknown", text, reference=reference)
     if hints:
         return SystemStatus(
-            system, name, "no clear evidence", "early sign", _without_name(hints[0].sentence),
+            system, name, "no clear evidence", "early sign", hints[0].unnamed,
             hints[0], len(hints) - 1, reference,
         )  # fmt: skip
     limit = _limit(tested, case)
@@ -394,19 +395,6 @@ def _status(
         )
     open_: Text = ("No clear difference.", *_possible(tested, case))
     return SystemStatus(system, name, "no clear evidence", "none", open_, reference=reference)
-
-
-def _without_name(sentence: Text) -> Text:
-    """Return a finding as it stands beside the name of its system."""
-    if not isinstance(sentence[0], Name):
-        return sentence
-    rest = list(sentence[1:])
-    while rest and isinstance(rest[0], str) and not rest[0].strip(" :"):
-        rest = rest[1:]
-    if rest and isinstance(rest[0], str):
-        text = rest[0].lstrip(" :")
-        rest[0] = f"{text[:1].upper()}{text[1:]}"
-    return tuple(rest)
 
 
 def _limit(tested: Sequence[Estimate], case: _Case) -> str | None:
@@ -421,25 +409,24 @@ def _limit(tested: Sequence[Estimate], case: _Case) -> str | None:
         if (harm != "less" and high > top) or (harm != "more" and low < bottom):
             return None
     first = max(tested, key=lambda e: e.details[MATTERS])
-    scale = case.phrases[id(first)].scale
-    size = first.details[MATTERS]
+    scale, size = case.phrases[id(first)].scale, first.details[MATTERS]
     return scale.prose(1 + size if first.null == 1 else size).removeprefix("+")
 
 
 def _possible(tested: Sequence[Estimate], case: _Case) -> Text:
-    """Return the largest harm consistent with the data: for everyone, and for a group."""
-    whole = [e for e in tested if role_of(e) == "overall"]
-    groups = [e for e in tested if role_of(e) != "overall"]
-    if len({case.phrases[id(e)].scale for e in tested}) > 1:
-        whole = []  # two measures are not two sizes of one
-    parts = []
-    everyone = plain((case.context.names.group(""),))
-    for some, who in ((whole, everyone), (groups, "a group")):
-        if bound := _bound(some, case):
-            parts.append(f"{bound} for {who}" if whole and groups else bound)
-    if not parts:
-        return ()
-    return (" ", *fill(case.question.possible, bound=" and ".join(parts), **case.words))
+    """Return the largest harm consistent with the data, of each measure: for all, for a group."""
+    measures: dict[str, list[Estimate]] = {}
+    for e in tested:
+        measures.setdefault(case.phrases[id(e)].possible or case.question.possible, []).append(e)
+    everyone, said = plain((case.context.names.group(""),)), []
+    for template, some in measures.items():
+        whole = [e for e in some if role_of(e) == "overall"]
+        groups = [e for e in some if role_of(e) != "overall"]
+        bounds = [(_bound(whole, case), everyone), (_bound(groups, case), "a group")]
+        parts = [f"{b} for {who}" if whole and groups else b for b, who in bounds if b]
+        if parts:
+            said += [" ", *fill(template, bound=" and ".join(parts), **case.words)]
+    return tuple(said)
 
 
 def _bound(some: Sequence[Estimate], case: _Case) -> str:
@@ -467,11 +454,8 @@ def _answer(
     """Return the verdict and its rule; see the table at the top of this file."""
     yes = {s.system for s in systems if s.answer == "yes"}
     # Shares add up to one: more by men and less by women is one direction.
-    ways = {
-        ((f.estimate.key, f.estimate.label, f.estimate.group), f.status)
-        for f in findings
-        if f.estimate.system in yes
-    }
+    own = (f for f in findings if f.estimate.system in yes)
+    ways = {((f.estimate.key, f.estimate.label, f.estimate.group), f.status) for f in own}
     if any({(about, "increase"), (about, "decrease")} <= ways for about, _ in ways):
         return "mixed", "There are significant differences in both directions."
     if yes:
@@ -483,116 +467,103 @@ def _answer(
     return "no clear evidence", "No comparison is significant in a direction that counts."
 
 
+class _Deed(NamedTuple):
+    """What systems do: in a clause, in a verb, and to whom or what."""
+
+    summary: str
+    than: str
+    yes: tuple[str, str]
+    objects: tuple[str, ...]
+
+
 def _headline(
     answer: Answer,
     rule: str,
     systems: Sequence[SystemStatus],
     case: _Case,
     findings: Sequence[Finding],
-    title: str,
 ) -> Text:
-    question, words = case.question, case.words
-    harmful = [s for s in systems if s.answer == "yes"]
-    if answer == "no clear evidence":
-        signs = sum(s.mark == "early sign" for s in systems)
-        hint = f" There are early signs in {_word(signs)} of them." if signs > 1 else ""
-        hint = " There is an early sign." if signs == 1 else hint
-        return (
-            (Strong(question.no.format(**words)), hint)
-            if hint
-            else (Strong(question.no.format(**words)),)
-        )
+    """Answer in one or two sentences that are true whatever the title of the plan asks."""
     if answer == "cannot tell":
         return (Strong("Cannot tell."), f" {rule}")
-    yes, every = len(harmful), len(systems)
-    own = [f for f in findings if f.estimate.system in {s.system for s in harmful}]
-    phrases = [case.phrases[id(f.estimate)] for f in own]
-    first = {f.estimate.system: case.phrases[id(f.estimate)] for f in reversed(own)}
-    leads = {phrase.yes or question.yes for phrase in first.values()}
-    one, many = leads.pop() if len(leads) == 1 else question.yes
-    asked = _YES_NO.match(title)
-    verb = asked[1].lower() if asked else "do"
-    does_one, does_many = next(
-        (pair for word, pair in _ANSWERED.items() if verb in (word, *pair)), (verb, verb)
-    )
+    question, every = case.question, len(systems)
+    kinds = plural(question.systems)
+    only: Text = ()
     if every == 1:
-        who, does, verb = f"this {question.systems}", f"it {does_one}", one
-    elif yes == every:
-        all_of = "both" if every == 2 else f"all {_word(every)}"
-        who, does, verb = f"{all_of} {plural(question.systems)}", f"{all_of} {does_many}", many
-    else:
-        some, verb = f"{_word(yes)} of the {_word(every)}", one if yes == 1 else many
-        who = f"{some} {plural(question.systems)}"
-        does = f"{some} {does_one if yes == 1 else does_many}"
-    lead = f"{who[0].upper()}{who[1:]} {verb.format(**words)}."
-    if asked:
-        lead = f"{'Yes' if answer == 'yes' else 'Mixed'}, {does}."
-    different = list(dict.fromkeys(plain(f.object) for f in own))
-    if len(different) > _MOST_DIFFERENT:
-        rest = len(different) - _MOST_OBJECTS + 1
-        most = joined(different[: _MOST_OBJECTS - 1])
-        return (Strong(lead), f" Most affected: {most}, followed by {rest} others.")
+        name = case.context.names.system(systems[0].system)
+        only = (name if name.text else Strong(f"this {question.systems}"),)
+    if answer == "no clear evidence":
+        who = f"any of the {_word(every)} {kinds}" if every > 2 else f"either {question.systems}"
+        does = Strong(f" {question.yes[0].format(**case.words)}.")
+        signs = sum(s.mark == "early sign" for s in systems)
+        hint = "is an early sign" if signs == 1 else f"are early signs in {_word(signs)} of them"
+        no = (Strong("No clear evidence that "), *(only or (Strong(who),)), does)
+        return (*no, f" There {hint}.") if signs else no
+    harmful = [s for s in systems if s.answer == "yes"]
     # Systems that do the same are named together.
-    alike: dict[tuple[str, ...], list[SystemStatus]] = {}
+    alike: dict[_Deed, list[Name]] = {}
     for status in harmful:
-        does_this = (first[status.system].summary, *_objects(status.system, own, case))
-        alike.setdefault(does_this, []).append(status)
-    summaries = {phrase.summary for phrase in phrases}
-    if not asked and len(summaries) == 1 and "{more}" not in "".join(summaries):
-        # The lead says what they do; what is left is about whom.
-        if different == [""]:
-            names = joined([s.name for s in harmful])
-            return (Strong(lead),) if every == 1 else (Strong(f"{lead[:-1]}:"), f" {names}.")
-        about = list(alike.items())[: _MOST_SYSTEMS + 1]
-        named = [(joined([s.name for s in some]), joined(what)) for (_, *what), some in about]
-        return (Strong(lead), *(f" {names}: {what}." for names, what in named))
-    parts: list[Any] = [Strong(lead), " "]
-    shown = list(alike.items())[:_MOST_SYSTEMS]
-    for place, ((_, *what), statuses) in enumerate(shown):
-        if place:
-            parts.append(", and " if place == len(shown) - 1 else ", ")
-        parts += _reason(statuses, what, own, case)
-    than = f"{',' if len(shown) > 1 and question.than else ''}{question.than}"
-    return (*parts, *fill(than, **words), ".")
+        for deed in _deeds(status.system, findings, case):
+            alike.setdefault(deed, []).append(case.context.names.system(status.system))
+    some = len(harmful)
+    if some == every:
+        who = f"{'Both' if every == 2 else f'All {_word(every)}'} {kinds}"
+    else:
+        who = f"{_word(some).capitalize()} of the {_word(every)} {kinds}"
+    deeds = list(alike.items())
+    if len(deeds) == 1:
+        names = () if some == every else (", ", *_listed(deeds[0][1]), ",")
+        said = _clause(only or (Strong(who), *names), some, deeds[0][0], case)
+        return (*said, f"{deeds[0][0].than}.")
+    yes = {deed.yes for deed in alike}
+    verb = (yes.pop() if len(yes) == 1 else question.yes)[some > 1].format(**case.words)
+    parts: list[Any] = [*(only or (Strong(who),)), Strong(f" {verb}.")]
+    if len(deeds) > _MOST_SYSTEMS or sum(len(d.objects) for d in alike) > _MOST_NAMED:
+        (deed, named) = deeds[0]
+        parts.append(" Most of all,")
+        deeds = [(deed._replace(objects=deed.objects[:1]), named)]
+    for deed, named in deeds:
+        parts += [" ", *_clause(_listed(named), len(named), deed, case), "."]
+    return tuple(parts)
 
 
 def _word(number: int) -> str:
     return _WORDS[number] if number < len(_WORDS) else f"{number:,}"
 
 
-def _objects(system: str, findings: Sequence[Finding], case: _Case) -> tuple[str, ...]:
-    """Return what the findings of a system are about, the first few of them."""
-    own = [f for f in findings if f.estimate.system == system]
-    # Objects of another summary would not fit its verb.
-    summary = case.phrases[id(own[0].estimate)].summary
-    same = [f for f in own if case.phrases[id(f.estimate)].summary == summary]
-    objects = [plain(f.object) for f in same]
-    if len(objects) > _MOST_OBJECTS:
-        rest = len(objects) - _MOST_OBJECTS + 1
-        objects = [*objects[: _MOST_OBJECTS - 1], f"{rest} others"]
-    return tuple(objects)
-
-
-def _reason(
-    systems: Sequence[SystemStatus], objects: Sequence[str], findings: Sequence[Finding],
-    case: _Case,
-) -> Text:  # fmt: skip
-    """Return one sentence about systems that do the same, which names what and who."""
-    first = next(f for f in findings if f.estimate.system == systems[0].system)
-    names = [case.context.names.system(status.system) for status in systems]
-    named: list[Any] = []
+def _listed(names: Sequence[Name]) -> Text:
+    """Return names as a list in words."""
+    parts: list[Any] = []
     for place, name in enumerate(names):
-        named += [" and " if place == len(names) - 1 else ", "] if place else []
-        named.append(name)
-    several = len(names) > 1
+        parts += [" and " if place == len(names) - 1 else ", "] if place else []
+        parts.append(name)
+    return tuple(parts)
+
+
+def _deeds(system: str, findings: Sequence[Finding], case: _Case) -> list[_Deed]:
+    """Return what a system does, one deed for each summary that its findings have."""
+    objects: dict[tuple[str, str, tuple[str, str]], dict[str, None]] = {}
+    for finding in findings:
+        if finding.estimate.system == system:
+            phrase = case.phrases[id(finding.estimate)]
+            does = (phrase.summary, phrase.than, phrase.yes or case.question.yes)
+            about = objects.setdefault(does, {})
+            about[plain(finding.object)] = None
+    return [_Deed(*does, tuple(about)) for does, about in objects.items()]
+
+
+def _clause(subject: Text, number: int, deed: _Deed, case: _Case) -> Text:
+    """Return a clause about systems that do the same."""
     # "flags" has its plural beside it: "flag".
     words = {
-        key: case.words.get(key.removesuffix("s"), word) if several else word
+        key: case.words.get(key.removesuffix("s"), word) if number > 1 else word
         for key, word in case.words.items()
     }
-    more = "more" if first.status == "increase" else "less"
-    slots = {"objects": joined(list(objects)), "more": more, "s": "" if several else "s", **words}
-    return fill(case.phrases[id(first.estimate)].summary, system=tuple(named), **slots)
+    objects = list(deed.objects)
+    if len(objects) > _MOST_OBJECTS:
+        objects[_MOST_OBJECTS - 1 :] = [f"{len(objects) - _MOST_OBJECTS + 1} others"]
+    slots = {"objects": joined(objects), "s": "s" if number == 1 else "", **words}
+    return fill(deed.summary, system=subject, **slots)
 
 
 def _sure(
@@ -651,11 +622,11 @@ def _changes(
     open_to_doubt = [e for e in leading if e.tipping is not None]
     if open_to_doubt:
         made.append(_tipping(min(open_to_doubt, key=_margin), case))
-    labeled = any(e.tipping is not None for e in case.family.estimates)
-    if labeled and any(e.kind != "level" and e.tipping is None for e in leading):
+    reasons = dict.fromkeys(e.details["no_tipping"] for e in leading if "no_tipping" in e.details)
+    for reason in reasons:
         contrasts = (
-            "How far unlabeled items could change a comparison of systems, of extreme groups or of "
-            "amplifications was not computed; such a finding is not withdrawn because of them."
+            "How far unlabeled items could change a comparison was not computed, because "
+            f"{reason}; such a finding is not withdrawn because of them."
         )
         made.append((contrasts,))
     made += [text for make in case.question.changes if (text := make(case.context)) is not None]
@@ -737,10 +708,11 @@ def _sample_needed(case: _Case) -> str:
     scale = case.phrases[id(e)].scale
     wanted = e.details.get(MATTERS)
     if wanted is None:
+        shown = f"a difference of {scale.prose(size).removeprefix('+')}"
+        shown = f"a ratio of {scale.number(size)}" if scale.log else shown
         return (
-            f"Half of the comparisons would have shown a difference of {scale.prose(size)} "
-            "in 80% of audits. Declare the smallest effect that matters ([statistics] matters) to "
-            "learn how much data that takes."
+            f"Half of the comparisons would have shown {shown} in 80% of audits. Declare the "
+            "smallest effect that matters ([statistics] matters) to learn how much data it takes."
         )
     target, now = (float(wanted), size - 1 if e.null == 1 else size)
     if now <= target:
@@ -767,6 +739,8 @@ def _effects(case: _Case) -> tuple[Text, ...]:
             continue
         before, after = max(changed, key=lambda pair: _level(pair[0], case) - _level(pair[1], case))
         shown = [_level_text(e, case) for e in (before, after)]
+        if shown[0] == shown[1]:  # too little to be seen with few digits
+            shown = [_level_text(e, case, 1) for e in (before, after)]
         cost = _recall(context, base, name)
         text = f": {shown[0]} to {shown[1]}{cost}."
         what = context.names.label(before.label) if before.label else context.names.group("")
@@ -779,11 +753,12 @@ def _level(e: Estimate, case: _Case) -> float:
     return (e.value or 0.0) if level is None else level
 
 
-def _level_text(e: Estimate, case: _Case) -> str:
+def _level_text(e: Estimate, case: _Case, finer: int = 0) -> str:
     phrase = case.phrases[id(e)]
     level, _ = phrase.levels(e)
     assert e.value is not None
-    return phrase.scale.prose(e.value) if level is None else phrase.levels_in.number(level)
+    value, scale = (e.value, phrase.scale) if level is None else (level, phrase.levels_in)
+    return scale.prose(value, finer)
 
 
 def _recall(context: Context, base: str, name: str) -> str:

@@ -39,11 +39,7 @@ class ChangeVerdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
-        return {
-            "answer": self.answer,
-            "headline": self.headline,
-            "changes": list(self.changes),
-        }
+        return {"answer": self.answer, "headline": self.headline, "changes": list(self.changes)}
 
 
 @dataclass(frozen=True)

@@ -326,6 +326,7 @@ def test_the_gap_of_popularity_by_hand() -> None:
     assert gap.value == pytest.approx(0.25 - 0.75)
     assert gap.details["less_popular"] == 0.25
     assert gap.details["more_popular"] == 0.75
+    assert gap.events == 2  # users whose halves differ
 
 
 @settings(max_examples=30, deadline=None)

@@ -72,8 +72,7 @@ def test_the_report_speaks_of_refusals(tmp_path) -> None:  # type: ignore[no-unt
         }
     ).relative_to(tmp_path)
     text = Report(Audit.from_plan(plan).run()).markdown()
-    assert "This moderator refuses acceptable texts about some groups more often" in text
-    assert "model refuses " in text
+    assert "model refuses acceptable texts about women more often" in text
     assert "In no group" in text
 
 

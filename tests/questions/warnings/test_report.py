@@ -223,3 +223,19 @@ def test_the_matrix_shows_the_levels_of_histories(explicit: Result) -> None:
     for cell in found:
         assert bool(cell.text) == (cell.value is not None)
         assert cell.value is None or cell.value in stored
+
+
+def test_a_system_without_any_value_has_no_row_in_the_chart_of_users(explicit: Result) -> None:
+    nobody = pl.when(pl.col("system") == "Random").then(0).otherwise(pl.col("units"))
+    tables = {
+        name: t.with_columns(units=nobody) if name.startswith("spread-") else t
+        for name, t in explicit.tables.items()
+    }
+    assert any(name.startswith("spread-") for name in tables)
+    (chart,) = (
+        b
+        for b in blocks(replace(explicit, tables=tables))
+        if isinstance(b, Chart) and b.name == "warnings-spread"
+    )
+    assert "SVD: median" in "".join(chart.panels)
+    assert "Random: median" not in "".join(chart.panels)

@@ -109,14 +109,12 @@ def _part(path: Path, size: int) -> str:
 
 
 def _brief(path: Path) -> dict[str, Any]:
-    """Return the brief verdict that a file begins with; that of a small older file in full."""
+    """Return the brief verdict that a file begins with."""
     text = _part(path, _BEGINNING)
-    if found := _BRIEF.match(text):
-        brief, _ = json.JSONDecoder().raw_decode(text, found.end())
-    else:
-        (brief, *_) = json.loads(text)["verdicts"] or [{}]
-        systems = brief.get("systems") or []
-        brief = brief | {"systems": [s["name"] for s in systems]}
+    found = _BRIEF.match(text)
+    if found is None:
+        raise AppError("verdict.json does not begin with a brief verdict: run the audit again.")
+    brief, _ = json.JSONDecoder().raw_decode(text, found.end())
     if not isinstance(brief, dict):
         raise ValueError("a brief verdict is a table")
     return brief

@@ -141,12 +141,7 @@ class Site:
             raise AppError("this form cannot be read") from None
 
     def render(
-        self,
-        name: str,
-        session: Session | None = None,
-        *,
-        status: int = 200,
-        **content: Any,
+        self, name: str, session: Session | None = None, *, status: int = 200, **content: Any
     ) -> HTMLResponse:
         """Return a page."""
         role = session.person.role if session else ""
@@ -157,7 +152,7 @@ class Site:
             .render(
                 site=self,
                 settings=settings,
-                title=settings.title if settings else "Results",
+                title=settings.title if settings else "ombud",
                 person=session.person if session else None,
                 csrf=session.csrf if session else "",
                 home=_HOME.get(role, "/"),

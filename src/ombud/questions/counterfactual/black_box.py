@@ -17,9 +17,7 @@ from ombud.probes.blackbox.reach import same_answers
 from ombud.probes.blackbox.systems import Fields, FieldSystem, HistorySystem
 from ombud.probes.summaries import ReachTable, reach_summary
 from ombud.questions.counterfactual.checkpoint import WHERE, PartResult
-from ombud.questions.counterfactual.reach import (
-    by_decile,
-)
+from ombud.questions.counterfactual.reach import by_decile
 from ombud.questions.counterfactual.sample import AuditSample
 from ombud.stats import proportion
 

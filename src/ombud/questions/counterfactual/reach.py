@@ -284,9 +284,13 @@ def popularity_gap(table: ReachTable, popular: np.ndarray, settings: Settings) -
     )
     shares = [float(drawn.point[0, 0, half]) for half in (0, 1)]
     known = {} if np.isnan(shares).any() else {"less_popular": shares[0], "more_popular": shares[1]}
+    halves = [
+        np.nansum(proved[:, side], axis=1) / max(side.sum(), 1) for side in (~popular, popular)
+    ]
     return drawn.difference(
         (0, 0, 0),
         (0, 0, 1),
+        events=int(np.count_nonzero(halves[0] != halves[1])),
         metric=f"availability, less popular half of the items (budget {table.budget}, "
         f"{table.policy})@{table.k}",
         key="reach/popularity-gap",

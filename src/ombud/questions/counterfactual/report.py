@@ -655,7 +655,6 @@ def counterfactual_question() -> Question:
             ),
             MOVED: Phrase(
                 sentence="{system}: {note} changes a list by {size} beyond retraining noise.",
-                fallback="{system}: {note} changes a list by {size} beyond retraining noise.",
                 summary="{system} change{s} lists when other users\u2019 data change",
                 object="",
                 yes=(
@@ -667,6 +666,7 @@ def counterfactual_question() -> Question:
                 scale=SHARE,
                 harm="more",
                 keep=lambda e: e.details.get("distance") == OVERLAP,
+                possible="Lists could still change by up to {bound} beyond retraining noise.",
                 note=_others,
             ),
         },
@@ -675,8 +675,7 @@ def counterfactual_question() -> Question:
             "limits what people can be shown, or lets other users\u2019 data change it",
             "limit what people can be shown, or let other users\u2019 data change it",
         ),
-        no="No clear evidence that items are out of reach, or that others\u2019 data move lists.",
-        possible="Could still be up to {bound}.",
+        possible="The share of less popular items within reach could still be up to {bound}.",
         changes=(_search,),
         inspect="Inspect the treatment of {what} in {systems}, and run the audit again after "
         "changes.",

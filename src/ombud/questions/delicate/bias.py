@@ -19,12 +19,7 @@ from ombud.audits.analysis import Analysis, AnalysisResult, Context, decisions_i
 from ombud.audits.presets import Options
 from ombud.data.exclusions import Exclusion
 from ombud.metrics.engine.estimate import correct
-from ombud.probes.swaps import (
-    ProbeResult,
-    country_probe,
-    swap_probe,
-    template_probe,
-)
+from ombud.probes.swaps import ProbeResult, country_probe, swap_probe, template_probe
 from ombud.probes.winogender import read_winogender, winogender_probe
 from ombud.questions.delicate.metrics import Judged, judged, labelled_texts
 from ombud.questions.delicate.options import DelicateOptions, dictionary_of

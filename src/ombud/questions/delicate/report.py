@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ombud.questions.delicate.comparison import published_transfer
@@ -104,10 +105,6 @@ def _is_told(e: Estimate) -> bool:
     true by definition. `ombud.questions.tautologies` finds the pairs that are so altogether.
     """
     return not e.group.startswith("explicit=") and not e.group.endswith("=no term")
-
-
-def _swapped(e: Estimate) -> tuple[float | None, float | None]:
-    return e.value, 0.0
 
 
 # -- Sentences.
@@ -560,8 +557,7 @@ MISSES = (
 def delicate() -> Question:
     """Declare which delicate texts are found less than others, and which swaps flip decisions."""
     swapped = Phrase(
-        sentence="{system} decides {level} of texts differently when only {what} is swapped.",
-        fallback="{system} decides {size} of texts differently when only {what} is swapped.",
+        sentence="{system} decides {size} differently when only {what} is swapped.",
         summary="{system} change{s} decisions when only {objects} is swapped",
         object="{what}",
         yes=(
@@ -570,10 +566,10 @@ def delicate() -> Question:
         ),
         what="{what} swapped",
         who="texts",
-        compared=("decisions changed", "none"),
-        levels=_swapped,
-        scale=SHARE,
+        levels=lambda e: (None, None),
+        scale=replace(SHARE, unit=" of texts"),
         null=0.0,
+        possible="Swaps could still change up to {bound}.",
     )
     return Question(
         name="delicate",
@@ -585,9 +581,10 @@ def delicate() -> Question:
                 fallback="{system} finds fewer of the delicate {note} than of others: {size}.",
                 summary="{system} find{s} fewer of the delicate {objects}",
                 object="{note}",
+                than=" than of others",
                 what="delicate texts",
-                who="{note}",
-                compared=("these texts", "other delicate texts"),
+                who="{group}",
+                compared=("texts of this group", "other delicate texts"),
                 scale=POINTS,
                 harm="less",
                 yes=MISSES,
@@ -598,8 +595,7 @@ def delicate() -> Question:
         },
         systems="moderator",
         yes=("treats some delicate texts differently", "treat some delicate texts differently"),
-        no="No clear evidence that some delicate texts are missed more than others.",
-        possible="Could still be up to {bound}.",
+        possible="Recall could still be up to {bound} in a group than elsewhere.",
         changes=(unlabeled_texts, _raters),
         inspect="Read the delicate texts missed by {systems}, retrain, and run the audit again.",
         sections=SECTIONS,

@@ -352,6 +352,7 @@ PHRASE = Phrase(
     fallback="{system} {flags} acceptable {who} {size} as often as all acceptable texts.",
     summary="{system} {flags} acceptable texts about {objects} more often",
     object="{group}",
+    than=" than acceptable texts overall",
     what="acceptable texts",
     who="{group}",
     compared=("about {group}", "all acceptable texts"),
@@ -525,8 +526,7 @@ def suppression() -> Question:
             "{flags} acceptable texts about some groups more often",
             "{flag} acceptable texts about some groups more often",
         ),
-        no="No clear evidence that acceptable texts about some groups are {flagged} more.",
-        possible="Could still be up to {bound} as often.",
+        possible="Texts about a group could still be {flagged} up to {bound} as often as all.",
         changes=(unlabeled_texts, _undecided, _terms),
         inspect="Read the acceptable texts that {systems} {flagged}, change what causes it, and "
         "run the audit again.",

@@ -14,16 +14,7 @@ from ombud.report import charts
 from ombud.report.context import Context, Role, Select
 from ombud.report.display import joined, shorten
 from ombud.report.model import Block, Cell, Chart, Column, Table, Text, plain, status_of
-from ombud.report.numbers import (
-    COUNT,
-    DIFFERENCE,
-    POINTS,
-    RELATIVE,
-    SCORE,
-    SHARE,
-    Scale,
-    percent,
-)
+from ombud.report.numbers import COUNT, DIFFERENCE, POINTS, RELATIVE, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question
 from ombud.report.show import (
     MARKS,
@@ -444,6 +435,7 @@ def _spread(context: Context) -> Iterable[Block]:
                     panels[_label(context, label)] = {
                         _system(context, str(system)): _binned(rows)
                         for (system,), rows in some.group_by("system", maintain_order=True)
+                        if rows["units"].sum()  # else no user of it has a value
                     }
     if shown := {name: rows for name, rows in panels.items() if rows}:
         caption = (
@@ -716,6 +708,7 @@ def warnings() -> Question:
                 "users\u2019 histories contain {other} items.{note}",
                 fallback="{system} recommends {size} warnings, relative to histories.",
                 summary="{system} recommend{s} more {objects}",
+                than=" than users\u2019 histories contain",
                 object="warnings overall",
                 what="all warnings",
                 compared=("recommendations", "own history"),
@@ -725,12 +718,12 @@ def warnings() -> Question:
                 scale=RELATIVE,
             ),
             LABELS: Phrase(
-                sentence="{level} of the items that {system} recommends carry the warning "
-                "{what}, compared with {other} of those in the same users\u2019 "
-                "histories.",
+                sentence="{system} recommends items of which {level} carry the warning {what}, "
+                "compared with {other} of those in the same users\u2019 histories.",
                 fallback="{system} recommends items with the warning {what} more "
                 "often than histories contain them ({size}).",
                 summary="{system} recommend{s} more {objects}",
+                than=" than users\u2019 histories contain",
                 object="{what}",
                 compared=("recommendations", "own history"),
                 levels=_shares,
@@ -743,9 +736,7 @@ def warnings() -> Question:
             "recommends more items with some warnings than users\u2019 histories contain",
             "recommend more items with some warnings than users\u2019 histories contain",
         ),
-        no="No clear evidence of more warnings than in users\u2019 histories.",
-        possible="Could still be up to {bound}.",
-        than=" than users\u2019 histories contain",
+        possible="Compared with histories, warnings could still be up to {bound}.",
         changes=(_unknown, _papers, _labels),
         applies=lambda context: bool(context.find(*under("amplification")(context))),
         sections=SECTIONS,
