@@ -56,9 +56,9 @@ check: lint types
 types: $(VENV)/.test
 	$(BIN)/mypy
 
-# Three processes on two cores, since some tests wait; so libraries get one thread each.
+# One process a core, and one thread each: every process imports and compiles for itself.
 SUITE := OMBUD_PLUGINS=none OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 suite: $(VENV)/.test
 	$(SUITE)

@@ -28,14 +28,7 @@ PASSES = 4
 
 
 def models() -> dict[str, Any]:
-    from ombud.systems.recommenders import (
-        EASE,
-        SVD,
-        ExplicitALS,
-        ImplicitALS,
-        ItemKNN,
-        UserKNN,
-    )
+    from ombud.systems.recommenders import EASE, SVD, ExplicitALS, ImplicitALS, ItemKNN, UserKNN
 
     return {
         "explicit-als": ExplicitALS(factors=16, iterations=15, regularization=0.1, threads=1),

@@ -44,8 +44,12 @@ def ensure_env(name: str, packages: Sequence[str]) -> Path:
     print(f"creating {folder.name} with {', '.join(wanted)}", file=sys.stderr, flush=True)
     if folder.exists():
         shutil.rmtree(folder)
-    venv.create(folder, with_pip=True)
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*command, *wanted], check=True)
+    # uv installs in seconds what takes pip minutes; pip does it where uv is missing or fails.
+    venv.create(folder, with_pip=False)
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", str(python)]
+    if subprocess.run([*command, *wanted], capture_output=True).returncode:
+        venv.create(folder, with_pip=True)
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*command, *wanted], check=True)
     stamp.write_text(json.dumps(wanted))
     return python

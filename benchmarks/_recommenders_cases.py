@@ -109,14 +109,7 @@ def ombud_data(data: Data, explicit: bool) -> Any:
 
 
 def ombud_model(case: str, threads: int) -> tuple[Any, bool]:
-    from ombud.systems.recommenders import (
-        BPR,
-        SVD,
-        ExplicitALS,
-        ImplicitALS,
-        ItemKNN,
-        UserKNN,
-    )
+    from ombud.systems.recommenders import BPR, SVD, ExplicitALS, ImplicitALS, ItemKNN, UserKNN
 
     als = {"factors": 64, "iterations": ITERATIONS, "regularization": 0.05, "threads": threads}
     models: dict[str, tuple[Any, bool]] = {

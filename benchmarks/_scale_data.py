@@ -78,9 +78,7 @@ def write(options: Mapping[str, Any]) -> dict[str, Any]:
     at, label = np.nonzero(states >= 0)
     frame = pl.DataFrame({"item": at, "label": label, "state": states[at, label]})
     frame.select(
-        "item",
-        label=pl.format("w{}", pl.col("label")),
-        present=pl.col("state") == 1,
+        "item", label=pl.format("w{}", pl.col("label")), present=pl.col("state") == 1
     ).write_parquet(folder / "labels.parquet")
     attributes = {
         f"a{a}": pl.Series((mixed(everyone + a) >> np.uint64(35)) % np.uint64(3)).cast(pl.String)

@@ -62,8 +62,9 @@ def split(options: Mapping[str, Any]) -> tuple[list[str], np.ndarray, list[str],
 
 
 def score_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
+    from sklearn.metrics import f1_score
+
     from ombud.systems.detectors import Head, NgramDetector
-    from ombud.systems.detectors.heads import f1_score
 
     train, labels, test, truth = split(options)
     detector = NgramDetector(head=Head(kind="binary", classes=2, cut=1)).fit(train, labels)
@@ -71,15 +72,14 @@ def score_ombud(options: Mapping[str, Any]) -> dict[str, Any]:
     started = time.process_time()
     score, _ = detector.score(test)
     cpu = time.process_time() - started
-    return {"cpu": cpu, "rate": len(test) / cpu, "f1": f1_score(score > 0.5, truth)}
+    return {"cpu": cpu, "rate": len(test) / cpu, "f1": float(f1_score(truth, score > 0.5))}
 
 
 def score_sklearn(options: Mapping[str, Any]) -> dict[str, Any]:
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import f1_score
     from sklearn.pipeline import make_pipeline, make_union
-
-    from ombud.systems.detectors.heads import f1_score
 
     train, labels, test, truth = split(options)
     common = {"min_df": 2, "sublinear_tf": True}
@@ -93,7 +93,7 @@ def score_sklearn(options: Mapping[str, Any]) -> dict[str, Any]:
     started = time.process_time()
     score = model.predict_proba(test)[:, 1]
     cpu = time.process_time() - started
-    return {"cpu": cpu, "rate": len(test) / cpu, "f1": f1_score(score > 0.5, truth)}
+    return {"cpu": cpu, "rate": len(test) / cpu, "f1": float(f1_score(truth, score > 0.5))}
 
 
 def source(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,11 +103,7 @@ def source(options: Mapping[str, Any]) -> dict[str, Any]:
     started = time.process_time()
     found = source_texts(files, settings=Sourcing(size=10_000))
     cpu = time.process_time() - started
-    return {
-        "cpu": cpu,
-        "mb": found.facts["characters"] / 1e6,
-        "sampled": found.candidates.height,
-    }
+    return {"cpu": cpu, "mb": found.facts["characters"] / 1e6, "sampled": found.candidates.height}
 
 
 def copies(options: Mapping[str, Any]) -> tuple[list[str], list[str]]:

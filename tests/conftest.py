@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 os.environ["OMBUD_PLUGINS"] = "none"
 
@@ -141,6 +142,10 @@ settings.register_profile(
     "ombud", deadline=None, max_examples=300 if WHOLE else 50, derandomize=not WHOLE
 )
 settings.load_profile("ombud")
+# Hypothesis mixes constants of all loaded modules of the project into its examples: they then
+# depend on what a worker has loaded by chance, and reading them takes 13 CPU s a worker.
+if hasattr(providers, "is_local_module_file"):
+    providers.is_local_module_file = lambda path: False
 
 # Files whose tests are few and long, the longest first: begun first, so that both workers end at
 # the same time.

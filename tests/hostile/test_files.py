@@ -156,7 +156,7 @@ ROWS: list[tuple[str, Content, str, str, int]] = [
     # texts and decisions
     ("text-number.csv", "id,text\n1,2\n", TEXTS, "strings were expected", 2),
     ("text-missing.csv", "id,text\n1,\n", TEXTS, "missing in every row", 2),
-    ("id-twice.csv", "id,text\n1,a\n1,b\n", TEXTS, "repeats an id in row 2", 2),
+    ("id-twice.csv", "id,text\n1,a\n1,b\n", TEXTS, "repeats an id with other values in row 2", 2),
     ("label-2.csv", "text,label\na,1\nb,2\nc,-1\n", TEXTS, "neither 0 nor 1 in rows 2, 3", 2),
     ("label-words.csv", "text,label\na,toxic\n", TEXTS, "true/false or 0/1", 2),
     ("decision-2.csv", "id,flagged\na,2\n", DECISIONS, "neither 0 nor 1", 2),

@@ -90,11 +90,7 @@ def brand_new():
     """Say something new."""
     return part("Brand new", Say((lambda context: ("A new question.",),)))
 '''
-PLAN = {
-    "preset": "brand-new",
-    "data": {"source": "small"},
-    "systems": {"p": {"type": "popular"}},
-}
+PLAN = {"preset": "brand-new", "data": {"source": "small"}, "systems": {"p": {"type": "popular"}}}
 ADDED = {
     "source": ("data/sources/brand_new.py", DATA_SOURCE, "registry.create('source', 'brand-new')"),
     "metric": ("metrics/brand_new.py", METRIC, "registry.create('metric', 'brand-new')"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +34,18 @@ def test_what_benchmarks_import_is_installed() -> None:
             for name in {one.partition(".")[0] for one in names} - own - sys.stdlib_module_names:
                 if name not in ELSEWHERE and CALLED.get(name, name) not in installed:
                     missing.append(f"{path.name}: {name}")
+    assert not missing
+
+
+def test_what_benchmarks_import_of_ombud_exists() -> None:
+    missing = []
+    for path in sorted(BENCHMARKS.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ombud"):
+                module = importlib.import_module(str(node.module))
+                for name in (alias.name for alias in node.names):
+                    if not hasattr(module, name) and find_spec(f"{node.module}.{name}") is None:
+                        missing.append(f"{path.name}:{node.lineno}: {node.module}.{name}")
     assert not missing
 
 

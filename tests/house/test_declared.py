@@ -13,7 +13,6 @@ SOURCE = Path(ombud.__file__).parent
 # things, libraries, and what a thread keeps for itself.
 FOREIGN = {
     "app/store.py": {"db"},
-    "audits/audit.py": {"get_ipython", "kernel"},
     "audits/plan.py": {"model_fields"},
     "audits/presets.py": {"registered_name"},
     "audits/quick.py": {"column_names", "columns"},
@@ -21,7 +20,7 @@ FOREIGN = {
     "app/web/result_pages.py": {"O_NONBLOCK"},
     "audits/backends/spark.py": {"_stackTrace"},
     "cli/data.py": {"exclusions"},
-    "data/dataset.py": {"columns"},
+    "data/dataset.py": {"columns", "get_ipython", "kernel"},
     "cli/describe.py": {"of"},
     "link/_streams.py": {"read1"},
     "probes/distances.py": {"name"},

@@ -22,6 +22,7 @@ ENDINGS = {
     ".txt",
     ".md",
     ".svg",
+    ".sql",
 }
 LARGEST = 1_000_000
 SECRET = re.compile(

@@ -132,12 +132,7 @@ def test_ratings_become_two_data_sets(files: list[tuple[str, Path]], tmp_path: P
     table = LinkFolder(folder.parent).tables.scan("outcomes").collect()
     by_set = table.filter(pl.col("set") == "bookcrossing-explicit")
     shares = {o: (i, n) for o, i, n in by_set.select("outcome", "items", "interactions").rows()}
-    assert shares == {
-        "female": (2, 2),
-        "no_book": (2, 2),
-        "ambiguous": (1, 1),
-        "no_author": (1, 1),
-    }
+    assert shares == {"female": (2, 2), "no_book": (2, 2), "ambiguous": (1, 1), "no_author": (1, 1)}
 
 
 @pytest.mark.parametrize(
@@ -274,11 +269,7 @@ def test_labels_by_the_ids_of_the_ratings(files: list[tuple[str, Path]], tmp_pat
     ],
 )
 def test_dates_of_several_records(
-    tmp_path: Path,
-    rows: list[str],
-    outcome: tuple[str | None, str],
-    changed: int,
-    by_records: int,
+    tmp_path: Path, rows: list[str], outcome: tuple[str | None, str], changed: int, by_records: int
 ) -> None:
     dump = tmp_path / "dump.txt"
     dump.write_text("\n".join([edition("/b/1", [I[1]], ["/a/1"]), author("/a/1", "Jan Changed")]))

@@ -179,9 +179,7 @@ def test_xml_with_a_broken_record(tmp_path: Path) -> None:
 
 def test_entities_of_a_document_type_are_not_expanded(tmp_path: Path) -> None:
     bomb = XML.replace(
-        "<collection",
-        '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><collection',
-        1,
+        "<collection", '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><collection', 1
     ).replace("Morris, Jan,", "&b;")
     records, problems = read(tmp_path, bomb.encode(), "a.xml")
     assert len(records) == 1

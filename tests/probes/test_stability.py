@@ -244,6 +244,7 @@ def test_leave_one_out_unfairness_by_hand() -> None:
     above = next(e for e in found.values() if e.key == "stability/above-noise")
     assert above.value == pytest.approx(np.mean(truth))
     assert above.details["deterministic"]
+    assert above.events == np.count_nonzero(truth)
 
 
 def test_users_without_history_are_counted_and_left_out() -> None:

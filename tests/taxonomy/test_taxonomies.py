@@ -12,12 +12,7 @@ from ombud.errors import RegistryError
 from ombud.taxonomy import load_taxonomy, taxonomy_names
 from ombud.taxonomy.resources import is_refused, spelling_key
 
-PUBLISHED = {
-    "warnings-ddd@1": 137,
-    "warnings-ao3@1": 36,
-    "delicate@1": 17,
-    "delicate-coarse@1": 7,
-}
+PUBLISHED = {"warnings-ddd@1": 137, "warnings-ao3@1": 36, "delicate@1": 17, "delicate-coarse@1": 7}
 
 
 def test_names_are_versioned_and_bare_names_mean_the_newest() -> None:

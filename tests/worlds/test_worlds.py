@@ -15,14 +15,7 @@ from ombud import registry
 from ombud.data import Grouping, Interactions, Labels, LabelState, Texts
 from ombud.errors import PlanError
 from ombud.systems import RecordedDecisions, RecordedRecommendations
-from ombud.worlds import (
-    NeutralRecommender,
-    World,
-    WorldSpec,
-    build_world,
-    demo_world,
-    small_world,
-)
+from ombud.worlds import NeutralRecommender, World, WorldSpec, build_world, demo_world, small_world
 from ombud.worlds.catalogue import draw_labels, draw_popularity, numbered
 from ombud.worlds.pools import draw_pools
 from ombud.worlds.truth import find_group, probability_none

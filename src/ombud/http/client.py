@@ -274,9 +274,7 @@ def _terminable() -> Iterator[None]:
 
 
 def wait_in_thread(
-    work: Callable[[], None],
-    interrupt: Callable[[], bool],
-    tick: Callable[[], None] | None = None,
+    work: Callable[[], None], interrupt: Callable[[], bool], tick: Callable[[], None] | None = None
 ) -> None:
     """Run something in a thread of its own and wait for it; Ctrl-C and SIGTERM reach the waiter.
 

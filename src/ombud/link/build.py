@@ -516,8 +516,7 @@ def similar_names(left: pl.DataFrame, right: pl.DataFrame, threshold: float) -> 
         link_type="link_only",
         comparisons=[
             cl.JaroWinklerAtThresholds("given", [0.95, 0.88]).configure(
-                m_probabilities=[0.80, 0.12, 0.05, 0.03],
-                u_probabilities=[0.02, 0.01, 0.03, 0.94],
+                m_probabilities=[0.80, 0.12, 0.05, 0.03], u_probabilities=[0.02, 0.01, 0.03, 0.94]
             ),
             cl.JaroWinklerAtThresholds("family", [0.95, 0.90]).configure(
                 m_probabilities=[0.90, 0.07, 0.02, 0.01],

@@ -80,11 +80,7 @@ def _edges(
 
 
 def cluster_tables(
-    tables: LinkTables,
-    *,
-    set_isbns: bool,
-    cancelled: bool,
-    excluded: NDArray[np.int64],
+    tables: LinkTables, *, set_isbns: bool, cancelled: bool, excluded: NDArray[np.int64]
 ) -> dict[str, Any]:
     """Cluster all records; write `clusters`, `isbn_clusters`, `cluster_items`; return counts."""
     kinds = kinds_of_isbn(set_isbns, cancelled)

@@ -28,9 +28,7 @@ OUTCOMES = ("no_book", "no_author", "no_authority", "unknown", "ambiguous", "kno
 """The six outcomes."""
 
 
-def settle(
-    said: Sequence[tuple[str, int | None, int | None]],
-) -> tuple[list[str], bool]:
+def settle(said: Sequence[tuple[str, int | None, int | None]]) -> tuple[list[str], bool]:
     """Return the identities that stand at the end of dated assertions, and whether they changed.
 
     Assertions whose dates do not overlap do not contradict each other: the latest counts. Of two

@@ -68,8 +68,7 @@ class IdentityMapping:
         code = pl.coalesce(*found, "term")
         asserted = (code != NO_ASSERTION) & (code != "")
         return table.with_columns(
-            code=pl.when(asserted).then(code),
-            known=pl.coalesce(found).is_not_null(),
+            code=pl.when(asserted).then(code), known=pl.coalesce(found).is_not_null()
         ).drop(found)
 
 

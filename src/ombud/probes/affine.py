@@ -42,11 +42,7 @@ class AffineScores:
 
 
 def affine_scores(
-    box: WhiteBox,
-    history: History,
-    actions: NDArray[np.int32],
-    low: float,
-    high: float,
+    box: WhiteBox, history: History, actions: NDArray[np.int32], low: float, high: float
 ) -> AffineScores:
     """Return the affine scores of all items outside the history and the action set.
 

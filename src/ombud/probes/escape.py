@@ -125,12 +125,7 @@ class _Ways:
         raise NotImplementedError
 
     def of(
-        self,
-        model: Model,
-        space: EditSpace,
-        labelled: NDArray[np.bool_],
-        *,
-        own: int = -1,
+        self, model: Model, space: EditSpace, labelled: NDArray[np.bool_], *, own: int = -1
     ) -> Way:
         """Return one person's fewest edits.
 

@@ -161,11 +161,7 @@ def _treatments(space: EditSpace) -> Iterator[Edits]:
 
 
 def exhaustive(
-    box: WhiteBox,
-    space: EditSpace,
-    objective: Goal,
-    *,
-    shown: NDArray[np.int32] | None = None,
+    box: WhiteBox, space: EditSpace, objective: Goal, *, shown: NDArray[np.int32] | None = None
 ) -> Found:
     """Try every treatment within the budget; of realistic edits, whose order matters, only one.
 

@@ -282,10 +282,7 @@ def _noise(retraining: Retraining, progress: Progress | None) -> tuple[NoiseFloo
 
 
 def candidates(
-    space: OtherUsers,
-    plan: StabilityPlan,
-    rows: NDArray[np.int64],
-    rng: np.random.Generator,
+    space: OtherUsers, plan: StabilityPlan, rows: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[list[UserSwap], bool]:
     """Return treatments to rank, and whether they are all there are."""
     if plan.kind == "removed":

@@ -130,6 +130,8 @@ class _Numbers:
             return Estimate.undefined(
                 reason_code="no-units", metric=metric, reason=reason, n=0, unit="user", **about
             )
+        if about.get("kind") == "gap":
+            about["events"] = int(np.count_nonzero(np.abs(np.nan_to_num(values)) > 1e-12))
         return bootstrap_estimate(
             values, metric=metric, unit="user", replicates=self.replicates,
             rng=generator(self.seed, "stability", metric), **about,

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from ombud.data.interactions import Interactions
 from ombud.errors import AuditedSystemError
-from ombud.probes.distances import (
-    ListDistance,
-    expected_distance,
-    probabilities,
-    total_variation,
-)
+from ombud.probes.distances import ListDistance, expected_distance, probabilities, total_variation
 from ombud.systems.base import Recommender
 
 Floats = NDArray[np.float64]

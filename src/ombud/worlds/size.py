@@ -25,13 +25,7 @@ from ombud.data.splits import split
 from ombud.errors import OmbudError, PlanError
 from ombud.metrics.base import Metric
 from ombud.stats.estimate import Estimate
-from ombud.stats.power import (
-    POWER,
-    is_ratio,
-    standard_error,
-    units_for_half_width,
-    units_for_power,
-)
+from ombud.stats.power import POWER, is_ratio, standard_error, units_for_half_width, units_for_power
 from ombud.worlds.moderators import PlantedModerator
 from ombud.worlds.spec import Amplification, WorldSpec
 from ombud.worlds.world import World, build_world
@@ -39,12 +33,7 @@ from ombud.worlds.world import World, build_world
 About = Literal["everyone", "each group", "a group against the rest", "two systems"]
 """What a number is about."""
 
-_ABOUT: tuple[About, ...] = (
-    "everyone",
-    "each group",
-    "a group against the rest",
-    "two systems",
-)
+_ABOUT: tuple[About, ...] = ("everyone", "each group", "a group against the rest", "two systems")
 _REPLICATES = 400
 _UNITS = 600
 

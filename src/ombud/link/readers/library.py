@@ -232,10 +232,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "authors": pl.List(_KEY),
         "works": pl.List(_KEY),
     },
-    "work": {
-        "key": pl.String,
-        "authors": pl.List(pl.Struct({"author": _KEY})),
-    },
+    "work": {"key": pl.String, "authors": pl.List(pl.Struct({"author": _KEY}))},
     "author": {
         "key": pl.String,
         "name": pl.String,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.resources import files
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -41,59 +43,12 @@ class AuthorList:
     inferred: bool = False  # whether the values were inferred from names
 
 
-AUTHOR_LISTS: dict[str, AuthorList] = {
-    "ibm/authors.csv": AuthorList(
-        "ibm",
-        ("author",),
-        {"gender": "gender", "nationality": "nationality", "race_ethnicity": "race_ethnicity"},
-        key="id",
-        aliases="alias_for",
-    ),
-    "pantheon/writers.csv": AuthorList("pantheon", ("name",), {"gender": "gender"}, key="en_curid"),
-    "noveltm_manual_title_subset.tsv": AuthorList(
-        "noveltm-manual",
-        ("author", "realname", "pseudonym"),
-        {"gender": "gender", "nationality": "nationality"},
-        separator="\t",
-    ),
-    "post45_hathitrust_prizewinners.tsv": AuthorList(
-        "post45-hathitrust", ("author", "full_name"), {"gender": "gender"}, key="person_id",
-        separator="\t",
-    ),
-    "post45/british_literary_prizes-1990-2022.csv": AuthorList(
-        "post45-british-prizes", ("name",), {"gender": "gender"}, key="person_id",
-        ids={"viaf": "viaf"},
-    ),
-    "post45/international_bestsellers.csv": AuthorList(
-        "post45-bestsellers", ("author",), {"gender": "gender"}, several=True
-    ),
-    "post45/iowa_writers_workshop-people.csv": AuthorList(
-        "post45-iowa",
-        ("full_name", "pen_name", "author_authorized_heading"),
-        {"gender": "gender", "nationality": "country"},
-        key="person_id",
-        ids={"lccn": "author_lccn", "viaf": "author_viaf", "wikidata": "author_wikidata"},
-    ),
-    "post45/major_literary_prizes-winners_judges.csv": AuthorList(
-        "post45-major-prizes", ("full_name",), {"gender": "gender"},
-        ids={"lccn": "author_lccn", "viaf": "author_viaf", "wikidata": "author_wikidata"},
-    ),
-    "post45/nea_fellowships.csv": AuthorList(
-        "post45-nea",
-        ("full_name_lastfirst", "full_name_firstlast"),
-        {"gender": "gender"},
-        key="nea_person_id",
-    ),
-    "bestseller_genders.tsv": AuthorList(
-        "bestseller-genders", ("author",), {"gender": "Gender"}, separator="\t", inferred=True
-    ),
-    "hathi_pre23_corrected_metadata.csv": AuthorList(
-        "hathi-pre23", ("author",), {"gender": "authgender"}, inferred=True
-    ),
-    "underwood-mixed/authors.csv": AuthorList(
-        "underwood-mixed", ("author",), {"gender": "authgender"}, inferred=True
-    ),
-}  # fmt: skip
+AUTHOR_LISTS = {
+    path: AuthorList(**{**layout, "names": tuple(layout["names"])})
+    for path, layout in tomllib.loads(
+        (files("ombud.link.files") / "author_lists.toml").read_text(encoding="utf-8")
+    ).items()
+}
 """Published lists of authors, by their path in a folder of lists."""
 
 

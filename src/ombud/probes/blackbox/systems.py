@@ -118,8 +118,7 @@ class AskedModel:
         known = codes >= 0
         matrix = sparse.csr_array(
             sparse.coo_array(
-                (values[known], (rows[known], codes[known])),
-                shape=(len(histories), data.n_items),
+                (values[known], (rows[known], codes[known])), shape=(len(histories), data.n_items)
             )
         )
         lists = self.model.recommend_for(matrix, min(n, data.n_items)).items

@@ -100,10 +100,7 @@ def _changes(
     data = influence.data
     counts, sums = np.zeros((2, len(swaps), data.n_items))
     which = swap_of_row(swaps)
-    for sign, rows in (
-        (-1.0, rows_before(data, swaps)),
-        (1.0, stacked_after(swaps, data.n_items)),
-    ):
+    for sign, rows in ((-1.0, rows_before(data, swaps)), (1.0, stacked_after(swaps, data.n_items))):
         place = (which[row_numbers(rows)], rows.indices)
         np.add.at(counts, place, sign)
         np.add.at(sums, place, sign * rows.data)
