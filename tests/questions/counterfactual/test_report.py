@@ -92,6 +92,18 @@ def test_charts_have_their_tables_and_words(result: Result) -> None:
     assert "own history" in changed.blocks[0].alt
 
 
+def test_concerns_are_those_of_what_was_measured(result: Result) -> None:
+    def measures(some: Result) -> list[str]:
+        tables = [b for s in Report(some).sections for b in s.blocks if isinstance(b, Table)]
+        (table,) = (t for t in tables if t.name == "counterfactual-concerns")
+        return [str(row[0].text).partition(":")[0] for row in table.rows]
+
+    assert {"Reach", "Escape", "Drift-in"} <= set(measures(result))
+    kept = tuple(e for e in result.estimates if not e.key.startswith("escape"))
+    fewer = measures(replace(result, estimates=kept))
+    assert "Escape" not in fewer and "Reach" in fewer and fewer[-1] == "Not measured"
+
+
 def test_edits_that_were_not_permitted_are_reported(result: Result) -> None:
     (asked,) = result.plan.analyses
     fewer = {**asked, "realistic": 50, "kinds": ["add"]}

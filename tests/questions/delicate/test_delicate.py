@@ -163,6 +163,10 @@ def test_repeats_that_differ_are_counted_and_widen_f1() -> None:
         Context(data, {"s": said(np.arange(n), truth.tolist())}, Settings())
     )
     assert not once.estimates
+    nothing_to_find, _ = texts_of([0] * n)
+    found = DecisionStability().analyze(Context(nothing_to_find, {"s": decisions}, Settings()))
+    assert found.estimates[1].value is None
+    assert found.estimates[1].reason_code == "too-few-units"
 
 
 def corpus(n: int = 600) -> tuple[list[str], np.ndarray, np.ndarray]:
