@@ -353,7 +353,7 @@ LISTED += [
     ("a database's NULL users in histories and lists", lambda: {
         "ratings.csv": history() + "".join(f"NULL,{i},3,1700000000\n" for i in ITEMS),
         "labels.csv": one_hot(),
-        "recs.csv": lists() + "".join(f"\\N,{i},{n}\n" for n, i in enumerate(ITEMS[:10], 1))}, []),
+        "recs.csv": lists() + "".join(f"NULL,{i},{n}\n" for n, i in enumerate(ITEMS[:10], 1))}, []),
     ("ISBNs of which the lists lost the leading zeros", lambda: {
         "ratings.csv": table([["user", "isbn"], *([u, ISBN[i]] for u, i, _, _ in HISTORY)]),
         "labels.csv": flagged_by(ISBN.__getitem__, "isbn"),

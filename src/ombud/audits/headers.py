@@ -394,9 +394,9 @@ class _Table:
         said = {"yes", "no", "present", "state"} & set(self.own)
         taken = {*self.own.values(), self.found.get("annotator"), self.found.get("user")}
         flags = [n for n, p in self.profiles.items() if p == "flag" and n not in taken]
-        graded = self.found.get("score", "")
-        if not said and not flags and self.profiles.get(graded) == "number":
-            self.own["present"] = graded
+        grade = self.found.get("score", "")
+        if not said and not flags and self.profiles.get(grade) == "number":
+            self.own["present"] = grade
         if not said and len(flags) == 1:
             self.own["present"] = flags[0]
             self.assume(f"column {flags[0]!r} says whether the label applies")
