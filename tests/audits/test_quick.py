@@ -92,3 +92,47 @@ def test_scores_without_a_threshold_are_refused_and_zero_is_a_threshold() -> Non
     result = ombud.audit(texts=texts, decisions=scores, threshold=0)
     (rate,) = result.select(key="false-positive-rate", kind="level", group="")
     assert rate.value == 1.0
+
+
+def test_empty_ratings_that_no_metric_reads_do_not_end_an_audit() -> None:
+    rated = HISTORY.with_columns(rating=pl.when(pl.col("item") > 5).then(3.0))
+    found = ombud.audit(
+        interactions=rated, labels=LABELS, recommendations=LISTS, unlabeled="no"
+    )  # fmt: skip
+    assert gap(found) == pytest.approx(expected())
+
+
+def test_row_numbers_from_0_are_not_ids_from_1() -> None:
+    bad = [n % 3 == 0 for n in range(60)]
+    flags = [n % 3 == 0 or n % 5 == 0 for n in range(60)]
+    texts = pl.DataFrame({"text": [f"text {n}" for n in range(60)], "toxic": bad})
+    decisions = pl.DataFrame({"id": range(60), "flagged": flags})
+    result = ombud.audit(texts=texts, decisions=decisions)
+    (rate,) = [e.value for e in result.estimates if e.metric == "false-positive rate"]
+    fine = [flag for flag, one in zip(flags, bad, strict=True) if not one]
+    assert rate == pytest.approx(sum(fine) / len(fine))
+    assert "warning/rows-from-0" in {e.key for e in result.exclusions}
+    groups = pl.DataFrame({"id": range(60), "group": ["a", "b"] * 30})
+    with pytest.raises(DataError, match="start with 0"):
+        ombud.audit(texts=texts, decisions=decisions, text_groups=groups)
+
+
+def test_how_a_table_is_written_can_be_stated() -> None:
+    texts = pl.DataFrame({"text": [f"text {n}" for n in range(60)], "toxic": [-1, 0, 1] * 20})
+    decisions = pl.DataFrame({"id": range(1, 61), "flagged": [1, 0, 1, 1, 1, 1] * 10})
+    with pytest.raises(PlanError, match=r"reading=\{...\}"):
+        ombud.audit(texts=texts, decisions=decisions)
+    result = ombud.audit(
+        texts=texts, decisions=decisions, reading={"texts": {"missing": ["-1"]}}
+    )  # fmt: skip
+    (rate,) = [e for e in result.estimates if e.metric == "false-positive rate"]
+    assert (rate.value, rate.n) == (0.5, 20)
+
+
+def test_items_of_lists_that_count_from_0_are_named() -> None:
+    history = HISTORY.with_columns(pl.col("item") + 1)
+    labels = LABELS.with_columns(pl.col("item") + 1)
+    result = ombud.audit(
+        interactions=history, labels=labels, recommendations=LISTS, unlabeled="no"
+    )  # fmt: skip
+    assert any("are they row numbers?" in e.reason for e in result.exclusions)

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from ombud.audits import Audit, Plan
 from ombud.cli import app
-from ombud.data.downloads import Download
-from ombud.http.download import RemoteFile
+from ombud.http.download import Download, RemoteFile
 
 runner = CliRunner()
 
@@ -128,7 +127,7 @@ def test_get_fetches_and_says_what_was_checked(
         return Fetched(str(folder / remote.name), remote.url, 7, "abc", "def", "no checksum", "now")
 
     one = Download("toy", "A toy", (RemoteFile("https://x.org/t", "t"),), "free", "https://x.org")
-    monkeypatch.setattr("ombud.data.downloads.get_download", lambda _: one)
+    monkeypatch.setattr("ombud.http.download.get_download", lambda _: one)
     monkeypatch.setattr("ombud.http.download.fetch", fetched)
     text = ombud("data", "get", "toy", "--to", tmp_path, "--accept-licence")
     assert "sha256 abc" in text and "checked: no checksum" in text

@@ -326,6 +326,158 @@ REFUSED: list[tuple[str, Callable[[], Files], list[str], str]] = [
 ]  # fmt: skip
 
 
+ISBN = {i: f"{i * 7919:09d}{'X' if i % 4 == 0 else i % 10}" for i in ITEMS}
+"""Numbers with leading zeros, some of which end in a letter, so that all of them are words."""
+
+
+def spelled(head: str, items: Callable[[int], object]) -> str:
+    rows = [[u, items(i), n] for u in USERS for n, i in enumerate(LISTS["alpha"][u], 1)]
+    return table([head.split(","), *rows])
+
+
+def flagged_by(items: Callable[[int], object], head: str = "item") -> str:
+    rows = [[items(i), *(int(w in TAGS[i]) for w in WARNINGS)] for i in ITEMS]
+    return table([[head, *WARNINGS], *rows])
+
+
+def psql(rows: list[list[object]]) -> str:
+    """A table as psql prints it."""
+    lines = ["|".join(f" {str(cell):>12} " for cell in row) for row in rows]
+    ruler = "+".join("-" * 14 for _ in rows[0])
+    return "\n".join([lines[0], ruler, *lines[1:], f"({len(rows) - 1} rows)", "", ""])
+
+
+SHUFFLED = [(u, i, n) for u in USERS for n, i in enumerate(LISTS["alpha"][u])]
+RNG.shuffle(SHUFFLED)
+LISTED += [
+    ("a database's NULL users in histories and lists", lambda: {
+        "ratings.csv": history() + "".join(f"NULL,{i},3,1700000000\n" for i in ITEMS),
+        "labels.csv": one_hot(),
+        "recs.csv": lists() + "".join(f"NULL,{i},{n}\n" for n, i in enumerate(ITEMS[:10], 1))}, []),
+    ("ISBNs of which the lists lost the leading zeros", lambda: {
+        "ratings.csv": table([["user", "isbn"], *([u, ISBN[i]] for u, i, _, _ in HISTORY)]),
+        "labels.csv": flagged_by(ISBN.__getitem__, "isbn"),
+        "recs.csv": spelled("user,isbn,rank",
+            lambda i: ISBN[i] if ISBN[i].endswith("X") else ISBN[i].lstrip("0"))},
+     ["--read", "interactions.ids=numbers", "--read", "labels.ids=numbers"]),
+    ("distances, of which the lowest is the best", lambda: {
+        "ratings.csv": history(), "labels.csv": one_hot(),
+        "neighbors.csv": table([["user", "item", "distance"],
+            *([u, i, n / 7] for u, i, n in SHUFFLED),
+            *([u, i, 9 + i] for u in USERS for i in ITEMS if i not in LISTS["alpha"][u])])},
+     ["--read", "recommendations.best=lowest"]),
+    ("labels with a relevance for every item", lambda: {
+        "ratings.csv": history(head="userId,movieId,rating,timestamp"),
+        "genome-scores.csv": table([["movieId", "tag", "relevance"],
+            *([i, w, 0.75 if w in TAGS[i] else 0.125] for i in ITEMS for w in WARNINGS)]),
+        "recs.csv": lists(head="userId,movieId,rank")}, ["--read", "labels.yes_from=0.5"]),
+    ("wide lists with -1 after their end", lambda: {
+        "ratings.csv": history(), "labels.csv": one_hot(),
+        "recs.csv": table([["user", *(f"item_{n}" for n in range(14))],
+            *([u, *LISTS["alpha"][u], *[-1] * 4] for u in USERS)])}, []),
+    ("what psql prints", lambda: {
+        "history.txt": psql([["user_id", "item_id"], *([u, i] for u, i, _, _ in HISTORY)]),
+        "labels.csv": one_hot(),
+        "recs.txt": psql([["user_id", "item_id", "rank"],
+            *([u, i, n + 1] for u, i, n in sorted(SHUFFLED))])}, []),
+    ("RecBole's classes, one column after the other in JSON", lambda: {
+        "ml.inter": table([["user_id:token", "item_id:token"], *([u, i] for u, i, _, _ in HISTORY)], "\t"),
+        "ml.item": table([["item_id:token", "class:token_seq"],
+            *([i, " ".join(TAGS[i]) or "none"] for i in ITEMS)], "\t"),
+        "recs.json": json.dumps({name: {str(row): cells[place] for row, cells in enumerate(SHUFFLED)}
+            for place, name in enumerate(("user_id", "item_id", "rank"))})}, NO),
+    ("movies without a header", lambda: {
+        "ratings.csv": history(),
+        "movies.dat": "".join(f"{i}::Caf\xe9 {i} (1995)::{'|'.join(TAGS[i]) or 'none'}\n"
+            for i in ITEMS).encode("latin-1"), "recs.csv": lists()},
+     [*NO, "--as", "labels=movies.dat", "--read", "labels.names=item,title,label"]),
+    ("names with dots, as R writes them", lambda: {
+        "ratings.csv": history(head="member.key,thing.key,rating,time"),
+        "labels.csv": flagged_by(str, "thing.key"), "recs.csv": lists(head="member.key,thing.key,rank")},
+     ["--map", "user=member.key", "--map", "item=thing.key", "--as", "interactions=ratings.csv",
+      "--as", "labels=labels.csv", "--as", "recommendations=recs.csv"]),
+]  # fmt: skip
+
+MODERATED += [
+    ("row numbers from 0 for texts without ids", lambda: {
+        "texts.csv": table([["text", "label"], *([t, int(b)] for _, t, b in TEXTS)]),
+        "decisions.csv": table([["id", "flagged"], *([n - 1, int(FLAGS[n])] for n, _, _ in TEXTS)])}, []),
+    ("a pipeline's nested lists with labels without a name", lambda: {
+        "texts.csv": texts(),
+        "preds.json": json.dumps([[{"label": "LABEL_1", "score": SCORES[n]},
+            {"label": "LABEL_0", "score": 1 - SCORES[n]}] for n, _, _ in TEXTS])},
+     ["--yes-values", "LABEL_1"]),
+    ("fractions of raters as the label", lambda: {
+        "texts.csv": table([["id", "text", "target"], *([n, t, 0.6 if b else 0.2] for n, t, b in TEXTS)]),
+        "decisions.csv": flags()}, ["--map", "texts.label=target", "--read", "texts.yes_from=0.5"]),
+    ("-1 for texts that nobody rated, a class that is called like a group", lambda: {
+        "texts.csv": table([["id", "text", "toxic", "identity_hate"],
+            *([n, t, int(b), 0] for n, t, b in TEXTS),
+            *([n, f"not rated {n}", -1, -1] for n in range(1001, 1101))]),
+        "decisions.csv": flags() + "".join(f"{n},1\n" for n in range(1001, 1101))},
+     ["--read", "texts.missing=-1"]),
+    ("decisions that are still open", lambda: {
+        "texts.csv": texts() + "".join(f"{n},a text {n},0\n" for n in range(1001, 1051)),
+        "queue.csv": flags(head="id,status", yes="Reject", no="approve")
+        + "".join(f"{n},pending\n" for n in range(1001, 1051))}, ["--yes-values", "reject"]),
+    ("a frame's index as id, a class that is called like a language", lambda: {
+        "labeled.csv": table([["", "offensive_language", "class", "tweet"],
+            *([7 * n, 3 * b, 0 if b else 2, t] for n, t, b in TEXTS)]),
+        "model.csv": table([["", "flagged"], *([7 * n, FLAGS[n]] for n, _, _ in TEXTS)])},
+     ["--yes-values", "0", "--as", "decisions=model.csv", "--map", "decisions.id=index",
+      "--map", "texts.id=index"]),
+    ("Dynahate's id, zeros in one file", lambda: {
+        "texts.txt": table([["acl.id", "text", "label"],
+            *([f"{n:05d}", t, "hate" if b else "nothate"] for n, t, b in TEXTS)], "\t").encode("utf-16"),
+        "decisions.csv": flags(head="acl.id,prediction", yes="hate", no="nothate")},
+     ["--read", "texts.ids=numbers"]),
+]  # fmt: skip
+
+REFUSED += [
+    ("leading zeros lost in lists beside ids that are words", lambda: {
+        "ratings.csv": table([["user", "isbn"], *([u, ISBN[i]] for u, i, _, _ in HISTORY)]),
+        "labels.csv": flagged_by(ISBN.__getitem__, "isbn"),
+        "recs.csv": spelled("user,isbn,rank",
+            lambda i: ISBN[i] if ISBN[i].endswith("X") else ISBN[i].lstrip("0"))},
+     [], "--read TABLE.ids=numbers"),
+    ("ids that a spreadsheet rounded", lambda: {
+        "ratings.csv": table([["user", "ean"],
+            *([u, f"{9780300000000 + 37 * i:.5E}"] for u, i, _, _ in HISTORY)]),
+        "labels.csv": flagged_by(lambda i: f"{9780300000000 + 37 * i:.5E}", "ean"),
+        "recs.csv": spelled("user,ean,rank", lambda i: f"{9780300000000 + 37 * i:.5E}")},
+     ["--map", "item=ean"], "lost digits in a spreadsheet"),
+    ("distances without a word on which is best", lambda: {
+        "ratings.csv": history(), "labels.csv": one_hot(),
+        "neighbors.csv": table([["user", "item", "distance"], *([u, i, n / 7] for u, i, n in SHUFFLED)])},
+     [], "--read recommendations.best=lowest"),
+    ("a relevance without a word on how much is enough", lambda: {
+        "ratings.csv": history(), "recs.csv": lists(),
+        "genome.csv": table([["item", "tag", "relevance"], *([i, "gore", i / 100] for i in ITEMS)])},
+     [], "--read labels.yes_from=0.5"),
+    ("-1, 0 and 1", lambda: {
+        "texts.csv": texts(no="-1") + "1001,a text,0\n", "decisions.csv": flags()},
+     ["--yes-values", "1"], "--read texts.missing=-1"),
+    ("labels of a pipeline without a name", lambda: {
+        "texts.csv": texts(),
+        "preds.json": json.dumps([[{"label": "LABEL_1", "score": 0.5}] for _ in TEXTS])},
+     [], "--yes-values LABEL,LABEL"),
+    ("lists of two days", lambda: {
+        "ratings.csv": history(), "labels.csv": one_hot(),
+        "recs.csv": table([["day", "user", "item", "rank"],
+            *(["2026-03-01", u, i, n + 1] for u, i, n in SHUFFLED),
+            *(["2026-03-08", u, i, 10 - n] for u, i, n in SHUFFLED)])},
+     [], "--read recommendations.where=COLUMN=VALUE"),
+    ("ids that no text has", lambda: {
+        "texts.csv": texts(),
+        "decisions.csv": table([["id", "flagged"], *([n + 5000, 1] for n, _, _ in TEXTS)])},
+     [], "--map texts.id=COLUMN"),
+    ("a matrix of users and items", lambda: {
+        "matrix.csv": table([["user", *ITEMS], *([u, *(i % 5 for i in ITEMS)] for u in USERS)]),
+        "labels.csv": one_hot(), "recs.csv": lists()},
+     ["--as", "interactions=matrix.csv"], "write a row per user and item"),
+]  # fmt: skip
+
+
 def audit(
     folder: Path, files: Files, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:

@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 
-from ombud.data.downloads import download_names, get_download
 from ombud.errors import DataError, RegistryError
-from ombud.http.download import RemoteFile, fetch
+from ombud.http.download import RemoteFile, download_names, fetch, get_download
 
 CONTENT = bytes(range(256)) * 4000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

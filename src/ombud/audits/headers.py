@@ -14,7 +14,7 @@ import narwhals as nw
 import polars as pl
 
 from ombud.data.frames import Frame, MappedFile, flat, open_frame, unreadable, without_odd_rows
-from ombud.data.reading import ENDINGS, GRADES, MISSING, NO, YES, Reading, file_type
+from ombud.data.reading import ENDINGS, GRADES, MISSING, NO, YES, Reading, file_type, read_json
 from ombud.data.tables import TABLES
 from ombud.errors import DataError, PlanError
 from ombud.systems.saved_outputs import ALLOWED, FLAGGED, flagged_labels, saved_form
@@ -30,30 +30,8 @@ _NAMES: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("columns.toml").read_text(encoding="utf-8")
 )
 _WORDS: dict[str, list[str]] = _NAMES["means"]
-_COLUMNS: dict[str, tuple[str, ...]] = {
-    "recommendations": ("user", "item", "rank", "score"),
-    "interactions": ("user", "item", "rating", "time", "set"),
-    "test": ("user", "item", "rating", "time"),
-    "labels": ("item", "label", "yes", "no", "present", "state"),
-    "texts": ("text", "id", "truth", "cluster", "family", "set"),
-    "decisions": ("id", "outcome", "flagged", "score", "repeat", "categories"),
-    "text_labels": ("id", "truth"),
-    "text_groups": ("id", "group", "attribute"),
-    "users": ("user", "group", "attribute"),
-    "items": ("item",),
-}
-_NEEDED: dict[str, tuple[str, ...]] = {
-    "recommendations": ("user", "item"),
-    "interactions": ("user", "item"),
-    "test": ("user", "item"),
-    "labels": ("item", "label"),
-    "texts": ("text",),
-    "decisions": ("id",),
-    "text_labels": ("id", "label"),
-    "text_groups": ("id",),
-    "users": ("user",),
-    "items": ("item",),
-}
+_COLUMNS: dict[str, list[str]] = _NAMES["columns"]
+_NEEDED: dict[str, list[str]] = _NAMES["needed"]
 BY_TEXT = "decisions are matched with texts by the text itself"
 """What is assumed of decisions without ids."""
 Profile = Literal["empty", "flag", "list", "number", "text", "time", "whole", "word"]
@@ -139,7 +117,9 @@ def read_role(
     plain = replace(chosen_reading, items=(), labels=(), split="", where=(), votes=False)
     file = MappedFile(table, {}, reading=plain)
     if frame is None and role in {None, "decisions"} and _holds_lists(path):
-        return FileRole(path, "decisions", {}, (), reading, saved="pipeline")
+        texts = [one if isinstance(one, list) else [one] for one in read_json(path, path.name)]
+        labels = pl.DataFrame({"label": [str(one.get("label")) for row in texts for one in row]})
+        return _saved_role(path, "pipeline", labels, reading, answers, frame)
     lazy, _ = open_frame(file)
     try:
         rows: pl.DataFrame = lazy.head(_ROWS).collect(backend="polars").to_native()
@@ -229,11 +209,20 @@ class _Table:
     def ask(self, text: str, flag: str, proposal: str = "") -> None:
         self.questions.append(Question(f"{self.path.name}: {text}", flag, proposal))
 
+    def propose(self, text: str, flag: str, proposal: str, made: dict[str, Any], said: str) -> None:
+        """Ask, and take the proposal if proposals are accepted: `made` is how the file is read."""
+        self.ask(text, flag, proposal)
+        if proposal and self.answers.accept:
+            self.reading |= made
+            self.assume(said)
+
     def find(self, wide: Sequence[str], *, named: bool) -> None:
         """Find the columns of the role, and how they are written."""
         own, found, reading, role = self.own, self.found, self.reading, self.role
         if role == "recommendations" and "item" not in own:
             self.find_lists(wide)
+        if role == "recommendations" and "rank" not in own:
+            self.find_best()
         if role == "interactions":
             self.find_events()
         if role in {"texts", "text_labels"} and "label" not in own:
@@ -255,19 +244,15 @@ class _Table:
             wide_too = reading.get("items") or (one == "label" and reading.get("labels"))
             if one not in own and not wide_too:
                 what = f"{one} of the {role.replace('_', ' ')}"
-                self.ask(f"which column is the {what}? Columns: {free}.", f"--map {one}=COLUMN")
+                hint = " (if each column is an item, write a row per user and item)" * len(wide[:1])
+                self.ask(f"which column is the {what}? Columns: {free}.",
+                         f"--map {one}=COLUMN{hint}")  # fmt: skip
         if role == "decisions" and named and not {"outcome", "flagged", "score"} & set(own):
             self.ask(
                 f"which column says whether a text is flagged? Columns: {free}.",
                 "--map decisions.flagged=COLUMN (or --map decisions.score=COLUMN)",
             )
-        flags = {
-            "texts": ("label",),
-            "text_labels": ("label",),
-            "decisions": ("flagged", "outcome"),
-            "labels": ("present",),
-        }
-        for ours in flags.get(role, ()):
+        for ours in _NAMES["flags"].get(role, ()):
             if ours in own and own[ours] in self.rows.columns:
                 self.find_words(ours)
         texts = role in {"texts", "text_labels"}
@@ -304,11 +289,12 @@ class _Table:
         """Columns that hold a list each, where none is called so."""
         if self.role != "recommendations" or {"item", "items"} & set(self.found):
             return []
-        return [
-            n
-            for n, p in self.profiles.items()
-            if p == "list" and _joined(n) not in _NAMES["scores"]
-        ]
+        return self.arrays(scores=False)
+
+    def arrays(self, *, scores: bool) -> list[str]:
+        """Return the columns of arrays: those of scores, or all others."""
+        found = [n for n, p in self.profiles.items() if p == "list"]
+        return [n for n in found if (_joined(n) in _NAMES["scores"]) == scores]
 
     def find_lists(self, wide: Sequence[str]) -> None:
         """Find lists that are in one row per user."""
@@ -322,16 +308,22 @@ class _Table:
             self.reading["items"] = self.lists[:1]
             self.assume(f"lists, best first, are in columns {', '.join(self.lists)}")
         if self.reading.get("items"):
-            scores = [
-                n
-                for n, p in self.profiles.items()
-                if p == "list" and _joined(n) in _NAMES["scores"]
-            ]
+            scores = self.arrays(scores=True)
             if scores and len(self.reading["items"]) == 1:
                 self.own["score"] = scores[0]
             self.own.pop("rank", None)
             if self.profiles.get(self.own.get("score", "")) != "list":
                 self.own.pop("score", None)
+
+    def find_best(self) -> None:
+        """Ask whether the lowest score is the best, where its name suggests so."""
+        name = self.own.get("score", "")
+        if "best" in self.reading or not set(_tokens(name)) & set(_NAMES["lowest"]):
+            return
+        flag = "--read recommendations.best=lowest"
+        text = f"which value of column {name!r} is the best, the lowest or the highest?"
+        said = f"the lowest value of column {name!r} is the best"
+        self.propose(text, f"{flag} (or highest)", flag, {"best": "lowest"}, said)
 
     def find_events(self) -> None:
         """Find histories in one cell per user, and ask about rows that say no: not clicked."""
@@ -339,26 +331,21 @@ class _Table:
             self.reading["items"] = [self.found["history"]]
             self.assume(f"column {self.found['history']!r} holds all items of a user")
         for name, profile in self.profiles.items():
-            if (
-                profile != "flag"
-                or _joined(name) not in _NAMES["events"]
-                or name in self.own.values()
-            ):
+            event = profile == "flag" and _joined(name) in _NAMES["events"]
+            if not event or name in self.own.values():
                 continue
             cells = self.rows[name].drop_nulls().cast(pl.String).str.strip_chars()
             yes = [one for one in cells.unique().to_list() if one.lower() in YES]
             if len(yes) != 1 or cells.n_unique() < 2 or self.reading.get("where"):
                 continue
             only = f"--read interactions.where={name}={yes[0]}"
-            self.ask(
+            self.propose(
                 f"is a row with no in column {name!r} an interaction too, so that it counts as "
                 "history?",
-                f"{only} (it is not), or --map rating={name} (it is)",
-                only,
-            )
-            if self.answers.accept:
-                self.reading["where"] = {name: yes[0]}
-                self.assume(f"only rows with {yes[0]} in column {name!r} are interactions")
+                f"{only} (it is not), or --map rating={name} (it is)", only,
+                {"where": {name: yes[0]}},
+                f"only rows with {yes[0]} in column {name!r} are interactions",
+            )  # fmt: skip
 
     def find_annotators(self) -> None:
         """Find what each annotator said, in one column for each."""
@@ -407,6 +394,9 @@ class _Table:
         said = {"yes", "no", "present", "state"} & set(self.own)
         taken = {*self.own.values(), self.found.get("annotator"), self.found.get("user")}
         flags = [n for n, p in self.profiles.items() if p == "flag" and n not in taken]
+        grade = self.found.get("score", "")
+        if not said and not flags and self.profiles.get(grade) == "number":
+            self.own["present"] = grade
         if not said and len(flags) == 1:
             self.own["present"] = flags[0]
             self.assume(f"column {flags[0]!r} says whether the label applies")
@@ -441,31 +431,38 @@ class _Table:
             return
         flag = f"--yes-values {','.join(yes)}"
         shown = ", ".join(map(repr, sorted(words)))
-        self.ask(f"{', '.join(names[:6])} hold {shown}. Which of them mean that a label applies?",
-                 f"{flag} (or fewer)", flag)  # fmt: skip
-        if self.answers.accept:
-            self.reading["yes"] = yes
-            self.assume(f"a label applies at {', '.join(yes)}")
+        asked = f"{', '.join(names[:6])} hold {shown}. Which of them mean that a label applies?"
+        said = f"a label applies at {', '.join(yes)}"
+        self.propose(asked, f"{flag} (or fewer)", flag, {"yes": yes}, said)
 
     def find_words(self, ours: str) -> None:
         """Find which values of a column mean yes."""
         theirs = self.own[ours]
         values = self.rows[theirs]
+        meant = {"label": "that a text should be flagged", "flagged": "that a text is flagged"}
+        what = meant.get(ours, "that a label applies")
+        if self.profiles[theirs] == "number" or "yes_from" in self.reading:
+            self.ask_yes_from(theirs, what)
+            return
         if values.dtype.is_float():
-            whole = values.fill_nan(None)
-            if not (whole.drop_nulls() == whole.drop_nulls().round()).all():
-                return
-            values = whole.cast(pl.Int64, strict=False)
+            values = values.fill_nan(None).cast(pl.Int64, strict=False)
         said = values.drop_nulls().cast(pl.String).str.strip_chars().str.to_lowercase()
-        words = set(said.unique().to_list())
+        words = set(said.unique().to_list()) - set(self.reading.get("missing", ()))
         if ours == "outcome":
             if words <= {"allowed", "flagged", "refused", "error", "unparseable"}:
                 return
             self.own["flagged"] = self.own.pop("outcome")
             ours = "flagged"
-        if self.reading.get("yes"):
+        if self.reading.get("yes") or self.reading.get("no"):
             return
         open_words = words - set(MISSING)
+        if open_words == {"-1", "0", "1"}:
+            read = f"--read {self.role.replace('_', '-')}"
+            self.ask(
+                f"column {theirs!r} holds -1, 0 and 1, and 1 means {what}. What do -1 and 0 mean?",
+                f"{read}.missing=-1 (unknown), {read}.missing=0, or {read}.no=-1,0 (both mean no)",
+            )
+            return
         if len(open_words) > _MOST_WORDS:
             del self.own[ours]
             if ours == "flagged" and values.dtype.is_numeric():
@@ -499,16 +496,23 @@ class _Table:
         if all(re.fullmatch(r"-?\d+", word) for word in open_words) and not turned:
             yes = ["1"] if open_words == {"-1", "1"} else []
         shown = ", ".join(map(repr, sorted(open_words)))
-        meant = {"label": "that a text should be flagged", "flagged": "that a text is flagged"}
-        what = meant.get(ours, "that a label applies")
-        self.ask(
+        self.propose(
             f"which values of column {theirs!r} mean {what}? Found: {shown}.",
             f"--read {self.role}.yes=VALUE,VALUE" if turned else "--yes-values WORD,WORD",
-            ",".join(yes),
-        )
-        if yes and self.answers.accept:
-            self.reading["yes"] = yes
-            self.assume(f"{', '.join(map(repr, yes))} in column {theirs!r} means {what}")
+            ",".join(yes), {"yes": yes},
+            f"{', '.join(map(repr, yes))} in column {theirs!r} means {what}",
+        )  # fmt: skip
+
+    def ask_yes_from(self, name: str, what: str) -> None:
+        """Ask from which number on a column means yes, unless somebody said so."""
+        if {"yes_from", "yes", "no"} & set(self.reading):
+            return
+        flag = f"--read {self.role.replace('_', '-')}.yes_from=0.5"
+        high = self.rows[name].cast(pl.Float64, strict=False).fill_nan(None).max()
+        proposal = flag if isinstance(high, float) and high <= 1 else ""
+        asked = f"from which value of column {name!r} on does it mean {what}?"
+        said = f"0.5 and more in column {name!r} means {what}"
+        self.propose(asked, f"{flag} (or another number)", proposal, {"yes_from": 0.5}, said)
 
     def find_alike(self) -> None:
         """Ask about labels that differ in capitals and spaces alone."""
@@ -523,14 +527,11 @@ class _Table:
         if not alike:
             return
         shown = ", ".join(map(repr, sorted(alike)[:6]))
-        self.ask(
+        self.propose(
             f"labels differ in capitals and spaces alone ({shown}). Are they the same?",
-            "--read labels.fold=true (or false)",
-            "--read labels.fold=true",
-        )
-        if self.answers.accept:
-            self.reading["fold"] = True
-            self.assume(f"labels that differ in capitals and spaces alone are the same ({shown})")
+            "--read labels.fold=true (or false)", "--read labels.fold=true", {"fold": True},
+            f"labels that differ in capitals and spaces alone are the same ({shown})",
+        )  # fmt: skip
 
 
 def _holds_lists(path: Path) -> bool:
@@ -552,6 +553,7 @@ def _saved_role(
 ) -> FileRole:
     """Return the role of outputs that a common tool saved: they are read as they are."""
     questions: list[Question] = []
+    reading = {**answers.reading.get("decisions", {}), **reading}
     if saved == "pipeline":
         if answers.yes_values:
             reading["yes"] = list(answers.yes_values)
@@ -562,8 +564,8 @@ def _saved_role(
             asked = f"{path.name}: which labels mean flagged? Found: {', '.join(labels[:12])}."
             questions.append(Question(asked, "--yes-values LABEL,LABEL"))
     return FileRole(
-        path, "decisions", {}, tuple(rows.columns), reading, questions=tuple(questions),
-        saved=saved, frame=frame,
+        path, "decisions", {}, (*rows.columns, *_replies(rows.schema)), reading,
+        questions=tuple(questions), saved=saved, frame=frame,
     )  # fmt: skip
 
 
@@ -734,7 +736,7 @@ def _fits(meaning: str, profile: Profile) -> bool:
     if meaning == "history":
         return profile == "list"
     if meaning in {"truth", "flagged", "present", "outcome"}:
-        return profile in {"flag", "whole", "word"}
+        return profile in {"flag", "whole", "word"} or (meaning, profile) == ("present", "number")
     if meaning in {"rating", "score"}:
         return profile in {"whole", "number", "flag", "empty"}
     if meaning in {"rank", "yes", "no", "state", "repeat"}:
@@ -764,11 +766,8 @@ def _role(
     stem = _joined(f"{path.parent.name} {path.stem}")
     own_stem = _joined(path.stem)
     user, item = "user" in found, "item" in found
-    if (
-        user
-        and (len(wide) > 1 or "items" in found)
-        and (not item or found.get("items") == found.get("item"))
-    ):
+    listed = len(wide) > 1 or "items" in found
+    if user and listed and (not item or found.get("items") == found.get("item")):
         return "recommendations"
     if user and not item and "history" in found:
         return "interactions"
@@ -792,11 +791,8 @@ def _role(
         return "labels"
     if item and "label" in found and found["label"] != found["item"]:
         return "labels"
-    if (
-        item
-        and (len(flags) > 1 or (flags and any(word in own_stem for word in _NAMES["tags"])))
-        and (len(flags) == len(profiles) - 1 or any(word in own_stem for word in _NAMES["tags"]))
-    ):
+    named = any(word in own_stem for word in _NAMES["tags"])
+    if item and flags and (named or 1 < len(flags) == len(profiles) - 1):
         return "labels"
     if "id" in found and found["id"] not in (found.get("user"), found.get("item")):
         if any(name in found for name in ("outcome", "flagged", "score")):
@@ -810,7 +806,8 @@ def _role(
 
 def group_columns(role: FileRole) -> list[str]:
     """Return the columns of texts that name groups of people."""
-    return [n for n in role.others if {_joined(n), *_tokens(n)} & set(_NAMES["groups"])]
+    named = [n for n in role.others if {_joined(n), *_tokens(n)} & set(_NAMES["groups"])]
+    return [n for n in named if _joined(n) not in _NAMES["no_groups"]]
 
 
 def identity_columns(role: FileRole) -> list[str]:

@@ -36,6 +36,7 @@ def audit(
     by: Sequence[str] | None = None,
     columns: Mapping[str, str] | None = None,
     yes_values: Sequence[str] = (),
+    reading: Mapping[str, Mapping[str, Any]] | None = None,
     unlabeled: Literal["no", "unknown"] | None = None,
     threshold: float | None = None,
     seed: int = 0,
@@ -58,6 +59,8 @@ def audit(
         By ombud's name, the name of a column: ``{"user": "member_no"}``.
     yes_values
         Words that mean flagged, or that a label applies.
+    reading
+        How a table is written, as in a plan: ``{"texts": {"missing": ["-1"]}}``.
     unlabeled
         What an item without a row in the labels means.
     threshold
@@ -76,7 +79,8 @@ def audit(
     >>> [round(e.value, 2) for e in result.estimates if e.kind == "level"]
     [0.5]
     """
-    answers = Answers(dict(columns or {}), tuple(yes_values), {}, unlabeled, threshold, True)
+    told = dict(columns or {}), tuple(yes_values), dict(reading or {})
+    answers = Answers(*told, unlabeled, threshold, True)
     given = {
         "interactions": interactions, "test": test, "labels": labels, "items": items,
         "users": users, "texts": texts, "text_groups": text_groups,
@@ -86,7 +90,12 @@ def audit(
         raise PlanError("what is audited? Give recommendations=, or decisions=")
     notes: list[Exclusion]
     with noting() as notes:
-        data = _data({k: v for k, v in given.items() if v is not None}, answers, by)
+        unread = ("rating",) if metrics is None else ()  # no metric chosen here reads ratings
+        options = TableOptions(
+            unlabeled=unlabeled, by=None if by is None else tuple(by), duplicates="last",
+            unread=unread,
+        )  # fmt: skip
+        data = _data({k: v for k, v in given.items() if v is not None}, answers, options)
         kind = "recommendations" if recommendations is not None else "decisions"
         systems = _systems(outputs, kind, answers)
     main = "interactions" if data.interactions is not None else "texts"
@@ -112,13 +121,13 @@ def _role(value: Any, role: str, name: str, answers: Answers) -> FileRole:
     path = isinstance(value, str | PathLike)
     where = Path(value) if path else Path(name)
     found = read_role(where, role, answers, None if path else value)
-    open_questions = [question.text for question in found.questions if not question.proposal]
-    if open_questions:
-        raise PlanError("\n".join([*open_questions, "Name columns with columns={...}."]))
+    if faults := [f"{q.text} ({q.flag})" for q in found.questions if not q.proposal]:
+        fix = "In Python: columns={...} for --map, yes_values=[...], and reading={...} for --read."
+        raise PlanError("\n".join([*faults, fix]))
     return found
 
 
-def _data(given: Mapping[str, Any], answers: Answers, by: Sequence[str] | None) -> Dataset:
+def _data(given: Mapping[str, Any], answers: Answers, options: TableOptions) -> Dataset:
     tables: dict[str, Any] = {}
     for name in TABLES:
         if name not in given:
@@ -126,11 +135,8 @@ def _data(given: Mapping[str, Any], answers: Answers, by: Sequence[str] | None) 
         if not _is_table(given[name]):
             tables[name] = given[name]
             continue
-        role = _role(given[name], name, name, answers)
-        options = TableOptions(
-            unlabeled=answers.unlabeled, by=None if by is None else tuple(by), duplicates="last"
-        )
-        tables[name] = read_table_file(name, role.source, options)
+        source = _role(given[name], name, name, answers).source
+        tables[name] = read_table_file(name, source, options)
     return Dataset(**{name: table for name, table in tables.items() if table is not None})
 
 

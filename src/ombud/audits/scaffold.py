@@ -277,7 +277,11 @@ class Start:
         readings = {r.role: dict(r.reading) for r in self.roles if r.role in data and r.reading}
         held |= {"reading": readings} if readings else {}
         held["form"] = {
-            r.role: [*r.columns.values(), *r.others]
+            r.role: [
+                n
+                for n in (*r.columns.values(), *r.others)
+                if n != "label" or n in r.others or not r.reading.get("labels")
+            ]
             for r in self.roles
             if r.role in data and not (r.role == "text_groups" and data["texts"] == data[r.role])
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -22,7 +24,7 @@ from ombud.cli.console import (
     say,
     say_aside,
 )
-from ombud.errors import PlanError
+from ombud.errors import DataError, PlanError
 
 if TYPE_CHECKING:
     from ombud.audits.headers import Answers, Question
@@ -126,12 +128,12 @@ def _answers(options: FileOptions, accept: bool) -> Answers:
             known = ", ".join(name.replace("_", "-") for name in ROLES)
             raise PlanError(f"--read {one}: expected ROLE.SETTING=VALUE, ROLE one of {known}")
         made: Any = value
-        if setting in {"yes", "no", "names", "labels", "items"}:
+        if setting in {"yes", "no", "missing", "names", "labels", "items"}:
             made = value.split(",")
         elif setting == "where":
             made = dict([_pair(value, "--read ROLE.where=COLUMN=VALUE")])
-        elif setting == "first_rank" and value.isdigit():
-            made = int(value)
+        elif setting in {"first_rank", "yes_from"} and re.fullmatch(r"-?[0-9.]+", value):
+            made = float(value) if "." in value else int(value)
         elif setting in {"votes", "fold", "numbered"}:
             made = {"true": True, "false": False}.get(value, value)  # the plan refuses other words
         reading.setdefault(role, {})[setting] = made
@@ -232,14 +234,19 @@ def audit(
             raise PlanError(f"{count}; nothing was written\n{listed}")
         options = options.with_answer(questions[0])
         start = options.start(Path(), accept=accept)
-    start.folder = output
+    start.folder, fresh = output, not output.exists()
     plan, _ = start.write()
     if not (quiet or as_json):
         print_start(start)
         say(f"plan: {plan}\n")
-    with progress_bar(quiet=quiet) as progress:
-        made = Audit.from_plan(Plan.load(plan))
-        result = made.run(plan.with_suffix(".result"), progress, notice=say_aside)
+    try:
+        with progress_bar(quiet=quiet) as progress:
+            made = Audit.from_plan(Plan.load(plan))
+            result = made.run(plan.with_suffix(".result"), progress, notice=say_aside)
+    except DataError:
+        if fresh:  # a plan that cannot be run would stand in the way of the next attempt
+            shutil.rmtree(output)
+        raise
     show_result(result, as_json, quiet=quiet, verbose=verbose)
 
 

@@ -134,8 +134,7 @@ def get(
       ombud data get list
       ombud data get movielens-25m --to downloads --accept-licence
     """
-    from ombud.data.downloads import download_names, get_download
-    from ombud.http.download import fetch
+    from ombud.http.download import download_names, fetch, get_download
 
     if name == "list":
         known = [get_download(one) for one in download_names()]

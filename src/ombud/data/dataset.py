@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.groups import Grouping
-from ombud.data.ids import Ids, Vocabulary
+from ombud.data.ids import Ids, Vocabulary, counted_from_zero
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.labels import Labels
@@ -140,7 +140,15 @@ class Dataset:
         for table in tables:
             known |= table.items.codes(shown) >= 0 if table is not None else False
         unknown = int(np.count_nonzero(~known))
-        if self.interactions is None or unknown <= len(shown) / 2:
+        if self.interactions is None:
+            return ()
+        key = "warning/unknown-items"
+        if not known.all() and counted_from_zero(shown, self.interactions.items.ids):
+            reason = (
+                "the items of lists start with 0, those of histories with 1: are they row numbers?"
+            )
+            return (Exclusion("recommendations", "items", unknown, reason, len(shown), key),)
+        if unknown <= len(shown) / 2:
             return ()
         ids, other = self.interactions.items.ids[:2].tolist(), np.asarray(shown)[~known][0]
         told = f"they have ids such as {np.asarray(other).item()!r}, and the histories {ids!r}"
@@ -149,7 +157,6 @@ class Dataset:
             fault = f"no recommended item occurs in any other table: {told}; {fix}"
             raise DataError(system, [fault])
         reason = f"they occur in no other table: {told}"
-        key = "warning/unknown-items"
         return (Exclusion("recommendations", "items", unknown, reason, len(shown), key),)
 
     @staticmethod
@@ -214,6 +221,8 @@ def _unmatched_groups(groups: Grouping, ids: Ids, what: str, absent: str) -> lis
     count = len(groups.units)
     rows = groups.units.codes(ids)
     here = len(np.unique(rows[rows >= 0]))
+    if what == "texts" and counted_from_zero(groups.units.ids, ids):
+        raise DataError("groups", ["its ids start with 0 and those of the texts with 1; add 1"])
     if count and len(rows) and not here:
         both = (np.asarray(groups.units.ids), np.asarray(ids))
         told = [", ".join(map(repr, some[:2].tolist())) for some in both]

@@ -17,7 +17,7 @@ import polars as pl
 
 from ombud.data.exclusions import Exclusion
 from ombud.data.reading import HALF_CHARACTER, PLAIN, Reading, file_type, note, open_file, reshape
-from ombud.data.values import Kind, understand
+from ombud.data.values import Kind, lacks_id, understand
 from ombud.errors import DataError
 
 FLOAT32_MAX = 3.4028234663852886e38
@@ -31,6 +31,7 @@ _TYPED = (".parquet", ".arrow", ".feather", ".jsonl", ".ndjson", ".json")
 
 # What the last row of a report may be called.
 _TOTALS = ("total", "totals", "grand total", "sum", "summe", "gesamt", "gesamtsumme", "somme")
+_RULER = r"^\s*[-+=|: ]{3,}$|^\s*\([0-9]+ rows?\)\s*$"  # as psql prints them
 
 # The reader's own words can hold a whole broken file.
 _LONGEST_FAULT = 300
@@ -214,9 +215,9 @@ def _with_parts(lazy: nw.LazyFrame[Any], wanted: Sequence[str]) -> nw.LazyFrame[
     if not any("." in name for name in wanted):
         return lazy
     schema = lazy.collect_schema()
-    absent = [name for name in wanted if name not in schema and "." in name]
     parts = {k: v for name, dtype in schema.items() for k, v in parts_of(name, dtype).items()}
-    return lazy.with_columns(**{name: parts[name] for name in absent if name in parts})
+    absent = {name: parts[name] for name in wanted if name not in schema and name in parts}
+    return lazy.with_columns(**absent) if absent else lazy
 
 
 def _nearest(theirs: str, found: Sequence[str], name: str) -> str:
@@ -347,7 +348,7 @@ def without_odd_rows(
     ids: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
-    """Return a table without blank lines, comments, totals and repeated headers; count them.
+    """Return a table without rows that are no data, such as blank lines and totals; count them.
 
     The rows are of a file without types. `ids` are the columns that hold ids; default, the first
     column. `headers` has, by name of a column here, its name in the file.
@@ -361,8 +362,11 @@ def without_odd_rows(
     odd = {
         "blank lines": pl.col(first).is_null() & others,
         "comments (# ...)": pl.col(first).str.starts_with("#") & others,
+        "rulers and row counts": pl.col(first).str.contains(_RULER) & others,
         "totals": word.is_in(_TOTALS) & (pl.int_range(pl.len()) == _last(pl.col(first))),
     }
+    for name_of in (c for c in ids if c in words):
+        odd[f"rows without an id (NULL in column {name_of!r})"] = lacks_id(pl.col(name_of))
     if len(words) == table.width:
         named = headers or {}
         odd["repeated header rows"] = pl.all_horizontal(

@@ -35,18 +35,18 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _alike(own: pa.Array, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return ids of two tables in one type: 17 and "17" meet, and "017" is neither.
-
-    Raises
-    ------
-    DataError
-        If ids differ in leading zeros or thousands separators alone: whether 017 is 17 is not ours
-        to say.
-    """
+    """Return ids of two tables in one type: 17 and "17" meet, and "017" is neither."""
     if _is_text(own.type) == _is_text(wanted.type):
         return own, wanted.cast(own.type)
-    own, wanted = own.cast(pa.string()), wanted.cast(pa.string())
-    for spelled, plain in ((own, wanted), (wanted, own)):
+    return own.cast(pa.string()), wanted.cast(pa.string())
+
+
+def _refuse_spellings(own: pa.Array, lost: pa.Array) -> None:
+    """Refuse ids that differ in leading zeros or thousands separators alone.
+
+    Whether 017 is 17 is not ours to say. `lost` are ids of one table that are not in the other.
+    """
+    for spelled, plain in ((own, lost), (lost, own)):
         for odd, cut, made in (("^0+[0-9]+$", "^0+([0-9])", r"\1"), (_THOUSANDS, "[,.' ]", "")):
             some = spelled.filter(pc.match_substring_regex(spelled, odd))
             bare = pc.replace_substring_regex(some, cut, made)
@@ -60,7 +60,6 @@ def _alike(own: pa.Array, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
                     "NAME.reading] of a plan, --read TABLE.ids=numbers of ombud audit"
                 )
                 raise DataError("ids", [fault])
-    return own, wanted
 
 
 def _encode_whole_numbers(array: pa.Array) -> tuple[pa.Array, Codes] | None:
@@ -95,6 +94,20 @@ def _codes_of_whole_numbers(own: pa.Array, wanted: pa.Array) -> Codes | None:
     inside = (asked >= low) & (asked <= high)
     codes: Codes = table[np.where(inside, asked, high + 1) - low]
     return codes
+
+
+def counted_from_zero(ids: Ids, known: Ids) -> bool:
+    """Whether ids start with 0 and the known ones with 1: they are row numbers, counted otherwise.
+
+    Examples
+    --------
+    >>> counted_from_zero([0, 1, 2], [1, 2, 3]), counted_from_zero([0, 1, 3], [1, 2, 3])
+    (True, False)
+    """
+    own, others = np.asarray(ids), np.asarray(known)
+    if own.dtype.kind not in "iu" or others.dtype.kind not in "iu" or not own.size * others.size:
+        return False
+    return bool(own.min() == 0 and others.min() == 1 and own.max() < others.max())
 
 
 def hash_ids(ids: Ids) -> Keys:
@@ -218,6 +231,8 @@ class Vocabulary:
         if near is not None:
             return near
         result = pc.index_in(wanted, value_set=own)
+        if result.null_count and _is_text(own.type):
+            _refuse_spellings(own, wanted.filter(result.is_null()))
         return np.array(result.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
     def take(self, codes: NDArray[np.integer[Any]]) -> NDArray[Any]:

@@ -16,6 +16,7 @@ import json
 import lzma
 import os
 import re
+import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -50,23 +51,17 @@ ENDINGS = (
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "pipes"}
 _SAMPLE = 1 << 18
+_PADDING = ("-1", "-1.0")  # what arrays hold after the end of a short list
 _UNIT = "\x1f"  # stands for a separator of several characters
-MISSING = (
-    "", "na", "n/a", "n.a.", "nan", "null", "none", "nil", "-", "--", "?", "#n/a", "#na", "\\n",
-    "<na>", "missing", "k.a.", "k. a.", "unclear", "unknown", "unsure", "not sure", "undecided",
-)  # fmt: skip
-"""Words for a missing number, flag or time."""
-MISSING_GROUPS = ("", "na", "n/a", "nan", "null", "#n/a", "<na>", "\\n")
-"""Words for a missing group: *none* may be one."""
-YES = ("yes", "y", "true", "t", "1", "1.0", "ja", "j", "oui", "vrai", "wahr", "si", "sí", "x", "on")
-"""Words that mean yes."""
-NO = ("no", "n", "false", "f", "0", "0.0", "nein", "non", "faux", "falsch", "off")
-"""Words that mean no."""
-GRADES = (
-    "trace", "slight", "minor", "light", "mild", "low", "some", "medium", "moderate", "high",
-    "strong", "major", "heavy", "severe", "extreme", "graphic",
-)  # fmt: skip
-"""Words for how severe something is, the least first; beside them, *none* is an answer."""
+WORDS: dict[str, tuple[str, ...]] = {
+    name: tuple(words)
+    for name, words in tomllib.loads(
+        Path(__file__).with_name("words.toml").read_text(encoding="utf-8")
+    ).items()
+}
+"""Words for what a cell means: the file says what each list is for."""
+MISSING, MISSING_GROUPS, GRADES = WORDS["missing"], WORDS["missing_groups"], WORDS["grades"]
+YES, NO = WORDS["yes"], WORDS["no"]
 HALF_CHARACTER = "a text holds half a character (a lone surrogate), which UTF-8 cannot hold"
 _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
@@ -87,8 +82,11 @@ class Reading:
         ``day-first`` or ``month-first``.
     time_unit
         What numbers in a time column count since 1970: ``s``, ``ms``, ``us`` or ``ns``.
-    yes, no
-        Words that mean yes and no. If only ``yes`` is given, every other word means no.
+    yes, no, missing
+        Words that mean yes, no, and that nothing is known. If only ``yes`` is given, every other
+        word means no.
+    yes_from
+        The number from which on a value means yes, such as 0.5.
     names
         The names of the columns, for a file without a header row.
     where
@@ -102,6 +100,8 @@ class Reading:
         array.
     first_rank
         The rank of the first item of a list: 0 or 1.
+    best
+        Which score of a list is the best, ``highest`` or ``lowest`` (distances).
     votes
         Whether several rows about the same thing are votes of several annotators.
     fold
@@ -119,12 +119,15 @@ class Reading:
     time_unit: Literal["", "s", "ms", "us", "ns"] = ""
     yes: tuple[str, ...] = ()
     no: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    yes_from: float | None = None
     names: tuple[str, ...] = ()
     where: tuple[tuple[str, str], ...] = ()
     labels: tuple[str, ...] = ()
     split: str = ""
     items: tuple[str, ...] = ()
     first_rank: int | None = None
+    best: Literal["", "highest", "lowest"] = ""
     votes: bool = False
     fold: bool = False
     numbered: bool = False
@@ -141,9 +144,8 @@ class Reading:
             "dates": ("day-first", "month-first"),
             "time_unit": ("s", "ms", "us", "ns"),
             "first_rank": (0, 1),
-            "votes": (True, False),
-            "fold": (True, False),
-            "numbered": (True, False),
+            "best": ("highest", "lowest"),
+            **dict.fromkeys(("votes", "fold", "numbered"), (True, False)),
             "ids": ("numbers",),
         }
         made: dict[str, Any] = {}
@@ -153,10 +155,12 @@ class Reading:
                 problems.append(f"{place}: {key} is {value!r}; expected one of {some}")
             elif key == "where":
                 made[key] = tuple((str(k), str(v)) for k, v in dict(value).items())
-            elif key in {"yes", "no", "names", "labels", "items"}:
+            elif key in {"yes", "no", "missing", "names", "labels", "items"}:
                 made[key] = (value,) if isinstance(value, str) else tuple(map(str, value))
             elif key in {"separator", "encoding", "split"} and not isinstance(value, str):
                 problems.append(f"{place}: {key} is {value!r}; expected a string")
+            elif key == "yes_from" and type(value) not in {int, float}:
+                problems.append(f"{place}: {key} is {value!r}; expected a number")
             elif key in known:
                 made[key] = value
         if made.get("encoding"):
@@ -375,7 +379,8 @@ def _clean_names(found: list[str], given: tuple[str, ...]) -> list[str]:
     """Return the names of columns without spaces, quotes and byte-order marks around them."""
     if given:
         return [*given, *found[len(given) :]][: len(found)]
-    clean = [one.strip().strip("\ufeff").strip('"').strip() for one in found]
+    # A column without a name is the index of a frame: a name makes it possible to choose it.
+    clean = [one.strip().strip("\ufeff").strip('"').strip() or "index" for one in found]
     # RecBole states types in the header: user_id:token.
     if all(re.search(r":(token|float|token_seq|float_seq)$", one) for one in clean):
         clean = [one.rpartition(":")[0] for one in clean]
@@ -504,7 +509,10 @@ def _titles(body: list[str], separator: str) -> int:
         return 0
     common = max(set(counts[3:]), key=counts[3:].count)
     above = next((i for i, n in enumerate(counts) if n >= common), 0)
-    return above if common > 1 and above <= 10 and max(counts[:above], default=0) <= 1 else 0
+    # A frame's header has no name for the index: it is no title.
+    index = any(len(row) > 1 and not row[0].strip() and all(row[1:]) for row in rows[:above])
+    few = max(counts[:above], default=0) <= 1 and not index
+    return above if common > 1 and above <= 10 and few else 0
 
 
 def _holds_values(rows: list[list[str]]) -> bool:
@@ -516,7 +524,8 @@ def _holds_values(rows: list[list[str]]) -> bool:
         words = [i for i, cell in enumerate(first) if cell and not numbers[i]]
         again = all(any(first[i] == row[i].strip() for row in rows[1:] if len(row) > i)
                     for i in words)  # fmt: skip
-        return again and any(numbers)
+        # Nobody calls the first column 1: such a row is the first of a file without a header.
+        return numbers[0] or (again and any(numbers))
     return len(first) > 1 and sum(numbers) >= 2
 
 
@@ -675,7 +684,8 @@ def _json_rows(raw: bytes, name: str) -> list[Any] | None:
         raise DataError(name, [HALF_CHARACTER])
     if isinstance(found, Mapping):
         if keyed := _keyed_rows(found):
-            note(name, "the keys of the object are ids", "assumed/json-keys")
+            if "id" in keyed[0] or len(keyed[0]) == 2:
+                note(name, "the keys of the object are ids", "assumed/json-keys")
             return keyed
         inner = [value for value in found.values() if isinstance(value, list)]
         if len(inner) == 1 and inner[0] and isinstance(inner[0][0], Mapping):
@@ -690,6 +700,10 @@ def _json_rows(raw: bytes, name: str) -> list[Any] | None:
 def _keyed_rows(found: Mapping[str, Any]) -> list[Any]:
     """Return one row per key of ``{user: [items]}`` or ``{id: {...}}``; none of other objects."""
     values = list(found.values())
+    if len(values) > 1 and all(isinstance(one, Mapping) for one in values):
+        rows = list(values[0])
+        if rows == [str(n) for n in range(len(rows))] and all(list(v) == rows for v in values):
+            return [{name: one[row] for name, one in found.items()} for row in rows]  # by column
     if len(values) > 2 and all(isinstance(one, Mapping) for one in values):
         common = set(values[0]).intersection(*values[1:])
         return [{"id": key, **one} for key, one in found.items()] if common else []
@@ -848,9 +862,8 @@ def _lists(lazy: pl.LazyFrame, items: tuple[str, ...], schema: pl.Schema) -> pl.
         order = {c: i for i, c in enumerate(items)}
         rows = rows.with_columns(pl.col("place").replace_strict(order, return_dtype=pl.Int32))
         rows = rows.sort("row", "place").select("user", "item")
-        return rows.filter(
-            ~pl.col("item").str.strip_chars().str.to_lowercase().is_in(MISSING_GROUPS)
-        )
+        word = pl.col("item").str.strip_chars().str.to_lowercase()
+        return rows.filter(~word.is_in([*MISSING_GROUPS, *_PADDING]))
     (column,) = items
     dtype = schema[column]
     if isinstance(dtype, pl.List | pl.Array):
@@ -866,7 +879,7 @@ def _lists(lazy: pl.LazyFrame, items: tuple[str, ...], schema: pl.Schema) -> pl.
             lazy = lazy.rename({ids: "item"}) if ids != "item" else lazy
         elif column != "item":
             lazy = lazy.rename({column: "item"})
-        return lazy.filter(pl.col("item").is_not_null())
+        return lazy.filter(~pl.col("item").cast(pl.String).is_in(_PADDING))
     pairs = pl.col(column).str.contains(r"^\s*[\[(]\s*[\[({]")
     if lazy.select(pairs.any()).collect().item():
         form = pl.List(pl.Struct({"item": pl.String, "score": pl.Float64}))
@@ -876,7 +889,7 @@ def _lists(lazy: pl.LazyFrame, items: tuple[str, ...], schema: pl.Schema) -> pl.
     mark = cells.str.extract(r"([,|;])").fill_null(" ")
     lazy = lazy.select("user", item=cells.str.split(mark)).explode("item")
     lazy = lazy.with_columns(pl.col("item").str.strip_chars(" \t\"'"))
-    return lazy.filter(pl.col("item").str.len_bytes() > 0)
+    return lazy.filter(~pl.col("item").is_in(["", *_PADDING]))
 
 
 def _pairs(cell: str) -> list[dict[str, Any]]:

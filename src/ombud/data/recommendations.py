@@ -80,7 +80,8 @@ class Recommendations:
         table = _from_first_rank(table, name, _source_reading(frame))
         if "rank" not in table.columns and "score" in table.columns:
             scored = table.select("score").with_row_index("row")
-            best_first = scored.sort("score", descending=True, maintain_order=True)
+            highest = _source_reading(frame).best != "lowest"
+            best_first = scored.sort("score", descending=highest, maintain_order=True)
             order = best_first["row"].to_numpy()
         else:
             order = np.arange(table.height)
@@ -289,7 +290,11 @@ def _list_faults(table: pl.DataFrame) -> list[str]:
             again = table.filter(~pl.struct("user", key).is_first_distinct())
             if again.height:
                 where = first_rows(again["row"].to_list(), again.height)
-                faults.append(f"a user's list {text} in {where}; keep one row for each")
+                faults.append(
+                    f"a user's list {text} in {where}; keep one row for each. If the file holds "
+                    "lists of several days or systems, read one: --read recommendations.where="
+                    "COLUMN=VALUE of ombud audit, or where in [systems.NAME.reading]"
+                )
     if "rank" in table.columns and not faults:
         beyond = table.filter(pl.col("rank") > pl.len().over("user"))
         faults.append(

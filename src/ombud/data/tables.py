@@ -134,7 +134,7 @@ def _columns(path: Frame) -> list[str]:
 
 def _is_unnamed(column: str) -> bool:
     """Whether a column is the index of a frame that was written along: pandas names it so."""
-    return not column.strip() or column.startswith(("Unnamed: ", "__index_level_"))
+    return column.strip() in {"", "index"} or column.startswith(("Unnamed: ", "__index_level_"))
 
 
 def _groups(path: Frame, unit: str, options: TableOptions) -> Grouping | None:

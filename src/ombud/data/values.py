@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from ombud.data.reading import GRADES, MISSING, MISSING_GROUPS, NO, PLAIN, YES, Reading, note
+from ombud.data.reading import GRADES, MISSING, MISSING_GROUPS, NO, PLAIN, WORDS, YES, Reading, note
 
 Kind = Literal["category", "count", "flag", "id", "number", "text", "time"]
 
@@ -42,7 +42,12 @@ def understand(
     name = f"column {values.name!r}"
     if values.dtype == pl.Categorical or isinstance(values.dtype, pl.Enum):
         values = values.cast(pl.String)
-    if kind == "flag" and (reading.yes or reading.no) and _is_plain(values.dtype):
+    if kind == "flag" and reading.yes_from is not None:
+        words = values if values.dtype == pl.String else values.cast(pl.String)
+        made = _numbers(words, reading, source, name, setting)
+        return made if made.faults else Understood(made.values.fill_nan(None) >= reading.yes_from)
+    told = reading.yes or reading.no or reading.missing
+    if kind == "flag" and told and _is_plain(values.dtype):
         # Somebody said which values mean yes: 0 may.
         whole = _from_floats(values, "id", source, name).values
         values = whole.cast(pl.String)
@@ -55,7 +60,8 @@ def understand(
     if kind == "id":
         if reading.ids == "numbers":
             digits = values.str.replace_all(r"^\s*0+([0-9])|[,' ]|\.([0-9]{3})", "$1$2")
-            return _from_spelled(digits, source, name)
+            number = values.str.contains(r"^[0-9,.' ]+$").fill_null(False)
+            return _from_spelled(digits.zip_with(number, values), source, name)
         return _from_spelled(values, source, name) if spelled else Understood(values)
     if kind in {"number", "count"}:
         made = _numbers(values, reading, source, name, setting)
@@ -112,6 +118,11 @@ def _largest(values: pl.Series) -> float:
     return float(values.abs().max() or 0)  # type: ignore[arg-type]
 
 
+def lacks_id(value: pl.Expr) -> pl.Expr:
+    """Whether an id is a word that a database writes for a missing one."""
+    return value.str.strip_chars().str.to_lowercase().is_in(WORDS["missing_ids"])
+
+
 def _from_spelled(values: pl.Series, source: str, name: str) -> Understood:
     """Ids as a file spells them: 17 and 17.0 are the number 17; 007 and +7 stay words."""
     frame = pl.DataFrame({"v": values}).with_columns(s=pl.col("v").str.strip_chars())
@@ -121,8 +132,14 @@ def _from_spelled(values: pl.Series, source: str, name: str) -> Understood:
         spaces=(v != s).sum(),
         plain=s.str.contains(r"^(0|-?[1-9][0-9]{0,17})$").fill_null(True).all(),
         whole=s.str.contains(r"^(0|-?[1-9][0-9]{0,14})(\.0+)?$").fill_null(True).all(),
-        blank=blank.any(),
+        cut=s.str.contains(r"^-?[0-9](\.[0-9]+)?[eE]\+[0-9]+$").any(),
     )
+    if facts["cut"][0]:
+        fault = (
+            f"{name}: ids such as 9.78E+12 lost digits in a spreadsheet, so that different ids are "
+            "the same. Format the column as text where the file comes from, and export it again"
+        )
+        return Understood(values, [fault])
     spaces = int(facts["spaces"][0] or 0)
     if spaces:
         text = f"{name}: spaces around {spaces:,} ids are ignored"
@@ -218,7 +235,7 @@ def _flags(values: pl.Series, reading: Reading, source: str, name: str, setting:
     clean = values.str.strip_chars().str.to_lowercase()
     yes = {word.strip().lower() for word in reading.yes}
     no = {word.strip().lower() for word in reading.no}
-    missing = set(MISSING) - yes - no
+    missing = ({word.strip().lower() for word in reading.missing} | {*MISSING}) - yes - no
     words = set(clean.drop_nulls().unique().to_list())
     if yes and not no:
         no = words - yes - missing
@@ -244,8 +261,8 @@ def _flags(values: pl.Series, reading: Reading, source: str, name: str, setting:
         )
         return Understood(values, [fault])
     if words - missing - {"true", "false", "0", "1"}:
-        known = sorted(words & (yes | no))
-        read = ", ".join(f"{word!r} = {'yes' if word in yes else 'no'}" for word in known[:8])
+        means = {w: "yes" if w in yes else "no" if w in no else "unknown" for w in words - {""}}
+        read = ", ".join(f"{word!r} = {means[word]}" for word in sorted(means)[:8])
         note(source, f"{name}: {read}", "assumed/yes-words")
     table = {w: w in yes for w in words & (yes | no)}
     made = clean.replace_strict(table, default=None, return_dtype=pl.Boolean)

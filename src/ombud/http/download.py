@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from ombud.errors import DataError, ResultError
+from ombud.errors import DataError, RegistryError, ResultError
 from ombud.files import read_json, write_json
 from ombud.http.client import Client, RequestError, blocking
 from ombud.http.keys import check_source
@@ -39,6 +40,48 @@ class RemoteFile:
     sha256: str = ""
     md5: str = ""
     largest: int = 8 << 30  # Refuse a file of more bytes
+
+
+@dataclass(frozen=True)
+class Download:
+    """A data set that can be fetched."""
+
+    name: str  # What to ask for
+    title: str  # What it is
+    files: tuple[RemoteFile, ...]  # Its files
+    # The licence in a sentence, and where to read it.
+    licence: str
+    terms: str
+    use: str = ""  # What to do with it next
+
+
+_DOWNLOADS = tuple(
+    Download(name, **{**facts, "files": tuple(RemoteFile(**file) for file in facts["files"])})
+    for name, facts in tomllib.loads(
+        Path(__file__).with_name("downloads.toml").read_text(encoding="utf-8")
+    ).items()
+)
+
+
+def download_names() -> tuple[str, ...]:
+    """Return what can be fetched.
+
+    Examples
+    --------
+    >>> download_names()
+    ('ao3', 'ddd-votes', 'movielens-100k', 'movielens-1m', 'movielens-25m', 'movielens-small')
+    """
+    return tuple(sorted(one.name for one in _DOWNLOADS))
+
+
+def get_download(name: str) -> Download:
+    """Return a download by name."""
+    for one in _DOWNLOADS:
+        if one.name == name:
+            return one
+    raise RegistryError(
+        f"nothing to fetch is called {name!r}; known: {', '.join(download_names())}"
+    )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Frame, MappedFile, open_frame
-from ombud.data.ids import Ids, Vocabulary
+from ombud.data.ids import Ids, Vocabulary, counted_from_zero
 from ombud.data.reading import PLAIN, Reading, noting
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
@@ -238,15 +238,25 @@ class RecordedDecisions(Moderator):
             with noting() as notes:
                 past = matched(replace(saved, decisions=past), texts, self.path.name)
             past = replace(past, exclusions=(*past.exclusions, *notes))
+        elif counted_from_zero(past.ids, texts.ids):
+            # Matched as they are, every decision would be about the text before its own.
+            told = "its ids start with 0 and those of the texts with 1: id 0 is taken as text 1"
+            first = Exclusion(self.path.name, "", 0, told, None, "warning/rows-from-0")
+            past = replace(past, ids=past.ids + 1, exclusions=(*past.exclusions, first))
         said, strangers, lacking = decisions_about(past, texts)
         count = len(np.unique(past.ids))
         if len(texts) and count and lacking == len(texts):
             known = f"ids such as {_told(past.ids)}, the texts such as {_told(texts.ids)}"
-            raise DataError(
-                str(self.path), [f"none of its {count:,} ids is that of a text: it has {known}"]
-            )
+            fault = f"none of its {count:,} ids is that of a text: it has {known}. Name the columns"
+            raise DataError(str(self.path), [f"{fault} that hold the same ids: {_ID_COLUMNS}"])
         unmatched = unmatched_decisions(self.path.name, strangers, count, lacking, len(texts))
         return replace(said, exclusions=(*past.exclusions, *unmatched))
+
+
+_ID_COLUMNS = (
+    "--map texts.id=COLUMN and --map decisions.id=COLUMN of ombud audit, or id in "
+    "[data.columns.texts] and [systems.NAME.columns]"
+)
 
 
 def _key_of(past: Decisions, texts: Texts) -> Literal["id", "text"]:

@@ -13,35 +13,15 @@ import polars as pl
 
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.frames import Frame, MappedFile, open_frame
-from ombud.data.reading import Reading, file_type, note, read_json
+from ombud.data.reading import WORDS, Reading, file_type, note, read_json
 from ombud.errors import DataError
 
 Key = Literal["id", "row", "text"]
 
-DETOXIFY = (
-    "toxicity", "toxic", "severe_toxicity", "obscene", "identity_attack", "insult", "threat",
-    "sexual_explicit", "severe_toxic", "identity_hate",
-)  # fmt: skip
+DETOXIFY = WORDS["detoxify"]
 """The classes of Detoxify and of the Jigsaw challenges; the first that is there is the score."""
-FLAGGED = (
-    "flagged", "flag", "blocked", "block", "removed", "remove", "hidden", "hide", "deleted",
-    "delete", "rejected", "reject", "banned", "denied", "deny", "toxic", "hate", "hateful",
-    "hatespeech", "hate speech", "abusive", "offensive", "offensive language", "harmful", "unsafe",
-    "nsfw", "spam", "violation", "entfernt", "geloscht", "gelöscht", "gesperrt", "markiert",
-    "supprime", "supprimé", "signale", "signalé", "eliminado", "borrado", "bloqueado", "odio",
-    "toxico", "tóxico", "rimosso", "removido", "verwijderd", "violating", "bad",
-    "off", "fail", "delicate",
-)  # fmt: skip
-"""Words that usually mean that a text is, or should be, flagged."""
-ALLOWED = (
-    "allowed", "allow", "kept", "keep", "approved", "approve", "visible", "shown", "published",
-    "publish", "passed", "pass", "accepted", "accept", "ok", "okay", "none", "clean", "safe",
-    "neutral", "normal", "benign", "acceptable", "nontoxic", "notoxic", "nothate", "nohate",
-    "notoffensive", "neither", "ham", "good", "sichtbar", "behalten", "erlaubt", "fine", "not",
-    "permitido", "aprobado", "publicado", "nonviolating", "noaction", "nichtentfernt", "unflagged",
-    "non-toxic", "not_toxic", "non-hate", "not hate",
-)  # fmt: skip
-"""Words that usually mean that it is not."""
+FLAGGED, ALLOWED = WORDS["flagged"], WORDS["allowed"]
+"""Words that usually mean that a text is, or should be, flagged; and that it is not."""
 
 
 @dataclass(frozen=True)
