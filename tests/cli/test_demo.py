@@ -80,7 +80,7 @@ def test_every_page_says_simulated_and_the_card_links_the_reports(demo: tuple[Pa
     card = pages[folder / "index.html"]
     assert [f'href="{name}/report.html"' in card for name in PLANTED] == [True] * 4
     assert "2,059 acceptable texts" in card and "2,852 labeled texts" in card
-    assert card.count("Not asked.") == 1 and len(card.encode()) < 200_000
+    assert card.count("Not part of this audit.") == 1 and len(card.encode()) < 200_000
 
 
 def brief(path: Path) -> dict[str, str]:

@@ -149,7 +149,11 @@ def test_one_step_ranks_as_training_from_where_the_model_stands(model, make, lea
     space = OtherUsers(data, "removed")
     swaps = space.draw(40, np.random.default_rng(3))
     targets = [2, 9, 30, 77]
-    predicted = predict(influence, data, targets, swaps, beta=4.0).moved
+    told: list[tuple[int, int]] = []
+    predicted = predict(
+        influence, data, targets, swaps, beta=4.0, progress=lambda i, of, _: told.append((i, of))
+    ).moved
+    assert told == [(40 * n, 160) for n in (1, 2, 3, 4)], "each target moves the bar"
     control = trained.continued(data, 8)
     wanted = np.full(predicted.shape, np.nan)
     for s, swap in enumerate(swaps):

@@ -229,3 +229,29 @@ def test_a_narrow_screen_does_not_scroll_sideways(
 ) -> None:
     page = look(html_of(name), width=390).page
     assert 0 < page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+A4 = 688
+"""The width of an A4 page within its margins, in pixels of the page."""
+
+
+@pytest.mark.parametrize("name", ["moderator", pytest.param("ordinary", marks=pytest.mark.slow)])
+def test_what_is_printed_fits_the_paper(
+    look: Look, name: str, html_of: Callable[[str], str]
+) -> None:
+    """A browser shrinks the whole page for one table that is too wide."""
+    page = look(html_of(name), width=A4, media="print").page
+    assert page.evaluate("document.documentElement.scrollWidth") <= A4
+
+
+def test_systems_that_share_a_finding_are_printed(
+    look: Look, html_of: Callable[[str], str]
+) -> None:
+    script = """() => {
+      const also = document.createElement("details");
+      also.className = "quiet also";
+      also.innerHTML = "<summary>Also two</summary><p>more</p>";
+      document.querySelector(".finding div").append(also);
+      return [also.firstChild.checkVisibility(), also.lastChild.checkVisibility()];
+    }"""
+    assert look(html_of("ordinary"), media="print").page.evaluate(script) == [True, False]

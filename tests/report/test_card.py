@@ -82,4 +82,4 @@ def test_the_page_is_small_links_reports_and_loads_nothing(
     assert "<b>&" not in page and "&lt;b&gt;&amp;" in page
     text = card.markdown()
     assert text.startswith("# \\<b\\>\\&") and text.count("## ") == len(QUESTIONS)
-    assert "Not asked." in text and "[report](<warnings/report.html>)" in text
+    assert "Not part of this audit." in text and "[report](<warnings/report.html>)" in text

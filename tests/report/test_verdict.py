@@ -11,6 +11,7 @@ import pytest
 
 from ombud.audits.plan import AboutPlan, DisplayPlan, Plan
 from ombud.audits.result import MetricInfo, Result
+from ombud.data.card import Card
 from ombud.report import Report
 from ombud.report.html import to_html
 from ombud.report.markdown import to_markdown
@@ -133,27 +134,32 @@ LONG = "x" * 120
         ),
         (
             [ratio(2.6, "women"), ratio(2.5, "men", "two"), ratio(1.0, "men", "three")],
-            "Two of the three moderators flag acceptable texts about some groups more often. "
-            f"one {MORE} women more often. two {MORE} men more often.",
+            "Two of the three moderators flag acceptable texts about some groups more often than "
+            f"acceptable texts overall. one {MORE} women more often. two {MORE} men more often.",
         ),
         (
             [ratio(3 - i / 10, f"g{i}", f"s{i}") for i in range(5)],
-            "All five moderators flag acceptable texts about some groups more often. Most of "
-            f"all, s0 {MORE} g0 more often.",
+            "All five moderators flag acceptable texts about some groups more often than "
+            f"acceptable texts overall. Most of all, s0 {MORE} g0 more often.",
         ),
         (
             [ratio(3 - i / 10, f"g{i}") for i in range(5)],
             f"one {MORE} g0, g1 and 3 others more often than acceptable texts overall.",
         ),
-        ([ratio(1.0, "women")], f"No clear evidence that one {MORE} some groups more often."),
+        (
+            [ratio(1.0, "women")],
+            f"No clear evidence that one {MORE} some groups more often than acceptable texts "
+            "overall.",
+        ),
         (
             [ratio(1.0, "women"), ratio(1.0, "women", "two")],
-            f"No clear evidence that either moderator {MORE} some groups more often.",
+            f"No clear evidence that either moderator {MORE} some groups more often than "
+            "acceptable texts overall.",
         ),
         (
             [ratio(2.5, "women", name, events=7) for name in ("a", "b", "c")],
-            f"No clear evidence that any of the three moderators {MORE} some groups more often. "
-            "There are early signs in three of them.",
+            f"No clear evidence that any of the three moderators {MORE} some groups more often "
+            "than acceptable texts overall. There are early signs in three of them.",
         ),
         ([ratio(None, "women")], "Cannot tell. No comparison could be made."),
         (
@@ -192,7 +198,9 @@ def test_a_line_beside_the_name_of_a_system_does_not_repeat_it() -> None:
     made = verdict(ratio(2.5, "women", "flags"), ratio(2.5, "men", events=4, system="few"))
     lines = {s.system: plain(s.sentence) for s in made.systems}
     assert lines["flags"].startswith("Flags 25.0% of acceptable texts mentioning women (25 of 100)")
-    assert lines["few"] == "May differ: acceptable texts, men."
+    hint = "lag acceptable texts about men more often than acceptable texts overall."
+    assert lines["few"] == f"May f{hint}"
+    assert plain(made.early[0].sentence) == f"few may f{hint}"
     sentence = plain(made.findings[0].sentence)
     assert sentence == f"flags f{lines['flags'][1:]}"
 
@@ -409,3 +417,15 @@ def test_a_part_of_an_identity_is_no_second_story() -> None:
     found = verdict(ratio(3.0, "women"), ratio(2.5, "women/female"))
     assert len(found.findings) == 1 and len(found.findings[0].related) == 1
     assert "women and women" not in plain(found.headline)
+
+
+def test_the_summary_counts_who_is_compared() -> None:
+    compared = gap(0.07, family="exposure", group="age=18-24")
+    other = gap(0.0).replace(key="reach", n=5000, group="items of popularity decile 1")
+    facts = build_page(result(compared, other)).facts
+    assert {"200 users", "1 group"} <= set(facts)
+
+
+def test_a_limitation_ends_with_one_period() -> None:
+    made = replace(result(gap(0.07)), card=Card(name="x", unknowns="Half are unknown."))
+    assert "Missing labels: Half are unknown.\n" in to_markdown(build_page(made)) + "\n"

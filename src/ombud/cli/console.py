@@ -37,7 +37,7 @@ _STRANGE = re.compile(r"[^\n\x20-\x7e]")
 
 JsonOption = typer.Option("--json", help="Print JSON for a program to read.")
 QuietOption = typer.Option("--quiet", "-q", help="Print the report's path alone; no progress.")
-VerboseOption = typer.Option("--verbose", "-v", help="Print the table of values, and all left out.")
+VerboseOption = typer.Option("--verbose", "-v", help="Print the table of values and exclusions.")
 
 _WIDEST = 700
 """Characters of a line of an error: parts of it may come from a file."""
@@ -207,7 +207,7 @@ def reports_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
         except OmbudError as error:
             _fail(str(error), UNUSABLE)
         except KeyboardInterrupt:
-            _errors.print("stopped; what was finished is kept. Start it again to go on.")
+            _errors.print("Stopped. Finished steps are kept: run the same command to resume.")
             raise typer.Exit(130) from None
         except MemoryError:
             _fail("there is not enough memory for this on this machine", UNUSABLE)

@@ -246,7 +246,7 @@ def group_exclusions(
         key = "warning/unknown-ids" if 2 * here < count else ""
         result.append(Exclusion("groups", what, count - here, reason, count, key))
     if ungrouped:
-        reason = "no group of theirs is known: they count among everyone, but in no group"
+        reason = "they have no known group, and count in overall numbers only"
         result.append(Exclusion("groups", what, ungrouped, reason, units))
     return result
 

@@ -138,8 +138,9 @@ def predict(
             moved[here, t] = np.where(touched, np.nan, _moved(after, now[t], chosen))
             if lists:
                 listed[here, t] = first_lists(after, n)
-        if progress is not None:
-            progress(min(start + len(part), len(swaps)), len(swaps), "candidates ranked")
+            if progress is not None:
+                ranked = start * len(targets) + (t + 1) * len(part)
+                progress(ranked, len(swaps) * len(targets), "Ranking other users by influence")
     today = first_lists(scores, n) if len(targets) else np.empty((0, n), np.int32)
     return Prediction(moved, listed, today, chosen)
 

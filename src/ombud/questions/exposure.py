@@ -64,10 +64,7 @@ def exposure() -> Question:
         asks="Do these recommenders show more content that people may want to avoid?",
         family={OVERALL: shows, GROUPS: replace(shows, note=_others)},
         systems="recommender",
-        yes=(
-            "shows more of some content than users\u2019 histories contain",
-            "show more of some content than users\u2019 histories contain",
-        ),
+        yes="show{s} more of some content than users\u2019 histories contain",
         possible="Compared with histories, shares could still be up to {bound}.",
         changes=(_labels,),
         sections=(

@@ -514,7 +514,7 @@ def requests_question() -> Question:
             )
         },
         systems="system",
-        yes=("still shows what people asked to hide", "still show what people asked to hide"),
+        yes="still show{s} what people asked to hide",
         possible="Up to {bound} of them could still carry a hidden label.",
         changes=(_unknown,),
         inspect="Inspect why hide requests fail, and run the audit again.",

@@ -63,7 +63,7 @@ def general_question(context: Context) -> Question | None:
         asks="What differs?" if family else "What was measured?",
         family=family,
         systems="system",
-        yes=("shows a difference", "show differences"),
+        yes="show{s} a difference",
         possible="Could still differ by up to {bound}.",
         inspect="Inspect {systems} for {what}, and run the audit again after changes.",
         applies=lambda _: True,

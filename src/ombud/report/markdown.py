@@ -136,7 +136,7 @@ def card_markdown(title: str, entries: Sequence[CardEntry]) -> str:
     lines = [f"# {_escaped(title)}", ""]
     for entry in entries:
         lines += [f"## {_escaped(entry.question)}", ""]
-        lines += [_text(entry.headline) if entry.headline else "Not asked.", ""]
+        lines += [_text(entry.headline) if entry.headline else "Not part of this audit.", ""]
         if entry.finding is not None:
             lines += [f"{_text(entry.finding.sentence)} {_text(entry.finding.evidence)}", ""]
         facts = [_escaped(fact) for fact in entry.facts]

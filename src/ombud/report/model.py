@@ -375,6 +375,7 @@ class Table:
     unit: str = ""
     notes: tuple[str, ...] = ()
     folded: bool = False
+    less_is_harm: bool = False  # Whether a decrease has the color of findings
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from ombud.report.model import (
     Block,
     Cell,
     Column,
-    Name,
     Page,
     Prose,
     Section,
@@ -124,8 +123,9 @@ def facts_of(context: Context) -> dict[str, str]:
     if result.plan.data.source in registry.names("world"):
         data = data or "simulated data"
     elif result.card.title and result.card.name != "files":
-        data = data or Name(result.card.title).shown
-    groups = {e.group for e in result.estimates if e.kind == "level" and e.group}
+        data = data or shorten(result.card.title, 160)
+    compared = [e for e in result.estimates if e.family]
+    groups = {e.group for e in compared or result.estimates if e.group}
     version = result.provenance.get("versions", {}).get("ombud")
     facts = {
         "auditor": f"Made by {about.auditor}" if about.auditor else "auditor: not stated",
@@ -145,9 +145,11 @@ def facts_of(context: Context) -> dict[str, str]:
 def _units(context: Context) -> str:
     """Return how many users or texts the largest number is about."""
     estimates = context.result.estimates
-    units = max((e.n for e in estimates if e.unit in {"user", "text"}), default=0)
     if context.names.unit != "text":
-        return count(units, "user") if units else ""
+        compared = [e for e in estimates if e.family] or estimates
+        users = max((e.n for e in compared if e.unit == "user"), default=0)
+        return count(users, "user") if users else ""
+    units = max((e.n for e in estimates if e.unit in {"user", "text"}), default=0)
     cells = [f"count of {cell}" for cell in ("tp", "fp", "fn", "tn")]
     labeled = max((sum(int(e.details.get(c) or 0) for c in cells) for e in estimates), default=0)
     if labeled:
@@ -215,14 +217,8 @@ class Decision:
         for verdict in self.verdicts:
             about = verdict.family.description
             family = f" The comparisons that count are {about}." if about else ""
-            yield Prose(
-                (
-                    (
-                        Strong(f"Verdict: {verdict.answer}."),
-                        f" {verdict.rule} {verdict.family.sentence}{family}",
-                    ),
-                )
-            )
+            rule = f" {verdict.rule} {verdict.family.sentence}{family}"
+            yield Prose(((Strong(f"Verdict: {verdict.answer}."), rule),))
 
 
 def _method(context: Context) -> Text:
@@ -246,7 +242,7 @@ def _method(context: Context) -> Text:
 def _limits(context: Context) -> Text:
     unknown = context.result.card.unknowns
     lines = [randomness_of(context.result.plan).said, *_LIMITS]
-    lines += [f"Missing labels: {unknown}."] if unknown else []
+    lines += [f"Missing labels: {unknown.rstrip('.')}."] if unknown else []
     return (" ".join(lines),)
 
 

@@ -60,7 +60,7 @@ class Phrase:
     who: str = "{who}"
     compared: tuple[str, str] = ("{who}", "others")  # What the two levels are, for a chart
     # What a system with such findings does, as in `Question`, where it is more specific.
-    yes: tuple[str, str] | None = None
+    yes: str = ""
     evidence: str = ""  # Follows the number: "more often than all acceptable texts"
     levels: Levels = stored_levels  # Both levels of an estimate, or None
     # How the estimate and its levels are printed.
@@ -89,9 +89,9 @@ class Question:
     asks: str  # The question in one line; used where a plan has no title of its own
     family: Mapping[Select, Phrase]  # The comparisons that answer it, each with its phrase
     systems: str  # What is audited, in the singular: "moderator"
-    # What a system with findings does, singular and plural: follows "two of the three moderators",
-    # and "no clear evidence that".
-    yes: tuple[str, str]
+    # What a system with findings does: follows "two of the three moderators", and "no clear
+    # evidence that". As in a `Phrase.summary`, ``{s}`` is empty after several systems.
+    yes: str
     possible: str  # Said of a system without findings: "Recall could still be {bound}."
     # Sentences about what could change the answer.
     changes: tuple[Callable[[Context], Text | None], ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ombud.report import charts
@@ -171,12 +171,13 @@ def estimate_table(
     reference: tuple[str, Callable[[Estimate], float | None]] | None = None,
     folded: bool = False,
     ordered: bool = False,
+    title: str = "",
 ) -> Table:
     """Return estimates as a matrix: one row for each value of `rows`, one column of `columns`.
 
     Rows are sorted by the smallest effect consistent with the data, as findings are, unless they
     are `ordered`. Cells have charts on one axis, where there is room. `reference` adds a column
-    with the level that the differences are measured from.
+    with the level that the differences are measured from; `title` is that of the first column.
     """
     at = {(tuple(getattr(e, r) for r in rows), getattr(e, columns)): e for e in estimates}
     heads = sorted(dict.fromkeys(column for _, column in at), key=context.is_reference)
@@ -189,7 +190,7 @@ def estimate_table(
     if not ordered:
         order = sorted(by_row, key=lambda row: max(map(weight, by_row[row])), reverse=True)
     first = {getattr(e, columns): e for e in estimates}
-    titles = [Column(_FIELDS[r]) for r in shown]
+    titles = [Column(title or _FIELDS[r]) for r in shown]
     titles += [Column(reference[0], numeric=True)] if reference else []
     charted = not folded and len(heads) <= _MOST_CHARTS and len(by_row) <= _MOST_ROWS
     axis = _axis(estimates, scale) if charted else None
@@ -239,15 +240,17 @@ class Matrix:
     keep: Callable[[Estimate], bool] = lambda _: True
     name: str = ""
     ordered: bool = False
+    less_is_harm: bool = False
 
     def blocks(self, context: Context) -> Iterable[Block]:
         """Return the table."""
         if found := [e for e in context.find(self.select) if self.keep(e)]:
-            yield estimate_table(
+            table = estimate_table(
                 found, context, name=self.name or _name_of(self.select),
                 caption=_captioned(self.caption, found), rows=self.rows, scale=self.scale,
                 reference=self.reference, folded=self.folded, ordered=self.ordered,
             )  # fmt: skip
+            yield replace(table, less_is_harm=self.less_is_harm)
 
 
 @dataclass(frozen=True)
@@ -301,7 +304,7 @@ class Listing:
 
     def _cell(self, column: str | Detail, e: Estimate, context: Context) -> Cell:
         if isinstance(column, Detail):
-            return _stored(e.details.get(column.name), column.name, column.scale, context)
+            return stored_cell(e.details.get(column.name), column.name, column.scale, context)
         if column == "p":
             p = e.p_value if e.p_adjusted is None else e.p_adjusted
             return Cell(p_text(p), value=p)
@@ -336,12 +339,11 @@ class Stored:
         if frame is None or not frame.height:
             return
         columns = self.columns if isinstance(self.columns, Mapping) else self.columns(frame.columns)
-        titles = tuple(
-            Column(title, numeric=scale is not None) for title, scale in columns.values()
-        )
+        titles = tuple(Column(title, scale is not None) for title, scale in columns.values())
         rows = tuple(
             tuple(
-                _stored(self._said(row[c]), c, scale, context) for c, (_, scale) in columns.items()
+                stored_cell(self._said(row[c]), c, scale, context)
+                for c, (_, scale) in columns.items()
             )
             for row in frame.to_dicts()
         )
@@ -351,7 +353,8 @@ class Stored:
         return self.words.get(value, value) if isinstance(value, str) else value
 
 
-def _stored(value: Any, column: str, scale: Scale | None, context: Context) -> Cell:
+def stored_cell(value: Any, column: str, scale: Scale | None, context: Context) -> Cell:
+    """Return a value of a stored table as its column shows it."""
     if value is None:
         return Cell("")
     if column == "group":

@@ -252,7 +252,9 @@ def _finding(e: Estimate, case: _Case) -> Finding:
         few = "event" if e.events is None else count(e.events, "event")
         evidence += f" Early sign: it rests on {few}."
         if not shown:
-            template = f"{{system}} may differ: {phrase.what}, {phrase.who}."
+            # After "may" a verb is as it is after several systems.
+            may = {"system": "{system} may", "objects": phrase.object}
+            template = phrase.summary.format_map(may | _forms(2, case)) + f"{phrase.than}."
             evidence = f"Early sign: it rests on {few}, too few for a number."
             levels, span, size, difference = (), None, "", ""
     first, *rest = fill(template.removeprefix("{system}").lstrip(": "), **slots)
@@ -472,7 +474,7 @@ class _Deed(NamedTuple):
 
     summary: str
     than: str
-    yes: tuple[str, str]
+    yes: str
     objects: tuple[str, ...]
 
 
@@ -494,7 +496,7 @@ def _headline(
         only = (name if name.text else Strong(f"this {question.systems}"),)
     if answer == "no clear evidence":
         who = f"any of the {_word(every)} {kinds}" if every > 2 else f"either {question.systems}"
-        does = Strong(f" {question.yes[0].format(**case.words)}.")
+        does = Strong(f" {_verb(question.yes, 1, case)}.")
         signs = sum(s.mark == "early sign" for s in systems)
         hint = "is an early sign" if signs == 1 else f"are early signs in {_word(signs)} of them"
         no = (Strong("No clear evidence that "), *(only or (Strong(who),)), does)
@@ -516,14 +518,16 @@ def _headline(
         said = _clause(only or (Strong(who), *names), some, deeds[0][0], case)
         return (*said, f"{deeds[0][0].than}.")
     yes = {deed.yes for deed in alike}
-    verb = (yes.pop() if len(yes) == 1 else question.yes)[some > 1].format(**case.words)
-    parts: list[Any] = [*(only or (Strong(who),)), Strong(f" {verb}.")]
+    common = yes.pop() if len(yes) == 1 else question.yes
+    parts: list[Any] = [*(only or (Strong(who),)), Strong(f" {_verb(common, some, case)}.")]
     if len(deeds) > _MOST_SYSTEMS or sum(len(d.objects) for d in alike) > _MOST_NAMED:
         (deed, named) = deeds[0]
         parts.append(" Most of all,")
         deeds = [(deed._replace(objects=deed.objects[:1]), named)]
     for deed, named in deeds:
-        parts += [" ", *_clause(_listed(named), len(named), deed, case), "."]
+        # A lead that fits every deed says nothing of what each is compared with.
+        than = "" if common == deed.yes else deed.than
+        parts += [" ", *_clause(_listed(named), len(named), deed, case), f"{than}."]
     return tuple(parts)
 
 
@@ -542,7 +546,7 @@ def _listed(names: Sequence[Name]) -> Text:
 
 def _deeds(system: str, findings: Sequence[Finding], case: _Case) -> list[_Deed]:
     """Return what a system does, one deed for each summary that its findings have."""
-    objects: dict[tuple[str, str, tuple[str, str]], dict[str, None]] = {}
+    objects: dict[tuple[str, str, str], dict[str, None]] = {}
     for finding in findings:
         if finding.estimate.system == system:
             phrase = case.phrases[id(finding.estimate)]
@@ -554,16 +558,24 @@ def _deeds(system: str, findings: Sequence[Finding], case: _Case) -> list[_Deed]
 
 def _clause(subject: Text, number: int, deed: _Deed, case: _Case) -> Text:
     """Return a clause about systems that do the same."""
+    objects = list(deed.objects)
+    if len(objects) > _MOST_OBJECTS:
+        objects[_MOST_OBJECTS - 1 :] = [f"{len(objects) - _MOST_OBJECTS + 1} others"]
+    return fill(deed.summary, system=subject, objects=joined(objects), **_forms(number, case))
+
+
+def _forms(number: int, case: _Case) -> dict[str, str]:
+    """Return the words of a question and the ending of verbs, after so many systems."""
     # "flags" has its plural beside it: "flag".
     words = {
         key: case.words.get(key.removesuffix("s"), word) if number > 1 else word
         for key, word in case.words.items()
     }
-    objects = list(deed.objects)
-    if len(objects) > _MOST_OBJECTS:
-        objects[_MOST_OBJECTS - 1 :] = [f"{len(objects) - _MOST_OBJECTS + 1} others"]
-    slots = {"objects": joined(objects), "s": "s" if number == 1 else "", **words}
-    return fill(deed.summary, system=subject, **slots)
+    return {"s": "s" if number == 1 else "", **words}
+
+
+def _verb(yes: str, number: int, case: _Case) -> str:
+    return plain(fill(yes, **_forms(number, case)))
 
 
 def _sure(

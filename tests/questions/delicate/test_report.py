@@ -7,6 +7,7 @@ import pytest
 
 from ombud.audits import MetricInfo, Plan, Result
 from ombud.audits.audit import in_families
+from ombud.report import Report
 from ombud.report.model import Chart, Prose, Table, plain
 from ombud.report.page import build_page
 from ombud.report.verdict import declared_families, verdicts_of
@@ -141,3 +142,26 @@ def test_published_rows_stand_beside_their_data_set() -> None:
     found = Result(Plan(preset="delicate", systems=SYSTEMS), (missed, f1), (RECALL, info))
     (table,) = (t for t in blocks(found, Table) if t.name == "published-transfer")
     assert {row[0].text for row in table.rows} == {"OLID A"}
+
+
+def test_fewer_found_has_the_color_of_findings_and_rare_texts_are_in_percent() -> None:
+    rare = [
+        proportion(30, 60, metric="precision", key="base-rates/precision", system="model", label=b)
+        for b in ("0.1", "0.001")
+    ]
+    found = result(gap("model", "topic=addictions", -0.3, 0.0001), *rare)
+    by_name = {table.name: table for table in blocks(found, Table)}
+    assert [t.name for t in by_name.values() if t.less_is_harm] == ["detection-recall-contrast"]
+    assert [row[0].text for row in by_name["base-rates"].rows] == ["10%", "0.10%"]
+    assert by_name["base-rates"].columns[0].title == "Delicate texts"
+    assert '<table data-name="detection-recall-contrast" class="less">' in Report(found).html()
+
+
+def test_a_headline_over_several_measures_says_what_each_is_compared_with() -> None:
+    swap = proportion(40, 60, metric="flips", key="swap/flips-changed", system="model",
+                      label="gender", unit="text", events=40)  # fmt: skip
+    (verdict,) = verdicts_of(result(gap("model", "topic=addictions", -0.3, 0.0001), swap))
+    assert plain(verdict.headline) == (
+        "model treats some delicate texts differently. model finds fewer of the delicate texts "
+        "about addictions than of others. model changes decisions when only gender is swapped."
+    )

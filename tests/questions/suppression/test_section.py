@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -11,6 +12,7 @@ from ombud.audits.plan import Plan
 from ombud.audits.result import MetricInfo, Result
 from ombud.report import Report
 from ombud.report.model import Chart, Section, Table, plain
+from ombud.report.page import build_page
 from ombud.stats.estimate import Estimate
 
 GROUPS = ("women", "men", "lgbt", "<b>&\u202eevil</b>")
@@ -181,3 +183,15 @@ def test_names_from_data_cannot_break_the_page() -> None:
 def test_other_audits_have_none_of_it() -> None:
     other = Result(Plan(title="x"), (ratio(1.0, group="g").replace(metric="other", key="other"),))
     assert not {"All groups", "False-positive rates", "The texts"} & set(sections(other))
+
+
+def test_sizes_name_groups_as_the_page_does() -> None:
+    sizes = {"kind": "all", "name": "all texts", "texts": 1200, "mean_words": 18.04,
+             "acceptable": 900, "to_be_flagged": 250, "label_unknown": 50, "no_group": 700,
+             "group: lgbt": 97}  # fmt: skip
+    found = replace(made(), tables={"set-sizes": pl.DataFrame([sizes])})
+    (table,) = [b for s in build_page(found).sections for b in s.blocks
+                if isinstance(b, Table) and b.name == "set-sizes-table"]  # fmt: skip
+    rows = {row[0].text: row[1].text for row in table.rows}
+    assert rows["Texts"] == "1,200" and rows["Mean words"] == "18.0"
+    assert rows["Mentioning LGBT people"] == "97"

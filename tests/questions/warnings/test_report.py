@@ -183,6 +183,17 @@ def test_the_papers_number_is_beside_the_finding_when_they_disagree(explicit: Re
     verdict = Report(changed).verdicts[0]
     (found,) = [f for f in verdict.findings if f.estimate.system == "SVD" and not f.estimate.label]
     assert found.estimate.value == 0.21
+    # Without a finding over all warnings, both averages stand in one place.
+    quiet = replace(changed, estimates=tuple(
+        e.replace(value=0.01, interval=(-0.03, 0.05), p_value=0.6, p_adjusted=0.7)
+        if e.value == 0.21 else e for e in changed.estimates
+    ))  # fmt: skip
+    said = " ".join(plain(text) for text in Report(quiet).verdicts[0].changes)
+    assert (
+        "All warnings combined change by +1% for SVD. Averaged over users\u2019 own ratios, "
+        in said
+    )
+    assert "as in the published study, they change by \u221231%." in said
 
 
 def test_results_without_the_experiment_have_none_of_it() -> None:

@@ -64,7 +64,7 @@ def stormfront(
         files=files,
         exclusions=dropped,
         name="stormfront",
-        title="Sentences of the forum Stormfront, hate or not",
+        title="Sentences of Stormfront, a white-supremacist forum, hate or not",
         source="github.com/Vicomtech/hate-speech-dataset",
         licence="CC BY-SA 3.0 ES",
         citation="de Gibert, Perez, Garcia-Pablos and Cuadros (2018), Hate Speech Dataset from a "

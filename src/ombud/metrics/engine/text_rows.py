@@ -193,6 +193,7 @@ def left_out(tallies: Mapping[str, NDArray[np.float64]], needed: str) -> list[Ex
         return []
     parts = zip(counts, _WORDS.values(), strict=True)
     words = ", ".join(f"{count:,} {word}" for count, word in parts if count)
+    words = words or ("only comparisons of scores need one" if needed == "score" else "")
     reason = f"no {needed} ({words})" if words else f"no {needed}"
     return [Exclusion("texts", "texts", lacking, reason, of, LACKING)]
 

@@ -763,10 +763,7 @@ def authors_question() -> Question:
             )
         },
         systems="recommender",
-        yes=(
-            "recommends some authors more or less often than users read them",
-            "recommend some authors more or less often than users read them",
-        ),
+        yes="recommend{s} some authors more or less often than users read them",
         possible="A share could still differ by up to {bound} from that in profiles.",
         changes=(_unknown, _genre),
         inspect="Compare the recommended {what} with those in the catalog, and run the audit again "

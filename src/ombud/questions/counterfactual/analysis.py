@@ -79,7 +79,7 @@ class Counterfactual(CounterfactualOptions, Analysis):
                 'count them as "yes"'
                 if self.unknown
                 else "exclude users whose answer depends on them; [data] "
-                'unlabeled = "no" declares that every item was looked at'
+                'unlabeled = "no" declares that every item was checked'
             )
             total = asked.interactions.n_items
             key = "warning/unlabeled-items"
@@ -93,7 +93,7 @@ class Counterfactual(CounterfactualOptions, Analysis):
         labels = self._labels(asked, context)
         kept = Checkpoint.in_folder(context.folder if models else None)
         for number, (name, model) in enumerate(models.items()):
-            context.progress(number, len(models), f"asking {name} what it would show otherwise")
+            context.progress(number, len(models), f"Querying {name} with changed histories")
             whole.add(self._system(name, model, labels, asked, context, settings, kept))
         for name, given in self.services.items():
             options = {"name": name, "sandbox": self.sandbox, **given}
@@ -101,7 +101,7 @@ class Counterfactual(CounterfactualOptions, Analysis):
             service = HttpHistorySystem(**options)
             fields = Fields(asked.interactions.items, permitted) if permitted else None
             whole.add(black_box_reach(self, name, service, asked, settings, context.folder, fields))
-        context.progress(len(models), len(models), "asked")
+        context.progress(len(models), len(models), "Querying: done")
         return AnalysisResult(
             tuple(whole.estimates),
             rows_to_tables(whole.rows),
@@ -126,7 +126,7 @@ class Counterfactual(CounterfactualOptions, Analysis):
         mine = kept.within(name)
 
         def add(what: str, find: Callable[[Checkpoint], PartResult]) -> None:
-            context.progress(0, 1, f"asking {name}: {what}")
+            context.progress(0, 1, f"{_STEPS.get(what, what)}: {name}")
             inner = mine.within(what)
             part.add(part_from_json(mine(("part", what), lambda: part_to_json(find(inner)))))
 
@@ -313,6 +313,11 @@ def _estimates(
 
 # Diversity of lists beside what edits, and a broad history, could attain.
 
+
+_STEPS = {"reach": "Items within reach", "retrained": "Items within reach after retraining",
+          "sets": "Sets of items within reach", "ways": "Edits that bring or remove labels",
+          "diversity": "Attainable diversity", "stability": "Effect of other users"}  # fmt: skip
+"""Steps in words, by the name that a checkpoint has for them."""
 
 _COMPARED = 30
 

@@ -617,8 +617,9 @@ def _halves(e: Estimate) -> tuple[float | None, float | None]:
 def _others(e: Estimate, context: Context) -> str:
     verb, _, how = str(e.details.get("treatment", "changed")).partition("-")
     doing = {"removed": "removing", "planted": "adding", "replaced": "replacing"}
-    who = f" ({how})" if how else ""
-    return f"{doing.get(verb, 'changing')} {_budget(e, 'other user')}{who}"
+    number = int(e.details.get("budget", 0))
+    which = "the other user" if number == 1 else f"the {number:,} other users"
+    return f"{doing.get(verb, 'changing')} {which} found to matter most{f' ({how})' if how else ''}"
 
 
 def _search(context: Context) -> Text:
@@ -642,10 +643,7 @@ def counterfactual_question() -> Question:
                 "than of the popular items ({size}).",
                 summary="{system} keep{s} less popular items out of reach",
                 object="",
-                yes=(
-                    "keeps less popular items out of reach",
-                    "keep less popular items out of reach",
-                ),
+                yes="keep{s} less popular items out of reach",
                 what="less popular items",
                 compared=("less popular items", "popular items"),
                 levels=_halves,
@@ -654,13 +652,11 @@ def counterfactual_question() -> Question:
                 note=lambda e, context: _budget(e),
             ),
             MOVED: Phrase(
-                sentence="{system}: {note} changes a list by {size} beyond retraining noise.",
+                sentence="{system}: {note} changes a list by {size} beyond retraining noise, "
+                "on a scale from the same list to no item in common.",
                 summary="{system} change{s} lists when other users\u2019 data change",
                 object="",
-                yes=(
-                    "changes lists when other users\u2019 data change",
-                    "change lists when other users\u2019 data change",
-                ),
+                yes="change{s} lists when other users\u2019 data change",
                 what="other users\u2019 data",
                 levels=lambda e: (None, None),
                 scale=SHARE,
@@ -671,10 +667,7 @@ def counterfactual_question() -> Question:
             ),
         },
         systems="recommender",
-        yes=(
-            "limits what people can be shown, or lets other users\u2019 data change it",
-            "limit what people can be shown, or let other users\u2019 data change it",
-        ),
+        yes="limit{s} what people can be shown, or let{s} other users\u2019 data change it",
         possible="The share of less popular items within reach could still be up to {bound}.",
         changes=(_search,),
         inspect="Inspect the treatment of {what} in {systems}, and run the audit again after "

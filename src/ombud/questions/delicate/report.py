@@ -25,6 +25,7 @@ from ombud.report.show import (
     Matrix,
     Say,
     Stored,
+    estimate_table,
     part,
     under,
 )
@@ -189,14 +190,8 @@ def _standing_out(context: Context) -> Iterable[Block]:
     if not lines:
         lines = [("No word clearly stands out among errors.",)]
     yield Prose(tuple(lines), bullets=len(lines) > 1)
-    yield Prose(
-        (
-            (
-                "Words are compared with texts of the same label that were decided correctly. "
-                "Offensive words are masked.",
-            ),
-        )
-    )
+    compared = "Words are compared with texts of the same label that were decided correctly."
+    yield Prose(((f"{compared} Offensive words are masked.",),))
 
 
 def _rare(context: Context) -> Text | None:
@@ -206,6 +201,14 @@ def _rare(context: Context) -> Text | None:
         return None
     said = f"In this test {percent(float(here))} of texts are delicate. " if here else ""
     return (f"{said}Where fewer are, more of the flags are wrong.",)
+
+
+def _rare_table(context: Context) -> Iterable[Block]:
+    """Show the precision where so many of 100 texts are delicate; stored labels are shares."""
+    if found := [e.replace(group=percent(float(e.label))) for e in context.find(BASE_RATES)]:
+        caption = "Precision by the share of texts that are delicate."
+        yield estimate_table(found, context, name="base-rates", caption=caption, scale=SCORE,
+                             title="Delicate texts", ordered=True)  # fmt: skip
 
 
 def _flips(context: Context) -> Iterable[Block]:
@@ -306,13 +309,8 @@ def _curves(context: Context) -> Iterable[Block]:
         title = "Precision and recall at every threshold"
         x, y = ("recall", 0.0, 1.0), ("precision", 0.0, 1.0)
         caption = "The curve describes these texts; the tables have confidence intervals."
-        yield Chart(
-            "precision-recall",
-            title,
-            caption,
-            title,
-            (charts.plane("", lines, x=x, y=y, said=title),),
-        )
+        panel = charts.plane("", lines, x=x, y=y, said=title)
+        yield Chart("precision-recall", title, caption, title, (panel,))
 
 
 def _map(context: Context) -> Iterable[Block]:
@@ -424,6 +422,7 @@ SECTIONS = (
             f"Share of delicate texts found, compared with other delicate texts. {MARKS}",
             POINTS,
             rows=("group",),
+            less_is_harm=True,
         ),
         Say((_topics,)),
         *(
@@ -465,8 +464,7 @@ SECTIONS = (
     part(
         "Where delicate texts are rare",
         Say((_rare,)),
-        Matrix(BASE_RATES, "Precision by the share of texts that are delicate.", SCORE,
-               rows=("label",)),
+        Custom(_rare_table, BASE_RATES),
     ),
     part(
         "Long texts",
@@ -547,12 +545,6 @@ SECTIONS = (
 )  # fmt: skip
 
 
-MISSES = (
-    "misses some delicate texts more than others",
-    "miss some delicate texts more than others",
-)
-
-
 @question("delicate", "detection-recall", "swap/", "winogender/", "template/", "country/")
 def delicate() -> Question:
     """Declare which delicate texts are found less than others, and which swaps flip decisions."""
@@ -560,10 +552,7 @@ def delicate() -> Question:
         sentence="{system} decides {size} differently when only {what} is swapped.",
         summary="{system} change{s} decisions when only {objects} is swapped",
         object="{what}",
-        yes=(
-            "changes decisions when only the person in a text is swapped",
-            "change decisions when only the person in a text is swapped",
-        ),
+        yes="change{s} decisions when only the person in a text is swapped",
         what="{what} swapped",
         who="texts",
         levels=lambda e: (None, None),
@@ -587,14 +576,14 @@ def delicate() -> Question:
                 compared=("texts of this group", "other delicate texts"),
                 scale=POINTS,
                 harm="less",
-                yes=MISSES,
+                yes="find{s} fewer of some delicate texts than of others",
                 keep=_is_told,
                 note=_texts,
             ),
             SWAPS: swapped,
         },
         systems="moderator",
-        yes=("treats some delicate texts differently", "treat some delicate texts differently"),
+        yes="treat{s} some delicate texts differently",
         possible="Recall could still be up to {bound} in a group than elsewhere.",
         changes=(unlabeled_texts, _raters),
         inspect="Read the delicate texts missed by {systems}, retrain, and run the audit again.",

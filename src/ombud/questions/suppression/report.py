@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ombud.questions.suppression.texts import KEY, POOR, measured_quality
 from ombud.questions.tautologies import tagged, tautologies
@@ -11,10 +10,22 @@ from ombud.registry import question
 from ombud.report.context import Context, Select
 from ombud.report.display import joined, shorten
 from ombud.report.findings import weight
-from ombud.report.model import Block, Strong, Text, plain, status_of
+from ombud.report.model import Block, Cell, Column, Strong, Table, Text, plain, status_of
 from ombud.report.numbers import COUNT, POINTS, RATIO, SCORE, SHARE, Scale, percent
 from ombud.report.question import Phrase, Question, unlabeled_texts
-from ombud.report.show import MARKS, Alert, Detail, Listing, Matrix, Say, Spread, Stored, part
+from ombud.report.show import (
+    MARKS,
+    Alert,
+    Custom,
+    Detail,
+    Listing,
+    Matrix,
+    Say,
+    Spread,
+    Stored,
+    part,
+    stored_cell,
+)
 from ombud.stats.estimate import Estimate
 from ombud.text.tagging import STATED
 
@@ -259,22 +270,35 @@ def _moved(context: Context) -> Text | None:
 # -- Tables whose columns depend on the data.
 
 
-def _sizes(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
-    fixed: dict[str, tuple[str, Scale | None]] = {
-        "name": ("Texts of", None),
-        "texts": ("Texts", COUNT),
-        "mean_words": ("Mean words", Scale(places=1)),
-        "acceptable": ("Acceptable", COUNT),
-        "to_be_flagged": ("To be flagged", COUNT),
-        "label_unknown": ("Unknown", COUNT),
-        "no_group": ("In no group", COUNT),
+def _sizes(context: Context) -> Iterable[Block]:
+    """Show the texts of each part, and how many mention each group."""
+    table = context.table("set-sizes")
+    if table is None:
+        return
+    titles = {
+        "texts": "Texts",
+        "mean_words": "Mean words",
+        "acceptable": "Acceptable",
+        "to_be_flagged": "To be flagged",
+        "label_unknown": "Label unknown",
+        "no_group": "In no group",
     }
-    groups = {
-        c: (shorten(c.removeprefix("group: ").removeprefix("identity="), 40), COUNT)
-        for c in columns
-        if c.startswith("group: ")
-    }
-    return fixed | groups
+    group, parts = "group: ", table.to_dicts()
+    for key in (c.removeprefix(group) for c in table.columns if c.startswith(group)):
+        titles[group + key] = f"Mentioning {shorten(plain((context.names.group(key),)), 60)}"
+    rows = tuple(
+        (
+            Cell(title),
+            *(
+                stored_cell(row[c], c, Scale(places=int(c == "mean_words")), context)
+                for row in parts
+            ),
+        )
+        for c, title in titles.items()
+    )
+    columns = (Column("Texts"), *(Column(shorten(row["name"], 40), True) for row in parts))
+    caption = "Texts, their length, and how many mention each group."
+    yield Table("set-sizes-table", caption, columns, rows)
 
 
 def _quantiles(columns: Sequence[str]) -> Mapping[str, tuple[str, Scale | None]]:
@@ -313,28 +337,23 @@ TAGS: dict[str, tuple[str, Scale | None]] = {
 }
 
 
-@dataclass(frozen=True)
-class GroupPages:
-    """One table for each group, where the plan asks for pages; the largest differences first."""
-
-    def blocks(self, context: Context) -> Iterable[Block]:
-        """Return the tables."""
-        if not context.result.plan.options.get("pages"):
-            return
-        ordered = sorted(context.find(RATIOS), key=weight, reverse=True)
-        groups = list(dict.fromkeys(e.group for e in ordered))[:_MOST_PAGES]
-        for place, group in enumerate(groups, 1):
-            members = plain((context.names.members(group),))
-            listing = Listing(
-                EVERYTHING,
-                f"All estimates for {members}.",
-                SCORE,
-                ("system", "metric", "label", "against", "value", "n"),
-                keep=lambda e, group=group: e.group == group,  # type: ignore[misc]
-                name=f"group-{place}",
-                folded=True,
-            )
-            yield from listing.blocks(context)
+def _group_pages(context: Context) -> Iterable[Block]:
+    """Show all of each group, where the plan asks for pages; the largest differences first."""
+    if not context.result.plan.options.get("pages"):
+        return
+    ordered = sorted(context.find(RATIOS), key=weight, reverse=True)
+    groups = list(dict.fromkeys(e.group for e in ordered))[:_MOST_PAGES]
+    for place, group in enumerate(groups, 1):
+        members = plain((context.names.members(group),))
+        yield from Listing(
+            EVERYTHING,
+            f"All estimates for {members}.",
+            SCORE,
+            ("system", "metric", "label", "against", "value", "n"),
+            keep=lambda e, group=group: e.group == group,  # type: ignore[misc]
+            name=f"group-{place}",
+            folded=True,
+        ).blocks(context)
 
 
 BEFORE, AFTER = Detail("Before", "before", SHARE), Detail("After", "after", SHARE)
@@ -491,11 +510,7 @@ SECTIONS = (
             folded=True,
         ),
     ),
-    part(
-        "The texts",
-        Say((_in_no_group,)),
-        Stored("set-sizes", "Texts, their length, and how many mention each group.", _sizes),
-    ),
+    part("The texts", Say((_in_no_group,)), Custom(_sizes)),
     part(
         "How texts are assigned to groups",
         Say((_tagging,)),
@@ -508,7 +523,7 @@ SECTIONS = (
             ("group", "metric", "value", "n"),
         ),
     ),
-    part("Group by group", GroupPages(), appendix=True),
+    part("Group by group", Custom(_group_pages), appendix=True),
 )
 
 
@@ -522,10 +537,7 @@ def suppression() -> Question:
         asks="Whose acceptable speech is flagged more?",
         family={RATIOS: PHRASE},
         systems="moderator",
-        yes=(
-            "{flags} acceptable texts about some groups more often",
-            "{flag} acceptable texts about some groups more often",
-        ),
+        yes="{flags} acceptable texts about some groups more often than acceptable texts overall",
         possible="Texts about a group could still be {flagged} up to {bound} as often as all.",
         changes=(unlabeled_texts, _undecided, _terms),
         inspect="Read the acceptable texts that {systems} {flagged}, change what causes it, and "

@@ -195,22 +195,19 @@ def _paper(e: Estimate, context: Context) -> str:
 
 def _papers(context: Context) -> Text | None:
     """Say where the paper's mean of ratios disagrees with a system that has no finding."""
-    quiet = [
-        e.system
+    pairs = [
+        (e.value, other.value, _system(context, e.system))
         for e in context.find(USERS)
         if status_of(e) != "increase" and not context.is_reference(e.system)
-    ]
-    found = [e for s in quiet if (e := disagreeing(context, s)) is not None]
-    said = [
-        f"{RELATIVE.number(e.value)} for {_system(context, e.system)}"
-        for e in found
-        if e.value is not None
-    ]
-    if not said:
+        and (other := disagreeing(context, e.system)) is not None
+    ]  # fmt: skip
+    if not pairs:
         return None
+    here = joined([f"{RELATIVE.number(own or 0.0)} for {system}" for own, _, system in pairs])
+    there = joined([RELATIVE.number(paper or 0.0) for _, paper, _ in pairs])
     return (
-        "Averaged over users\u2019 own ratios, as in the published study, the change in all "
-        f"warnings is {joined(said)}.",
+        f"All warnings combined change by {here}. Averaged over users\u2019 own ratios, as in the "
+        f"published study, they change by {there}.",
     )
 
 
@@ -732,10 +729,7 @@ def warnings() -> Question:
             ),
         },
         systems="recommender",
-        yes=(
-            "recommends more items with some warnings than users\u2019 histories contain",
-            "recommend more items with some warnings than users\u2019 histories contain",
-        ),
+        yes="recommend{s} more items with some warnings than users\u2019 histories contain",
         possible="Compared with histories, warnings could still be up to {bound}.",
         changes=(_unknown, _papers, _labels),
         applies=lambda context: bool(context.find(*under("amplification")(context))),

@@ -126,7 +126,7 @@ class AccuracyOfEveryone(Options, Analysis):
         asked, gone = _trainable(context, EVERYONE)
         lists: dict[str, Outputs] = {}
         for name, system in asked.items():
-            context.progress(0, 1, f"asking {name} for everyone")
+            context.progress(0, 1, f"Recommendations of {name} for everyone")
             lists[name] = _ask(system, users, max(self.accuracy_at))
         about = {"relevance": self.relevance, "no_list": "zero"}
         metrics = [
