@@ -57,6 +57,24 @@ def test_decisions_that_agree_less_often_than_chance(tmp_path: Path, engine: str
 
 
 @pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_row_numbers_that_start_with_0_and_with_1(tmp_path: Path, engine: str) -> None:
+    labels, flags = [n % 2 for n in range(N)], [n % 3 == 0 for n in range(N)]
+    columns = {"id": list(range(1, N + 1))}
+    # Some texts have no decision: whether both files count rows cannot be seen.
+    gaps = [n for n in range(N - 1) if n % 7 != 3]
+    pl.DataFrame({"id": gaps, "flagged": [flags[n] for n in gaps]}).write_parquet(
+        tmp_path / "gaps.parquet"
+    )
+    system = {"type": "recorded", "path": str(tmp_path / "gaps.parquet")}
+    with pytest.raises(DataError, match="start with 0 and those of the texts with 1"):
+        moderated(tmp_path, labels, flags, engine, columns=columns, systems={"s": system})
+    kept = pl.DataFrame({"id": gaps[1:], "flagged": [flags[n] for n in gaps[1:]]})
+    kept.write_parquet(tmp_path / "gaps.parquet")
+    result = moderated(tmp_path, labels, flags, engine, columns=columns, systems={"s": system})
+    assert result.estimates[0].value is not None
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
 @pytest.mark.parametrize("metric", ["false-positive-rate", "detection-recall"])
 def test_labels_of_flagged_texts_alone_cannot_tell(
     tmp_path: Path, engine: str, metric: str

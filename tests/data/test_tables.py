@@ -239,4 +239,4 @@ def test_what_does_not_fit_together_is_counted() -> None:
     assert counts == [("labels", 2), ("groups", 1)]
     few = Dataset(data.interactions, users=Grouping.from_values([1], {"age": ["x"]}))
     (ungrouped,) = few.exclusions
-    assert (ungrouped.count, ungrouped.of) == (1, 2) and "in no group" in ungrouped.reason
+    assert (ungrouped.count, ungrouped.of) == (1, 2) and "overall numbers only" in ungrouped.reason

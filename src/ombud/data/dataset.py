@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from ombud.data.card import Card
 from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.groups import Grouping
-from ombud.data.ids import Ids, Vocabulary, counted_from_zero
+from ombud.data.ids import FROM_ZERO, Ids, Vocabulary, counted_from_zero
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.labels import Labels
@@ -222,7 +222,7 @@ def _unmatched_groups(groups: Grouping, ids: Ids, what: str, absent: str) -> lis
     rows = groups.units.codes(ids)
     here = len(np.unique(rows[rows >= 0]))
     if what == "texts" and counted_from_zero(groups.units.ids, ids):
-        raise DataError("groups", ["its ids start with 0 and those of the texts with 1; add 1"])
+        raise DataError("groups", [FROM_ZERO])
     if count and len(rows) and not here:
         both = (np.asarray(groups.units.ids), np.asarray(ids))
         told = [", ".join(map(repr, some[:2].tolist())) for some in both]

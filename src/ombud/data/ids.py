@@ -41,25 +41,27 @@ def _alike(own: pa.Array, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
     return own.cast(pa.string()), wanted.cast(pa.string())
 
 
-def _refuse_spellings(own: pa.Array, lost: pa.Array) -> None:
-    """Refuse ids that differ in leading zeros or thousands separators alone.
+def _spellings(ids: pa.Array) -> list[tuple[pa.Array, pa.Array]]:
+    """Return ids with leading zeros, and with thousands separators; each beside the plain ones."""
+    found = []
+    for odd, cut, made in (("^0+[0-9]+$", "^0+([0-9])", r"\1"), (_THOUSANDS, "[,.' ]", "")):
+        some = ids.filter(pc.match_substring_regex(ids, odd))
+        found += [(some, pc.replace_substring_regex(some, cut, made))] if len(some) else []
+    return found
 
-    Whether 017 is 17 is not ours to say. `lost` are ids of one table that are not in the other.
-    """
-    for spelled, plain in ((own, lost), (lost, own)):
-        for odd, cut, made in (("^0+[0-9]+$", "^0+([0-9])", r"\1"), (_THOUSANDS, "[,.' ]", "")):
-            some = spelled.filter(pc.match_substring_regex(spelled, odd))
-            bare = pc.replace_substring_regex(some, cut, made)
-            meets = pc.is_in(bare, value_set=plain)
-            if pc.any(meets).as_py():
-                first, other = some.filter(meets)[0].as_py(), bare.filter(meets)[0].as_py()
-                fault = (
-                    f"the id {first!r} of one table may be {other!r} of another, which is written "
-                    "without leading zeros and thousands separators. Write both the same way, or "
-                    'set ids = "numbers" where the first is read: [data.reading.TABLE] or [systems.'
-                    "NAME.reading] of a plan, --read TABLE.ids=numbers of ombud audit"
-                )
-                raise DataError("ids", [fault])
+
+def _refuse_spelling(some: pa.Array, bare: pa.Array, others: pa.Array) -> None:
+    """Refuse ids that differ from others in their spelling alone: is 017 17? We cannot know."""
+    meets = pc.is_in(bare, value_set=others)
+    if pc.any(meets).as_py():
+        first, other = some.filter(meets)[0].as_py(), bare.filter(meets)[0].as_py()
+        fault = (
+            f"the id {first!r} of one table may be {other!r} of another, which is written "
+            "without leading zeros and thousands separators. Write both the same way, or "
+            'set ids = "numbers" where the first is read: [data.reading.TABLE] or [systems.'
+            "NAME.reading] of a plan, --read TABLE.ids=numbers of ombud audit"
+        )
+        raise DataError("ids", [fault])
 
 
 def _encode_whole_numbers(array: pa.Array) -> tuple[pa.Array, Codes] | None:
@@ -96,18 +98,27 @@ def _codes_of_whole_numbers(own: pa.Array, wanted: pa.Array) -> Codes | None:
     return codes
 
 
-def counted_from_zero(ids: Ids, known: Ids) -> bool:
-    """Whether ids start with 0 and the known ones with 1: they are row numbers, counted otherwise.
+FROM_ZERO = (
+    "its ids start with 0 and those of the texts with 1: if both are row numbers, add 1 to its ids; "
+    "if not, remove id 0"
+)
+
+
+def counted_from_zero(ids: Ids, known: Ids, whole: bool = False) -> bool:
+    """Whether ids start with 0 and the known ones with 1: both may be row numbers.
+
+    They are, if the `whole` range is there on both sides.
 
     Examples
     --------
     >>> counted_from_zero([0, 1, 2], [1, 2, 3]), counted_from_zero([0, 1, 3], [1, 2, 3])
     (True, False)
     """
-    own, others = np.asarray(ids), np.asarray(known)
+    own, others = np.unique(ids), np.unique(known)
     if own.dtype.kind not in "iu" or others.dtype.kind not in "iu" or not own.size * others.size:
         return False
-    return bool(own.min() == 0 and others.min() == 1 and own.max() < others.max())
+    every = own.size == own[-1] + 1 and others.size == others[-1]
+    return bool(own[0] == 0 and others[0] == 1 and own[-1] < others[-1] and (every or not whole))
 
 
 def hash_ids(ids: Ids) -> Keys:
@@ -161,11 +172,12 @@ class Vocabulary:
     [0, -1]
     """
 
-    __slots__ = ("_arrow", "_ids")
+    __slots__ = ("_arrow", "_ids", "_odd")
 
     def __init__(self, ids: Ids) -> None:
         self._arrow = _to_arrow(ids)
         self._ids: NDArray[Any] | None = None
+        self._odd: list[tuple[pa.Array, pa.Array]] | None = None
 
     @classmethod
     def encode(cls, values: Ids) -> tuple[Self, Codes]:
@@ -232,7 +244,13 @@ class Vocabulary:
             return near
         result = pc.index_in(wanted, value_set=own)
         if result.null_count and _is_text(own.type):
-            _refuse_spellings(own, wanted.filter(result.is_null()))
+            lost = wanted.filter(result.is_null())
+            if self._odd is None:  # looked for once, since ids are looked up block by block
+                self._odd = _spellings(own)
+            for some, bare in self._odd:
+                _refuse_spelling(some, bare, lost)
+            for some, bare in _spellings(lost):
+                _refuse_spelling(some, bare, own)
         return np.array(result.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
     def take(self, codes: NDArray[np.integer[Any]]) -> NDArray[Any]:

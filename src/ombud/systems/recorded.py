@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ombud.data.decisions import Decisions, Outcome
 from ombud.data.exclusions import Exclusion
 from ombud.data.frames import Frame, MappedFile, open_frame
-from ombud.data.ids import Ids, Vocabulary, counted_from_zero
+from ombud.data.ids import FROM_ZERO, Ids, Vocabulary, counted_from_zero
 from ombud.data.reading import PLAIN, Reading, noting
 from ombud.data.recommendations import Recommendations
 from ombud.data.texts import Texts
@@ -240,6 +240,8 @@ class RecordedDecisions(Moderator):
             past = replace(past, exclusions=(*past.exclusions, *notes))
         elif counted_from_zero(past.ids, texts.ids):
             # Matched as they are, every decision would be about the text before its own.
+            if not counted_from_zero(past.ids, texts.ids, whole=True):
+                raise DataError(str(self.path), [FROM_ZERO])
             told = "its ids start with 0 and those of the texts with 1: id 0 is taken as text 1"
             first = Exclusion(self.path.name, "", 0, told, None, "warning/rows-from-0")
             past = replace(past, ids=past.ids + 1, exclusions=(*past.exclusions, first))
@@ -247,16 +249,16 @@ class RecordedDecisions(Moderator):
         count = len(np.unique(past.ids))
         if len(texts) and count and lacking == len(texts):
             known = f"ids such as {_told(past.ids)}, the texts such as {_told(texts.ids)}"
-            fault = f"none of its {count:,} ids is that of a text: it has {known}. Name the columns"
-            raise DataError(str(self.path), [f"{fault} that hold the same ids: {_ID_COLUMNS}"])
+            raise DataError(
+                str(self.path),
+                [
+                    f"none of its {count:,} ids is that of a text: it has {known}. Name the columns "
+                    "that hold the same ids: --map texts.id=COLUMN and --map decisions.id=COLUMN of "
+                    "ombud audit, or id in [data.columns.texts] and [systems.NAME.columns]"
+                ],
+            )
         unmatched = unmatched_decisions(self.path.name, strangers, count, lacking, len(texts))
         return replace(said, exclusions=(*past.exclusions, *unmatched))
-
-
-_ID_COLUMNS = (
-    "--map texts.id=COLUMN and --map decisions.id=COLUMN of ombud audit, or id in "
-    "[data.columns.texts] and [systems.NAME.columns]"
-)
 
 
 def _key_of(past: Decisions, texts: Texts) -> Literal["id", "text"]:

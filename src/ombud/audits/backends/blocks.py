@@ -19,7 +19,7 @@ from ombud.data.dataset import NO_HISTORY, Dataset, group_exclusions
 from ombud.data.decisions import Decisions
 from ombud.data.exclusions import Exclusion, near_identical
 from ombud.data.groups import Grouping
-from ombud.data.ids import Ids, Vocabulary, hash_ids
+from ombud.data.ids import FROM_ZERO, Ids, Vocabulary, hash_ids
 from ombud.data.interactions import Interactions
 from ombud.data.items import Items
 from ombud.data.labels import Labels
@@ -32,7 +32,7 @@ from ombud.metrics.engine.list_depth import list_depth
 from ombud.metrics.engine.text_rows import NOTHING_ACCEPTABLE
 from ombud.systems.recorded import decisions_about, unmatched_decisions
 
-_COUNTS = ("units", "rows", "grouped", "grouped_here", "ungrouped", "acceptable")
+_COUNTS = ("units", "rows", "grouped", "grouped_here", "ungrouped", "acceptable", "zeros")
 
 
 def lists_table(system: str) -> str:
@@ -474,6 +474,7 @@ class TextBlockAudit(BlockAudit):
         said, strangers, lacking = decisions_about(past, texts)
         count = len(past) if past.repeats is None else len(np.unique(past.ids))
         into.recorded(system, strangers, count, lacking)
+        into.counts["zeros"] += int(np.count_nonzero(past.ids == 0) and 0 not in texts.ids)
         return said
 
     def exclusions(self, totals: BlockTotals) -> tuple[Exclusion, ...]:
@@ -500,6 +501,8 @@ class TextBlockAudit(BlockAudit):
             if count and lacking == counts["units"]:
                 fault = f"none of its {count:,} ids is that of a text"
                 raise DataError(self.files.get(system, system), [fault])
+            if counts["zeros"] and strangers == 1 and lacking:
+                raise DataError(self.files.get(system, system), [FROM_ZERO])
             told = unmatched_decisions(
                 self.files.get(system, system), strangers, count, lacking, counts["units"]
             )
